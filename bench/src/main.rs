@@ -1,0 +1,51 @@
+//! Benchmarks, each a name on the command line. `cargo xtask bench` runs them all.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its results")]
+
+mod config_maps;
+mod program;
+mod report;
+mod start;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use report::Report;
+
+/// Measures Steersman.
+#[derive(Parser)]
+struct Arguments {
+    /// Only this benchmark.
+    name: Option<String>,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A benchmark: its name and what it does.
+type Benchmark = (&'static str, fn(&mut Report) -> Result<(), String>);
+
+/// Every benchmark there is.
+const BENCHMARKS: &[Benchmark] =
+    &[("start", start::run), ("up", up::run), ("config-maps", config_maps::run)];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let chosen: Vec<&Benchmark> = BENCHMARKS
+        .iter()
+        .filter(|(name, _)| arguments.name.as_deref().is_none_or(|wanted| wanted == *name))
+        .collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).collect();
+        eprintln!("error: there is no such benchmark; there are {}", names.join(", "));
+        return ExitCode::FAILURE;
+    }
+    for (name, run) in chosen {
+        let mut report = Report::new(name, arguments.json);
+        if let Err(error) = run(&mut report) {
+            eprintln!("error: {name}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,83 @@
+//! The program `steersman`, started as a user would.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use steersman::Error;
+use tokio::time::{Duration, Instant};
+
+/// `steersman up` on a free port, stopped when dropped.
+pub(crate) struct Program {
+    child: Child,
+    started: Instant,
+    kubeconfig: PathBuf,
+}
+
+impl Program {
+    /// Starts `steersman up` and returns once it has printed where it is.
+    pub(crate) fn start(arguments: &[&str]) -> Result<Self, String> {
+        let here = std::env::current_exe().map_err(|error| error.to_string())?;
+        let program = here.with_file_name("steersman");
+        let kubeconfig = std::env::temp_dir()
+            .join(format!("steersman-bench-{}.kubeconfig", std::process::id()));
+        let started = Instant::now();
+        let mut child = Command::new(&program)
+            .args(["up", "--listen", "127.0.0.1:0", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+        let output = child.stdout.take().ok_or("no output")?;
+        let mut lines = BufReader::new(output).lines();
+        let greeted = lines.by_ref().map_while(Result::ok).any(|line| line.contains("Ctrl-C"));
+        if !greeted {
+            return Err("steersman up ended before it was ready".into());
+        }
+        std::thread::spawn(move || lines.for_each(drop)); // keeps the pipe from filling up
+        Ok(Self { child, started, kubeconfig })
+    }
+
+    /// A client of the program, over HTTPS.
+    pub(crate) async fn client(&self) -> steersman::Result<kube::Client> {
+        let kubeconfig = kube::config::Kubeconfig::read_from(&self.kubeconfig)?;
+        let options = kube::config::KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+        Ok(kube::Client::try_from(config)?)
+    }
+
+    /// The time from the start of the process until `/readyz` answered ok.
+    pub(crate) async fn ready(&self) -> steersman::Result<Duration> {
+        let client = self.client().await?;
+        loop {
+            let request = http::Request::get("/readyz").body(Vec::new())?;
+            match client.request_text(request).await {
+                Ok(text) if text.starts_with("ok") => return Ok(self.started.elapsed()),
+                _ if self.started.elapsed() > Duration::from_secs(10) => {
+                    return Err(Error::message("not ready after 10 s"));
+                }
+                _ => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        }
+    }
+
+    /// The resident memory of the process, in megabytes.
+    pub(crate) fn resident(&self) -> Result<f64, String> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
+        let kilobytes: Option<f64> = kilobytes.and_then(|text| text.parse().ok());
+        kilobytes.map(|kb| kb / 1024.0).ok_or_else(|| "no VmRSS".to_owned())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_file(&self.kubeconfig);
+    }
+}

@@ -1,0 +1,95 @@
+//! Conflicts between field managers, and how they read on the wire.
+
+use std::collections::BTreeMap;
+
+use super::fieldset::FieldSet;
+use super::managed_fields::{Managers, Operation};
+use super::typed::Comparison;
+
+/// One field that another manager owns with a different value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldConflict {
+    /// Who owns it.
+    pub manager: String,
+    /// `Apply` or `Update`.
+    pub operation: String,
+    /// The version in which they wrote it.
+    pub api_version: String,
+    /// Through which subresource they wrote it; empty for the main resource.
+    pub subresource: String,
+    /// The field, such as `.spec.replicas`.
+    pub path: String,
+}
+
+/// What a conflict says on the wire; the cause's reason is `FieldManagerConflict`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConflictCause {
+    /// `conflict with "kubectl-client-side-apply" using apps/v1`
+    pub message: String,
+    /// `.spec.replicas`
+    pub field: String,
+}
+
+/// The message of a 409 and its causes.
+///
+/// `Apply failed with 1 conflict: conflict with "kubectl-client-side-apply" using apps/v1:
+/// .spec.replicas`
+pub fn conflict_message(conflicts: &[FieldConflict]) -> (String, Vec<ConflictCause>) {
+    let causes = conflicts.iter().map(|conflict| ConflictCause {
+        message: format!("conflict with {}", conflict.owner()),
+        field: conflict.path.clone(),
+    });
+    let message = match conflicts {
+        [one] => {
+            format!("Apply failed with 1 conflict: conflict with {}: {}", one.owner(), one.path)
+        }
+        _ => {
+            let mut by_owner: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for conflict in conflicts {
+                by_owner
+                    .entry(conflict.owner())
+                    .or_default()
+                    .push(format!("\n- {}", conflict.path));
+            }
+            let owners =
+                by_owner.iter().map(|(o, paths)| format!("conflicts with {o}:{}", paths.concat()));
+            let owners = owners.collect::<Vec<_>>().join("\n");
+            format!("Apply failed with {} conflicts: {owners}", conflicts.len())
+        }
+    };
+    (message, causes.collect())
+}
+
+impl FieldConflict {
+    fn owner(&self) -> String {
+        let mut owner = format!("{:?}", self.manager);
+        if !self.subresource.is_empty() {
+            owner.push_str(&format!(" with subresource {:?}", self.subresource));
+        }
+        if self.operation == Operation::Update.as_str() {
+            owner.push_str(&format!(" using {}", self.api_version));
+        }
+        owner
+    }
+}
+
+/// What others own and this write changes, each with its path as a set.
+pub(super) fn find(managers: &Managers, changes: &Comparison) -> Vec<(FieldConflict, FieldSet)> {
+    let written = changes.modified.clone().union(&changes.added);
+    let mut found = Vec::new();
+    for (id, owned) in managers {
+        for path in owned.fields.intersection(&written).paths() {
+            let mut set = FieldSet::default();
+            set.insert(&path);
+            let conflict = FieldConflict {
+                manager: id.manager.clone(),
+                operation: id.operation.as_str().to_owned(),
+                api_version: owned.api_version.clone(),
+                subresource: id.subresource.clone(),
+                path: path.iter().map(ToString::to_string).collect(),
+            };
+            found.push((conflict, set));
+        }
+    }
+    found
+}

@@ -1,0 +1,60 @@
+//! Moving from client-side to server-side apply.
+//!
+//! `kubectl apply` leaves its configuration in an annotation. When `kubectl apply --server-side`
+//! follows, what that annotation says is not a conflict, and the annotation is kept in step so
+//! that one can go back.
+
+use serde_json::Value;
+
+use super::fieldset::FieldSet;
+use super::typed::{compare, paths_of};
+use super::{Apply, FieldConflict};
+
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The only manager that speaks for the annotation.
+const KUBECTL: &str = "kubectl";
+
+/// The conflicts that remain when fields last applied by the client are taken over.
+pub(super) fn without_own(
+    apply: &Apply<'_>,
+    live: &Value,
+    conflicts: Vec<(FieldConflict, FieldSet)>,
+) -> Vec<(FieldConflict, FieldSet)> {
+    if apply.manager != KUBECTL {
+        return conflicts;
+    }
+    let Some(own) = last_applied(apply, live) else { return conflicts };
+    conflicts.into_iter().filter(|(_, path)| !path.difference(&own).is_empty()).collect()
+}
+
+/// Writes the new configuration into the annotation, if there is one.
+pub(super) fn refresh(apply: &Apply<'_>, object: &mut Value) {
+    let Some(annotations) = object.pointer_mut("/metadata/annotations") else { return };
+    let Some(annotation) = annotations.get_mut(ANNOTATION) else { return };
+    if apply.manager != KUBECTL || annotation == "" {
+        return;
+    }
+    let mut applied = apply.applied.clone();
+    if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
+        annotations.remove(ANNOTATION);
+    }
+    *annotation = Value::String(format!("{applied}\n"));
+}
+
+/// The fields that the annotation sets and that still have its values.
+fn last_applied(apply: &Apply<'_>, live: &Value) -> Option<FieldSet> {
+    let text = live["metadata"]["annotations"][ANNOTATION].as_str()?;
+    let last: Value = serde_json::from_str(text).ok()?;
+    if last["apiVersion"] != apply.api_version {
+        return None;
+    }
+    let node = apply.schema.root();
+    let changes = compare(node, &last, live);
+    let fields = paths_of(node, &last);
+    Some(
+        fields
+            .difference(&changes.modified)
+            .difference(&changes.added)
+            .difference(&changes.removed),
+    )
+}

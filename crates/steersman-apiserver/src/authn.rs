@@ -1,0 +1,108 @@
+//! Who asks: a client certificate, a bearer token, or nobody.
+//!
+//! The common name of a certificate is the user, its organisations are the groups. A token that
+//! is not known is refused, and so is a request without either, except for what anybody may see.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use http::{HeaderMap, header};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::status::{Result, Status};
+
+/// The group whose members may do everything.
+pub const MASTERS: &str = "system:masters";
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name, such as `system:kube-scheduler`.
+    pub name: String,
+    /// The groups.
+    pub groups: Vec<String>,
+}
+
+impl User {
+    /// A user of the network: everybody who is known belongs to `system:authenticated`.
+    pub fn known(name: &str, groups: &[&str]) -> Self {
+        let mut groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
+        groups.push("system:authenticated".to_owned());
+        Self { name: name.to_owned(), groups }
+    }
+
+    /// The one who calls from within the process.
+    pub fn in_process() -> Self {
+        Self::known("system:admin", &[MASTERS])
+    }
+
+    /// Nobody.
+    pub fn anonymous() -> Self {
+        let groups = vec!["system:unauthenticated".to_owned()];
+        Self { name: "system:anonymous".to_owned(), groups }
+    }
+
+    /// Whether nobody vouched for this user.
+    pub fn is_anonymous(&self) -> bool {
+        self.name == "system:anonymous"
+    }
+
+    /// The user of a verified client certificate, in DER.
+    pub fn of_certificate(der: &[u8]) -> Option<Self> {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let subject = certificate.subject();
+        let name = subject.iter_common_name().find_map(|name| name.as_str().ok())?;
+        let groups: Vec<&str> =
+            subject.iter_organization().filter_map(|group| group.as_str().ok()).collect();
+        Some(Self::known(name, &groups))
+    }
+}
+
+/// Users by their bearer token. Clones share the table.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens(Arc<RwLock<HashMap<String, User>>>);
+
+impl Tokens {
+    /// Lets a token stand for a user.
+    pub fn insert(&self, token: &str, user: User) {
+        let mut users = self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        users.insert(token.to_owned(), user);
+    }
+
+    /// The user of a token.
+    pub fn user(&self, token: &str) -> Option<User> {
+        let users = self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        users.get(token).cloned()
+    }
+
+    /// Who a request from the network comes from; `certificate` is the user of its connection.
+    pub fn authenticate(&self, headers: &HeaderMap, certificate: Option<&User>) -> Result<User> {
+        if let Some(user) = certificate {
+            return Ok(user.clone());
+        }
+        let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(User::anonymous()) };
+        let value = value.to_str().unwrap_or("");
+        let token =
+            value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let user = token.and_then(|(_, token)| self.user(token.trim()));
+        user.ok_or_else(Status::unauthorized)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tokens, User};
+    use http::{HeaderMap, header};
+
+    #[test]
+    fn a_known_token_is_its_user_an_unknown_one_is_refused_and_none_is_anonymous() {
+        let tokens = Tokens::default();
+        tokens.insert("secret", User::known("jane", &["dev"]));
+        let mut headers = HeaderMap::new();
+        assert!(tokens.authenticate(&headers, None).unwrap().is_anonymous());
+        headers.insert(header::AUTHORIZATION, "Bearer secret".parse().unwrap());
+        assert_eq!(tokens.authenticate(&headers, None).unwrap().name, "jane");
+        headers.insert(header::AUTHORIZATION, "Bearer guess".parse().unwrap());
+        assert_eq!(tokens.authenticate(&headers, None).unwrap_err().code, 401);
+    }
+}

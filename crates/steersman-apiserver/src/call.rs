@@ -1,0 +1,225 @@
+//! One request on its way: who asks for what, of which resource, in which form.
+//!
+//! [`answer`] is the pipeline: path → user → non-resource paths → resource → verb → answer.
+//! Every kind takes it; verbs only differ in the function at its end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, Response, header};
+use serde_json::Value;
+use tracing::Instrument;
+
+use crate::authn::User;
+use crate::document::Stored;
+use crate::negotiate::{self, Output, Shape};
+use crate::reply::{self, Reply, ResponseBody};
+use crate::request::{Query, RequestInfo, segments};
+use crate::resource::{Place, Resource, Verb};
+use crate::server::Server;
+use crate::status::{Result, Status};
+use crate::{authz, discovery, health, mutate, openapi, read, review};
+
+/// A request for a resource that is served.
+pub(crate) struct Call {
+    pub(crate) server: Arc<Server>,
+    pub(crate) user: User,
+    pub(crate) info: RequestInfo,
+    pub(crate) resource: Arc<Resource>,
+    /// The version the client speaks, as objects carry it.
+    pub(crate) api_version: String,
+    pub(crate) output: Output,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Call {
+    /// The place of the object in the path.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { namespace: self.namespace(), name: self.info.name.as_deref().unwrap_or("") }
+    }
+
+    /// The namespace of the path; empty where there is none.
+    pub(crate) fn namespace(&self) -> &str {
+        self.info.namespace.as_deref().unwrap_or("")
+    }
+
+    /// The name of the subresource; empty for the resource itself.
+    pub(crate) fn subresource(&self) -> &str {
+        self.info.subresource.as_deref().unwrap_or("")
+    }
+
+    /// The media type of the body.
+    pub(crate) fn content_type(&self) -> Option<&str> {
+        self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+    }
+
+    /// The body as a document.
+    pub(crate) fn document(&self) -> Result<Value> {
+        negotiate::decode(self.content_type(), &self.body)
+    }
+
+    /// Who writes, for `managedFields`: the query's field manager or the program's name.
+    pub(crate) fn manager(&self) -> String {
+        if let Some(manager) = self.info.query.text("fieldManager") {
+            return manager.to_owned();
+        }
+        let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        let program = agent.unwrap_or("").split('/').next().unwrap_or("");
+        let program: String = program.chars().filter(|c| !c.is_control()).take(128).collect();
+        if program.is_empty() { "unknown".to_owned() } else { program }
+    }
+
+    /// The stored object of the path, or 404.
+    pub(crate) async fn stored(&self) -> Result<Stored> {
+        let place = self.place();
+        let entry = self.server.get(&self.resource.key(place)).await?;
+        let entry = entry.ok_or_else(|| Status::not_found(self.resource.named(place.name)))?;
+        Ok(Stored::from(&entry))
+    }
+
+    /// Tells the client something that did not stop its request.
+    pub(crate) fn warn(&self, warning: String) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Answers any request. Never fails: what goes wrong is an answer, too.
+pub(crate) async fn answer(
+    server: Arc<Server>,
+    parts: Parts,
+    body: Result<Bytes>,
+) -> Response<ResponseBody> {
+    match try_answer(server, parts, body).await {
+        Ok(response) => response,
+        Err(status) => {
+            tracing::debug!(code = status.code, reason = status.reason, message = %status.message, "request refused");
+            reply::failure(&status)
+        }
+    }
+}
+
+async fn try_answer(
+    server: Arc<Server>,
+    mut parts: Parts,
+    body: Result<Bytes>,
+) -> Result<Response<ResponseBody>> {
+    let path = segments(parts.uri.path())?;
+    let query = Query::parse(parts.uri.query().unwrap_or(""))?;
+    let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
+    authz::authorize(&user, &path)?;
+    if let Some(response) = not_a_resource(&server, &parts, &path, &query)? {
+        return Ok(response);
+    }
+    let info = RequestInfo::parse(&parts.method, &path, query)?;
+    let call = resolve(server, user, info, parts.headers, body?)?;
+    let span = tracing::info_span!(
+        "request",
+        verb = ?call.info.verb,
+        resource = %call.info.resource,
+        key = %format_args!("{}/{}", call.place().namespace, call.place().name),
+        user = %call.user.name,
+    );
+    async {
+        let reply = perform(&call).await?;
+        reply::render(&call, reply)
+    }
+    .instrument(span)
+    .await
+}
+
+/// Answers paths that name no resource: discovery, health, version, OpenAPI.
+fn not_a_resource(
+    server: &Server,
+    parts: &Parts,
+    path: &[String],
+    query: &Query,
+) -> Result<Option<Response<ResponseBody>>> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let is_resource = matches!(path.as_slice(), ["api", _, _, ..] | ["apis", _, _, _, ..]);
+    if is_resource {
+        return Ok(None);
+    }
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        return Err(Status::method_not_allowed());
+    }
+    let response = match path.as_slice() {
+        ["healthz" | "livez" | "readyz", ..] => health::answer(&path, query),
+        ["openapi", ..] => openapi::answer(&path, &parts.headers),
+        _ => discovery::answer(&server.registry.table(), &path, &parts.headers),
+    };
+    response.map(Some)
+}
+
+/// Finds the resource, and checks that it knows the verb.
+fn resolve(
+    server: Arc<Server>,
+    user: User,
+    info: RequestInfo,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Call> {
+    let table = server.registry.table();
+    let resource = table.get(&info.group, &info.version, &info.resource);
+    let resource = Arc::clone(resource.ok_or_else(Status::no_such_resource)?);
+    check_path(&resource, &info)?;
+    let verbs = match &info.subresource {
+        None => resource.verbs,
+        Some(name) => resource.subresource(name).ok_or_else(Status::no_such_resource)?.verbs,
+    };
+    if !verbs.contains(&info.verb) {
+        return Err(Status::method_not_allowed());
+    }
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let output = negotiate::accept(accept, &[Shape::Table, Shape::Metadata])?;
+    let api_version = resource.api_version();
+    let warnings = Mutex::default();
+    Ok(Call { server, user, info, resource, api_version, output, headers, body, warnings })
+}
+
+/// Whether the path fits the scope of the resource.
+fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
+    let in_namespace = info.namespace.is_some();
+    let odd = |part: &Option<String>| part.as_deref().is_some_and(|text| text.contains('/'));
+    if (in_namespace && !resource.namespaced) || odd(&info.namespace) || odd(&info.name) {
+        return Err(Status::no_such_resource());
+    }
+    if resource.namespaced && !in_namespace {
+        return match info.verb {
+            Verb::List | Verb::Watch if info.name.is_none() => Ok(()),
+            _ if info.name.is_none() => Err(Status::method_not_allowed()),
+            _ => Err(Status::no_such_resource()),
+        };
+    }
+    Ok(())
+}
+
+/// The verbs.
+async fn perform(call: &Call) -> Result<Reply> {
+    if let Some(reply) = review::answer(call)? {
+        return Ok(reply);
+    }
+    match (call.info.verb, call.subresource()) {
+        (Verb::Get, "scale") => mutate::scale::get(call).await,
+        (Verb::Get, _) => read::get::get(call).await,
+        (Verb::List, _) => read::list::list(call).await,
+        (Verb::Watch, _) => read::watch::watch(call).await,
+        (Verb::Create, "binding") => mutate::binding::bind(call).await,
+        (Verb::Create, "eviction") => mutate::eviction::evict(call).await,
+        (Verb::Create, "") if call.resource.is("", "bindings") => mutate::binding::bind(call).await,
+        (Verb::Create, "") => mutate::create::create(call).await,
+        (Verb::Create, _) => Err(Status::no_such_resource()),
+        (Verb::Update, "scale") => mutate::scale::update(call).await,
+        (Verb::Update, _) => mutate::update::update(call).await,
+        (Verb::Patch, "scale") => mutate::scale::patch(call).await,
+        (Verb::Patch, _) => mutate::patch::patch(call).await,
+        (Verb::Delete, _) => mutate::delete::delete(call).await,
+        (Verb::DeleteCollection, _) => mutate::delete_collection::delete_collection(call).await,
+    }
+}

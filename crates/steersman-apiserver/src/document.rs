@@ -1,0 +1,212 @@
+//! Objects as bytes: encoded once when written, spliced when read.
+//!
+//! A stored document is JSON that starts with `apiVersion`, `kind` and `metadata`, in that
+//! order, and lacks `metadata.resourceVersion`, which is the revision of its entry. Readers
+//! get the stored bytes with the resourceVersion put in right behind `"metadata":{`; nothing
+//! is decoded. Metadata always holds a name, so a comma may follow.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use steersman_store::{Entry, Revision};
+
+use crate::resource::builtin::convert;
+use crate::status::{Result, Status};
+
+/// Documents nested deeper than this are refused: the JSON reader would refuse them later.
+const DEPTH_MAX: usize = 100;
+
+/// An object as it lies in the store, with the revision that wrote it.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The document, without its resourceVersion.
+    pub bytes: Bytes,
+    /// The revision of the last write.
+    pub revision: Revision,
+}
+
+impl From<&Entry> for Stored {
+    fn from(entry: &Entry) -> Self {
+        Self { bytes: entry.value.clone(), revision: entry.modified }
+    }
+}
+
+impl Stored {
+    /// The document as a value in the wanted `apiVersion`, with its resourceVersion.
+    pub fn decode(&self, api_version: &str) -> Result<Value> {
+        let mut object: Value = serde_json::from_slice(&self.bytes)
+            .map_err(|error| Status::internal(&format!("stored object: {error}")))?;
+        convert::to_api_version(&mut object, api_version);
+        object["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        Ok(object)
+    }
+
+    /// Whether the document was stored in this `apiVersion`.
+    pub fn speaks(&self, api_version: &str) -> bool {
+        let behind = self.bytes.strip_prefix(API_VERSION);
+        let behind = behind.and_then(|bytes| bytes.strip_prefix(api_version.as_bytes()));
+        behind.is_some_and(|bytes| bytes.first() == Some(&b'"'))
+    }
+
+    /// Appends the document as JSON in the wanted `apiVersion`. Only a document that was stored
+    /// in another version is decoded.
+    pub fn write_to(&self, out: &mut Vec<u8>, api_version: &str) {
+        let at = self.bytes.windows(METADATA.len()).position(|window| window == METADATA);
+        match at {
+            Some(at) if self.speaks(api_version) => {
+                let (head, rest) = self.bytes.split_at(at + METADATA.len());
+                out.reserve(self.bytes.len() + 40);
+                out.extend_from_slice(head);
+                self.write_resource_version(out);
+                out.extend_from_slice(rest);
+            }
+            _ => write_json(out, &self.decode(api_version).unwrap_or_default()),
+        }
+    }
+
+    /// Appends only the metadata, as a `PartialObjectMetadata`.
+    pub fn write_metadata_to(&self, out: &mut Vec<u8>) {
+        let metadata: Option<OnlyMetadata<'_>> = serde_json::from_slice(&self.bytes).ok();
+        out.extend_from_slice(
+            br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"#,
+        );
+        self.write_resource_version(out);
+        if let Some(metadata) = metadata {
+            out.extend_from_slice(&metadata.metadata.get().as_bytes()[1..]);
+        }
+        out.push(b'}');
+    }
+
+    /// What was not written, in a dry run, has no revision to tell.
+    fn write_resource_version(&self, out: &mut Vec<u8>) {
+        if self.revision == Revision(0) {
+            return;
+        }
+        out.extend_from_slice(br#""resourceVersion":""#);
+        out.extend_from_slice(self.revision.to_string().as_bytes());
+        out.extend_from_slice(br#"","#);
+    }
+}
+
+/// Encodes an object for the store.
+pub fn encode(object: &Value) -> Result<Bytes> {
+    let fields = object.as_object().ok_or_else(|| Status::internal("not an object"))?;
+    if depth(object) > DEPTH_MAX {
+        return Err(Status::bad_request("the object is nested too deeply"));
+    }
+    let mut out = Vec::with_capacity(512);
+    out.push(b'{');
+    for (index, name) in ["apiVersion", "kind", "metadata"].into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_json(&mut out, &Value::from(name));
+        out.push(b':');
+        match (name, fields.get(name)) {
+            ("metadata", Some(Value::Object(metadata))) => write_metadata(&mut out, metadata),
+            (_, Some(value)) => write_json(&mut out, value),
+            (_, None) => return Err(Status::internal(&format!("an object without {name}"))),
+        }
+    }
+    for (name, value) in fields {
+        if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+            out.push(b',');
+            write_json(&mut out, &Value::from(name.as_str()));
+            out.push(b':');
+            write_json(&mut out, value);
+        }
+    }
+    out.push(b'}');
+    Ok(out.into())
+}
+
+const API_VERSION: &[u8] = br#"{"apiVersion":""#;
+const METADATA: &[u8] = br#""metadata":{"#;
+
+#[derive(Deserialize)]
+struct OnlyMetadata<'a> {
+    #[serde(borrow)]
+    metadata: &'a RawValue,
+}
+
+fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) {
+    out.push(b'{');
+    let fields = metadata.iter().filter(|(name, _)| *name != "resourceVersion");
+    for (index, (name, value)) in fields.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_json(out, &Value::from(name.as_str()));
+        out.push(b':');
+        write_json(out, value);
+    }
+    out.push(b'}');
+}
+
+/// Appends a value as compact JSON.
+pub fn write_json(out: &mut Vec<u8>, value: &Value) {
+    serde_json::to_writer(out, value).expect("writing a value to memory cannot fail");
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Revision, Stored, encode};
+    use serde_json::{Value, json};
+
+    fn stored() -> Stored {
+        let object = json!({
+            "spec": {"metadata": {}}, "kind": "Thing", "apiVersion": "example.com/v1",
+            "metadata": {"resourceVersion": "3", "name": "\"metadata\":{", "labels": {"a": "b"}},
+        });
+        Stored { bytes: encode(&object).unwrap(), revision: Revision(7) }
+    }
+
+    #[test]
+    fn what_is_stored_starts_with_its_type_and_lacks_the_resource_version() {
+        let text = String::from_utf8(stored().bytes.to_vec()).unwrap();
+        assert!(text.starts_with(r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"#));
+        assert!(!text.contains("resourceVersion"));
+    }
+
+    #[test]
+    fn reading_splices_the_revision_and_the_wanted_version_in() {
+        let mut out = Vec::new();
+        stored().write_to(&mut out, "example.com/v2");
+        let read: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(read["apiVersion"], "example.com/v2");
+        assert_eq!(read["metadata"]["resourceVersion"], "7");
+        assert_eq!(read["metadata"]["name"], "\"metadata\":{");
+        assert_eq!(read["spec"], json!({"metadata": {}}));
+    }
+
+    #[test]
+    fn partial_object_metadata_is_cut_out_of_the_stored_bytes() {
+        let mut out = Vec::new();
+        stored().write_metadata_to(&mut out);
+        let read: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(read["kind"], "PartialObjectMetadata");
+        assert_eq!(read["metadata"]["labels"]["a"], "b");
+        assert_eq!(read["metadata"]["resourceVersion"], "7");
+        assert!(read.get("spec").is_none());
+    }
+
+    #[test]
+    fn an_object_nested_too_deeply_is_refused() {
+        let mut value = json!("bottom");
+        for _ in 0..120 {
+            value = json!([value]);
+        }
+        let object =
+            json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "x": value});
+        assert_eq!(encode(&object).unwrap_err().code, 400);
+    }
+}

@@ -1,0 +1,58 @@
+//! Kubernetes' API over a versioned store, as a tower service.
+//!
+//! One pipeline serves every kind. A kind is data ([`resource::Resource`]) and, only where it
+//! has behaviour, a small [`strategy::Strategy`]; built-in kinds and custom resources take the
+//! same road. Objects are documents with a schema; they are encoded once, when written.
+//!
+//! This crate owns the API: it is the only one that knows both the store and Kubernetes'
+//! rules. It must not know any controller. Start with [`ApiServer`], then follow a request
+//! through the modules in the order below.
+
+mod server;
+
+// A request, from bytes to a call.
+pub mod authn;
+pub mod authz;
+mod call;
+pub mod listen;
+pub mod negotiate;
+pub mod pki;
+pub mod protobuf;
+pub mod request;
+
+// What is served.
+pub mod crd;
+pub mod discovery;
+mod health;
+mod openapi;
+pub mod registry;
+pub mod resource;
+pub mod schema;
+
+// Writes.
+pub mod apply;
+pub mod field;
+mod mutate;
+pub mod names;
+pub mod patch;
+mod review;
+pub mod strategy;
+
+// Reads.
+pub mod document;
+pub mod metadata;
+mod read;
+pub mod selector;
+pub mod table;
+
+// The answer.
+mod reply;
+pub mod status;
+
+// What runs beside requests.
+mod bootstrap;
+mod random;
+mod retention;
+
+pub use reply::ResponseBody;
+pub use server::{ApiServer, Clock, Config};

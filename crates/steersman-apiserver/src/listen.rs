@@ -1,0 +1,112 @@
+//! The network's way in: HTTPS over hyper and rustls, HTTP/1.1 and HTTP/2.
+//!
+//! A connection that fails ends alone. When the token is cancelled the server stops to accept,
+//! ends the watches, lets the requests under way finish, and gives up on them after a deadline.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+
+use crate::authn::User;
+use crate::reply::{self, ResponseBody};
+use crate::server::ApiServer;
+
+/// How long a client may take to shake hands.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How often a silent connection is asked whether someone is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// How long to wait before accepting again after it failed, for example for lack of files.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
+
+/// Serves HTTPS until `shutdown` is cancelled, and then for at most `grace`.
+pub async fn serve(
+    api: ApiServer,
+    listener: TcpListener,
+    tls: rustls::ServerConfig,
+    shutdown: CancellationToken,
+    grace: Duration,
+) {
+    let acceptor = TlsAcceptor::from(Arc::new(tls));
+    let graceful = GracefulShutdown::new();
+    let connections = CancellationToken::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let connection = connect(api.clone(), acceptor.clone(), stream, graceful.watcher());
+                let end = connections.clone();
+                tokio::spawn(async move { end.run_until_cancelled(connection).await });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_BACKOFF).await;
+            }
+        }
+    }
+    drop(listener);
+    api.shutdown();
+    if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
+        tracing::warn!("connections were still open at the deadline");
+    }
+    connections.cancel();
+}
+
+/// One connection, from its handshake to its end.
+async fn connect(api: ApiServer, acceptor: TlsAcceptor, stream: TcpStream, watcher: Watcher) {
+    // Answers are small and awaited: they must not wait for more to send.
+    let _ = stream.set_nodelay(true);
+    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "handshake failed"),
+        Err(_) => return tracing::debug!("handshake took too long"),
+    };
+    let certificate = certificate_user(&stream);
+    let service = service_fn(move |request| answer(api.clone(), certificate.clone(), request));
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new());
+    let mut http2 = builder.http2();
+    http2.timer(TokioTimer::new()).max_concurrent_streams(1000).keep_alive_interval(KEEP_ALIVE);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection.into_owned()).await {
+        tracing::debug!(%error, "connection failed");
+    }
+}
+
+/// The user of the client certificate, which rustls has verified.
+fn certificate_user(stream: &TlsStream<TcpStream>) -> Option<User> {
+    let certificates = stream.get_ref().1.peer_certificates()?;
+    User::of_certificate(certificates.first()?)
+}
+
+/// Finds out who asks, then lets the service answer.
+async fn answer(
+    mut api: ApiServer,
+    certificate: Option<User>,
+    mut request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Infallible> {
+    match api.tokens().authenticate(request.headers(), certificate.as_ref()) {
+        Ok(user) => {
+            request.extensions_mut().insert(user);
+            api.call(request).await
+        }
+        Err(status) => Ok(reply::failure(&status)),
+    }
+}

@@ -1,0 +1,168 @@
+//! Changing what is stored: read, decide, compare-and-swap, again if someone was faster.
+
+use serde_json::Value;
+use steersman_store::{Expected, StoreError};
+
+use super::{Tracking, Writer, validate};
+use crate::crd;
+use crate::document::{Stored, encode};
+use crate::metadata;
+use crate::resource::Place;
+use crate::status::{MODIFIED, Result, Status};
+
+/// Replaces the object at a place by what `decide` makes of it, and gives the result. An object
+/// that stays the same is not written; one whose deletion was only waiting for this is removed.
+pub(crate) async fn change(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    mut decide: impl FnMut(&Value) -> Result<Value>,
+) -> Result<Stored> {
+    let key = writer.resource.key(place);
+    loop {
+        let entry = writer.server.get(&key).await?;
+        let entry = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
+        let stored = Stored::from(&entry);
+        let old = stored.decode(&writer.api_version)?;
+        let new = decide(&old)?;
+        if new == old {
+            return Ok(stored);
+        }
+        let bytes = encode(&new)?;
+        if writer.dry_run {
+            return Ok(Stored { bytes, revision: entry.modified });
+        }
+        let value = (!deletion_is_done(writer, &new)).then(|| bytes.clone());
+        match writer.commit(place, value, &new, Expected::Modified(entry.modified)).await {
+            Ok(revision) => return Ok(Stored { bytes, revision }),
+            Err(StoreError::Conflict { .. }) => tokio::task::yield_now().await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Whether nothing holds a deleted object any more.
+pub(super) fn deletion_is_done(writer: &Writer<'_>, object: &Value) -> bool {
+    metadata::is_deleting(object)
+        && metadata::finalizers(object).is_empty()
+        && metadata::number(object, "deletionGracePeriodSeconds").unwrap_or(0) == 0
+        && !writer.resource.strategy.holds_deletion(object)
+}
+
+/// What becomes of `old` when a client wants `new`: what it may not change is put back, what
+/// the server counts is counted, and mistakes are refused.
+pub(super) fn prepare(
+    writer: &Writer<'_>,
+    old: &Value,
+    mut new: Value,
+    tracking: Tracking,
+) -> Result<Value> {
+    check_preconditions(writer, old, &new)?;
+    restore(old, &mut new);
+    let mut new = match writer.subresource {
+        "status" | "approval" => with_part(old, &new, "status"),
+        "finalize" => with_part(old, &new, "spec"),
+        _ => main(writer, old, new),
+    };
+    match writer.subresource {
+        "status" | "approval" => validate::changed_status(writer, old, &new)?,
+        "finalize" => {}
+        _ => {
+            count_generation(writer, old, &mut new);
+            validate::changed_object(writer, old, &new)?;
+        }
+    }
+    if tracking == Tracking::Record {
+        writer.track(Some(old), &mut new);
+    }
+    Ok(new)
+}
+
+/// Compares resourceVersion and uid, where the client gave them.
+pub(super) fn check_preconditions(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+    let named = writer.resource.named(metadata::text(old, "name"));
+    let (is, wants) = (metadata::text(old, "uid"), metadata::text(new, "uid"));
+    if !wants.is_empty() && wants != is {
+        let why =
+            format!("Precondition failed: UID in precondition: {wants}, UID in object meta: {is}");
+        return Err(Status::conflict(named, &why));
+    }
+    let wants = metadata::text(new, "resourceVersion");
+    if !wants.is_empty() && wants != metadata::text(old, "resourceVersion") {
+        return Err(Status::conflict(named, MODIFIED));
+    }
+    Ok(())
+}
+
+/// The old object with one part of the new.
+fn with_part(old: &Value, new: &Value, part: &str) -> Value {
+    let mut result = old.clone();
+    match (result.as_object_mut(), new.get(part)) {
+        (Some(fields), Some(value)) => fields.insert(part.to_owned(), value.clone()),
+        (Some(fields), None) => fields.remove(part),
+        (None, _) => None,
+    };
+    let managed = new["metadata"]["managedFields"].clone();
+    metadata::set(&mut result, "managedFields", Some(managed));
+    result
+}
+
+fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
+    let resource = writer.resource;
+    if resource.has_status()
+        && let Some(fields) = new.as_object_mut()
+    {
+        match old.get("status") {
+            Some(status) => fields.insert("status".to_owned(), status.clone()),
+            None => fields.remove("status"),
+        };
+    }
+    resource.schema.apply_defaults(&mut new);
+    resource.strategy.prepare_update(old, &mut new);
+    resource.strategy.default(&mut new);
+    if crd::is_definition(resource) {
+        crd::prepare(writer.server, &mut new, &writer.now);
+    }
+    new
+}
+
+/// Puts back what only the server sets.
+fn restore(old: &Value, new: &mut Value) {
+    let ours = [
+        "resourceVersion",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "selfLink",
+    ];
+    for field in ours {
+        metadata::set(new, field, old["metadata"].get(field).cloned());
+    }
+    for field in ["uid", "creationTimestamp", "namespace", "name"] {
+        if new["metadata"][field].as_str().unwrap_or("").is_empty() {
+            metadata::set(new, field, old["metadata"].get(field).cloned());
+        }
+    }
+    metadata::of(new).retain(|_, value| !value.is_null());
+}
+
+/// Counts a change of anything but metadata and status.
+fn count_generation(writer: &Writer<'_>, old: &Value, new: &mut Value) {
+    let counts = |field: &str| match field {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => !writer.resource.has_status(),
+        _ => true,
+    };
+    let fields = |object: &Value| -> Vec<(String, Value)> {
+        let all = object.as_object().into_iter().flatten();
+        let mut kept: Vec<_> = all
+            .filter(|(field, value)| counts(field) && !value.is_null())
+            .map(|(field, value)| (field.clone(), value.clone()))
+            .collect();
+        kept.sort_by(|a, b| a.0.cmp(&b.0));
+        kept
+    };
+    if writer.resource.has_generation && fields(old) != fields(new) {
+        let generation = metadata::number(old, "generation").unwrap_or(0) + 1;
+        metadata::set(new, "generation", Some(generation.into()));
+    }
+}

@@ -1,0 +1,132 @@
+//! POST: a new object.
+
+use http::StatusCode;
+use serde_json::Value;
+use steersman_store::{Expected, Revision, StoreError};
+
+use super::{Tracking, Writer, decode, namespace, validate};
+use crate::call::Call;
+use crate::crd;
+use crate::document::{Stored, encode};
+use crate::field::FieldError;
+use crate::metadata;
+use crate::reply::Reply;
+use crate::resource::Place;
+use crate::status::{Result, Status};
+
+/// How often a generated name may be taken before the client is told.
+const GENERATE_ATTEMPTS: usize = 8;
+
+/// The longest name there is room for before the generated part.
+const GENERATE_BASE_MAX: usize = 58;
+
+/// Creates the object of the body.
+pub(crate) async fn create(call: &Call) -> Result<Reply> {
+    let object = decode::object(call)?;
+    let object = create_object(&call.writer()?, call.namespace(), object, Tracking::Record).await?;
+    Ok(Reply::Object { code: StatusCode::CREATED, object })
+}
+
+/// Creates an object in a namespace (empty for cluster-scoped kinds).
+pub(crate) async fn create_object(
+    writer: &Writer<'_>,
+    namespace: &str,
+    mut object: Value,
+    tracking: Tracking,
+) -> Result<Stored> {
+    place(writer, namespace, &mut object)?;
+    let generate = metadata::text(&object, "name").is_empty();
+    let base = metadata::text(&object, "generateName").to_owned();
+    if generate && base.is_empty() {
+        let error = FieldError::required("metadata.name", "name or generateName is required");
+        return Err(Status::invalid(writer.resource.named_kind(""), &[error]));
+    }
+    namespace::accepts(writer, namespace, metadata::text(&object, "name")).await?;
+    crd::accepts_instances(writer)?;
+    for _ in 0..GENERATE_ATTEMPTS {
+        if generate {
+            let name = generated_name(&base, &writer.server.random.suffix());
+            metadata::set(&mut object, "name", Some(name.into()));
+        }
+        match insert(writer, namespace, object.clone(), tracking).await? {
+            Some(stored) => return Ok(stored),
+            None if generate => {}
+            None => break,
+        }
+    }
+    Err(Status::already_exists(writer.resource.named(metadata::text(&object, "name"))))
+}
+
+/// Completes, checks and writes the object; `None` if its name is taken.
+async fn insert(
+    writer: &Writer<'_>,
+    namespace: &str,
+    mut object: Value,
+    tracking: Tracking,
+) -> Result<Option<Stored>> {
+    complete(writer, &mut object);
+    validate::new_object(writer, &object)?;
+    if tracking == Tracking::Record {
+        writer.track(None, &mut object);
+    }
+    let bytes = encode(&object)?;
+    let place = Place { namespace, name: metadata::text(&object, "name") };
+    if writer.dry_run {
+        let taken = writer.server.get(&writer.resource.key(place)).await?.is_some();
+        return Ok((!taken).then_some(Stored { bytes, revision: Revision(0) }));
+    }
+    match writer.commit(place, Some(bytes.clone()), &object, Expected::Absent).await {
+        Ok(revision) => Ok(Some(Stored { bytes, revision })),
+        Err(StoreError::Conflict { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Puts the object where the path says, and refuses one that says otherwise.
+fn place(writer: &Writer<'_>, namespace: &str, object: &mut Value) -> Result<()> {
+    if !metadata::text(object, "resourceVersion").is_empty() {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(Status::bad_request(why));
+    }
+    let given = metadata::text(object, "namespace");
+    if !given.is_empty() && given != namespace && writer.resource.namespaced {
+        let why =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Status::bad_request(why));
+    }
+    let namespace = writer.resource.namespaced.then(|| namespace.into());
+    metadata::set(object, "namespace", namespace);
+    Ok(())
+}
+
+/// Sets what the server decides, and fills in what the client left out.
+fn complete(writer: &Writer<'_>, object: &mut Value) {
+    let (server, resource) = (writer.server, writer.resource);
+    let ours = ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"];
+    for field in ours {
+        metadata::set(object, field, None);
+    }
+    metadata::set(object, "uid", Some(server.random.uid().into()));
+    metadata::set(object, "creationTimestamp", Some(writer.now.as_str().into()));
+    metadata::set(object, "generation", resource.has_generation.then(|| 1.into()));
+    if resource.has_status()
+        && !resource.strategy.keeps_status()
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.remove("status");
+    }
+    resource.schema.apply_defaults(object);
+    resource.strategy.prepare_create(object);
+    resource.strategy.default(object);
+    if crd::is_definition(resource) {
+        crd::prepare(server, object, &writer.now);
+    }
+}
+
+fn generated_name(base: &str, suffix: &str) -> String {
+    let mut end = base.len().min(GENERATE_BASE_MAX);
+    while !base.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{suffix}", &base[..end])
+}

@@ -1,0 +1,30 @@
+//! DELETE of a collection: every object that the selectors match, one by one.
+
+use super::delete::{DeleteOptions, delete_object};
+use crate::call::Call;
+use crate::metadata;
+use crate::read::list;
+use crate::read::options::ListOptions;
+use crate::reply::Reply;
+use crate::resource::Place;
+use crate::status::Result;
+
+/// Deletes what matches, and answers with the list of it.
+pub(crate) async fn delete_collection(call: &Call) -> Result<Reply> {
+    let options = DeleteOptions::of(call)?;
+    let page = list::page(call, &ListOptions::of_list(call)?).await?;
+    let writer = call.writer()?;
+    for object in &page.objects {
+        let object = object.decode(&call.api_version)?;
+        let place = Place {
+            namespace: metadata::text(&object, "namespace"),
+            name: metadata::text(&object, "name"),
+        };
+        match delete_object(&writer, place, &options).await {
+            Err(status) if status.code != 404 => return Err(status),
+            // Someone else deleted it first: it is gone, as wished.
+            _ => {}
+        }
+    }
+    Ok(Reply::List(page))
+}

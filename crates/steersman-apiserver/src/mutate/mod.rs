@@ -1,0 +1,137 @@
+//! Writing: one file a verb. All of them end in [`Writer::commit`], and all but create and
+//! delete go through [`change::change`], which retries when someone else wrote first.
+
+pub(crate) mod apply;
+pub(crate) mod binding;
+pub(crate) mod change;
+pub(crate) mod create;
+mod decode;
+pub(crate) mod delete;
+pub(crate) mod delete_collection;
+pub(crate) mod eviction;
+mod namespace;
+pub(crate) mod patch;
+pub(crate) mod scale;
+pub(crate) mod update;
+mod validate;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use steersman_store::{Expected, Revision, StoreError, WriteRequest};
+
+use crate::apply::{Track, track};
+use crate::call::Call;
+use crate::crd;
+use crate::resource::{Place, Resource};
+use crate::server::Server;
+use crate::status::Result;
+
+/// Who writes what, and how: what all writes of one request share.
+pub(crate) struct Writer<'a> {
+    pub(crate) server: &'a Arc<Server>,
+    pub(crate) resource: &'a Resource,
+    /// The version that the documents speak.
+    pub(crate) api_version: String,
+    /// The field manager.
+    pub(crate) manager: String,
+    /// The subresource that is written through; empty for the resource itself.
+    pub(crate) subresource: &'a str,
+    /// Whether to do everything but the write.
+    pub(crate) dry_run: bool,
+    /// The time of the request.
+    pub(crate) now: String,
+}
+
+/// Whether ownership of fields still has to be recorded; an apply has done so itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tracking {
+    Record,
+    Recorded,
+}
+
+impl Call {
+    /// The writer of this request.
+    pub(crate) fn writer(&self) -> Result<Writer<'_>> {
+        Ok(Writer {
+            server: &self.server,
+            resource: &self.resource,
+            api_version: self.api_version.clone(),
+            manager: self.manager(),
+            subresource: self.subresource(),
+            dry_run: self.info.dry_run()?,
+            now: self.server.now(),
+        })
+    }
+}
+
+impl<'a> Writer<'a> {
+    /// A writer of the server's own.
+    pub(crate) fn internal(server: &'a Arc<Server>, resource: &'a Resource) -> Self {
+        Self {
+            server,
+            resource,
+            api_version: resource.api_version(),
+            manager: "kube-apiserver".to_owned(),
+            subresource: "",
+            dry_run: false,
+            now: server.now(),
+        }
+    }
+
+    /// Records who owns which fields of a new version of an object.
+    pub(crate) fn track(&self, live: Option<&Value>, new: &mut Value) {
+        track(Track {
+            live,
+            new,
+            manager: &self.manager,
+            subresource: self.subresource,
+            api_version: &self.api_version,
+            now: &self.now,
+            schema: &self.resource.schema,
+        });
+    }
+
+    /// Writes, or removes when there are no bytes. `object` is the new or last document. What
+    /// else changes with it, the resources served, has changed when this returns.
+    pub(crate) async fn commit(
+        &self,
+        place: Place<'_>,
+        bytes: Option<Bytes>,
+        object: &Value,
+        expected: Expected,
+    ) -> Result<Revision, StoreError> {
+        let gone = bytes.is_none();
+        let key = self.resource.key(place).into();
+        let request = WriteRequest { key, value: bytes, expected };
+        if !crd::concerns(self.server, self.resource, gone) {
+            return Ok(self.server.store.write(request).await?.revision);
+        }
+        let (server, resource) = (Arc::clone(self.server), self.resource.clone());
+        let object = object.clone();
+        // A client that goes away must not leave the definition written and not served.
+        let written = tokio::spawn(async move {
+            let revision = server.store.write(request).await?.revision;
+            crd::committed(&server, &resource, &object, (!gone).then_some(revision)).await;
+            Ok(revision)
+        });
+        match written.await.map_err(tokio::task::JoinError::try_into_panic) {
+            Ok(written) => written,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down, and this request with it.
+            Err(Err(_)) => std::future::pending().await,
+        }
+    }
+}
+
+/// A Status that says it worked.
+pub(crate) fn success(code: u16, details: Option<Value>) -> Value {
+    let mut status =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
+    match details {
+        Some(details) => status["details"] = details,
+        None => status["code"] = code.into(),
+    }
+    status
+}

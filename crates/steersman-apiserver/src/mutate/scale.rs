@@ -1,0 +1,109 @@
+//! The `scale` subresource: how many, wanted and observed, of any kind that can be scaled.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::patch::Language;
+use super::{Tracking, change};
+use crate::call::Call;
+use crate::document::Stored;
+use crate::field::FieldError;
+use crate::metadata;
+use crate::negotiate;
+use crate::reply::Reply;
+use crate::resource::ScalePaths;
+use crate::selector::LabelSelector;
+use crate::status::{Named, Result, Status};
+
+/// Answers with the scale of an object.
+pub(crate) async fn get(call: &Call) -> Result<Reply> {
+    let object = call.stored().await?;
+    answer(call, &object)
+}
+
+/// Sets the wanted number from a Scale.
+pub(crate) async fn update(call: &Call) -> Result<Reply> {
+    let scale = call.document()?;
+    if scale["kind"].as_str().is_some_and(|kind| kind != "Scale") {
+        return Err(Status::bad_request(
+            "the kind in the data does not match the expected kind (Scale)",
+        ));
+    }
+    write(call, |_| Ok(scale.clone())).await
+}
+
+/// Patches the Scale.
+pub(crate) async fn patch(call: &Call) -> Result<Reply> {
+    let language = Language::of(call)?;
+    if language == Language::Apply {
+        let applied = negotiate::decode_yaml(&call.body)?;
+        return write(call, |_| Ok(applied.clone())).await;
+    }
+    // A Scale has no lists, so its strategic patch is a merge patch.
+    let language = if language == Language::Strategic { Language::Merge } else { language };
+    write(call, |scale| language.run(call, scale, &call.body)).await
+}
+
+async fn write(call: &Call, decide: impl Fn(&Value) -> Result<Value>) -> Result<Reply> {
+    let paths = paths(call)?;
+    let writer = call.writer()?;
+    let object = change::change(&writer, call.place(), |old| {
+        let scale = decide(&scale_of(old, paths))?;
+        change::check_preconditions(&writer, old, &scale)?;
+        let replicas = replicas(call, &scale)?;
+        let mut new = old.clone();
+        metadata::set_at(&mut new, &paths.spec_replicas, replicas.into());
+        change::prepare(&writer, old, new, Tracking::Record)
+    })
+    .await?;
+    answer(call, &object)
+}
+
+fn answer(call: &Call, object: &Stored) -> Result<Reply> {
+    let object = object.decode(&call.api_version)?;
+    let value = scale_of(&object, paths(call)?);
+    Ok(Reply::Document { code: StatusCode::OK, value })
+}
+
+fn paths(call: &Call) -> Result<&ScalePaths> {
+    let subresource = call.resource.subresource("scale").and_then(|sub| sub.scale.as_ref());
+    subresource.ok_or_else(Status::no_such_resource)
+}
+
+fn replicas(call: &Call, scale: &Value) -> Result<i64> {
+    let wanted = &scale["spec"]["replicas"];
+    let number = if wanted.is_null() { Some(0) } else { wanted.as_i64() };
+    let number =
+        number.ok_or_else(|| Status::bad_request("spec.replicas must be a whole number"))?;
+    if number < 0 {
+        let why = "must be greater than or equal to 0";
+        let error = FieldError::invalid("spec.replicas", &number.into(), why);
+        let what = Named { group: "autoscaling", resource: "Scale", name: call.place().name };
+        return Err(Status::invalid(what, &[error]));
+    }
+    Ok(number)
+}
+
+/// The Scale of an object.
+fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
+    let mut metadata = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object["metadata"].get(field) {
+            metadata[field] = value.clone();
+        }
+    }
+    let number = |path: &str| metadata::at(object, path).as_i64().unwrap_or(0);
+    let mut status = json!({"replicas": number(&paths.status_replicas)});
+    let selector = paths.selector.as_ref().map(|path| metadata::at(object, path));
+    match selector {
+        Some(Value::String(text)) => status["selector"] = text.as_str().into(),
+        Some(selector @ Value::Object(_)) => {
+            status["selector"] = LabelSelector::of_document(selector).to_string().into();
+        }
+        _ => {}
+    }
+    json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
+        "spec": {"replicas": number(&paths.spec_replicas)}, "status": status,
+    })
+}

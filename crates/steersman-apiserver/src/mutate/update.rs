@@ -1,0 +1,73 @@
+//! PUT: the whole object, its status, or another part with a path of its own.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Tracking, Writer, change, create, decode};
+use crate::call::Call;
+use crate::field::FieldError;
+use crate::metadata;
+use crate::reply::Reply;
+use crate::status::{Result, Status};
+
+/// Replaces the object of the path by the one of the body.
+pub(crate) async fn update(call: &Call) -> Result<Reply> {
+    let object = named(call, decode::object(call)?)?;
+    let writer = call.writer()?;
+    let place = call.place();
+    let creates = call.resource.create_on_update && writer.subresource.is_empty();
+    if creates && call.server.get(&call.resource.key(place)).await?.is_none() {
+        let mut new = object.clone();
+        metadata::set(&mut new, "resourceVersion", None);
+        match create::create_object(&writer, place.namespace, new, Tracking::Record).await {
+            Ok(object) => return Ok(Reply::Object { code: StatusCode::CREATED, object }),
+            // Someone was faster; then this is an update.
+            Err(status) if status.reason == "AlreadyExists" => {}
+            Err(status) => return Err(status),
+        }
+    }
+    let object = change::change(&writer, place, |old| {
+        check_resource_version(&writer, old, &object)?;
+        change::prepare(&writer, old, object.clone(), Tracking::Record)
+    })
+    .await?;
+    Ok(Reply::Object { code: StatusCode::OK, object })
+}
+
+/// Refuses a body that is about another object than the path.
+pub(super) fn named(call: &Call, mut object: Value) -> Result<Value> {
+    let place = call.place();
+    let name = metadata::text(&object, "name");
+    if name.is_empty() {
+        return Err(Status::bad_request(
+            "the name of the object (based on URL) was undeterminable: name must be provided",
+        ));
+    }
+    if name != place.name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            place.name
+        )));
+    }
+    let namespace = metadata::text(&object, "namespace");
+    if call.resource.namespaced && !namespace.is_empty() && namespace != place.namespace {
+        return Err(Status::bad_request(format!(
+            "the namespace of the object ({namespace}) does not match the namespace on the URL ({})",
+            place.namespace
+        )));
+    }
+    let namespace = call.resource.namespaced.then(|| place.namespace.into());
+    metadata::set(&mut object, "namespace", namespace);
+    Ok(object)
+}
+
+/// Some kinds are only replaced by someone who says which version they have seen.
+fn check_resource_version(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+    let given = !metadata::text(new, "resourceVersion").is_empty();
+    if given || writer.resource.unconditional_update {
+        return Ok(());
+    }
+    let why = "must be specified for an update";
+    let error = FieldError::invalid("metadata.resourceVersion", &json!(0), why);
+    Err(Status::invalid(writer.resource.named_kind(metadata::text(old, "name")), &[error]))
+}

@@ -1,0 +1,72 @@
+//! Refusing objects with mistakes: in metadata, by the kind's rules, by its schema.
+
+use serde_json::Value;
+
+use super::Writer;
+use crate::field::FieldError;
+use crate::resource::Resource;
+use crate::status::{Result, Status};
+use crate::{crd, metadata, names};
+
+/// Refuses a new object with mistakes.
+pub(super) fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
+    let resource = writer.resource;
+    let name = metadata::text(object, "name");
+    let mut errors = names::validate_metadata(object, resource.namespaced);
+    errors.extend(resource.strategy.validate_create(object));
+    errors.extend(of_kind(resource, object));
+    refuse(resource, name, &errors)
+}
+
+/// Refuses a changed object with mistakes.
+pub(super) fn changed_object(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+    let resource = writer.resource;
+    let mut errors = names::validate_metadata(new, resource.namespaced);
+    errors.extend(of_metadata_change(old, new));
+    errors.extend(resource.strategy.validate_update(old, new));
+    errors.extend(of_kind(resource, new));
+    refuse(resource, metadata::text(old, "name"), &errors)
+}
+
+/// Refuses a status with mistakes; only its schema is asked.
+pub(super) fn changed_status(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+    let errors = writer.resource.schema.validate(new);
+    refuse(writer.resource, metadata::text(old, "name"), &errors)
+}
+
+fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> {
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(resource.named_kind(name), errors)) }
+}
+
+fn of_kind(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let mut errors = resource.schema.validate(object);
+    if crd::is_definition(resource) {
+        errors.extend(crd::validate(object));
+    }
+    errors
+}
+
+fn of_metadata_change(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for field in ["name", "namespace", "uid", "creationTimestamp"] {
+        let (old, new) = (&old["metadata"][field], &new["metadata"][field]);
+        if old != new {
+            let path = format!("metadata.{field}");
+            errors.push(FieldError::invalid(path, new, "field is immutable"));
+        }
+    }
+    if metadata::is_deleting(old) {
+        let before = metadata::finalizers(old);
+        let added: Vec<String> =
+            metadata::finalizers(new).into_iter().filter(|f| !before.contains(f)).collect();
+        if !added.is_empty() {
+            let list: Vec<String> = added.iter().map(|f| format!("{f:?}")).collect();
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                list.join(", ")
+            );
+            errors.push(FieldError::forbidden("metadata.finalizers", &why));
+        }
+    }
+    errors
+}

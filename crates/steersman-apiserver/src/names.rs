@@ -1,0 +1,432 @@
+//! What names, labels and metadata may look like, worded as Kubernetes words it.
+//!
+//! Each rule is a function from a text to the complaints about it, empty when it is fine, so
+//! that validation can put the path of the field in front. [`validate_metadata`] applies the
+//! rules that hold for every object; a kind with a stricter rule for its name adds it itself.
+
+use serde_json::Value;
+
+use crate::field::FieldError;
+
+const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
+
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+
+/// What an RFC 1123 label requires: names of namespaces and containers.
+pub fn dns1123_label(value: &str) -> Vec<String> {
+    let mut found = too_long(value, 63);
+    if !is_label(value) {
+        if is_subdomain(value) {
+            found.push("must not contain dots".to_owned());
+        } else {
+            found.push(regex(
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
+                 or '-', and must start and end with an alphanumeric character",
+                LABEL,
+                &["my-name", "123-abc"],
+            ));
+        }
+    }
+    found
+}
+
+/// What an RFC 1123 subdomain requires: names of most objects.
+pub fn dns1123_subdomain(value: &str) -> Vec<String> {
+    let mut found = too_long(value, 253);
+    if !is_subdomain(value) {
+        found.push(regex(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+             '-' or '.', and must start and end with an alphanumeric character",
+            &format!("{LABEL}(\\.{LABEL})*"),
+            &["example.com"],
+        ));
+    }
+    found
+}
+
+/// What an RFC 1035 label requires: names of custom resources and their versions.
+pub fn dns1035_label(value: &str) -> Vec<String> {
+    let mut found = too_long(value, 63);
+    if !(is_label(value) && value.starts_with(|c: char| c.is_ascii_lowercase())) {
+        found.push(regex(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start \
+             with an alphabetic character, and end with an alphanumeric character",
+            "[a-z]([-a-z0-9]*[a-z0-9])?",
+            &["my-name", "abc-123"],
+        ));
+    }
+    found
+}
+
+/// What a part of a path requires: names of RBAC objects.
+pub fn path_segment(value: &str) -> Vec<String> {
+    if value == "." || value == ".." {
+        return vec![format!("may not be '{value}'")];
+    }
+    let mut found = Vec::new();
+    for part in ['/', '%'] {
+        if value.contains(part) {
+            found.push(format!("may not contain '{part}'"));
+        }
+    }
+    found
+}
+
+/// What a label key, annotation key or finalizer requires: a name with an optional prefix.
+pub fn qualified_name(value: &str) -> Vec<String> {
+    const RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start \
+                        and end with an alphanumeric character";
+    let rule = regex(RULE, QUALIFIED, &["MyName", "my.name", "123-abc"]);
+    let mut found = Vec::new();
+    let name = match value.split('/').collect::<Vec<_>>()[..] {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                found.push("prefix part must be non-empty".to_owned());
+            } else {
+                found.extend(dns1123_subdomain(prefix).iter().map(|m| format!("prefix part {m}")));
+            }
+            name
+        }
+        _ => {
+            return vec![format!(
+                "a valid label key {rule} with an optional DNS subdomain prefix and '/' \
+                 (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if name.is_empty() {
+        found.push("name part must be non-empty".to_owned());
+    }
+    found.extend(too_long(name, 63).iter().map(|m| format!("name part {m}")));
+    if !is_qualified(name) {
+        found.push(format!("name part {rule}"));
+    }
+    found
+}
+
+/// What the value of a label requires.
+pub fn label_value(value: &str) -> Vec<String> {
+    let mut found = too_long(value, 63);
+    if !value.is_empty() && !is_qualified(value) {
+        found.push(regex(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', \
+             '_' or '.', and must start and end with an alphanumeric character",
+            &format!("({QUALIFIED})?"),
+            &["MyValue", "my_value", "12345"],
+        ));
+    }
+    found
+}
+
+/// What a key of a `ConfigMap` or Secret requires.
+pub fn config_key(value: &str) -> Vec<String> {
+    let mut found = too_long(value, 253);
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    if value.is_empty() || !value.chars().all(allowed) {
+        found.push(regex(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+            "[-._a-zA-Z0-9]+",
+            &["key.name", "KEY_NAME", "key-name"],
+        ));
+    }
+    match value {
+        "." | ".." => found.push(format!("must not be '{value}'")),
+        _ if value.starts_with("..") => found.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    found
+}
+
+/// What the name of a container port requires.
+pub fn port_name(value: &str) -> Vec<String> {
+    let mut found = too_long(value, 15);
+    if !value.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+        found.push(
+            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned(),
+        );
+    }
+    if !value.contains(|c: char| c.is_ascii_lowercase()) {
+        found.push("must contain at least one letter (a-z)".to_owned());
+    }
+    if value.contains("--") {
+        found.push("must not contain consecutive hyphens".to_owned());
+    }
+    if value.starts_with('-') || value.ends_with('-') {
+        found.push("must not begin or end with a hyphen".to_owned());
+    }
+    found
+}
+
+/// The mistakes in a map of labels.
+pub fn validate_labels(labels: &Value, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        errors.extend(invalid(field, key, qualified_name));
+        if let Some(value) = value.as_str() {
+            errors.extend(invalid(field, value, label_value));
+        }
+    }
+    errors
+}
+
+/// The mistakes in an object's metadata: names, labels, annotations, finalizers, owners.
+/// `object` is the whole object; its name is held to `name_rule`.
+pub fn validate_metadata_with(
+    object: &Value,
+    namespaced: bool,
+    name_rule: fn(&str) -> Vec<String>,
+) -> Vec<FieldError> {
+    let metadata = &object["metadata"];
+    let mut errors = validate_name(metadata, name_rule);
+    errors.extend(validate_namespace(metadata, namespaced));
+    errors.extend(validate_labels(&metadata["labels"], "metadata.labels"));
+    errors.extend(validate_annotations(&metadata["annotations"]));
+    errors.extend(validate_owners(&metadata["ownerReferences"]));
+    errors.extend(validate_finalizers(&metadata["finalizers"]));
+    errors
+}
+
+/// [`validate_metadata_with`] the rule for names that most kinds have.
+pub fn validate_metadata(object: &Value, namespaced: bool) -> Vec<FieldError> {
+    let rule = match object["kind"].as_str().unwrap_or_default() {
+        "Namespace" | "Service" => dns1123_label,
+        "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => path_segment,
+        _ => dns1123_subdomain,
+    };
+    validate_metadata_with(object, namespaced, rule)
+}
+
+/// The complaints of a rule about a value, as errors of a field.
+pub fn invalid(field: &str, value: &str, rule: fn(&str) -> Vec<String>) -> Vec<FieldError> {
+    rule(value).iter().map(|m| FieldError::invalid(field, &Value::from(value), m)).collect()
+}
+
+fn validate_name(metadata: &Value, rule: fn(&str) -> Vec<String>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(base) = metadata["generateName"].as_str().filter(|base| !base.is_empty()) {
+        // What is generated is appended, so the base may end where a name may not.
+        let masked = base.strip_suffix('-').map(|b| format!("{b}a"));
+        let complaints = rule(masked.as_deref().unwrap_or(base));
+        let value = Value::from(base);
+        let field = "metadata.generateName";
+        errors.extend(complaints.iter().map(|m| FieldError::invalid(field, &value, m)));
+    }
+    match metadata["name"].as_str().unwrap_or_default() {
+        "" => {
+            errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+        }
+        name => errors.extend(invalid("metadata.name", name, rule)),
+    }
+    errors
+}
+
+fn validate_namespace(metadata: &Value, namespaced: bool) -> Vec<FieldError> {
+    const FIELD: &str = "metadata.namespace";
+    match (metadata["namespace"].as_str().unwrap_or_default(), namespaced) {
+        ("", true) => vec![FieldError::required(FIELD, "")],
+        ("", false) => Vec::new(),
+        (namespace, true) => invalid(FIELD, namespace, dns1123_label),
+        (_, false) => vec![FieldError::forbidden(FIELD, "not allowed on this type")],
+    }
+}
+
+fn validate_annotations(annotations: &Value) -> Vec<FieldError> {
+    const FIELD: &str = "metadata.annotations";
+    let mut errors = Vec::new();
+    let mut size = 0;
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        let complaints = qualified_name(&key.to_lowercase());
+        let value_of = Value::from(key.as_str());
+        errors.extend(complaints.iter().map(|m| FieldError::invalid(FIELD, &value_of, m)));
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > ANNOTATIONS_MAX_BYTES {
+        errors.push(FieldError::too_long(FIELD, ANNOTATIONS_MAX_BYTES));
+    }
+    errors
+}
+
+fn validate_owners(owners: &Value) -> Vec<FieldError> {
+    const FIELD: &str = "metadata.ownerReferences";
+    let owners = owners.as_array().map_or(&[][..], Vec::as_slice);
+    let mut errors = Vec::new();
+    for (i, owner) in owners.iter().enumerate() {
+        for (key, detail) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if owner[key].as_str().unwrap_or_default().is_empty() {
+                let field = format!("{FIELD}[{i}].{key}");
+                errors.push(FieldError::invalid(field, &Value::from(""), detail));
+            }
+        }
+    }
+    let mut controllers = owners.iter().filter(|owner| owner["controller"] == true);
+    if let (Some(first), Some(second)) = (controllers.next(), controllers.next()) {
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references \
+             for {}/{} and {}/{}",
+            text(first, "kind"),
+            text(first, "name"),
+            text(second, "kind"),
+            text(second, "name"),
+        );
+        errors.push(FieldError::invalid(FIELD, &Value::from(owners.to_vec()), &detail));
+    }
+    errors
+}
+
+fn validate_finalizers(finalizers: &Value) -> Vec<FieldError> {
+    const FIELD: &str = "metadata.finalizers";
+    let names: Vec<_> =
+        finalizers.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut errors: Vec<_> =
+        names.iter().flat_map(|name| invalid(FIELD, name, qualified_name)).collect();
+    if names.contains(&"orphan") && names.contains(&"foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid(FIELD, finalizers, detail));
+    }
+    errors
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn too_long(value: &str, max: usize) -> Vec<String> {
+    let complaint = || format!("must be no more than {max} bytes");
+    if value.len() > max { vec![complaint()] } else { Vec::new() }
+}
+
+fn regex(rule: &str, pattern: &str, examples: &[&str]) -> String {
+    let examples: Vec<_> = examples.iter().map(|e| format!("'{e}', ")).collect();
+    format!("{rule} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
+}
+
+fn is_label(value: &str) -> bool {
+    let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !value.is_empty()
+        && value.chars().all(inside)
+        && !value.starts_with('-')
+        && !value.ends_with('-')
+}
+
+fn is_subdomain(value: &str) -> bool {
+    value.split('.').all(is_label)
+}
+
+fn is_qualified(value: &str) -> bool {
+    let inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    value.chars().all(inside)
+        && value.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && value.ends_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_follow_their_rule() {
+        type Rule = fn(&str) -> Vec<String>;
+        let cases: &[(Rule, &[&str], &[&str])] = &[
+            (dns1123_label, &["a", "a-1", "0"], &["", "-a", "a-", "A", "a.b", "a_b"]),
+            (dns1123_subdomain, &["a", "a.b-c", "1.2"], &["", ".a", "a..b", "A.b", "a_b"]),
+            (dns1035_label, &["a", "a-1"], &["", "1a", "a.b", "A"]),
+            (qualified_name, &["a", "A_b.c", "x.y/Z"], &["", "/a", "a/", "a/b/c", "-a", "X/a"]),
+            (label_value, &["", "a", "A_b.c-1"], &["-a", "a b", "a/b"]),
+            (config_key, &["a", "A_b.c-1", ".x"], &["", "a/b", ".", "..", "..x"]),
+            (port_name, &["http", "a-1"], &["1", "HTTP", "a--b", "-a", "averyveryverylong"]),
+            (path_segment, &["system:node", "A b"], &[".", "..", "a/b", "a%b"]),
+        ];
+        for (rule, good, bad) in cases {
+            for name in *good {
+                assert_eq!(rule(name), Vec::<String>::new(), "{name:?} should be fine");
+            }
+            for name in *bad {
+                assert!(!rule(name).is_empty(), "{name:?} should be refused");
+            }
+        }
+    }
+
+    #[test]
+    fn complaints_are_worded_as_kubernetes_words_them() {
+        let object = json!({"metadata": {"name": "Web"}});
+        let errors = validate_metadata(&object, false);
+        assert_eq!(
+            errors[0].message(),
+            "metadata.name: Invalid value: \"Web\": a lowercase RFC 1123 subdomain must consist \
+             of lower case alphanumeric characters, '-' or '.', and must start and end with an \
+             alphanumeric character (e.g. 'example.com', regex used for validation is \
+             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+        );
+    }
+
+    #[test]
+    fn metadata_mistakes_name_their_field() {
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"});
+        let cases = [
+            (json!({}), vec!["metadata.name"]),
+            (json!({"name": "a", "labels": {"-": "x"}}), vec!["metadata.labels"]),
+            (json!({"name": "a", "labels": {"a": "-"}}), vec!["metadata.labels"]),
+            (json!({"name": "a", "annotations": {"a b": ""}}), vec!["metadata.annotations"]),
+            (
+                json!({"name": "a", "annotations": {"a": "x".repeat(ANNOTATIONS_MAX_BYTES)}}),
+                vec!["metadata.annotations"],
+            ),
+            (json!({"name": "a", "finalizers": ["a b"]}), vec!["metadata.finalizers"]),
+            (
+                json!({"name": "a", "finalizers": ["orphan", "foregroundDeletion"]}),
+                vec!["metadata.finalizers"],
+            ),
+            (json!({"name": "a", "ownerReferences": [owner]}), vec![]),
+            (
+                json!({"name": "a", "ownerReferences": [{"kind": "Pod", "name": "a"}]}),
+                vec!["metadata.ownerReferences[0].apiVersion", "metadata.ownerReferences[0].uid"],
+            ),
+            (json!({"name": "a-b", "generateName": "a-"}), vec![]),
+            (json!({"name": "a", "generateName": "A-"}), vec!["metadata.generateName"]),
+        ];
+        for (metadata, fields) in cases {
+            let errors = validate_metadata(&json!({"metadata": metadata}), false);
+            let found: Vec<_> = errors.iter().map(|e| e.field.as_str()).collect();
+            assert_eq!(found, fields, "{metadata}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_required_or_forbidden_by_scope() {
+        let with = json!({"metadata": {"name": "a", "namespace": "default"}});
+        let without = json!({"metadata": {"name": "a"}});
+        assert!(validate_metadata(&with, true).is_empty());
+        assert!(validate_metadata(&without, false).is_empty());
+        assert_eq!(
+            validate_metadata(&without, true)[0].message(),
+            "metadata.namespace: Required value"
+        );
+        assert_eq!(
+            validate_metadata(&with, false)[0].message(),
+            "metadata.namespace: Forbidden: not allowed on this type"
+        );
+    }
+
+    #[test]
+    fn the_kind_decides_the_rule_for_its_name() {
+        for (kind, name, fine) in [
+            ("Namespace", "a.b", false),
+            ("Service", "1a", true),
+            ("Service", "a.b", false),
+            ("ClusterRole", "system:node", true),
+            ("Pod", "1a.b", true),
+        ] {
+            let object = json!({"kind": kind, "metadata": {"name": name}});
+            assert_eq!(validate_metadata(&object, false).is_empty(), fine, "{kind} {name}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The certificates of a cluster that trusts only itself: an authority made at start, one
+//! certificate for the server, one for the administrator, and the kubeconfig with them.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rand::Rng;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use std::sync::Arc;
+
+use crate::authn::MASTERS;
+
+/// Why certificates could not be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    /// A certificate could not be made.
+    #[error("cannot make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// The certificates cannot be used for TLS.
+    #[error("cannot use the certificates for tls")]
+    Tls(#[from] rustls::Error),
+    /// Client certificates cannot be verified.
+    #[error("cannot verify client certificates")]
+    Verifier(#[from] rustls::server::VerifierBuilderError),
+}
+
+/// The names by which a server inside the process is always reachable.
+const NAMES: &[&str] = &[
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "10.96.0.1",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+/// A certificate with its key, both in PEM.
+#[derive(Clone)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// The private key.
+    pub key: String,
+}
+
+/// An authority and what it has signed.
+pub struct Pki {
+    /// The authority's certificate in PEM, which clients trust.
+    pub ca: String,
+    /// The administrator, of the group `system:masters`.
+    pub admin: Identity,
+    /// A bearer token that may stand for the administrator.
+    pub token: String,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    server: (CertificateDer<'static>, PrivateKeyDer<'static>),
+}
+
+impl std::fmt::Debug for Pki {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pki").finish_non_exhaustive()
+    }
+}
+
+impl Pki {
+    /// Makes an authority, and certificates for the administrator and for a server that is
+    /// also known by these names and addresses.
+    pub fn new(names: &[String]) -> Result<Self, PkiError> {
+        let mut params = params("steersman-ca", &[])?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        let server = server_certificate(names, &issuer)?;
+        let admin = client_certificate(&issuer, "kubernetes-admin", &[MASTERS])?;
+        Ok(Self { ca: issuer.pem(), admin, token: token(), issuer, server })
+    }
+
+    /// A client certificate for a user and its groups.
+    pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, PkiError> {
+        client_certificate(&self.issuer, user, groups)
+    }
+
+    /// How the server speaks TLS: HTTP/2 or 1.1, client certificates welcome but not required.
+    pub fn server_config(&self) -> Result<rustls::ServerConfig, PkiError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(self.issuer.der().clone())?;
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .allow_unauthenticated()
+                .build()?;
+        let (certificate, key) = &self.server;
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(
+                vec![certificate.clone(), self.issuer.der().clone()],
+                key.clone_key(),
+            )?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+
+    /// The kubeconfig with which the administrator reaches the server at this URL.
+    pub fn kubeconfig(&self, server: &str) -> String {
+        let base64 = |pem: &str| STANDARD.encode(pem);
+        let (ca, certificate, key) =
+            (base64(&self.ca), base64(&self.admin.certificate), base64(&self.admin.key));
+        format!(
+            "apiVersion: v1\n\
+             kind: Config\n\
+             clusters:\n\
+             - name: steersman\n  cluster:\n    server: {server}\n    certificate-authority-data: {ca}\n\
+             users:\n\
+             - name: kubernetes-admin\n  user:\n    client-certificate-data: {certificate}\n    client-key-data: {key}\n\
+             contexts:\n\
+             - name: steersman\n  context:\n    cluster: steersman\n    user: kubernetes-admin\n    namespace: default\n\
+             current-context: steersman\n"
+        )
+    }
+}
+
+/// What all certificates have in common. They live as long as any process does, whatever its
+/// clock says: the authority is made anew at each start.
+fn params(common_name: &str, names: &[String]) -> Result<CertificateParams, PkiError> {
+    let mut params = CertificateParams::new(names.to_vec())?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2120, 1, 1);
+    Ok(params)
+}
+
+fn server_certificate(
+    names: &[String],
+    issuer: &CertifiedIssuer<'static, KeyPair>,
+) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), PkiError> {
+    let mut all: Vec<String> = NAMES.iter().map(|&name| name.to_owned()).collect();
+    all.extend(names.iter().filter(|name| !NAMES.contains(&name.as_str())).cloned());
+    let mut params = params("kube-apiserver", &all)?;
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, issuer)?;
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    Ok((certificate.der().clone(), key))
+}
+
+fn client_certificate(
+    issuer: &CertifiedIssuer<'static, KeyPair>,
+    user: &str,
+    groups: &[&str],
+) -> Result<Identity, PkiError> {
+    let mut params = params(user, &[])?;
+    for group in groups {
+        params.distinguished_name.push(DnType::OrganizationName, *group);
+    }
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, issuer)?.pem();
+    Ok(Identity { certificate, key: key.serialize_pem() })
+}
+
+/// A secret; it must not be guessed, so it does not come from the seed.
+fn token() -> String {
+    let mut random = rand::rng();
+    format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
+}

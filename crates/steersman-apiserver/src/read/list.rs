@@ -1,0 +1,156 @@
+//! GET of many objects: which state, which page, which of them.
+//!
+//! | request | the state that is read |
+//! |---|---|
+//! | no resourceVersion, or `0` | the latest |
+//! | `N`, and no limit or `NotOlderThan` | the latest, once it has reached `N` |
+//! | `N` and a limit, or `Exact` | the state at `N` |
+//! | a continue token | the state of the first page |
+
+use std::time::Duration;
+
+use steersman_store::{Entry, RangeRequest, Revision, StoreError, WatchRequest};
+
+use super::continuation::Continuation;
+use super::options::{ListOptions, Match};
+use crate::call::Call;
+use crate::document::Stored;
+use crate::reply::{Page, Reply};
+use crate::server::Server;
+use crate::status::{Result, Status};
+
+/// How long a list waits for a revision that has not happened yet.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How many entries are read at once where a selector may drop most of them.
+const CHUNK: usize = 500;
+
+const EXPIRED_TOKEN: &str = "The provided continue parameter is too old to display a consistent list result. \
+    You can start a new list without the continue parameter, or use the continue token in this \
+    response to retrieve the remainder of the results. Continuing with the provided token results \
+    in an inconsistent list - objects that were created, modified, or deleted between the time the \
+    first chunk was returned and now may show up in the list.";
+
+/// Answers with a list.
+pub(crate) async fn list(call: &Call) -> Result<Reply> {
+    let options = ListOptions::of_list(call)?;
+    Ok(Reply::List(page(call, &options).await?))
+}
+
+/// Reads the page that the options ask for.
+pub(crate) async fn page(call: &Call, options: &ListOptions) -> Result<Page> {
+    let here = options.continue_token.as_deref().map(Continuation::parse).transpose()?;
+    let moved = options.revision.is_some_and(|revision| revision.0 > 0);
+    let exact = options.revision_match == Some(Match::Exact)
+        || (options.revision_match.is_none() && options.limit > 0);
+    let at = match &here {
+        Some(_) if moved => {
+            let why = "specifying resource version is not allowed when using continue";
+            return Err(Status::bad_request(why));
+        }
+        Some(here) => here.revision,
+        None => options.revision.filter(|_| moved && exact),
+    };
+    if let Some(wanted) = options.revision.filter(|_| moved) {
+        reach(&call.server, wanted).await?;
+    }
+    let prefix = options.prefix(call);
+    let start = here.as_ref().map(|here| call.resource.prefix(call.namespace()) + &here.start);
+    let request = RangeRequest { prefix, start, at, limit: 0 };
+    let read = collect(call, options, request).await;
+    read.map_err(|error| match (error, here) {
+        (StoreError::Compacted { .. }, Some(here)) => {
+            let mut status = Status::expired(EXPIRED_TOKEN);
+            status.continue_token =
+                Some(Continuation { revision: None, start: here.start }.token());
+            status
+        }
+        (error, _) => error.into(),
+    })
+}
+
+/// Reads entries until there are as many as the limit, or no more.
+async fn collect(
+    call: &Call,
+    options: &ListOptions,
+    mut request: RangeRequest,
+) -> Result<Page, StoreError> {
+    let mut page = Page::default();
+    let limit = if options.limit == 0 { usize::MAX } else { options.limit };
+    let selective = !options.selector.is_empty();
+    loop {
+        request.limit = match (options.limit, selective) {
+            (0, _) => 0,
+            (_, false) => limit - page.objects.len(),
+            (_, true) => CHUNK,
+        };
+        let response = call.server.store.range(request.clone()).await?;
+        page.revision = response.revision;
+        let (taken, last) = take(call, options, &response.entries, limit, &mut page);
+        let left = response.remaining + response.entries.len() - taken;
+        if left == 0 {
+            return Ok(page);
+        }
+        let next = last.map_or_else(String::new, |last| format!("{}\0", last.key));
+        if page.objects.len() >= limit {
+            let folder = call.resource.prefix(call.namespace()).len();
+            let start = next[folder..].to_owned();
+            let here = Continuation { revision: Some(response.revision), start };
+            page.continue_token = Some(here.token());
+            page.remaining = (!selective).then_some(left);
+            return Ok(page);
+        }
+        request.at = Some(response.revision);
+        request.start = Some(next);
+    }
+}
+
+/// Takes matching entries until the limit; says how many it looked at, and the last of them.
+fn take<'a>(
+    call: &Call,
+    options: &ListOptions,
+    entries: &'a [Entry],
+    limit: usize,
+    page: &mut Page,
+) -> (usize, Option<&'a Entry>) {
+    for (index, entry) in entries.iter().enumerate() {
+        let object = Stored::from(entry);
+        if options.selector.matches(&call.resource, &entry.key, &object) {
+            page.objects.push(object);
+        }
+        if page.objects.len() >= limit {
+            return (index + 1, Some(entry));
+        }
+    }
+    (entries.len(), entries.last())
+}
+
+/// Waits until the store has reached a revision, but not for long.
+pub(super) async fn reach(server: &Server, wanted: Revision) -> Result<()> {
+    let current = current(server).await?;
+    if current >= wanted {
+        return Ok(());
+    }
+    let reached = async {
+        let request = WatchRequest { prefix: String::new(), after: current };
+        let mut watch = server.store.watch(request).await?;
+        while watch.delivered() < wanted {
+            watch.next().await?;
+        }
+        Ok::<(), StoreError>(())
+    };
+    match tokio::time::timeout(PATIENCE, reached).await {
+        Ok(reached) => Ok(reached?),
+        Err(_) => {
+            let current = self::current(server).await?;
+            Err(Status::future_revision(wanted.0, current.0))
+        }
+    }
+}
+
+/// The latest revision of the store.
+pub(crate) async fn current(server: &Server) -> Result<Revision, StoreError> {
+    // A folder that holds nothing: the answer is only the revision.
+    let nothing = RangeRequest { prefix: "\0".to_owned(), limit: 1, ..RangeRequest::default() };
+    Ok(server.store.range(nothing).await?.revision)
+}

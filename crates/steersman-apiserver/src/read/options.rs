@@ -1,0 +1,151 @@
+//! The query of a list or watch, and which combinations make sense.
+
+use std::time::Duration;
+
+use steersman_store::Revision;
+
+use crate::call::Call;
+use crate::field::FieldError;
+use crate::selector::{FieldSelector, LabelSelector, Selector};
+use crate::status::{Named, Result, Status};
+
+/// What a list or watch asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct ListOptions {
+    /// Which objects.
+    pub(crate) selector: Selector,
+    /// `resourceVersion`; `None` is unset, zero means any.
+    pub(crate) revision: Option<Revision>,
+    /// `resourceVersionMatch`.
+    pub(crate) revision_match: Option<Match>,
+    /// The most objects to give at once; zero is no limit.
+    pub(crate) limit: usize,
+    /// Where to go on.
+    pub(crate) continue_token: Option<String>,
+    /// When a watch ends.
+    pub(crate) timeout: Option<Duration>,
+    /// Whether a watch tells its revision now and then.
+    pub(crate) bookmarks: bool,
+    /// Whether a watch starts with the state.
+    pub(crate) initial_events: Option<bool>,
+}
+
+/// How a resourceVersion is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Match {
+    /// The state at that revision.
+    Exact,
+    /// That state or a newer one.
+    NotOlderThan,
+}
+
+impl ListOptions {
+    /// Reads the options of a list.
+    pub(crate) fn of_list(call: &Call) -> Result<Self> {
+        let errors = list_errors(call);
+        Self::read(call, &errors)
+    }
+
+    /// Reads the options of a watch.
+    pub(crate) fn of_watch(call: &Call) -> Result<Self> {
+        let errors = watch_errors(call);
+        Self::read(call, &errors)
+    }
+
+    fn read(call: &Call, errors: &[FieldError]) -> Result<Self> {
+        let query = &call.info.query;
+        if !errors.is_empty() {
+            let what = Named { group: "meta.k8s.io", resource: "ListOptions", name: "" };
+            return Err(Status::invalid(what, errors));
+        }
+        let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or(""))?;
+        let fields = query.get("fieldSelector").unwrap_or("");
+        let mut fields = FieldSelector::parse(fields, &call.resource)?;
+        if let Some(name) = &call.info.name {
+            fields = fields.with_name(name);
+        }
+        let revision_match = match query.text("resourceVersionMatch") {
+            Some("Exact") => Some(Match::Exact),
+            Some(_) => Some(Match::NotOlderThan),
+            None => None,
+        };
+        let limit = query.number("limit")?.unwrap_or(0);
+        let timeout =
+            query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
+        Ok(Self {
+            selector: Selector { labels, fields },
+            revision: query.text("resourceVersion").map(parse_revision).transpose()?,
+            revision_match,
+            limit: usize::try_from(limit).unwrap_or(0),
+            continue_token: query.text("continue").map(str::to_owned),
+            timeout: timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
+            initial_events: query.flag("sendInitialEvents"),
+        })
+    }
+
+    /// The narrowest folder that holds all that can match.
+    pub(crate) fn prefix(&self, call: &Call) -> String {
+        let folder = call.resource.prefix(call.namespace());
+        let one_folder = !call.resource.namespaced || !call.namespace().is_empty();
+        match self.selector.fields.name() {
+            Some(name) if one_folder => folder + name,
+            _ => folder,
+        }
+    }
+}
+
+fn parse_revision(text: &str) -> Result<Revision> {
+    text.parse().map(Revision).map_err(|_| {
+        let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+        Status::bad_request(format!("invalid resource version: {why}"))
+    })
+}
+
+const MATCH: &str = "resourceVersionMatch";
+
+fn list_errors(call: &Call) -> Vec<FieldError> {
+    let query = &call.info.query;
+    let mut errors = Vec::new();
+    let mut forbid = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
+    let revision = query.text("resourceVersion");
+    let how = query.text(MATCH);
+    if how.is_some() && revision.is_none() {
+        forbid(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    }
+    if how.is_some() && query.text("continue").is_some() {
+        forbid(MATCH, "resourceVersionMatch is forbidden when continue is provided");
+    }
+    if how == Some("Exact") && revision == Some("0") {
+        forbid(MATCH, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    }
+    if query.get("sendInitialEvents").is_some() {
+        forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
+    }
+    errors.extend(how.and_then(|how| unknown_match(how, &["Exact", "NotOlderThan", ""])));
+    errors
+}
+
+fn watch_errors(call: &Call) -> Vec<FieldError> {
+    let query = &call.info.query;
+    let mut errors = Vec::new();
+    let mut forbid = |why: &str| errors.push(FieldError::forbidden(MATCH, why));
+    let how = query.text(MATCH);
+    let initial = query.get("sendInitialEvents").is_some();
+    if initial && how != Some("NotOlderThan") {
+        forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    }
+    if how.is_some() && !initial {
+        forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    }
+    if how.is_some() && query.text("continue").is_some() {
+        forbid("resourceVersionMatch is forbidden when continue is provided");
+    }
+    errors.extend(how.and_then(|how| unknown_match(how, &["NotOlderThan", ""])));
+    errors
+}
+
+fn unknown_match(how: &str, known: &[&str]) -> Option<FieldError> {
+    let unknown = !known.contains(&how);
+    unknown.then(|| FieldError::not_supported(MATCH, &how.into(), known))
+}

@@ -1,0 +1,136 @@
+//! What is served: the built-in resources and those of custom resource definitions.
+//!
+//! Readers take the whole [`Table`] as it is; changes build a new one and swap it in. No lock is
+//! held while anything is awaited.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use bytes::Bytes;
+use steersman_store::Revision;
+
+use crate::resource::{Resource, builtin};
+
+/// The resources that are served now.
+#[derive(Debug)]
+pub struct Registry {
+    table: RwLock<Arc<Table>>,
+}
+
+/// The resources that were served at one moment.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// By `group/version/plural`.
+    by_path: HashMap<String, Arc<Resource>>,
+    /// In the order of discovery: built-in ones first, then custom ones by name.
+    builtin: Arc<Vec<Arc<Resource>>>,
+    /// What custom resource definitions add, by the definition's name.
+    custom: BTreeMap<String, Custom>,
+    /// Discovery documents, made when first asked for.
+    pub(crate) discovery: [OnceLock<Bytes>; 2],
+}
+
+/// What one custom resource definition adds.
+#[derive(Clone, Debug)]
+pub struct Custom {
+    /// The revision of the definition; older news do not replace newer.
+    pub revision: Revision,
+    /// Its served versions, the preferred one first.
+    pub resources: Vec<Arc<Resource>>,
+    /// The version in which instances are stored, served or not.
+    pub storage: Arc<Resource>,
+    /// Whether the definition is being deleted: nothing can be created any more.
+    pub terminating: bool,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Registry {
+    /// Serves the built-in resources.
+    pub fn new() -> Self {
+        let builtin = builtin::all().into_iter().map(Arc::new).collect();
+        let table = Table::of(Arc::new(builtin), BTreeMap::new());
+        Self { table: RwLock::new(Arc::new(table)) }
+    }
+
+    /// What is served now.
+    pub fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Serves, or serves differently, what a definition says. Older news change nothing.
+    pub fn install(&self, definition: &str, custom: Custom) {
+        self.change(|customs| {
+            let newer = customs.get(definition).is_none_or(|old| old.revision <= custom.revision);
+            if newer {
+                customs.insert(definition.to_owned(), custom);
+            }
+        });
+    }
+
+    /// Stops to serve what a definition said.
+    pub fn remove(&self, definition: &str) {
+        self.change(|customs| {
+            customs.remove(definition);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Custom>)) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut custom = table.custom.clone();
+        change(&mut custom);
+        *table = Arc::new(Table::of(Arc::clone(&table.builtin), custom));
+    }
+}
+
+impl Table {
+    fn of(builtin: Arc<Vec<Arc<Resource>>>, custom: BTreeMap<String, Custom>) -> Self {
+        let mut table = Self { builtin, custom, ..Self::default() };
+        let by_path = table.resources().map(|resource| {
+            let path = path(&resource.group, &resource.version, &resource.plural);
+            (path, Arc::clone(resource))
+        });
+        table.by_path = by_path.collect();
+        table
+    }
+
+    /// The resource of a path.
+    pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.by_path.get(&path(group, version, plural))
+    }
+
+    /// All resources, in the order of discovery.
+    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let custom = self.custom.values().flat_map(|custom| &custom.resources);
+        self.builtin.iter().chain(custom)
+    }
+
+    /// Whether a resource comes from a definition.
+    pub fn is_custom(&self, resource: &Resource) -> bool {
+        self.custom.contains_key(&resource.qualified())
+    }
+
+    /// What a definition adds.
+    pub fn custom(&self, definition: &str) -> Option<&Custom> {
+        self.custom.get(definition)
+    }
+
+    /// The resources of other definitions in a group, and the built-in ones.
+    pub fn others_in_group<'a>(
+        &'a self,
+        group: &'a str,
+        definition: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let custom = self.custom.iter().filter(move |(name, _)| *name != definition);
+        let custom = custom.flat_map(|(_, custom)| &custom.resources);
+        self.builtin.iter().chain(custom).filter(move |resource| resource.group == group)
+    }
+}
+
+fn path(group: &str, version: &str, plural: &str) -> String {
+    format!("{group}/{version}/{plural}")
+}

@@ -1,0 +1,239 @@
+//! What a request asks for: path and query, read into verb, resource, namespace and name.
+//!
+//! Purely syntactic: whether the resource is served is the registry's business. The grammar is
+//! `/api/{version}/…` and `/apis/{group}/{version}/…`, then
+//! `[watch/][namespaces/{namespace}/]{resource}[/{name}[/{subresource}]]`.
+
+use http::Method;
+
+use crate::resource::Verb;
+use crate::status::{Result, Status};
+
+/// A request for a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestInfo {
+    /// What to do.
+    pub verb: Verb,
+    /// The API group; empty for core.
+    pub group: String,
+    /// The version, such as `v1`.
+    pub version: String,
+    /// The plural name, such as `pods`.
+    pub resource: String,
+    /// The namespace of the path.
+    pub namespace: Option<String>,
+    /// The name of the path.
+    pub name: Option<String>,
+    /// What stands behind the name.
+    pub subresource: Option<String>,
+    /// The query parameters.
+    pub query: Query,
+}
+
+/// Decoded query parameters, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads the part of a URI behind the question mark.
+    pub fn parse(text: &str) -> Result<Self> {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let decoded = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((decode(&name.replace('+', " "))?, decode(&value.replace('+', " "))?))
+        });
+        decoded.collect::<Result<_>>().map(Self)
+    }
+
+    /// The first value of a parameter, if it is there.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a parameter that is there and not empty.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// All values of a parameter.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A boolean; like Kubernetes, anything but `false` and `0` is true.
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        let value = self.get(name)?;
+        Some(!(value.eq_ignore_ascii_case("false") || value == "0"))
+    }
+
+    /// A whole number.
+    pub fn number(&self, name: &str) -> Result<Option<i64>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let number = text.parse().map_err(|_| {
+            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+        })?;
+        Ok(Some(number))
+    }
+}
+
+/// Splits a path into decoded segments; empty ones at both ends do not count.
+pub fn segments(path: &str) -> Result<Vec<String>> {
+    path.trim_matches('/').split('/').filter(|part| !part.is_empty()).map(decode).collect()
+}
+
+impl RequestInfo {
+    /// Reads a request whose path starts with `/api/{version}/` or `/apis/{group}/{version}/`
+    /// and goes on; other paths are for [`crate::discovery`].
+    pub fn parse(method: &Method, segments: &[String], query: Query) -> Result<Self> {
+        let (group, version, rest) = match segments {
+            [api, version, rest @ ..] if api == "api" => ("", version, rest),
+            [apis, group, version, rest @ ..] if apis == "apis" => (group.as_str(), version, rest),
+            _ => return Err(Status::no_such_resource()),
+        };
+        let (watched, rest) = match rest {
+            [first, rest @ ..] if first == "watch" && !rest.is_empty() => (true, rest),
+            rest => (false, rest),
+        };
+        let mut info = Self {
+            verb: Verb::Get,
+            group: group.to_owned(),
+            version: version.clone(),
+            resource: String::new(),
+            namespace: None,
+            name: None,
+            subresource: None,
+            query,
+        };
+        info.read_path(rest)?;
+        info.verb = info.verb_of(method, watched)?;
+        Ok(info)
+    }
+
+    /// The dry run of a write, which does everything but the write.
+    pub fn dry_run(&self) -> Result<bool> {
+        let mut dry = false;
+        for value in self.query.all("dryRun").filter(|value| !value.is_empty()) {
+            if value != "All" {
+                return Err(Status::bad_request(format!(
+                    "Invalid value: [{value:?}]: dryRun: Unsupported value: {value:?}: supported values: \"All\""
+                )));
+            }
+            dry = true;
+        }
+        Ok(dry)
+    }
+
+    fn read_path(&mut self, path: &[String]) -> Result<()> {
+        let path = match path {
+            // A namespace itself and its two subresources, else something in a namespace.
+            [namespaces, _name] if namespaces == "namespaces" => path,
+            [namespaces, _name, sub, ..]
+                if namespaces == "namespaces" && matches!(sub.as_str(), "status" | "finalize") =>
+            {
+                path
+            }
+            [namespaces, namespace, rest @ ..] if namespaces == "namespaces" => {
+                self.namespace = Some(namespace.clone());
+                rest
+            }
+            _ => path,
+        };
+        let (resource, name, subresource) = match path {
+            [resource] => (resource, None, None),
+            [resource, name] => (resource, Some(name), None),
+            [resource, name, subresource] => (resource, Some(name), Some(subresource)),
+            _ => return Err(Status::no_such_resource()),
+        };
+        self.resource.clone_from(resource);
+        self.name = name.cloned();
+        self.subresource = subresource.cloned();
+        Ok(())
+    }
+
+    fn verb_of(&self, method: &Method, watched: bool) -> Result<Verb> {
+        let verb = match (method, self.name.is_some()) {
+            (&Method::GET | &Method::HEAD, _) if watched || self.asks_to_watch() => Verb::Watch,
+            (&Method::GET | &Method::HEAD, true) => Verb::Get,
+            (&Method::GET | &Method::HEAD, false) => Verb::List,
+            (&Method::POST, false) => Verb::Create,
+            (&Method::POST, true) if self.subresource.is_some() => Verb::Create,
+            (&Method::PUT, true) => Verb::Update,
+            (&Method::PATCH, true) => Verb::Patch,
+            (&Method::DELETE, true) => Verb::Delete,
+            (&Method::DELETE, false) => Verb::DeleteCollection,
+            _ => return Err(Status::method_not_allowed()),
+        };
+        Ok(verb)
+    }
+
+    fn asks_to_watch(&self) -> bool {
+        self.subresource.is_none() && self.query.flag("watch").unwrap_or(false)
+    }
+}
+
+/// Undoes percent-encoding.
+fn decode(text: &str) -> Result<String> {
+    if !text.contains('%') {
+        return Ok(text.to_owned());
+    }
+    let bad = || Status::bad_request(format!("invalid URL escape in {text:?}"));
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let (high, low) = (bytes.next().ok_or_else(bad)?, bytes.next().ok_or_else(bad)?);
+            let digit = |byte: u8| char::from(byte).to_digit(16).ok_or_else(bad);
+            let code = digit(high)? * 16 + digit(low)?;
+            out.push(u8::try_from(code).map_err(|_| bad())?);
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8(out).map_err(|_| bad())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Query, RequestInfo, segments};
+    use crate::resource::Verb;
+    use http::Method;
+
+    fn parse(method: &Method, path: &str, query: &str) -> RequestInfo {
+        let segments = segments(path).unwrap();
+        RequestInfo::parse(method, &segments, Query::parse(query).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn paths_name_group_namespace_resource_name_and_subresource() {
+        let info = parse(&Method::PUT, "/apis/apps/v1/namespaces/ns/deployments/web/scale", "");
+        assert_eq!((info.group.as_str(), info.version.as_str()), ("apps", "v1"));
+        assert_eq!(info.namespace.as_deref(), Some("ns"));
+        assert_eq!(info.name.as_deref(), Some("web"));
+        assert_eq!(info.subresource.as_deref(), Some("scale"));
+        assert_eq!(info.verb, Verb::Update);
+    }
+
+    #[test]
+    fn a_namespace_is_a_resource_of_its_own() {
+        let info = parse(&Method::GET, "/api/v1/namespaces/a%2Db", "");
+        assert_eq!((info.resource.as_str(), info.name.as_deref()), ("namespaces", Some("a-b")));
+        let info = parse(&Method::PUT, "/api/v1/namespaces/a/finalize", "");
+        assert_eq!(info.subresource.as_deref(), Some("finalize"));
+        assert_eq!(info.namespace, None);
+    }
+
+    #[test]
+    fn watch_is_asked_for_by_query_or_by_the_old_prefix() {
+        assert_eq!(parse(&Method::GET, "/api/v1/pods", "watch=1").verb, Verb::Watch);
+        assert_eq!(parse(&Method::GET, "/api/v1/pods", "watch=false").verb, Verb::List);
+        let old = parse(&Method::GET, "/api/v1/watch/namespaces/ns/pods/x", "");
+        assert_eq!((old.verb, old.name.as_deref()), (Verb::Watch, Some("x")));
+    }
+
+    #[test]
+    fn broken_escapes_are_bad_requests() {
+        assert_eq!(segments("/api/v1/pods/%zz").unwrap_err().code, 400);
+        assert_eq!(segments("/api/v1/pods/%ff").unwrap_err().code, 400);
+        assert_eq!(Query::parse("a=%4").unwrap_err().code, 400);
+    }
+}

@@ -1,0 +1,139 @@
+//! The resources that Kubernetes itself defines.
+//!
+//! [`rows`] is the table of facts, one line a resource, true to Kubernetes 1.36 at its stable
+//! versions. This module expands a line into a [`Resource`]; what a field selector reads is in
+//! [`selectable`], and how two versions of one stored kind translate is in [`convert`].
+//!
+//! Left out until they work, so that discovery promises nothing else: `pods/{exec, attach,
+//! portforward, proxy, log}`, `nodes/proxy` and `services/proxy`.
+
+pub mod convert;
+mod rows;
+pub mod selectable;
+#[cfg(test)]
+mod tests;
+
+use rows::{Row, Trait};
+
+use super::{Resource, ScalePaths, Subresource, Text, Verb};
+use crate::schema::Schema;
+use crate::{strategy, table};
+
+const STANDARD: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Update,
+    Verb::Watch,
+];
+const ONE_BY_ONE: &[Verb] =
+    &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch];
+const READ: &[Verb] = &[Verb::Get, Verb::List];
+const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
+const CREATE: &[Verb] = &[Verb::Create];
+const UPDATE: &[Verb] = &[Verb::Update];
+
+/// Every built-in resource, in the order discovery shows groups and versions.
+pub fn all() -> Vec<Resource> {
+    rows::ROWS.iter().map(resource).collect()
+}
+
+fn resource(row: &Row) -> Resource {
+    Resource {
+        group: row.group.into(),
+        version: row.version.into(),
+        kind: row.kind.into(),
+        list_kind: format!("{}List", row.kind).into(),
+        plural: row.plural.into(),
+        singular: row.kind.to_lowercase().into(),
+        short_names: row.short_names.iter().map(|&name| name.into()).collect(),
+        categories: row.traits.iter().filter_map(|&t| category(t)).collect(),
+        namespaced: row.namespaced,
+        verbs: verbs(row),
+        subresources: row.traits.iter().filter_map(|&t| subresource(row, t)).collect(),
+        storage_prefix: storage_prefix(row),
+        create_on_update: row.has(Trait::CreateOnUpdate),
+        unconditional_update: !row.has(Trait::VersionedUpdate),
+        has_generation: row.has(Trait::Generation),
+        schema: Schema::builtin(row.group, row.version, row.kind).unwrap_or_else(Schema::untyped),
+        strategy: strategy::for_kind(row.group, row.kind),
+        columns: table::columns_for(row.group, row.kind),
+        selectable_fields: selectable::fields(row.group, row.kind)
+            .iter()
+            .map(|&field| field.into())
+            .collect(),
+    }
+}
+
+fn verbs(row: &Row) -> &'static [Verb] {
+    if row.has(Trait::CreateOnly) {
+        CREATE
+    } else if row.has(Trait::ReadOnly) {
+        READ
+    } else if row.has(Trait::OneByOne) {
+        ONE_BY_ONE
+    } else {
+        STANDARD
+    }
+}
+
+fn category(t: Trait) -> Option<Text> {
+    match t {
+        Trait::All => Some("all".into()),
+        Trait::ApiExtensions => Some("api-extensions".into()),
+        _ => None,
+    }
+}
+
+fn subresource(row: &Row, t: Trait) -> Option<Subresource> {
+    let of_parent = |name, verbs| Some(sub(name, row.kind, verbs));
+    match t {
+        Trait::Status => of_parent("status", READ_WRITE),
+        Trait::Approval => of_parent("approval", READ_WRITE),
+        Trait::EphemeralContainers => of_parent("ephemeralcontainers", READ_WRITE),
+        Trait::Resize => of_parent("resize", READ_WRITE),
+        Trait::Finalize => of_parent("finalize", UPDATE),
+        Trait::Binding => Some(sub("binding", "Binding", CREATE)),
+        Trait::Eviction => Some(foreign(sub("eviction", "Eviction", CREATE), "policy")),
+        Trait::Token => {
+            Some(foreign(sub("token", "TokenRequest", CREATE), "authentication.k8s.io"))
+        }
+        Trait::Scale => Some(Subresource {
+            scale: Some(ScalePaths {
+                spec_replicas: "spec.replicas".into(),
+                status_replicas: "status.replicas".into(),
+                selector: Some("spec.selector".into()),
+            }),
+            ..foreign(sub("scale", "Scale", READ_WRITE), "autoscaling")
+        }),
+        _ => None,
+    }
+}
+
+fn sub(name: &'static str, kind: &'static str, verbs: &'static [Verb]) -> Subresource {
+    Subresource { name: name.into(), kind: kind.into(), group_version: None, verbs, scale: None }
+}
+
+/// A subresource that speaks a kind of another group; all of those are at `v1`.
+fn foreign(sub: Subresource, group: &'static str) -> Subresource {
+    Subresource { group_version: Some((group.into(), "v1".into())), ..sub }
+}
+
+/// Kubernetes names the folder after the resource, except for a few names from its early days
+/// and the two groups that are servers of their own.
+fn storage_prefix(row: &Row) -> Text {
+    match (row.group, row.plural) {
+        ("", "replicationcontrollers") => "controllers".into(),
+        ("", "endpoints") => "services/endpoints".into(),
+        ("", "nodes") => "minions".into(),
+        ("", "services") => "services/specs".into(),
+        ("networking.k8s.io", "ingresses") => "ingress".into(),
+        ("apiextensions.k8s.io" | "apiregistration.k8s.io", plural) => {
+            format!("{}/{plural}", row.group).into()
+        }
+        (_, plural) => plural.into(),
+    }
+}

@@ -1,0 +1,110 @@
+//! The shape of a kind's documents: fields, list types, merge keys.
+//!
+//! A [`Schema`] comes from the table of built-in types, from a CustomResourceDefinition's
+//! structural schema, or is untyped. [`crate::apply`] and [`crate::patch`] merge by it; the request
+//! pipeline prunes, defaults and validates by it.
+
+mod builtin;
+mod decode;
+mod defaults;
+mod node;
+mod structural;
+#[cfg(test)]
+mod tests;
+mod unknown;
+mod validate;
+
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::field::FieldError;
+
+pub(crate) use builtin::{kind as builtin_kind, named as builtin_named, object as builtin_object};
+pub(crate) use node::{ANY, List, Merge, Node, Object, Relation, Scalar, Shape, Text};
+
+/// The shape of one kind's documents; cheap to clone.
+#[derive(Clone)]
+pub struct Schema {
+    root: Arc<Node>,
+}
+
+impl Schema {
+    /// The schema of a kind that Kubernetes defines; `None` if there is no such kind.
+    pub fn builtin(group: &str, version: &str, kind: &str) -> Option<Self> {
+        let root = if group.is_empty() {
+            builtin::kind(version, kind)
+        } else {
+            builtin::kind(&format!("{group}/{version}"), kind)
+        };
+        root.map(Self::new)
+    }
+
+    /// The schema of a custom resource, from `openAPIV3Schema` of its definition.
+    pub fn structural(openapi_v3_schema: &Value) -> Self {
+        Self::new(structural::root(openapi_v3_schema))
+    }
+
+    /// No schema: types are deduced from values (maps granular, lists atomic).
+    pub fn untyped() -> Self {
+        Self::new(Node::new(Shape::Any))
+    }
+
+    /// Removes fields that the schema does not know.
+    pub fn prune(&self, object: &mut Value) {
+        unknown::prune(&self.root, object);
+    }
+
+    /// Fills in the defaults that the schema states, and drops nulls that mean "not set".
+    pub fn apply_defaults(&self, object: &mut Value) {
+        defaults::apply(&self.root, object);
+    }
+
+    /// The paths of fields that the schema does not know, such as `spec.foo`.
+    pub fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        unknown::find(&self.root, object, "", &mut found);
+        found
+    }
+
+    /// The mistakes in a custom resource.
+    pub fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        validate::validate(&self.root, object, "", &mut errors);
+        errors
+    }
+
+    /// Values of the wrong JSON type in an object of a built-in kind, as the text a decoder gives
+    /// (`json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type
+    /// int32`). A decoder would report the first. Of custom resources only the metadata is
+    /// decoded; [`Self::validate`] checks the rest.
+    pub fn type_errors(&self, object: &Value) -> Vec<String> {
+        let mut errors = Vec::new();
+        if let Shape::Named(_) = self.root.shape {
+            let place = decode::Place { holder: "", path: "" };
+            decode::check(&self.root, object, place, &mut errors);
+        } else {
+            let place = decode::Place { holder: "ObjectMeta", path: "metadata" };
+            decode::check(self.root.child("metadata"), &object["metadata"], place, &mut errors);
+        }
+        errors
+    }
+
+    /// The shape of the whole object.
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
+    fn new(root: Node) -> Self {
+        Self { root: Arc::new(root) }
+    }
+}
+
+impl Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Custom schemas are long; which kind they belong to is known where they are held.
+        let name = self.root.object().map_or("untyped", |object| &object.name);
+        f.debug_tuple("Schema").field(&name).finish()
+    }
+}

@@ -1,0 +1,305 @@
+//! The table of built-in types.
+
+use serde_json::{Value, json};
+
+use crate::schema::node::{ListKind, Merge, Node, Shape};
+use crate::schema::{Relation, Schema};
+
+/// The kinds of the groups that the server must serve, by version.
+const KINDS: &[(&str, &str, &[&str])] = &[
+    (
+        "",
+        "v1",
+        &[
+            "Binding",
+            "ConfigMap",
+            "Endpoints",
+            "Event",
+            "LimitRange",
+            "Namespace",
+            "Node",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "Pod",
+            "PodTemplate",
+            "ReplicationController",
+            "ResourceQuota",
+            "Secret",
+            "Service",
+            "ServiceAccount",
+        ],
+    ),
+    ("apps", "v1", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
+    ("batch", "v1", &["CronJob", "Job"]),
+    ("autoscaling", "v1", &["HorizontalPodAutoscaler", "Scale"]),
+    ("autoscaling", "v2", &["HorizontalPodAutoscaler"]),
+    ("policy", "v1", &["Eviction", "PodDisruptionBudget"]),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+    ),
+    ("coordination.k8s.io", "v1", &["Lease"]),
+    ("discovery.k8s.io", "v1", &["EndpointSlice"]),
+    ("events.k8s.io", "v1", &["Event"]),
+    (
+        "networking.k8s.io",
+        "v1",
+        &["Ingress", "IngressClass", "IPAddress", "NetworkPolicy", "ServiceCIDR"],
+    ),
+    (
+        "storage.k8s.io",
+        "v1",
+        &[
+            "CSIDriver",
+            "CSINode",
+            "CSIStorageCapacity",
+            "StorageClass",
+            "VolumeAttachment",
+            "VolumeAttributesClass",
+        ],
+    ),
+    ("scheduling.k8s.io", "v1", &["PriorityClass"]),
+    ("node.k8s.io", "v1", &["RuntimeClass"]),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        &[
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        ],
+    ),
+    ("apiextensions.k8s.io", "v1", &["CustomResourceDefinition"]),
+    ("apiregistration.k8s.io", "v1", &["APIService"]),
+    ("certificates.k8s.io", "v1", &["CertificateSigningRequest"]),
+    ("authentication.k8s.io", "v1", &["SelfSubjectReview", "TokenRequest", "TokenReview"]),
+    (
+        "authorization.k8s.io",
+        "v1",
+        &[
+            "LocalSubjectAccessReview",
+            "SelfSubjectAccessReview",
+            "SelfSubjectRulesReview",
+            "SubjectAccessReview",
+        ],
+    ),
+    ("flowcontrol.apiserver.k8s.io", "v1", &["FlowSchema", "PriorityLevelConfiguration"]),
+    (
+        "resource.k8s.io",
+        "v1",
+        &["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"],
+    ),
+];
+
+fn schema(kind: &str) -> Schema {
+    let found = KINDS.iter().find(|(_, _, kinds)| kinds.contains(&kind)).unwrap();
+    Schema::builtin(found.0, found.1, kind).unwrap()
+}
+
+/// The node at a dotted path; `[]` steps into a list's items.
+fn at<'a>(schema: &'a Schema, path: &str) -> &'a Node {
+    path.split('.').fold(schema.root(), |node, step| match step.strip_suffix("[]") {
+        Some(name) => node.field(name).expect(path).node.item(),
+        None => &node.field(step).expect(path).node,
+    })
+}
+
+fn list(kind: &str, path: &str) -> String {
+    match &at(&schema(kind), path).shape {
+        Shape::List(list) => match &list.kind {
+            ListKind::Atomic => "atomic".to_owned(),
+            ListKind::Set => "set".to_owned(),
+            ListKind::Map(keys) => keys.join(","),
+        },
+        other => panic!("{path} is {other:?}"),
+    }
+}
+
+#[test]
+fn every_kind_is_in_the_table() {
+    for (group, version, kinds) in KINDS {
+        for kind in *kinds {
+            let schema = Schema::builtin(group, version, kind).expect(kind);
+            assert!(schema.root().field("apiVersion").is_some(), "{kind}");
+            assert!(schema.root().field("metadata").is_some(), "{kind}");
+        }
+    }
+    assert!(Schema::builtin("apps", "v2", "Deployment").is_none());
+}
+
+#[test]
+fn lists_merge_by_the_keys_that_kubernetes_states() {
+    let cases = [
+        ("Pod", "spec.containers", "name"),
+        ("Pod", "spec.containers[].ports", "containerPort,protocol"),
+        ("Pod", "spec.containers[].env", "name"),
+        ("Pod", "spec.containers[].volumeMounts", "mountPath"),
+        ("Pod", "spec.containers[].volumeDevices", "devicePath"),
+        ("Pod", "spec.containers[].args", "atomic"),
+        ("Pod", "spec.volumes", "name"),
+        ("Pod", "spec.tolerations", "atomic"),
+        ("Pod", "spec.imagePullSecrets", "name"),
+        ("Pod", "spec.hostAliases", "ip"),
+        ("Pod", "spec.topologySpreadConstraints", "topologyKey,whenUnsatisfiable"),
+        ("Pod", "status.conditions", "type"),
+        ("Pod", "status.podIPs", "ip"),
+        ("Pod", "metadata.ownerReferences", "uid"),
+        ("Pod", "metadata.finalizers", "set"),
+        ("Service", "spec.ports", "port,protocol"),
+        ("Service", "spec.clusterIPs", "atomic"),
+        ("Deployment", "status.conditions", "type"),
+        ("Deployment", "spec.template.spec.containers", "name"),
+        ("Job", "status.conditions", "atomic"),
+        ("StatefulSet", "spec.volumeClaimTemplates", "atomic"),
+        ("ServiceAccount", "secrets", "name"),
+        ("Node", "status.addresses", "type"),
+    ];
+    for (kind, path, expected) in cases {
+        assert_eq!(list(kind, path), expected, "{kind} {path}");
+    }
+}
+
+#[test]
+fn strategic_merge_has_its_own_keys_where_they_differ() {
+    let cases = [
+        ("Pod", "spec.containers", "key name"),
+        ("Pod", "spec.containers[].ports", "key containerPort"),
+        ("Service", "spec.ports", "key port"),
+        ("Job", "status.conditions", "key type"),
+        ("Pod", "metadata.finalizers", "set"),
+        ("EndpointSlice", "endpoints[].addresses", "replace"),
+        ("Pod", "spec.tolerations", "default"),
+    ];
+    for (kind, path, expected) in cases {
+        let schema = schema(kind);
+        let found = match &at(&schema, path).patch.merge {
+            Merge::Default => "default".to_owned(),
+            Merge::Replace => "replace".to_owned(),
+            Merge::Set => "set".to_owned(),
+            Merge::Key(key) => format!("key {key}"),
+        };
+        assert_eq!(found, expected, "{kind} {path}");
+    }
+    assert!(at(&schema("Deployment"), "spec.strategy").patch.retain_keys);
+    assert!(at(&schema("Pod"), "spec.volumes").patch.retain_keys);
+}
+
+#[test]
+fn selectors_and_references_are_replaced_as_a_whole() {
+    let cases = [
+        ("Deployment", "spec.selector", false),
+        ("Service", "spec.selector", false),
+        ("Pod", "spec.nodeSelector", false),
+        ("RoleBinding", "roleRef", false),
+        ("Pod", "metadata.labels", true),
+        ("Deployment", "spec.template", true),
+        ("ConfigMap", "data", true),
+        ("PersistentVolume", "spec.claimRef", true),
+        ("PersistentVolumeClaim", "spec.dataSource", false),
+    ];
+    for (kind, path, granular) in cases {
+        let found =
+            matches!(at(&schema(kind), path).relation(&json!({"a": "b"})), Relation::Granular);
+        assert_eq!(found, granular, "{kind} {path}");
+    }
+}
+
+#[test]
+fn a_port_without_protocol_is_tcp() {
+    for (kind, path) in [("Pod", "spec.containers[].ports"), ("Service", "spec.ports")] {
+        let schema = schema(kind);
+        let Shape::List(list) = &at(&schema, path).shape else { panic!("{path} is a list") };
+        assert_eq!(list.key_default("protocol"), Some(&json!("TCP")));
+    }
+}
+
+#[test]
+fn unknown_fields_are_found_by_path_and_pruned() {
+    let schema = schema("Deployment");
+    let mut object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "labels": {"anything": "goes"}, "owner": "me"},
+        "spec": {"replica": 3, "template": {"spec": {"containers": [
+            {"name": "a", "image": "a:1"},
+            {"name": "b", "img": "b:1"},
+        ]}}},
+    });
+    assert_eq!(
+        schema.unknown_fields(&object),
+        ["metadata.owner", "spec.replica", "spec.template.spec.containers[1].img"]
+    );
+    schema.prune(&mut object);
+    assert!(schema.unknown_fields(&object).is_empty());
+    assert_eq!(object["metadata"], json!({"name": "web", "labels": {"anything": "goes"}}));
+    assert_eq!(object["spec"]["template"]["spec"]["containers"][1], json!({"name": "b"}));
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_reported_as_the_decoder_does() {
+    let container = |field: &str, value: Value| json!({"spec": {"template": {"spec": {"containers": [{"name": "a", field: value}]}}}});
+    let quantities = "quantities must match the regular expression \
+                      '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    let cases = [
+        (
+            json!({"spec": {"replicas": "3"}}),
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            json!({"spec": {"replicas": 1.5}}),
+            "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            json!({"spec": {"replicas": 5_000_000_000_u64}}),
+            "json: cannot unmarshal number 5000000000 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            container("image", json!(7)),
+            "json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.image of type string",
+        ),
+        (
+            json!({"metadata": {"labels": {"a": 1}}}),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+        ),
+        (
+            json!({"spec": []}),
+            "json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec",
+        ),
+        (
+            json!({"spec": {"template": {"spec": {"containers": {}}}}}),
+            "json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container",
+        ),
+        (container("resources", json!({"limits": {"cpu": "a lot"}})), quantities),
+    ];
+    for (object, expected) in cases {
+        assert_eq!(schema("Deployment").type_errors(&object), [expected], "{object}");
+    }
+}
+
+#[test]
+fn values_of_the_right_types_are_no_mistakes() {
+    let pod = json!({
+        "metadata": {"creationTimestamp": null, "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "containers": [{
+                "name": "a",
+                "ports": [{"containerPort": 80}],
+                "resources": {"limits": {"cpu": 1, "memory": "1.5Gi", "a/b": "-5e3"}},
+                "livenessProbe": {"httpGet": {"port": "http"}},
+                "readinessProbe": {"httpGet": {"port": 80}},
+            }],
+        },
+    });
+    assert_eq!(schema("Pod").type_errors(&pod), [""; 0]);
+}
+
+#[test]
+fn parsing_the_table_is_quick_enough_to_be_unnoticed() {
+    // The size stands for the time: a few thousand short lines.
+    let text = include_str!("../builtin.txt");
+    assert!(text.len() < 150_000, "{} bytes", text.len());
+    assert!(text.lines().count() < 5_000);
+}

@@ -1,0 +1,4 @@
+//! What schemas know and do.
+
+mod builtin;
+mod structural;

@@ -1,0 +1,196 @@
+//! Schemas of custom resources.
+
+use serde_json::{Value, json};
+
+use crate::field::FieldError;
+use crate::schema::Schema;
+
+fn widget() -> Schema {
+    Schema::structural(&json!({
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "spec": {
+                "type": "object",
+                "required": ["size"],
+                "properties": {
+                    "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 10},
+                    "name": {"type": "string", "minLength": 2, "maxLength": 5},
+                    "mode": {"type": "string", "enum": ["Fast", "Slow"], "default": "Fast"},
+                    "port": {"x-kubernetes-int-or-string": true},
+                    "tags": {"type": "array", "x-kubernetes-list-type": "set", "maxItems": 3,
+                             "items": {"type": "string"}},
+                    "parts": {
+                        "type": "array",
+                        "x-kubernetes-list-type": "map",
+                        "x-kubernetes-list-map-keys": ["name", "zone"],
+                        "items": {"type": "object", "required": ["name"], "properties": {
+                            "name": {"type": "string"},
+                            "zone": {"type": "string", "default": "here"},
+                            "weight": {"type": "number", "multipleOf": 0.5, "exclusiveMinimum": true, "minimum": 0},
+                        }},
+                    },
+                    "limits": {"type": "object", "additionalProperties": {"type": "integer"}},
+                    "note": {"type": "string", "nullable": true, "default": "none"},
+                    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                             "properties": {"known": {"type": "object", "properties": {}}}},
+                    "object": {"type": "object", "x-kubernetes-embedded-resource": true,
+                               "properties": {"spec": {"type": "object", "properties": {}}}},
+                    "nested": {"type": "object", "default": {}, "properties": {
+                        "depth": {"type": "integer", "default": 2},
+                    }},
+                },
+            },
+        },
+    }))
+}
+
+fn with_spec(spec: Value) -> Value {
+    let mut widget = json!({"apiVersion": "demo/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    widget["spec"] = spec;
+    widget
+}
+
+fn mistakes(spec: Value) -> Vec<String> {
+    widget().validate(&with_spec(spec)).iter().map(FieldError::message).collect()
+}
+
+#[test]
+fn pruning_follows_the_schema_into_every_corner() {
+    let mut object = with_spec(json!({
+        "size": 1, "unknown": true,
+        "free": {"anything": {"goes": 1}, "known": {"but": "not here"}},
+        "parts": [{"name": "a", "colour": "red"}],
+        "limits": {"any": 1},
+        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "x": 1}, "spec": {"a": 1}},
+    }));
+    object["metadata"]["x"] = json!(1);
+    object["status"] = json!({"not": "declared"});
+    let unknown = widget().unknown_fields(&object);
+    assert_eq!(
+        unknown,
+        [
+            "metadata.x",
+            "spec.free.known.but",
+            "spec.object.metadata.x",
+            "spec.object.spec.a",
+            "spec.parts[0].colour",
+            "spec.unknown",
+            "status",
+        ]
+    );
+    widget().prune(&mut object);
+    assert_eq!(
+        object,
+        with_spec(json!({
+            "size": 1,
+            "free": {"anything": {"goes": 1}, "known": {}},
+            "parts": [{"name": "a"}],
+            "limits": {"any": 1},
+            "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}},
+        }))
+    );
+}
+
+#[test]
+fn defaults_fill_what_is_missing_outermost_first() {
+    let mut object = with_spec(json!({"size": null, "parts": [{"name": "a"}], "note": null}));
+    widget().apply_defaults(&mut object);
+    assert_eq!(
+        object["spec"],
+        json!({
+            "mode": "Fast",
+            "note": null,
+            "nested": {"depth": 2},
+            "parts": [{"name": "a", "zone": "here"}],
+        }),
+        "null is a value only where the schema says so"
+    );
+}
+
+#[test]
+fn a_good_object_has_no_mistakes() {
+    let spec = json!({
+        "size": 3, "name": "abc", "mode": "Slow", "port": "http", "tags": ["a", "b"],
+        "parts": [{"name": "a"}, {"name": "a", "zone": "there", "weight": 1.5}],
+        "limits": {"cpu": 1}, "note": null,
+    });
+    assert_eq!(mistakes(spec), [""; 0]);
+}
+
+#[test]
+fn mistakes_are_worded_as_kubernetes_words_them() {
+    let cases = [
+        (
+            json!({"size": "big"}),
+            r#"spec.size: Invalid value: "string": spec.size in body must be of type integer: "string""#,
+        ),
+        (json!({}), "spec.size: Required value"),
+        (
+            json!({"size": 0}),
+            "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
+        ),
+        (
+            json!({"size": 11}),
+            "spec.size: Invalid value: 11: spec.size in body should be less than or equal to 10",
+        ),
+        (
+            json!({"size": 1, "name": "a"}),
+            r#"spec.name: Invalid value: "a": spec.name in body should be at least 2 chars long"#,
+        ),
+        (json!({"size": 1, "name": "abcdef"}), "spec.name: Too long: may not be more than 5 bytes"),
+        (
+            json!({"size": 1, "mode": "Odd"}),
+            r#"spec.mode: Unsupported value: "Odd": supported values: "Fast", "Slow""#,
+        ),
+        (
+            json!({"size": 1, "tags": ["a", "b", "c", "d"]}),
+            "spec.tags: Too many: 4: must have at most 3 items",
+        ),
+        (json!({"size": 1, "tags": ["a", "a"]}), r#"spec.tags[1]: Duplicate value: "a""#),
+        (
+            json!({"size": 1, "parts": [{"name": "a"}, {"name": "a", "zone": "here"}]}),
+            r#"spec.parts[1]: Duplicate value: {"name":"a","zone":"here"}"#,
+        ),
+        (
+            json!({"size": 1, "parts": [{"name": "a", "weight": 0}]}),
+            "spec.parts[0].weight: Invalid value: 0: spec.parts[0].weight in body should be greater than 0",
+        ),
+        (json!({"size": 1, "parts": [{}]}), "spec.parts[0].name: Required value"),
+        (
+            json!({"size": 1, "limits": {"cpu": "1"}}),
+            r#"spec.limits.cpu: Invalid value: "string": spec.limits.cpu in body must be of type integer: "string""#,
+        ),
+        (
+            json!({"size": 1, "port": true}),
+            r#"spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean""#,
+        ),
+    ];
+    for (spec, expected) in cases {
+        assert_eq!(mistakes(spec.clone()), [expected], "{spec}");
+    }
+}
+
+#[test]
+fn only_the_metadata_of_a_custom_resource_is_decoded() {
+    let mut object = with_spec(json!({"size": "big"}));
+    assert_eq!(widget().type_errors(&object), [""; 0]);
+    object["metadata"]["labels"] = json!({"a": 1});
+    assert_eq!(
+        widget().type_errors(&object),
+        [
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"
+        ]
+    );
+}
+
+#[test]
+fn without_a_schema_everything_is_kept() {
+    let object = json!({"spec": {"anything": [1, {"goes": null}]}});
+    let mut same = object.clone();
+    Schema::untyped().prune(&mut same);
+    Schema::untyped().apply_defaults(&mut same);
+    assert_eq!(same, object);
+    assert!(Schema::untyped().validate(&object).is_empty());
+    assert!(Schema::untyped().unknown_fields(&object).is_empty());
+}

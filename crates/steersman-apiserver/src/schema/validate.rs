@@ -1,0 +1,180 @@
+//! Validation of custom resources against their schema, worded as Kubernetes words it.
+//!
+//! Patterns, formats and CEL rules are not checked here.
+
+use serde_json::{Number, Value};
+
+use super::node::{Bound, ListKind, Node, Rules, Scalar, Shape};
+use super::unknown::join;
+use crate::field::{FieldError, FieldErrorKind};
+
+/// Adds the mistakes in a value and below it.
+pub(super) fn validate(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if value.is_null() && node.is_nullable() {
+        return;
+    }
+    if let Some(expected) = type_mismatch(&node.shape, value) {
+        errors.push(wrong_type(path, expected, value));
+        return;
+    }
+    if let Some(rules) = &node.rules {
+        check(rules, value, path, errors);
+    }
+    match value {
+        Value::Object(map) => {
+            for field in node.object().map(|object| &object.fields).into_iter().flatten() {
+                if field.required
+                    && field.node.rules.is_some()
+                    && !map.contains_key(field.name.as_ref())
+                {
+                    errors.push(FieldError::required(join(path, &field.name), ""));
+                }
+            }
+            for (key, value) in map {
+                let below = match node.shape {
+                    Shape::Map(_) => format!("{path}.{key}"),
+                    _ => join(path, key),
+                };
+                validate(node.child(key), value, &below, errors);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                validate(node.item(), item, &format!("{path}[{index}]"), errors);
+            }
+            duplicates(node, items, path, errors);
+        }
+        _ => {}
+    }
+}
+
+/// The type that the schema wants, if the value is of another.
+fn type_mismatch(shape: &Shape, value: &Value) -> Option<&'static str> {
+    let (fits, expected) = match shape {
+        Shape::Any | Shape::Raw => return None,
+        Shape::Object(_) | Shape::Named(_) | Shape::Map(_) => (value.is_object(), "object"),
+        Shape::List(_) => (value.is_array(), "array"),
+        Shape::Scalar(Scalar::Bool) => (value.is_boolean(), "boolean"),
+        Shape::Scalar(Scalar::Number) => (value.is_number(), "number"),
+        Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Integer) => {
+            (is_integer(value), "integer")
+        }
+        Shape::Scalar(Scalar::IntOrString) => {
+            (value.is_string() || is_integer(value), "integer,string")
+        }
+        Shape::Scalar(Scalar::Quantity) => (value.is_string() || value.is_number(), "string"),
+        Shape::Scalar(_) => (value.is_string(), "string"),
+    };
+    (!fits).then_some(expected)
+}
+
+fn wrong_type(path: &str, expected: &str, value: &Value) -> FieldError {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) if is_integer(value) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let text =
+        format!("Invalid value: {found:?}: {path} in body must be of type {expected}: {found:?}");
+    FieldError { kind: FieldErrorKind::TypeInvalid, field: path.to_owned(), text }
+}
+
+/// JSON knows no integers, so `3.0` is one.
+fn is_integer(value: &Value) -> bool {
+    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+}
+
+fn check(rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let mut invalid = |detail: String| {
+        errors.push(FieldError::invalid(path, value, &format!("{path} in body {detail}")));
+    };
+    match value {
+        Value::Number(number) => {
+            let limits = [(&rules.minimum, "greater", true), (&rules.maximum, "less", false)];
+            for (bound, word, lower) in limits {
+                if let Some(bound) = bound.as_ref().filter(|bound| exceeds(number, bound, lower)) {
+                    let or_equal = if bound.exclusive { "" } else { " or equal to" };
+                    invalid(format!("should be {word} than{or_equal} {}", bound.value));
+                }
+            }
+            if let Some(factor) = rules.multiple_of {
+                let quotient = number.as_f64().unwrap_or_default() / factor;
+                if quotient.fract() != 0.0 {
+                    invalid(format!("should be a multiple of {factor}"));
+                }
+            }
+        }
+        Value::String(text) => {
+            let length = text.chars().count() as u64;
+            if let Some(min) = rules.length.min.filter(|min| length < *min) {
+                invalid(format!("should be at least {min} chars long"));
+            }
+            if let Some(max) = rules.length.max.filter(|max| length > *max) {
+                errors.push(FieldError::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
+            }
+        }
+        Value::Array(items) => sizes(items.len(), rules, value, path, errors),
+        Value::Object(map) => sizes(map.len(), rules, value, path, errors),
+        _ => {}
+    }
+    if !rules.enumeration.is_empty() && !rules.enumeration.contains(value) {
+        errors.push(not_in(&rules.enumeration, value, path));
+    }
+}
+
+fn exceeds(number: &Number, bound: &Bound, lower: bool) -> bool {
+    let (Some(number), Some(limit)) = (number.as_f64(), bound.value.as_f64()) else { return false };
+    let (small, large) = if lower { (number, limit) } else { (limit, number) };
+    small < large || (bound.exclusive && small == large)
+}
+
+/// Numbers of items or properties.
+fn sizes(len: usize, rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let (range, noun) =
+        if value.is_array() { (rules.items, "items") } else { (rules.properties, "properties") };
+    if let Some(min) = range.min.filter(|min| (len as u64) < *min) {
+        let detail = format!("{path} in body should have at least {min} {noun}");
+        errors.push(FieldError::invalid(path, &Value::from(len), &detail));
+    }
+    if let Some(max) = range.max.filter(|max| len as u64 > *max) {
+        let items = if max == 1 { "item" } else { "items" };
+        let text = format!("Too many: {len}: must have at most {max} {items}");
+        errors.push(FieldError { kind: FieldErrorKind::TooMany, field: path.to_owned(), text });
+    }
+}
+
+fn not_in(allowed: &[Value], value: &Value, path: &str) -> FieldError {
+    let allowed: Vec<String> = allowed
+        .iter()
+        .map(|allowed| allowed.as_str().map_or_else(|| allowed.to_string(), str::to_owned))
+        .collect();
+    let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
+    FieldError::not_supported(path, value, &allowed)
+}
+
+/// Items of sets and maps must differ in their value or keys.
+fn duplicates(node: &Node, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+    let Shape::List(list) = &node.shape else { return };
+    let identity = |item: &Value| match &list.kind {
+        ListKind::Atomic => None,
+        ListKind::Set => Some(item.clone()),
+        ListKind::Map(keys) => {
+            let with_default = |key: &str| item.get(key).or_else(|| list.key_default(key)).cloned();
+            let pairs = keys.iter().filter_map(|key| Some((key.to_string(), with_default(key)?)));
+            Some(Value::Object(pairs.collect()))
+        }
+    };
+    let mut seen: Vec<Value> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let Some(identity) = identity(item) else { return };
+        if seen.contains(&identity) {
+            errors.push(FieldError::duplicate(format!("{path}[{index}]"), &identity));
+        } else {
+            seen.push(identity);
+        }
+    }
+}

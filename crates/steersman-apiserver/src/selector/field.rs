@@ -1,0 +1,142 @@
+//! Field selectors: `metadata.name=web,status.phase!=Running`.
+
+use super::skim;
+use crate::document::Stored;
+use crate::resource::builtin::selectable;
+use crate::resource::{Place, Resource};
+use crate::status::{Result, Status};
+
+/// What fields must be; all requirements hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSelector(Vec<FieldRequirement>);
+
+/// One requirement on one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldRequirement {
+    /// The dotted path.
+    pub field: String,
+    /// The value to compare with.
+    pub value: String,
+    /// Whether the field must be that value, or must not be.
+    pub equal: bool,
+}
+
+impl FieldSelector {
+    /// Reads a selector over the fields that the resource lets be selected.
+    pub fn parse(text: &str, resource: &Resource) -> Result<Self> {
+        let mut requirements = Vec::new();
+        for part in split(text).iter().filter(|part| !part.is_empty()) {
+            let (field, equal, value) = parse_requirement(part).ok_or_else(|| {
+                Status::bad_request(format!(
+                    "invalid selector: {text:?}; can't understand {part:?}"
+                ))
+            })?;
+            if !is_selectable(&field, resource) {
+                return Err(Status::bad_request(format!("field label not supported: {field}")));
+            }
+            requirements.push(FieldRequirement { field, value, equal });
+        }
+        Ok(Self(requirements))
+    }
+
+    /// Adds that the name must be this.
+    pub fn with_name(mut self, name: &str) -> Self {
+        self.0.push(FieldRequirement {
+            field: NAME.to_owned(),
+            value: name.to_owned(),
+            equal: true,
+        });
+        self
+    }
+
+    /// Whether everything matches.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The name that the selector requires, if it does.
+    pub fn name(&self) -> Option<&str> {
+        let named = self.0.iter().find(|r| r.field == NAME && r.equal);
+        named.map(|requirement| requirement.value.as_str())
+    }
+
+    pub(super) fn matches_place(&self, place: Place<'_>) -> bool {
+        self.0.iter().all(|requirement| match requirement.field.as_str() {
+            NAME => (requirement.value == place.name) == requirement.equal,
+            NAMESPACE => (requirement.value == place.namespace) == requirement.equal,
+            _ => true,
+        })
+    }
+
+    pub(super) fn matches_document(&self, resource: &Resource, object: &Stored) -> bool {
+        let inside = || self.0.iter().filter(|r| r.field != NAME && r.field != NAMESPACE);
+        if inside().next().is_none() {
+            return true;
+        }
+        let api_version = resource.api_version();
+        let skimmable = inside().all(|r| !READ_ELSEWHERE.contains(&r.field.as_str()));
+        let document = if skimmable && object.speaks(&api_version) {
+            let paths: Vec<&str> = inside().map(|r| r.field.as_str()).collect();
+            skim::skim(&object.bytes, &paths)
+        } else {
+            object.decode(&api_version).ok()
+        };
+        let Some(document) = document else { return false };
+        inside().all(|r| (selectable::value(&document, &r.field) == r.value) == r.equal)
+    }
+}
+
+const NAME: &str = "metadata.name";
+const NAMESPACE: &str = "metadata.namespace";
+
+/// Fields of old whose name is not the path they read.
+const READ_ELSEWHERE: &[&str] = &["source", "status.successful", "status.podIPs"];
+
+fn is_selectable(field: &str, resource: &Resource) -> bool {
+    field == NAME
+        || field == NAMESPACE
+        || resource.selectable_fields.iter().any(|known| known == field)
+}
+
+/// Splits at commas that are not escaped.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
+    for (index, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                parts.push(text[start..index].trim());
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts
+}
+
+fn parse_requirement(part: &str) -> Option<(String, bool, String)> {
+    let at = part.find(['!', '='])?;
+    let (field, rest) = part.split_at(at);
+    let (equal, value) = if let Some(value) = rest.strip_prefix("!=") {
+        (false, value)
+    } else if let Some(value) = rest.strip_prefix("==") {
+        (true, value)
+    } else {
+        (true, rest.strip_prefix('=')?)
+    };
+    Some((field.to_owned(), equal, unescape(value)?))
+}
+
+fn unescape(value: &str) -> Option<String> {
+    let (mut out, mut chars) = (String::with_capacity(value.len()), value.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => out.push(chars.next().filter(|c| matches!(c, '\\' | ',' | '='))?),
+            '=' => return None,
+            c => out.push(c),
+        }
+    }
+    Some(out)
+}

@@ -1,0 +1,40 @@
+//! Which objects of a list or watch the client wants: by labels and by fields.
+//!
+//! Selectors look at stored bytes and decode only what they compare: name and namespace come
+//! from the key, labels and plain fields are skimmed out of the document.
+
+mod field;
+mod label;
+mod skim;
+
+pub use field::{FieldRequirement, FieldSelector};
+pub use label::{LabelRequirement, LabelSelector, Operator};
+
+use crate::document::Stored;
+use crate::resource::Resource;
+
+/// A label and a field selector; an object must match both.
+#[derive(Clone, Debug, Default)]
+pub struct Selector {
+    /// What the labels must be.
+    pub labels: LabelSelector,
+    /// What the fields must be.
+    pub fields: FieldSelector,
+}
+
+impl Selector {
+    /// Whether everything matches.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether a stored object matches.
+    pub fn matches(&self, resource: &Resource, key: &str, object: &Stored) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        self.fields.matches_place(resource.place(key))
+            && (self.labels.is_empty() || self.labels.matches_bytes(&object.bytes))
+            && self.fields.matches_document(resource, object)
+    }
+}

@@ -1,0 +1,154 @@
+//! The service itself: what it is made of, and how HTTP enters it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use jiff::Timestamp;
+use steersman_store::{Entry, Store, StoreError};
+use tokio_util::sync::CancellationToken;
+use tower::BoxError;
+
+use crate::random::Random;
+use crate::registry::Registry;
+use crate::reply::ResponseBody;
+use crate::status::{BODY_LIMIT, Result, Status};
+use crate::{authn, bootstrap, call, crd, metadata};
+
+/// Where timestamps come from; it follows the clock of the process, which may be virtual.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What an [`ApiServer`] is made of.
+#[derive(Clone)]
+pub struct Config {
+    /// Where objects are kept.
+    pub store: Arc<dyn Store>,
+    /// Where timestamps come from.
+    pub clock: Clock,
+    /// The seed of everything random: uids, generated names, jitter.
+    pub seed: u64,
+    /// Ends watches when cancelled; other requests are answered to the end.
+    pub shutdown: CancellationToken,
+    /// Who is known by a bearer token.
+    pub tokens: authn::Tokens,
+}
+
+impl Config {
+    /// A server over a store, with a seed of zero and nobody known by a token.
+    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
+        let shutdown = CancellationToken::new();
+        Self { store, clock, seed: 0, shutdown, tokens: authn::Tokens::default() }
+    }
+}
+
+/// Kubernetes' API as a [`tower::Service`]. Clones share everything.
+///
+/// Requests without an [`authn::User`] among their extensions come from within the process and
+/// are cluster admins; [`crate::listen`] puts one into every request from the network.
+#[derive(Clone)]
+pub struct ApiServer {
+    server: Arc<Server>,
+}
+
+impl std::fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiServer").finish_non_exhaustive()
+    }
+}
+
+impl ApiServer {
+    /// Starts to serve what is in the store, and writes what every cluster has: the system's
+    /// namespaces and the service `kubernetes`.
+    pub async fn start(config: Config) -> Result<Self> {
+        let server = Arc::new(Server {
+            store: config.store,
+            clock: config.clock,
+            random: Random::new(config.seed),
+            registry: Registry::new(),
+            shutdown: config.shutdown,
+            tokens: config.tokens,
+        });
+        crd::load(&server).await?;
+        bootstrap::run(&server).await?;
+        Ok(Self { server })
+    }
+
+    /// Ends all watches; the service goes on answering other requests.
+    pub fn shutdown(&self) {
+        self.server.shutdown.cancel();
+    }
+
+    /// Who a bearer token stands for.
+    pub fn tokens(&self) -> &authn::Tokens {
+        &self.server.tokens
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+}
+
+impl<B> tower::Service<Request<B>> for ApiServer
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = Arc::clone(&self.server);
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = read_body(body).await;
+            Ok(call::answer(server, parts, body).await)
+        })
+    }
+}
+
+/// Reads a body up to the limit. What is larger or breaks off is an error to answer.
+async fn read_body<B>(body: B) -> Result<Bytes>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<BoxError>,
+{
+    if body.size_hint().lower() > BODY_LIMIT as u64 {
+        return Err(Status::too_large());
+    }
+    match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large()),
+        Err(error) => Err(Status::bad_request(format!("error reading the body: {error}"))),
+    }
+}
+
+/// What all requests share.
+pub(crate) struct Server {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) registry: Registry,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) tokens: authn::Tokens,
+}
+
+impl Server {
+    /// The time, as objects carry it.
+    pub(crate) fn now(&self) -> String {
+        metadata::time((self.clock)())
+    }
+
+    /// The entry of a key.
+    pub(crate) async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.store.get(key).await
+    }
+}

@@ -1,0 +1,340 @@
+//! The one error of the wire: `metav1.Status`, worded as Kubernetes words it.
+//!
+//! Clients branch on `reason`, tools grep `message`, so both are fixed here and nowhere else.
+//! [`From<StoreError>`] is the only place where a failure of the store becomes an answer.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use steersman_store::StoreError;
+
+use crate::field::FieldError;
+
+/// The result of anything that can be answered with a [`Status`].
+pub type Result<T, E = Status> = std::result::Result<T, E>;
+
+/// The text of a conflict between two writers.
+pub const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// The largest request body, in bytes.
+pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// A failed request, as the client sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The machine-readable reason, such as `NotFound`.
+    pub reason: &'static str,
+    /// The text for people.
+    pub message: String,
+    /// What it is about.
+    pub details: Option<Box<Details>>,
+    /// A token to go on with, when a paged list expired.
+    pub continue_token: Option<String>,
+}
+
+/// What a [`Status`] is about.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Details {
+    /// The object's name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The API group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The resource, or the kind for [`Status::invalid`].
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// The object's uid.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// The single reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// When to try again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retry_after_seconds: u32,
+}
+
+/// One reason among several.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Cause {
+    /// The machine-readable reason, such as `FieldValueInvalid`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The text for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The field it concerns.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+/// The object a failure is about, as errors name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The API group; empty for core.
+    pub group: &'a str,
+    /// The plural name of the resource, or the kind for [`Status::invalid`].
+    pub resource: &'a str,
+    /// The object's name; may be empty.
+    pub name: &'a str,
+}
+
+impl Named<'_> {
+    /// `pods` or `deployments.apps`.
+    fn qualified(&self) -> String {
+        if self.group.is_empty() {
+            self.resource.to_owned()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
+    }
+
+    fn details(&self, causes: Vec<Cause>) -> Details {
+        Details {
+            name: self.name.to_owned(),
+            group: self.group.to_owned(),
+            kind: self.resource.to_owned(),
+            causes,
+            ..Details::default()
+        }
+    }
+}
+
+impl Status {
+    /// 404: the object does not exist.
+    pub fn not_found(what: Named<'_>) -> Self {
+        let message = format!("{} {:?} not found", what.qualified(), what.name);
+        Self::about(404, "NotFound", message, what.details(Vec::new()))
+    }
+
+    /// 404: the path names nothing that is served.
+    pub fn no_such_resource() -> Self {
+        let message = "the server could not find the requested resource".to_owned();
+        Self::about(404, "NotFound", message, Details::default())
+    }
+
+    /// 409: an object of that name exists.
+    pub fn already_exists(what: Named<'_>) -> Self {
+        let message = format!("{} {:?} already exists", what.qualified(), what.name);
+        Self::about(409, "AlreadyExists", message, what.details(Vec::new()))
+    }
+
+    /// 409: a precondition of the write does not hold.
+    pub fn conflict(what: Named<'_>, why: &str) -> Self {
+        Self::conflict_because(what, why, Vec::new())
+    }
+
+    /// 409, with causes such as the field managers of an apply conflict.
+    pub fn conflict_because(what: Named<'_>, why: &str, causes: Vec<Cause>) -> Self {
+        let subject = what.qualified();
+        let message = format!("Operation cannot be fulfilled on {subject} {:?}: {why}", what.name);
+        Self::about(409, "Conflict", message, what.details(causes))
+    }
+
+    /// 409, with a text of its own: an apply that meets other managers' fields.
+    pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
+        Self::about(409, "Conflict", message, Details { causes, ..Details::default() })
+    }
+
+    /// 422: fields are wrong. `what.resource` is the kind.
+    pub fn invalid(what: Named<'_>, errors: &[FieldError]) -> Self {
+        let mut texts: Vec<String> = Vec::with_capacity(errors.len());
+        for text in errors.iter().map(FieldError::message) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let all = match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let causes = errors.iter().map(Cause::of_field).collect();
+        let message = format!("{} {:?} is invalid: {all}", what.qualified(), what.name);
+        Self::about(422, "Invalid", message, what.details(causes))
+    }
+
+    /// 422 without fields: the request is well-formed but cannot be done.
+    pub fn unprocessable(message: impl Into<String>) -> Self {
+        Self::plain(422, "Invalid", message)
+    }
+
+    /// 400: the request is malformed.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::plain(400, "BadRequest", message)
+    }
+
+    /// 401: who asks is unknown.
+    pub fn unauthorized() -> Self {
+        Self::plain(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// 403: it may not be done, for this reason.
+    pub fn forbidden(what: Named<'_>, why: &str, causes: Vec<Cause>) -> Self {
+        let subject = what.qualified();
+        let message = if what.name.is_empty() {
+            format!("{subject} is forbidden: {why}")
+        } else {
+            format!("{subject} {:?} is forbidden: {why}", what.name)
+        };
+        Self::about(403, "Forbidden", message, what.details(causes))
+    }
+
+    /// 410: the revision asked for is no longer known.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::plain(410, "Expired", message)
+    }
+
+    /// 405: the resource does not know this verb.
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::about(405, "MethodNotAllowed", message.to_owned(), Details::default())
+    }
+
+    /// 405, with a text of its own.
+    pub fn not_supported(message: impl Into<String>) -> Self {
+        Self::plain(405, "MethodNotAllowed", message)
+    }
+
+    /// 406: no representation is acceptable to the client.
+    pub fn not_acceptable() -> Self {
+        let message =
+            "only the following media types are accepted: application/json, application/yaml";
+        Self::plain(406, "NotAcceptable", message)
+    }
+
+    /// 415: the body is in a format this server does not read.
+    pub fn unsupported_media_type(accepted: &[&str]) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
+        Self::plain(415, "UnsupportedMediaType", message)
+    }
+
+    /// 413: the body is larger than [`BODY_LIMIT`].
+    pub fn too_large() -> Self {
+        let message = format!("Request entity too large: limit is {BODY_LIMIT}");
+        Self::plain(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 504: the revision asked for did not come in time.
+    pub fn future_revision(requested: u64, current: u64) -> Self {
+        let message =
+            format!("Timeout: Too large resource version: {requested}, current: {current}");
+        let cause = Cause {
+            reason: "ResourceVersionTooLarge".to_owned(),
+            message: "Too large resource version".to_owned(),
+            ..Cause::default()
+        };
+        let details = Details { causes: vec![cause], retry_after_seconds: 1, ..Details::default() };
+        Self::about(504, "Timeout", message, details)
+    }
+
+    /// 500: the server failed.
+    pub fn internal(why: &str) -> Self {
+        Self::plain(500, "InternalError", format!("Internal error occurred: {why}"))
+    }
+
+    /// The document on the wire.
+    pub fn to_value(&self) -> Value {
+        let mut metadata = json!({});
+        if let Some(token) = &self.continue_token {
+            metadata["continue"] = token.as_str().into();
+        }
+        let mut value = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code,
+        });
+        if let Some(details) = &self.details {
+            value["details"] = serde_json::to_value(details).unwrap_or_default();
+        }
+        value
+    }
+
+    fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: None, continue_token: None }
+    }
+
+    fn about(code: u16, reason: &'static str, message: String, details: Details) -> Self {
+        let details = Some(Box::new(details));
+        Self { code, reason, message, details, continue_token: None }
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}
+
+impl Cause {
+    fn of_field(error: &FieldError) -> Self {
+        Self {
+            reason: error.reason().to_owned(),
+            message: error.text.clone(),
+            field: error.field.clone(),
+        }
+    }
+}
+
+impl From<StoreError> for Status {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict { .. } => {
+                let message = format!("Operation cannot be fulfilled: {MODIFIED}");
+                Self::plain(409, "Conflict", message)
+            }
+            StoreError::Compacted { .. } => {
+                Self::expired("The resourceVersion for the provided list is too old.")
+            }
+            StoreError::Future { requested, current } => {
+                Self::future_revision(requested.0, current.0)
+            }
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Named, Status};
+    use crate::field::FieldError;
+    use serde_json::json;
+
+    const WEB: Named<'_> = Named { group: "apps", resource: "Deployment", name: "web" };
+
+    #[test]
+    fn one_field_error_stands_alone_and_several_stand_in_brackets() {
+        let negative = FieldError::invalid("spec.replicas", &json!(-1), "must be positive");
+        let missing = FieldError::required("spec.selector", "");
+        let one = Status::invalid(WEB, std::slice::from_ref(&negative));
+        assert_eq!(
+            one.message,
+            "Deployment.apps \"web\" is invalid: spec.replicas: Invalid value: -1: must be positive"
+        );
+        let two = Status::invalid(WEB, &[negative, missing]);
+        assert!(two.message.ends_with(
+            "is invalid: [spec.replicas: Invalid value: -1: must be positive, spec.selector: Required value]"
+        ));
+        assert_eq!(two.to_value()["details"]["causes"][1]["reason"], "FieldValueRequired");
+    }
+
+    #[test]
+    fn a_revision_of_the_future_is_a_timeout_with_its_cause() {
+        let status = Status::future_revision(9, 3).to_value();
+        assert_eq!(status["code"], 504);
+        assert_eq!(status["message"], "Timeout: Too large resource version: 9, current: 3");
+        assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+        assert_eq!(status["details"]["retryAfterSeconds"], 1);
+    }
+}

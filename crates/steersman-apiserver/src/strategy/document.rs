@@ -1,0 +1,118 @@
+//! Reading and filling documents without caring whether a part is there.
+//!
+//! Null counts as absent, as it does when Kubernetes decodes. Nothing here fails on a part of
+//! the wrong type: the schema complains about those.
+
+use serde_json::{Value, json};
+
+use crate::field::{FieldError, FieldErrorKind};
+
+/// Sets a field that is absent.
+pub(super) fn fill(object: &mut Value, key: &str, value: impl Into<Value>) {
+    if object[key].is_null() {
+        set(object, key, value);
+    }
+}
+
+/// Sets a text that is absent or empty.
+pub(super) fn fill_text(object: &mut Value, key: &str, value: &str) {
+    if text(&object[key]).is_empty() && (object[key].is_null() || object[key].is_string()) {
+        set(object, key, value);
+    }
+}
+
+/// Sets a number that is absent or zero.
+pub(super) fn fill_number(object: &mut Value, key: &str, value: i64) {
+    if object[key].is_null() || object[key] == 0 {
+        set(object, key, value);
+    }
+}
+
+/// Sets a field, if the object is one.
+pub(super) fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Removes a field.
+pub(super) fn remove(object: &mut Value, key: &str) -> Option<Value> {
+    object.as_object_mut().and_then(|fields| fields.remove(key))
+}
+
+/// Works on the object in a field, which is made if it is absent.
+pub(super) fn within(object: &mut Value, key: &str, work: impl FnOnce(&mut Value)) {
+    fill(object, key, json!({}));
+    within_existing(object, key, work);
+}
+
+/// Works on the object in a field, if there is one.
+pub(super) fn within_existing(object: &mut Value, key: &str, work: impl FnOnce(&mut Value)) {
+    if let Some(child) = object.get_mut(key).filter(|child| child.is_object()) {
+        work(child);
+    }
+}
+
+/// Works on every object of a list.
+pub(super) fn each(object: &mut Value, key: &str, work: impl Fn(&mut Value)) {
+    let items = object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
+    items.filter(|item| item.is_object()).for_each(work);
+}
+
+/// The items of a list; none where there is no list.
+pub(super) fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A text; empty where there is none.
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Whether a list or map has no entries, or is not there.
+pub(super) fn is_empty(value: &Value) -> bool {
+    value.as_object().map_or_else(|| items(value).is_empty(), serde_json::Map::is_empty)
+}
+
+/// Complains if the field, which may be absent, is below zero.
+pub(super) fn not_negative(object: &Value, path: &str, key: &str) -> Option<FieldError> {
+    let negative = object[key].as_i64().is_some_and(|number| number < 0);
+    negative.then(|| {
+        let detail = "must be greater than or equal to 0";
+        FieldError::invalid(format!("{path}.{key}"), &object[key], detail)
+    })
+}
+
+/// Complains if the field is not one of the allowed texts; absent is fine.
+pub(super) fn one_of(
+    object: &Value,
+    path: &str,
+    key: &str,
+    allowed: &[&str],
+) -> Option<FieldError> {
+    let value = object[key].as_str()?;
+    let wrong = !allowed.contains(&value);
+    wrong.then(|| FieldError::not_supported(format!("{path}.{key}"), &object[key], allowed))
+}
+
+/// Complains if the text is absent or empty.
+pub(super) fn required(object: &Value, path: &str, key: &str) -> Option<FieldError> {
+    let absent = text(&object[key]).is_empty();
+    absent.then(|| FieldError::required(join(path, key), ""))
+}
+
+/// Complains if the field differs from what it was.
+pub(super) fn immutable(old: &Value, new: &Value, path: &str, key: &str) -> Option<FieldError> {
+    let changed = old[key] != new[key];
+    changed.then(|| FieldError::invalid(join(path, key), &new[key], "field is immutable"))
+}
+
+/// What a value refers to does not exist.
+pub(super) fn not_found(field: String, value: &Value) -> FieldError {
+    FieldError { kind: FieldErrorKind::NotFound, field, text: format!("Not found: {value}") }
+}
+
+/// A path of two parts; the first may be empty.
+pub(super) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}

@@ -1,0 +1,94 @@
+//! Namespaces: a life of their own, which only `finalize` ends.
+
+use serde_json::{Value, json};
+
+use super::Strategy;
+use super::document::{fill, is_empty, set, text, within};
+
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// What every cluster needs.
+const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
+
+/// The strategy of namespaces.
+#[derive(Debug)]
+pub(super) struct Namespace;
+
+impl Strategy for Namespace {
+    fn default(&self, namespace: &mut Value) {
+        let name = text(&namespace["metadata"]["name"]).to_owned();
+        if !name.is_empty() {
+            within(namespace, "metadata", |metadata| {
+                within(metadata, "labels", |labels| set(labels, NAME_LABEL, name));
+            });
+        }
+        within(namespace, "status", |status| fill(status, "phase", "Active"));
+    }
+
+    fn prepare_create(&self, namespace: &mut Value) {
+        set(namespace, "status", json!({"phase": "Active"}));
+        within(namespace, "spec", |spec| {
+            fill(spec, "finalizers", json!([]));
+            if let Some(finalizers) = spec["finalizers"].as_array_mut()
+                && !finalizers.iter().any(|name| name == "kubernetes")
+            {
+                finalizers.push("kubernetes".into());
+            }
+        });
+    }
+
+    fn prepare_update(&self, old: &Value, new: &mut Value) {
+        within(new, "spec", |spec| set(spec, "finalizers", old["spec"]["finalizers"].clone()));
+        set(new, "status", old["status"].clone());
+    }
+
+    fn refuses_deletion(&self, namespace: &Value) -> Option<&'static str> {
+        let name = text(&namespace["metadata"]["name"]);
+        IMMORTAL.contains(&name).then_some("this namespace may not be deleted")
+    }
+
+    fn begin_deletion(&self, namespace: &mut Value) {
+        within(namespace, "status", |status| set(status, "phase", "Terminating"));
+    }
+
+    fn holds_deletion(&self, namespace: &Value) -> bool {
+        !is_empty(&namespace["spec"]["finalizers"])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_active_labelled_and_held_by_a_finalizer() {
+        let mut namespace = json!({"metadata": {"name": "shop"}});
+        Namespace.default(&mut namespace);
+        Namespace.prepare_create(&mut namespace);
+        assert_eq!(
+            namespace,
+            json!({
+                "metadata": {"name": "shop", "labels": {NAME_LABEL: "shop"}},
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            })
+        );
+    }
+
+    #[test]
+    fn a_deleted_namespace_terminates_until_it_is_finalized() {
+        let mut namespace = json!({"spec": {"finalizers": ["kubernetes"]}});
+        Namespace.begin_deletion(&mut namespace);
+        assert_eq!(namespace["status"]["phase"], "Terminating");
+        assert!(Namespace.holds_deletion(&namespace));
+        assert!(!Namespace.holds_deletion(&json!({"spec": {"finalizers": []}})));
+    }
+
+    #[test]
+    fn an_update_cannot_drop_the_finalizer() {
+        let old = json!({"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
+        let mut new = json!({"spec": {"finalizers": []}});
+        Namespace.prepare_update(&old, &mut new);
+        assert_eq!(new, old);
+    }
+}

@@ -1,0 +1,126 @@
+//! What goes wrong is answered with the right Status, and nothing is stored.
+
+use http::{Method, Request, header};
+use http_body_util::Full;
+use serde_json::json;
+
+use crate::api::{Api, CONFIG_MAPS, names, pod};
+
+async fn post(api: &Api, content_type: &str, body: impl Into<bytes::Bytes>) -> crate::api::Answer {
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(CONFIG_MAPS)
+        .header(header::CONTENT_TYPE, content_type);
+    api.send(request.body(Full::new(body.into())).unwrap()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_there_is_not_found() {
+    let api = Api::start().await;
+    let status = api.get(&format!("{CONFIG_MAPS}/a")).await.refused(404);
+    assert_eq!(status["reason"], "NotFound");
+    assert_eq!(status["message"], "configmaps \"a\" not found");
+    assert_eq!(status["details"], json!({"name": "a", "kind": "configmaps"}));
+    let status = api.get("/apis/apps/v1/namespaces/default/deployments/web").await.refused(404);
+    assert_eq!(status["message"], "deployments.apps \"web\" not found");
+    assert_eq!(status["details"]["group"], "apps");
+}
+
+#[tokio::test(start_paused = true)]
+async fn paths_that_name_nothing_are_not_found() {
+    let api = Api::start().await;
+    for path in [
+        "/nothing",
+        "/api/v2/pods",
+        "/api/v1/nothing",
+        "/apis/apps/v1/pods",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/pods/x",
+        "/api/v1/nodes/a/b/c",
+        "/api/v1/namespaces/default/pods/x/nothing",
+        "/api/v1/namespaces/default/pods/a%2Fb",
+    ] {
+        let status = api.get(path).await.refused(404);
+        assert_eq!(status["message"], "the server could not find the requested resource", "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn verbs_that_a_resource_does_not_know_are_not_allowed() {
+    let api = Api::start().await;
+    let status = api.put(CONFIG_MAPS, &json!({})).await.refused(405);
+    assert_eq!(
+        status["message"],
+        "the server does not allow this method on the requested resource"
+    );
+    assert_eq!(status["reason"], "MethodNotAllowed");
+    api.post("/api/v1/pods", &pod("p")).await.refused(405);
+    api.delete("/api/v1/namespaces").await.refused(405);
+    api.get("/apis/authentication.k8s.io/v1/selfsubjectreviews").await.refused(405);
+    api.post("/version", &json!({})).await.refused(405);
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_bodies_are_bad_requests() {
+    let api = Api::start().await;
+    for body in [
+        "",
+        "{",
+        "[]",
+        "\"text\"",
+        "null",
+        "{\"metadata\": 1}",
+        "{\"metadata\": {\"name\": 5}}",
+        "{\"metadata\": {\"name\": \"a\", \"labels\": {\"a\": 1}}}",
+        "{\"kind\": \"Secret\", \"metadata\": {\"name\": \"a\"}}",
+        "{\"apiVersion\": \"v2\", \"metadata\": {\"name\": \"a\"}}",
+    ] {
+        let status = post(&api, "application/json", body).await.refused(400);
+        assert_eq!(status["reason"], "BadRequest", "{body}");
+    }
+    post(&api, "application/json", vec![b'{', 0xff, 0xfe, b'}']).await.refused(400);
+    post(&api, "application/json", "[".repeat(100_000)).await.refused(400);
+    post(&api, "application/yaml", "a: [").await.refused(400);
+    post(&api, "application/vnd.kubernetes.protobuf", "k8s\0").await.refused(415);
+    post(&api, "application/vnd.kubernetes.protobuf", "protobuf").await.refused(400);
+    post(&api, "application/cbor", "x").await.refused(415);
+    post(&api, "text/plain", "{}").await.refused(415);
+    assert!(names(&api.get(CONFIG_MAPS).await.ok()).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_above_the_limit_is_too_large() {
+    let api = Api::start().await;
+    let body = format!("{{\"data\": {{\"k\": \"{}\"}}}}", "x".repeat(3 * 1024 * 1024));
+    let status = post(&api, "application/json", body).await.refused(413);
+    assert_eq!(status["reason"], "RequestEntityTooLarge");
+    assert_eq!(status["message"], "Request entity too large: limit is 3145728");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_made_too_deep_by_patches_is_refused() {
+    let api = Api::start().await;
+    let mut deep = json!("bottom");
+    for _ in 0..110 {
+        deep = json!({"a": deep});
+    }
+    let path = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let object = json!({"metadata": {"name": "r"}, "revision": 1, "data": deep});
+    assert_eq!(api.post(path, &object).await.refused(400)["reason"], "BadRequest");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_protobuf_is_not_acceptable() {
+    let api = Api::start().await;
+    let status = api.get_as(CONFIG_MAPS, "application/vnd.kubernetes.protobuf").await.refused(406);
+    assert_eq!(status["reason"], "NotAcceptable");
+    let both = "application/vnd.kubernetes.protobuf,application/json";
+    assert_eq!(api.get_as(CONFIG_MAPS, both).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn yaml_can_be_posted() {
+    let api = Api::start().await;
+    let answer = post(&api, "application/yaml", "metadata:\n  name: a\ndata:\n  k: v\n").await;
+    assert_eq!(answer.ok()["data"]["k"], "v");
+}

@@ -1,0 +1,173 @@
+//! The same API over HTTPS: certificates, tokens, both versions of HTTP, and a clean end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, header};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde_json::Value;
+use steersman_apiserver::authn::User;
+use steersman_apiserver::listen;
+use steersman_apiserver::pki::{Identity, Pki};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::Api;
+
+struct Secure {
+    pki: Pki,
+    port: u16,
+    shutdown: CancellationToken,
+    server: tokio::task::JoinHandle<()>,
+}
+
+async fn start() -> Secure {
+    let api = Api::start().await;
+    let pki = Pki::new(&["api.example.com".to_owned()]).unwrap();
+    api.server.tokens().insert(&pki.token, User::known("token-user", &["system:masters"]));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let shutdown = CancellationToken::new();
+    let serving = listen::serve(
+        api.server.clone(),
+        listener,
+        pki.server_config().unwrap(),
+        shutdown.clone(),
+        Duration::from_secs(1),
+    );
+    let server = tokio::spawn(serving);
+    Secure { pki, port, shutdown, server }
+}
+
+impl Secure {
+    async fn connect(&self, identity: Option<&Identity>, alpn: &str) -> TlsStream<TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.pki.ca.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut config = match identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let certificate =
+                    CertificateDer::from_pem_slice(identity.certificate.as_bytes()).unwrap();
+                let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).unwrap();
+                builder.with_client_auth_cert(vec![certificate], key).unwrap()
+            }
+        };
+        config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+    }
+
+    async fn ask(
+        &self,
+        identity: Option<&Identity>,
+        request: Request<Full<Bytes>>,
+    ) -> (u16, Value) {
+        let stream = self.connect(identity, "http/1.1").await;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await.unwrap();
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+}
+
+fn get(path: &str) -> Request<Full<Bytes>> {
+    Request::builder().uri(path).header(header::HOST, "localhost").body(Full::default()).unwrap()
+}
+
+fn whoami() -> Request<Full<Bytes>> {
+    let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews");
+    request.header(header::HOST, "localhost").body(Full::new("{}".into())).unwrap()
+}
+
+#[tokio::test]
+async fn a_client_certificate_says_who_asks() {
+    let server = start().await;
+    let (code, review) = server.ask(Some(&server.pki.admin), whoami()).await;
+    assert_eq!(code, 201);
+    assert_eq!(review["status"]["userInfo"]["username"], "kubernetes-admin");
+    let jane = server.pki.client("jane", &["dev"]).unwrap();
+    let (_, review) = server.ask(Some(&jane), whoami()).await;
+    assert_eq!(review["status"]["userInfo"]["groups"][0], "dev");
+}
+
+#[tokio::test]
+async fn a_token_says_who_asks_and_nobody_sees_only_health() {
+    let server = start().await;
+    let mut request = whoami();
+    let bearer = format!("Bearer {}", server.pki.token);
+    request.headers_mut().insert(header::AUTHORIZATION, bearer.parse().unwrap());
+    let (_, review) = server.ask(None, request).await;
+    assert_eq!(review["status"]["userInfo"]["username"], "token-user");
+
+    let mut request = get("/version");
+    request.headers_mut().insert(header::AUTHORIZATION, "Bearer wrong".parse().unwrap());
+    assert_eq!(server.ask(None, request).await.0, 401);
+    let (code, status) = server.ask(None, get("/api/v1/namespaces")).await;
+    assert_eq!((code, status["message"].as_str()), (401, Some("Unauthorized")));
+    assert_eq!(server.ask(None, get("/readyz")).await.0, 200);
+}
+
+#[tokio::test]
+async fn both_versions_of_http_are_spoken() {
+    let server = start().await;
+    let stream = server.connect(Some(&server.pki.admin), "h2").await;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let (mut sender, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::builder()
+        .uri("https://localhost/api/v1/namespaces/default")
+        .body(Full::<Bytes>::default())
+        .unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(server.ask(Some(&server.pki.admin), get("/api/v1/namespaces/default")).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_watches_and_is_done_before_the_deadline() {
+    let server = start().await;
+    let stream = server.connect(Some(&server.pki.admin), "http/1.1").await;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let response = sender.send_request(get("/api/v1/configmaps?watch=1")).await.unwrap();
+    server.shutdown.cancel();
+    response.into_body().collect().await.expect("the watch ends, it does not break");
+    server.server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_broken_connection_hurts_nobody_else() {
+    let server = start().await;
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut stream, b"this is not tls").await.unwrap();
+    drop(stream);
+    assert_eq!(server.ask(None, get("/livez")).await.0, 200);
+}
+
+#[tokio::test]
+async fn the_kubeconfig_names_the_server_and_the_administrator() {
+    let server = start().await;
+    let url = format!("https://127.0.0.1:{}", server.port);
+    let text = server.pki.kubeconfig(&url);
+    let config: Value = serde_saphyr::from_str(&text).unwrap();
+    assert_eq!(config["clusters"][0]["cluster"]["server"], url.as_str());
+    assert_eq!(config["users"][0]["name"], "kubernetes-admin");
+    assert_eq!(config["current-context"], "steersman");
+}

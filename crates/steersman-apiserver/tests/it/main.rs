@@ -1,0 +1,21 @@
+//! The API as a client sees it: requests in, answers out, over a store in memory.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod api;
+
+mod client;
+mod crd;
+mod create;
+mod delete;
+mod discovery;
+mod errors;
+mod list;
+mod listen;
+mod namespaces;
+mod patch;
+mod retention;
+mod subresources;
+mod update;
+mod versions;
+mod watch;

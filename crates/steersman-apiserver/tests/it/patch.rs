@@ -1,0 +1,142 @@
+//! PATCH, in its four languages.
+
+use http::{Method, Request, header};
+use http_body_util::Full;
+use serde_json::json;
+
+use crate::api::{Api, CONFIG_MAPS, config_map, deployment, version};
+
+const JSON: &str = "application/json-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+#[tokio::test(start_paused = true)]
+async fn json_patch_tests_and_replaces() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({"k": "1"})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let good = json!([
+        {"op": "test", "path": "/data/k", "value": "1"},
+        {"op": "replace", "path": "/data/k", "value": "2"},
+    ]);
+    assert_eq!(api.patch(&path, JSON, &good).await.ok()["data"]["k"], "2");
+    api.patch(&path, JSON, &good).await.refused(422);
+    api.patch(&path, JSON, &json!({"not": "a list"})).await.refused(400);
+    assert_eq!(api.get(&path).await.ok()["data"]["k"], "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn strategic_merge_patch_merges_containers_by_name() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 1)).await.ok();
+    let sidecar = json!({"spec": {"template": {"spec": {"containers": [
+        {"name": "sidecar", "image": "envoy"},
+    ]}}}});
+    let patched = api.patch(&format!("{DEPLOYMENTS}/web"), STRATEGIC, &sidecar).await.ok();
+    let containers = patched["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+    assert_eq!(containers.len(), 2);
+    assert_eq!(patched["metadata"]["generation"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_with_a_resource_version_is_conditional() {
+    let api = Api::start().await;
+    let created = api.config_map("a", &json!({"k": "1"})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    api.merge(&path, &json!({"data": {"k": "2"}})).await.ok();
+    let stale = json!({"metadata": {"resourceVersion": created["metadata"]["resourceVersion"]}, "data": {"k": "3"}});
+    let status = api.merge(&path, &stale).await.refused(409);
+    assert!(status["message"].as_str().unwrap().contains("the object has been modified"));
+    assert_eq!(api.get(&path).await.ok()["data"]["k"], "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn patches_without_a_version_do_not_lose_each_other() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let patches = (0..20).map(|index| {
+        let body = json!({"data": {format!("k{index}"): "v"}});
+        let (api, path) = (&api, &path);
+        async move { api.merge(path, &body).await.ok() }
+    });
+    futures::future::join_all(patches).await;
+    assert_eq!(api.get(&path).await.ok()["data"].as_object().unwrap().len(), 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_cannot_rename_or_retype_an_object() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    api.merge(&path, &json!({"metadata": {"name": "b"}})).await.refused(400);
+    api.merge(&path, &json!({"kind": "Secret"})).await.refused(400);
+    api.patch(&path, "application/json", &json!({})).await.refused(415);
+    api.merge(&format!("{CONFIG_MAPS}/none"), &json!({})).await.refused(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn apply_creates_then_updates_and_owns_its_fields() {
+    let api = Api::start().await;
+    let path = format!("{CONFIG_MAPS}/a?fieldManager=one");
+    let answer = api.patch(&path, APPLY, &config_map("a", &json!({"k": "1", "l": "1"}))).await;
+    assert_eq!(answer.code, 201);
+    let created = answer.ok();
+    assert_eq!(created["metadata"]["managedFields"][0]["operation"], "Apply");
+    let again = api.patch(&path, APPLY, &config_map("a", &json!({"k": "1", "l": "1"}))).await.ok();
+    assert_eq!(version(&again), version(&created));
+    let less = api.patch(&path, APPLY, &config_map("a", &json!({"k": "2"}))).await.ok();
+    assert_eq!(less["data"], json!({"k": "2"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_managers_field_is_a_conflict_unless_forced() {
+    let api = Api::start().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    api.patch(&format!("{path}?fieldManager=one"), APPLY, &config_map("a", &json!({"k": "1"})))
+        .await
+        .ok();
+    let two = config_map("a", &json!({"k": "2"}));
+    let status = api.patch(&format!("{path}?fieldManager=two"), APPLY, &two).await.refused(409);
+    assert_eq!(status["reason"], "Conflict");
+    assert_eq!(status["details"]["causes"][0]["reason"], "FieldManagerConflict");
+    assert_eq!(status["details"]["causes"][0]["field"], ".data.k");
+    let forced = api.patch(&format!("{path}?fieldManager=two&force=true"), APPLY, &two).await.ok();
+    assert_eq!(forced["data"]["k"], "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn apply_needs_a_field_manager_and_takes_yaml() {
+    let api = Api::start().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let status = api.patch(&path, APPLY, &config_map("a", &json!({}))).await.refused(422);
+    assert_eq!(
+        status["message"],
+        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch"
+    );
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n";
+    let request = Request::builder()
+        .method(Method::PATCH)
+        .uri(format!("{path}?fieldManager=one"))
+        .header(header::CONTENT_TYPE, APPLY)
+        .body(Full::new(yaml.into()))
+        .unwrap();
+    assert_eq!(api.send(request).await.ok()["data"]["k"], "v");
+}
+
+#[tokio::test(start_paused = true)]
+async fn apply_of_status_touches_only_status() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 1)).await.ok();
+    let mut applied =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}});
+    applied["spec"] = json!({"replicas": 9});
+    applied["status"] = json!({"replicas": 3});
+    let path = format!("{DEPLOYMENTS}/web/status?fieldManager=controller");
+    let applied = api.patch(&path, APPLY, &applied).await.ok();
+    assert_eq!(applied["spec"]["replicas"], 1);
+    assert_eq!(applied["status"]["replicas"], 3);
+    let entries = applied["metadata"]["managedFields"].as_array().unwrap();
+    assert!(entries.iter().any(|e| e["manager"] == "controller" && e["subresource"] == "status"));
+}

@@ -1,0 +1,41 @@
+//! What does not stay: history and Events.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::api::{Api, CONFIG_MAPS, version};
+
+#[tokio::test(start_paused = true)]
+async fn history_is_kept_for_a_while_and_then_forgotten() {
+    let api = Api::start().await;
+    let server = api.server.clone();
+    tokio::spawn(async move { server.run_compaction(Duration::from_secs(300)).await });
+    let created = api.config_map("a", &json!({})).await;
+    let exact =
+        format!("{CONFIG_MAPS}?resourceVersion={}&resourceVersionMatch=Exact", version(&created));
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    api.config_map("b", &json!({})).await;
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    api.get(&exact).await.ok();
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    api.get(&exact).await.refused(410);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_gone_an_hour_after_they_were_seen() {
+    let api = Api::start().await;
+    let server = api.server.clone();
+    tokio::spawn(async move { server.run_event_expiry().await });
+    let path = "/api/v1/namespaces/default/events";
+    let event = json!({
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "reason": "Tested", "message": "hello", "type": "Normal",
+    });
+    api.post(path, &event).await.ok();
+    tokio::time::sleep(Duration::from_secs(3500)).await;
+    api.get(&format!("{path}/e")).await.ok();
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    api.get(&format!("{path}/e")).await.refused(404);
+}

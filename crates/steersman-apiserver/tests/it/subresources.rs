@@ -1,0 +1,89 @@
+//! Scale, binding, eviction.
+
+use serde_json::json;
+
+use crate::api::{Api, deployment, pod};
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+#[tokio::test(start_paused = true)]
+async fn scale_shows_and_sets_replicas() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 2)).await.ok();
+    let path = format!("{DEPLOYMENTS}/web/scale");
+    let mut scale = api.get(&path).await.ok();
+    assert_eq!(scale["kind"], "Scale");
+    assert_eq!(scale["apiVersion"], "autoscaling/v1");
+    assert_eq!(scale["spec"]["replicas"], 2);
+    assert_eq!(scale["status"]["selector"], "app=web");
+
+    scale["spec"]["replicas"] = 5.into();
+    assert_eq!(api.put(&path, &scale).await.ok()["spec"]["replicas"], 5);
+    api.put(&path, &scale).await.refused(409);
+    let patched = api.merge(&path, &json!({"spec": {"replicas": 7}})).await.ok();
+    assert_eq!(patched["spec"]["replicas"], 7);
+    let object = api.get(&format!("{DEPLOYMENTS}/web")).await.ok();
+    assert_eq!(object["spec"]["replicas"], 7);
+    assert_eq!(object["metadata"]["generation"], 3);
+
+    let status = api.merge(&path, &json!({"spec": {"replicas": -1}})).await.refused(422);
+    assert_eq!(
+        status["message"],
+        "Scale.autoscaling \"web\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_bound_once() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await.ok();
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}});
+    let answer = api.post(&format!("{PODS}/p/binding"), &binding).await;
+    assert_eq!(answer.code, 201);
+    assert_eq!(answer.ok()["status"], "Success");
+    let bound = api.get(&format!("{PODS}/p")).await.ok();
+    assert_eq!(bound["spec"]["nodeName"], "n1");
+    assert_eq!(bound["metadata"]["generation"], 1);
+    let conditions = bound["status"]["conditions"].as_array().unwrap();
+    assert!(conditions.iter().any(|c| c["type"] == "PodScheduled" && c["status"] == "True"));
+    let status = api.post(&format!("{PODS}/p/binding"), &binding).await.refused(409);
+    assert_eq!(
+        status["message"],
+        "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n1\""
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn bindings_can_also_be_posted_as_a_collection() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await.ok();
+    let binding = json!({"metadata": {"name": "p"}, "target": {"name": "n1"}});
+    api.post("/api/v1/namespaces/default/bindings", &binding).await.ok();
+    assert_eq!(api.get(&format!("{PODS}/p")).await.ok()["spec"]["nodeName"], "n1");
+    let nowhere = json!({"metadata": {"name": "p"}, "target": {}});
+    api.post("/api/v1/namespaces/default/bindings", &nowhere).await.refused(422);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evicted_pod_is_deleted() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await.ok();
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let answer = api.post(&format!("{PODS}/p/eviction"), &eviction).await;
+    assert_eq!((answer.code, answer.ok()["status"].as_str()), (201, Some("Success")));
+    api.get(&format!("{PODS}/p")).await.refused(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_are_answered_and_not_stored() {
+    let api = Api::start().await;
+    let who = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await.ok();
+    let groups = &who["status"]["userInfo"]["groups"];
+    assert!(groups.as_array().unwrap().contains(&json!("system:masters")));
+    let question = json!({"spec": {"resourceAttributes": {"verb": "delete", "resource": "nodes"}}});
+    let may =
+        api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &question).await.ok();
+    assert_eq!(may["status"]["allowed"], true);
+}

@@ -1,0 +1,154 @@
+//! PUT.
+
+use serde_json::{Value, json};
+
+use crate::api::{Api, CONFIG_MAPS, config_map, deployment, version};
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    *object.pointer_mut(pointer).unwrap() = value;
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_replaces_the_object_and_moves_its_version() {
+    let api = Api::start().await;
+    let created = api.config_map("a", &json!({"k": "1"})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let updated = api.put(&path, &with(created.clone(), "/data", json!({"k": "2"}))).await.ok();
+    assert_eq!(updated["data"]["k"], "2");
+    assert!(version(&updated) > version(&created));
+    assert_eq!(updated["metadata"]["uid"], created["metadata"]["uid"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_leaves_the_object_unchanged() {
+    let api = Api::start().await;
+    let first = api.config_map("a", &json!({"k": "1"})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let second = api.put(&path, &with(first.clone(), "/data", json!({"k": "2"}))).await.ok();
+    let status = api.put(&path, &with(first, "/data", json!({"k": "3"}))).await.refused(409);
+    assert_eq!(status["reason"], "Conflict");
+    assert_eq!(
+        status["message"],
+        "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again"
+    );
+    assert_eq!(api.get(&path).await.ok(), second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_version_the_last_writer_wins_where_the_kind_allows_it() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({"k": "1"})).await;
+    let updated =
+        api.put(&format!("{CONFIG_MAPS}/a"), &config_map("a", &json!({"k": "2"}))).await.ok();
+    assert_eq!(updated["data"]["k"], "2");
+
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let lease = json!({"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}});
+    api.post(leases, &lease).await.ok();
+    let status = api.put(&format!("{leases}/l"), &lease).await.refused(422);
+    assert_eq!(status["details"]["causes"][0]["field"], "metadata.resourceVersion");
+    assert!(status["message"].as_str().unwrap().ends_with("must be specified for an update"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn some_kinds_are_created_by_put_and_others_are_not() {
+    let api = Api::start().await;
+    let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
+    let answer = api.put(path, &json!({"metadata": {"name": "l"}, "spec": {}})).await;
+    assert_eq!(answer.code, 201);
+    let status =
+        api.put(&format!("{CONFIG_MAPS}/a"), &config_map("a", &json!({}))).await.refused(404);
+    assert_eq!(status["message"], "configmaps \"a\" not found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_that_changes_nothing_writes_nothing() {
+    let api = Api::start().await;
+    let created = api.config_map("a", &json!({"k": "1"})).await;
+    let mut events =
+        api.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", version(&created))).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    assert_eq!(api.put(&path, &created).await.ok(), created);
+    assert_eq!(api.put(&path, &config_map("a", &json!({"k": "1"}))).await.ok(), created);
+    assert_eq!(api.merge(&path, &json!({"data": {"k": "1"}})).await.ok(), created);
+    assert!(events.is_silent().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn identity_cannot_change() {
+    let api = Api::start().await;
+    let created = api.config_map("a", &json!({})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let status =
+        api.put(&path, &with(created.clone(), "/metadata/uid", json!("other"))).await.refused(409);
+    assert!(
+        status["message"]
+            .as_str()
+            .unwrap()
+            .contains("Precondition failed: UID in precondition: other")
+    );
+    let renamed = with(created.clone(), "/metadata/name", json!("b"));
+    let status = api.put(&path, &renamed).await.refused(400);
+    assert_eq!(
+        status["message"],
+        "the name of the object (b) does not match the name on the URL (a)"
+    );
+    let older = with(created, "/metadata/creationTimestamp", json!("2001-01-01T00:00:00Z"));
+    let status = api.put(&path, &older).await.refused(422);
+    assert_eq!(status["details"]["causes"][0]["field"], "metadata.creationTimestamp");
+}
+
+#[tokio::test(start_paused = true)]
+async fn generation_counts_changes_of_the_desired_state_only() {
+    let api = Api::start().await;
+    let created = api.post(DEPLOYMENTS, &deployment("web", 1)).await.ok();
+    let path = format!("{DEPLOYMENTS}/web");
+    let labelled = api.merge(&path, &json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
+    assert_eq!(labelled["metadata"]["generation"], 1);
+    let scaled = api.put(&path, &with(labelled, "/spec/replicas", json!(3))).await.ok();
+    assert_eq!(scaled["metadata"]["generation"], 2);
+    let status = json!({"status": {"replicas": 3}});
+    let reported = api.merge(&format!("{path}/status"), &status).await.ok();
+    assert_eq!(reported["metadata"]["generation"], 2);
+    assert_eq!(reported["status"]["replicas"], 3);
+    assert_eq!(created["metadata"]["uid"], reported["metadata"]["uid"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_is_written_through_its_own_path_only() {
+    let api = Api::start().await;
+    let path = format!("{DEPLOYMENTS}/web");
+    let mut object = deployment("web", 1);
+    object["status"] = json!({"replicas": 9});
+    let created = api.post(DEPLOYMENTS, &object).await.ok();
+    assert_ne!(created["status"]["replicas"], 9);
+
+    let mut both = created.clone();
+    both["spec"]["replicas"] = 5.into();
+    both["status"] = json!({"replicas": 4});
+    let updated = api.put(&path, &both).await.ok();
+    assert_eq!(updated["spec"]["replicas"], 5);
+    assert_ne!(updated["status"]["replicas"], 4);
+
+    let mut both = updated.clone();
+    both["spec"]["replicas"] = 7.into();
+    both["metadata"]["labels"] = json!({"a": "b"});
+    both["status"] = json!({"replicas": 4});
+    let reported = api.put(&format!("{path}/status"), &both).await.ok();
+    assert_eq!(reported["spec"]["replicas"], 5);
+    assert_eq!(reported["status"]["replicas"], 4);
+    assert!(reported["metadata"].get("labels").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_of_an_update_changes_nothing() {
+    let api = Api::start().await;
+    let created = api.config_map("a", &json!({"k": "1"})).await;
+    let changed = with(created.clone(), "/data", json!({"k": "2"}));
+    let answer = api.put(&format!("{CONFIG_MAPS}/a?dryRun=All"), &changed).await.ok();
+    assert_eq!(answer["data"]["k"], "2");
+    assert_eq!(api.get(&format!("{CONFIG_MAPS}/a")).await.ok(), created);
+}

@@ -1,0 +1,35 @@
+//! Where the kubeconfig goes.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The path asked for, or one in the user's data directory.
+pub(crate) fn path(asked: Option<PathBuf>) -> PathBuf {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    asked.unwrap_or_else(|| {
+        let data = variable("XDG_DATA_HOME").map(PathBuf::from);
+        let home = variable("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+        match data.or(home) {
+            Some(directory) => directory.join("steersman").join("kubeconfig"),
+            None => PathBuf::from("steersman.kubeconfig"),
+        }
+    })
+}
+
+/// Writes the file, readable by its owner alone: there is a private key in it.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
+    let written = (|| {
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent)?;
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path)?.write_all(text.as_bytes())
+    })();
+    written.map_err(|error: std::io::Error| {
+        format!("cannot write the kubeconfig to {}: {error}; choose another file with --kubeconfig", path.display())
+    })
+}

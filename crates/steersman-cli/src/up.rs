@@ -1,0 +1,65 @@
+//! `steersman up`: a cluster, served until Ctrl-C.
+
+use std::path::Path;
+use std::time::Duration;
+
+use steersman_cluster::{Cluster, Endpoint};
+use tracing_subscriber::EnvFilter;
+
+use crate::arguments::Up;
+use crate::{demo, kubeconfig};
+
+/// Runs the command to its end.
+pub(crate) fn run(up: Up) -> Result<(), String> {
+    let filter = EnvFilter::try_from_env("STEERSMAN_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    let ended = runtime.block_on(serve(up));
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    ended
+}
+
+async fn serve(up: Up) -> Result<(), String> {
+    let kubeconfig = kubeconfig::path(up.kubeconfig);
+    let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);
+    let builder = builder.history(Duration::from_secs(up.history));
+    let cluster = builder.start().await.map_err(|error| error.to_string())?;
+    let endpoint = cluster.endpoint().ok_or("the cluster does not listen")?;
+    kubeconfig::write(&kubeconfig, &endpoint.kubeconfig)?;
+    greet(&cluster, endpoint, &kubeconfig, up.memory);
+    let stop = steersman::shutdown_signal();
+    let demonstration = async {
+        if up.demo {
+            demo::run(&cluster).await.map_err(|error| format!("the demo failed: {error}"))?;
+        }
+        std::future::pending().await
+    };
+    let ended = tokio::select! {
+        () = stop => Ok(()),
+        failed = demonstration => failed,
+    };
+    println!("\nstopping");
+    cluster.stop().await;
+    ended
+}
+
+/// Says what was started, how long it took, and what to do with it.
+fn greet(cluster: &Cluster, endpoint: &Endpoint, kubeconfig: &Path, memory: bool) {
+    println!("steersman {}, speaking Kubernetes v1.36\n", env!("CARGO_PKG_VERSION"));
+    for (part, took) in cluster.timings() {
+        println!("  {part:<12} {:>7.1} ms", took.as_secs_f64() * 1000.0);
+    }
+    let total: Duration = cluster.timings().iter().map(|(_, took)| *took).sum();
+    println!("  {:<12} {:>7.1} ms\n", "ready", total.as_secs_f64() * 1000.0);
+    println!("  address      {}", endpoint.url);
+    println!("  kubeconfig   {}", kubeconfig.display());
+    let kept = if memory { "" } else { " (the durable store is still to come)" };
+    println!("  store        in memory, gone when this stops{kept}\n");
+    println!("Try, in another terminal:\n");
+    println!("  export KUBECONFIG={}", kubeconfig.display());
+    println!("  kubectl get nodes");
+    println!("  kubectl create deployment web --image=nginx --replicas=3");
+    println!("  kubectl get all -A\n");
+    println!("Ctrl-C stops it.");
+}

@@ -1,0 +1,19 @@
+//! `steersman up --demo` tells the whole story.
+
+use crate::program::Program;
+
+#[test]
+fn the_demo_shows_each_object_each_reason_and_a_summary() {
+    let program = Program::up(&["--demo"]);
+    let shown = program.read_until("reconciles.");
+    for part in [
+        "created   AppService default/shop",
+        "created   Deployment default/shop",
+        "created   ReplicaSet default/shop-",
+        "created   Pod default/shop-",
+        "because AppService default/shop ",
+        "3 of 3 replicas available: 1 AppService, 1 Deployment, 1 ReplicaSet, 3 Pods",
+    ] {
+        assert!(shown.contains(part), "{part:?} is not in:\n{shown}");
+    }
+}

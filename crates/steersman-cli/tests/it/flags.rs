@@ -1,0 +1,61 @@
+//! What goes wrong is told in one line, with exit code 1.
+
+use std::net::TcpListener;
+use std::process::Output;
+use std::time::Duration;
+
+use crate::program::{Program, directory, steersman};
+
+/// Runs the program, which must fail, and returns the one line it says.
+fn refused(arguments: &[&str]) -> String {
+    let Output { status, stdout, stderr } = steersman(arguments).output().unwrap();
+    let text = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(stdout.is_empty(), "{}", String::from_utf8_lossy(&stdout));
+    assert_eq!(text.lines().count(), 1, "more than one line: {text}");
+    text
+}
+
+fn kubeconfig() -> String {
+    directory().join("kubeconfig").display().to_string()
+}
+
+#[test]
+fn a_port_in_use_is_one_clear_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let text = refused(&["up", "--listen", &address, "--kubeconfig", &kubeconfig()]);
+    assert!(text.contains(&address) && text.contains("in use") && text.contains("--listen"), "{text}");
+}
+
+#[test]
+fn an_unwritable_kubeconfig_is_one_clear_line() {
+    let file = "/dev/null/kubeconfig";
+    let text = refused(&["up", "--listen", "127.0.0.1:0", "--kubeconfig", file]);
+    assert!(text.contains(file) && text.contains("--kubeconfig"), "{text}");
+}
+
+#[test]
+fn a_bad_flag_or_value_is_one_clear_line() {
+    assert!(refused(&["up", "--bogus"]).contains("--bogus"));
+    assert!(refused(&["up", "--nodes", "many"]).contains("many"));
+    assert!(refused(&["up", "--listen", "nowhere"]).contains("nowhere"));
+    assert!(refused(&["down"]).contains("down"));
+}
+
+#[test]
+fn ctrl_c_stops_it_cleanly_within_a_second() {
+    let mut program = Program::up(&[]);
+    let pid = program.child.id().to_string();
+    // An open watch must not delay the end.
+    let (mut watch, _output) = program.kubectl_in_background(&["get", "nodes", "-w"]);
+    program.kubectl(&["get", "nodes"]);
+    let signalled = std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(signalled.success());
+    let began = tokio::time::Instant::now();
+    let status = program.child.wait().unwrap();
+    assert!(status.success(), "{status}");
+    assert!(began.elapsed() < Duration::from_secs(5), "took {:?}", began.elapsed());
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}

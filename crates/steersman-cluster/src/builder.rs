@@ -1,0 +1,207 @@
+//! Starts a cluster, part by part.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use steersman::manager::Manager;
+use steersman::{clock, random};
+use steersman_apiserver::listen;
+use steersman_apiserver::pki::{Pki, PkiError};
+use steersman_apiserver::status::Status;
+use steersman_apiserver::{ApiServer, Config};
+use steersman_node::SimulatedNodes;
+use steersman_store::memory::MemoryStore;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Cluster, Endpoint, STOP_GRACE};
+
+/// What a cluster is to have.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    nodes: usize,
+    seed: Option<u64>,
+    history: Duration,
+    listen: Option<SocketAddr>,
+}
+
+impl Default for Builder {
+    /// Three nodes, five minutes of history, no socket.
+    fn default() -> Self {
+        Self { nodes: 3, seed: None, history: Duration::from_secs(300), listen: None }
+    }
+}
+
+/// Why a cluster could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address to listen on is not to be had.
+    #[error("cannot listen on {address}: {reason}; choose another address with --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        reason: String,
+    },
+    /// No certificates could be made.
+    #[error("cannot make the certificates of the cluster")]
+    Pki(#[from] PkiError),
+    /// The API server could not write what every cluster has.
+    #[error("cannot start the API server: {message}")]
+    ApiServer {
+        /// What it said.
+        message: String,
+    },
+}
+
+impl From<Status> for StartError {
+    fn from(status: Status) -> Self {
+        Self::ApiServer { message: status.to_string() }
+    }
+}
+
+impl Builder {
+    /// How many simulated nodes there are.
+    #[must_use]
+    pub fn nodes(mut self, nodes: usize) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// What everything random follows from; without it, every start is different.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// How far back watches and paged lists can go.
+    #[must_use]
+    pub fn history(mut self, history: Duration) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// Serves the API over HTTPS as well; port 0 takes any free port.
+    #[must_use]
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.listen = Some(address);
+        self
+    }
+
+    /// Starts the cluster. The API is served when this returns; nodes and controllers are
+    /// under way.
+    pub async fn start(self) -> Result<Cluster, StartError> {
+        let mut stopwatch = Stopwatch::new();
+        let listener = self.bind().await?;
+        let store = MemoryStore::new();
+        stopwatch.lap("store");
+
+        let shutdown = CancellationToken::new();
+        let api = ApiServer::start(Config {
+            seed: self.seed.unwrap_or_else(random::next_u64),
+            shutdown: shutdown.clone(),
+            ..Config::new(Arc::new(store.clone()), Arc::new(clock::now))
+        });
+        let api = api.await?;
+        let client = kube::Client::new(api.clone(), "default");
+        stopwatch.lap("api server");
+
+        let mut tasks = JoinSet::new();
+        spawn_upkeep(&mut tasks, &api, self.history, &shutdown);
+        let endpoint = match listener {
+            Some(listener) => Some(serve(&mut tasks, &api, listener, &shutdown)?),
+            None => None,
+        };
+        stopwatch.lap("https");
+
+        let manager = steersman_controllers::install(Manager::new(client.clone()));
+        let manager = manager.with(steersman_scheduler::controller());
+        let built_in = SimulatedNodes::new(self.nodes).install(manager).start();
+        stopwatch.lap("controllers");
+        let timings = stopwatch.laps;
+        Ok(Cluster { api, client, store, built_in, endpoint, tasks, shutdown, timings })
+    }
+
+    async fn bind(&self) -> Result<Option<TcpListener>, StartError> {
+        let Some(address) = self.listen else {
+            return Ok(None);
+        };
+        match TcpListener::bind(address).await {
+            Ok(listener) => Ok(Some(listener)),
+            Err(error) => {
+                let reason = match error.kind() {
+                    std::io::ErrorKind::AddrInUse => "the address is in use".to_owned(),
+                    _ => error.to_string(),
+                };
+                Err(StartError::Listen { address, reason })
+            }
+        }
+    }
+}
+
+/// Starts what keeps the API server from growing for ever.
+fn spawn_upkeep(
+    tasks: &mut JoinSet<()>,
+    api: &ApiServer,
+    history: Duration,
+    shutdown: &CancellationToken,
+) {
+    let (compacted, token) = (api.clone(), shutdown.clone());
+    tasks.spawn(async move {
+        token.run_until_cancelled(compacted.run_compaction(history)).await;
+    });
+    let (expired, token) = (api.clone(), shutdown.clone());
+    tasks.spawn(async move {
+        token.run_until_cancelled(expired.run_event_expiry()).await;
+    });
+}
+
+/// Starts to serve HTTPS with an authority made for this cluster alone.
+fn serve(
+    tasks: &mut JoinSet<()>,
+    api: &ApiServer,
+    listener: TcpListener,
+    shutdown: &CancellationToken,
+) -> Result<Endpoint, StartError> {
+    let address = listener.local_addr().map_err(|error| StartError::Listen {
+        address: SocketAddr::from(([0, 0, 0, 0], 0)),
+        reason: error.to_string(),
+    })?;
+    let pki = Pki::new(&[address.ip().to_string()])?;
+    let url = format!("https://{}", reachable(address));
+    let endpoint = Endpoint { address, kubeconfig: pki.kubeconfig(&url), url };
+    let tls = pki.server_config()?;
+    tasks.spawn(listen::serve(api.clone(), listener, tls, shutdown.clone(), STOP_GRACE));
+    Ok(endpoint)
+}
+
+/// An address that a client on this machine can connect to: "every address" is none.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, address.port()).into(),
+        _ => address,
+    }
+}
+
+/// Notes how long each part took.
+struct Stopwatch {
+    last: Instant,
+    laps: Vec<(&'static str, Duration)>,
+}
+
+impl Stopwatch {
+    fn new() -> Self {
+        Self { last: Instant::now(), laps: Vec::new() }
+    }
+
+    fn lap(&mut self, part: &'static str) {
+        let now = Instant::now();
+        self.laps.push((part, now - self.last));
+        self.last = now;
+    }
+}

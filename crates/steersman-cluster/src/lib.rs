@@ -1,0 +1,95 @@
+//! A whole Kubernetes-compatible cluster in one process.
+//!
+//! This is the one crate that names both towers: the API server over its store, and the
+//! controllers, scheduler and nodes that see nothing of them but a [`kube::Client`]. In process
+//! that client calls the API server's service directly: no socket, no TLS. With
+//! [`Builder::listen`] the same service is also served over HTTPS.
+
+mod builder;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use steersman::controller::ReconcileRecord;
+use steersman::manager::Running;
+use steersman_apiserver::ApiServer;
+use steersman_store::memory::MemoryStore;
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use builder::{Builder, StartError};
+
+/// How long open connections get to end when the cluster stops.
+const STOP_GRACE: Duration = Duration::from_millis(300);
+
+/// A running cluster. Dropping it stops it at once; [`Cluster::stop`] does so gracefully.
+pub struct Cluster {
+    api: ApiServer,
+    client: kube::Client,
+    store: MemoryStore,
+    built_in: Running,
+    endpoint: Option<Endpoint>,
+    /// What runs beside the controllers: the listener, compaction, expiry.
+    tasks: JoinSet<()>,
+    shutdown: CancellationToken,
+    timings: Vec<(&'static str, Duration)>,
+}
+
+/// Where and how a cluster can be reached.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// The address that is listened on.
+    pub address: SocketAddr,
+    /// The same as a URL.
+    pub url: String,
+    /// A kubeconfig for the cluster's administrator.
+    pub kubeconfig: String,
+}
+
+impl Cluster {
+    /// Begins a cluster.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A client of the cluster's administrator, in process.
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// The API server's service.
+    pub fn api(&self) -> &ApiServer {
+        &self.api
+    }
+
+    /// The store that holds everything.
+    pub fn store(&self) -> &MemoryStore {
+        &self.store
+    }
+
+    /// Where the cluster can be reached over HTTPS, if it listens.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        self.endpoint.as_ref()
+    }
+
+    /// How long each part took to start.
+    pub fn timings(&self) -> &[(&'static str, Duration)] {
+        &self.timings
+    }
+
+    /// Hears of every reconcile of the built-in controllers from now on.
+    pub fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
+        self.built_in.reconciles()
+    }
+
+    /// Stops everything: controllers first, then watches and connections.
+    pub async fn stop(mut self) {
+        self.built_in.stop().await;
+        self.shutdown.cancel();
+        self.api.shutdown();
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(STOP_GRACE, ended).await;
+    }
+}

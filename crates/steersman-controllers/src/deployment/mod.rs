@@ -1,0 +1,41 @@
+//! The Deployment controller: moves Pods from one template to the next by scaling ReplicaSets.
+//!
+//! A template is identified by a hash ([`template`]); each has one ReplicaSet. [`plan`] decides
+//! what happens to the ReplicaSets: [`rolling`] holds the arithmetic of a rolling update,
+//! [`proportion`] that of scaling in the middle of one, [`revision`] numbers and forgets them,
+//! and [`status`] reports. Pods are the ReplicaSet controller's business.
+
+mod plan;
+mod proportion;
+mod reconcile;
+mod revision;
+mod rolling;
+mod status;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use steersman::Controller;
+
+use crate::selectors::{Selectors, Selects};
+
+impl Selects for Deployment {
+    fn label_selector(&self) -> Option<&LabelSelector> {
+        self.spec.as_ref().map(|spec| &spec.selector)
+    }
+}
+
+/// The Deployment controller.
+pub(crate) fn controller() -> Controller {
+    let selectors = Selectors::<Deployment>::default();
+    let orphans = selectors.clone();
+    Controller::of::<Deployment>()
+        .named("deployment-controller")
+        .when(selectors)
+        .owns::<ReplicaSet>()
+        .watches(move |set: &ReplicaSet| orphans.of_orphan(&set.metadata))
+        .concurrency(5)
+        .reconcile(reconcile::reconcile)
+}

@@ -1,0 +1,115 @@
+//! Carries out the plan: creates, changes and deletes ReplicaSets, and reports.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use kube::api::Patch;
+use serde_json::{Map, Value, json};
+use steersman::object::is_controlled_by;
+use steersman::{Context, Next, ObjectKey, Result, clock};
+
+use super::plan::{Action, Change, Rollout};
+use super::revision::REVISION;
+use super::status::{self, Progress};
+use super::template;
+use crate::ownership;
+
+/// How creating a ReplicaSet ended.
+enum Creation {
+    /// The ReplicaSet with this name exists.
+    Done(String),
+    /// Its name is taken by one with another template.
+    Collision,
+}
+
+/// Brings the ReplicaSets of one Deployment a step closer to its template and size.
+pub(super) async fn reconcile(
+    deployment: Arc<Deployment>,
+    ctx: Context<Deployment>,
+) -> Result<Next> {
+    let sets: Vec<Arc<ReplicaSet>> = ownership::settle_claims(&*deployment, &ctx).await?;
+    let rollout = Rollout::new(deployment, sets);
+    let acted = act(&rollout, &ctx).await;
+    let progress = match &acted {
+        Ok(Some(Creation::Done(name))) => Progress::Created(name.clone()),
+        _ => Progress::None,
+    };
+    let mut report = status::report(&rollout, &progress, clock::now());
+    if matches!(acted, Ok(Some(Creation::Collision))) {
+        // Another number gives another hash; the changed status wakes this Deployment again.
+        let collisions = report.status.collision_count.unwrap_or(0);
+        report.status.collision_count = Some(collisions + 1);
+    }
+    ctx.status(report.status);
+    acted?;
+    sync_revision(&rollout, &ctx).await?;
+    Ok(report.deadline_in.map_or(Next::Settled, Next::After))
+}
+
+async fn act(rollout: &Rollout, ctx: &Context<Deployment>) -> Result<Option<Creation>> {
+    let mut creation = None;
+    for action in rollout.actions(status::is_complete(rollout)) {
+        match action {
+            Action::Create(set) => creation = Some(create(*set, ctx).await?),
+            Action::Change(change) => apply(&change, ctx).await?,
+            Action::Delete(set) => {
+                ctx.delete(&*set).await?;
+            }
+        }
+    }
+    Ok(creation)
+}
+
+/// Creates a ReplicaSet. If the name is taken, by whom decides whether that is all right.
+async fn create(set: ReplicaSet, ctx: &Context<Deployment>) -> Result<Creation> {
+    let key = ObjectKey::of(&set);
+    let template = set.spec.as_ref().and_then(|spec| spec.template.clone()).unwrap_or_default();
+    let name = key.name.to_string();
+    match ctx.create(set).await {
+        Ok(_) => Ok(Creation::Done(name)),
+        Err(error) if error.is_already_exists() => {
+            let existing: Option<ReplicaSet> = ctx.live().get(&key).await?;
+            let uid = ctx.object().metadata.uid.as_deref().unwrap_or_default();
+            match existing {
+                Some(existing) if !template::has_template(&existing, &template) => {
+                    Ok(Creation::Collision)
+                }
+                Some(existing) if is_controlled_by(&existing.metadata, uid) => {
+                    Ok(Creation::Done(name))
+                }
+                Some(_) | None => Err(error), // it is being released, adopted or deleted: try again
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn apply(change: &Change, ctx: &Context<Deployment>) -> Result<()> {
+    let mut spec = Map::new();
+    if let Some(replicas) = change.replicas {
+        spec.insert("replicas".into(), replicas.into());
+    }
+    if let Some(seconds) = change.min_ready_seconds {
+        spec.insert("minReadySeconds".into(), seconds.into());
+    }
+    let mut patch = json!({"metadata": {"annotations": change.annotations}});
+    if !spec.is_empty() {
+        patch["spec"] = Value::Object(spec);
+    }
+    let key = ObjectKey::of(&*change.set);
+    ctx.patch::<ReplicaSet, _>(&key, &Patch::Merge(patch)).await.map(drop)
+}
+
+/// Gives the Deployment the revision of its new ReplicaSet.
+async fn sync_revision(rollout: &Rollout, ctx: &Context<Deployment>) -> Result<()> {
+    let revision = |annotations: &Option<_>| -> Option<String> {
+        let annotations: &std::collections::BTreeMap<String, String> = annotations.as_ref()?;
+        annotations.get(REVISION).cloned()
+    };
+    let wanted = rollout.new.as_ref().and_then(|new| revision(&new.metadata.annotations));
+    if wanted.is_none() || wanted == revision(&rollout.deployment.metadata.annotations) {
+        return Ok(());
+    }
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {REVISION: wanted}}}));
+    ctx.patch::<Deployment, _>(ctx.key(), &patch).await.map(drop)
+}

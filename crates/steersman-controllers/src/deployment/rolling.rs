@@ -1,0 +1,144 @@
+//! The arithmetic of a rolling update.
+//!
+//! Worked example: 10 replicas, maxSurge 25 %, maxUnavailable 25 %. There may be 10 + 3 Pods
+//! (the surge rounds up) and there must be 10 − 2 available ones (the unavailability rounds
+//! down). The new ReplicaSet starts with 3; the old one goes from 10 to 8 at once. Whenever a
+//! new Pod becomes available, an old one may go, and whenever an old one is gone, a new one may
+//! come.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// A ReplicaSet is to have this many replicas.
+#[derive(Clone, Debug)]
+pub(super) struct Scale {
+    /// Which ReplicaSet.
+    pub(super) set: Arc<ReplicaSet>,
+    /// How many replicas.
+    pub(super) replicas: i32,
+}
+
+/// How many replicas the Deployment asks for; one unless it says otherwise.
+pub(super) fn desired(deployment: &Deployment) -> i32 {
+    deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1).max(0)
+}
+
+/// Whether the Deployment replaces all Pods at once instead of one after another.
+pub(super) fn is_recreate(deployment: &Deployment) -> bool {
+    let strategy = deployment.spec.as_ref().and_then(|spec| spec.strategy.as_ref());
+    strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("Recreate")
+}
+
+/// How many Pods there may be beyond the desired number.
+pub(super) fn max_surge(deployment: &Deployment) -> i32 {
+    fenceposts(deployment).0
+}
+
+/// How many of the desired Pods may be unavailable.
+pub(super) fn max_unavailable(deployment: &Deployment) -> i32 {
+    fenceposts(deployment).1.min(desired(deployment))
+}
+
+/// Surge and unavailability. Both zero would forbid every step, so one Pod may then be missing.
+fn fenceposts(deployment: &Deployment) -> (i32, i32) {
+    if is_recreate(deployment) {
+        return (0, 0);
+    }
+    let strategy = deployment.spec.as_ref().and_then(|spec| spec.strategy.as_ref());
+    let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
+    let quarter = IntOrString::String("25%".into());
+    let surge = rolling.and_then(|r| r.max_surge.as_ref()).unwrap_or(&quarter);
+    let unavailable = rolling.and_then(|r| r.max_unavailable.as_ref()).unwrap_or(&quarter);
+    let desired = desired(deployment);
+    match (scaled(surge, desired, Round::Up), scaled(unavailable, desired, Round::Down)) {
+        (0, 0) => (0, 1),
+        both => both,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Round {
+    Up,
+    Down,
+}
+
+/// A number, or a percentage of `total`.
+fn scaled(value: &IntOrString, total: i32, round: Round) -> i32 {
+    let percent = match value {
+        IntOrString::Int(number) => return (*number).max(0),
+        IntOrString::String(text) => text.trim_end_matches('%').parse::<i64>().unwrap_or(0),
+    };
+    let hundredths = percent.max(0) * i64::from(total);
+    let whole = match round {
+        Round::Up => (hundredths + 99) / 100,
+        Round::Down => hundredths / 100,
+    };
+    i32::try_from(whole).unwrap_or(i32::MAX)
+}
+
+/// How many replicas a ReplicaSet asks for.
+pub(super) fn spec_replicas(set: &ReplicaSet) -> i32 {
+    set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
+}
+
+/// How many Pods of a ReplicaSet are available.
+pub(super) fn available(set: &ReplicaSet) -> i32 {
+    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
+}
+
+/// How many replicas several ReplicaSets ask for together.
+pub(super) fn total<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i32 {
+    sets.into_iter().map(|set| spec_replicas(set)).sum()
+}
+
+/// How many replicas the new ReplicaSet should have now, which has `current` of them while
+/// the old ones have `old_total`.
+pub(super) fn new_replicas(deployment: &Deployment, current: i32, old_total: i32) -> i32 {
+    let desired = desired(deployment);
+    if is_recreate(deployment) || current >= desired {
+        return desired;
+    }
+    let room = desired + max_surge(deployment) - old_total - current;
+    current + room.clamp(0, desired - current)
+}
+
+/// Scales the old ReplicaSets down as far as availability allows: first the replicas that are
+/// not available anyway, then the others, always from the oldest ReplicaSet on.
+pub(super) fn scale_down_old(
+    deployment: &Deployment,
+    new: &Arc<ReplicaSet>,
+    old: &[Arc<ReplicaSet>],
+) -> Vec<Scale> {
+    let min_available = desired(deployment) - max_unavailable(deployment);
+    let new_unavailable = spec_replicas(new) - available(new);
+    let spare = total(old) + spec_replicas(new) - min_available - new_unavailable;
+    if spare <= 0 || total(old) == 0 {
+        return Vec::new();
+    }
+    let mut left: Vec<i32> = old.iter().map(|set| spec_replicas(set)).collect();
+    remove_unhealthy(old, &mut left, spare);
+    let all_available = available(new) + old.iter().map(|set| available(set)).sum::<i32>();
+    remove_available(&mut left, all_available - min_available);
+    let scales = old.iter().zip(left).filter(|(set, left)| spec_replicas(set) != *left);
+    scales.map(|(set, replicas)| Scale { set: Arc::clone(set), replicas }).collect()
+}
+
+/// Takes up to `spare` replicas that are not available.
+fn remove_unhealthy(old: &[Arc<ReplicaSet>], left: &mut [i32], mut spare: i32) {
+    for (set, left) in old.iter().zip(left) {
+        let unhealthy = (*left - available(set)).clamp(0, spare);
+        *left -= unhealthy;
+        spare -= unhealthy;
+    }
+}
+
+/// Takes up to `spare` replicas, available or not.
+fn remove_available(left: &mut [i32], mut spare: i32) {
+    for left in left {
+        let taken = (*left).clamp(0, spare.max(0));
+        *left -= taken;
+        spare -= taken;
+    }
+}

@@ -1,0 +1,130 @@
+//! What the server serves: every resource once, custom ones included.
+//!
+//! A group may serve a resource in several versions; the group's preferred version is taken,
+//! and another one only for what the preferred version lacks.
+
+use std::collections::HashSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
+use kube::core::ApiResource;
+use steersman::{Client, Result};
+
+/// A resource that the server serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServedResource {
+    /// Its names.
+    pub(crate) api: ApiResource,
+    /// Whether its objects live in namespaces.
+    pub(crate) namespaced: bool,
+    /// What can be done with it.
+    verbs: Vec<String>,
+}
+
+impl ServedResource {
+    /// Whether the server offers all of these verbs.
+    pub(crate) fn has_verbs(&self, verbs: &[&str]) -> bool {
+        verbs.iter().all(|verb| self.verbs.iter().any(|v| v == verb))
+    }
+
+    /// Where its objects are: in one namespace, or in all of them.
+    pub(crate) fn path(&self, namespace: Option<&str>) -> String {
+        use kube::Resource;
+        kube::core::DynamicObject::url_path(&self.api, namespace.filter(|_| self.namespaced))
+    }
+}
+
+/// Asks the server for every resource it serves. A group version that cannot be read, as when
+/// an aggregated server is down, is left out.
+pub(crate) async fn served_resources(client: &Client) -> Result<Vec<ServedResource>> {
+    let mut served = resources_of("v1", client.kube().list_core_api_resources("v1").await?);
+    for group in client.kube().list_api_groups().await?.groups {
+        let mut seen = HashSet::new();
+        for version in versions(&group) {
+            match client.kube().list_api_group_resources(version).await {
+                Ok(list) => {
+                    let new = resources_of(version, list);
+                    served.extend(new.into_iter().filter(|r| seen.insert(r.api.plural.clone())));
+                }
+                Err(error) => {
+                    tracing::debug!(version, %error, "group version cannot be discovered");
+                }
+            }
+        }
+    }
+    Ok(served)
+}
+
+/// The group's versions, the preferred one first.
+fn versions(group: &APIGroup) -> Vec<&str> {
+    let preferred = group.preferred_version.as_ref().map(|version| version.group_version.as_str());
+    let all = group.versions.iter().map(|version| version.group_version.as_str());
+    preferred.into_iter().chain(all.filter(|version| Some(*version) != preferred)).collect()
+}
+
+/// The resources in a list, without subresources.
+fn resources_of(group_version: &str, list: APIResourceList) -> Vec<ServedResource> {
+    let whole = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
+    whole.map(|resource| served(group_version, resource)).collect()
+}
+
+fn served(group_version: &str, resource: APIResource) -> ServedResource {
+    let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+    let api = ApiResource {
+        group: group.into(),
+        version: version.into(),
+        api_version: group_version.into(),
+        kind: resource.kind,
+        plural: resource.name,
+    };
+    ServedResource { api, namespaced: resource.namespaced, verbs: resource.verbs }
+}
+
+/// A namespaced resource with every verb, for tests.
+#[cfg(test)]
+pub(crate) fn test_resource(group_version: &str, kind: &str, plural: &str) -> ServedResource {
+    let verbs = ["get", "list", "watch", "delete", "deletecollection", "patch"];
+    let resource = APIResource {
+        kind: kind.into(),
+        name: plural.into(),
+        namespaced: true,
+        verbs: verbs.map(str::to_owned).into(),
+        ..APIResource::default()
+    };
+    served(group_version, resource)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn subresources_are_left_out_and_names_are_complete() {
+        let list = json!({"groupVersion": "apps/v1", "resources": [
+            {"name": "deployments", "singularName": "deployment", "namespaced": true,
+             "kind": "Deployment", "verbs": ["list", "watch", "delete"]},
+            {"name": "deployments/scale", "singularName": "", "namespaced": true,
+             "kind": "Scale", "verbs": ["get"]},
+        ]});
+        let served = resources_of("apps/v1", serde_json::from_value(list).unwrap());
+        assert_eq!(served.len(), 1);
+        assert_eq!(served[0].path(Some("default")), "/apis/apps/v1/namespaces/default/deployments");
+        assert!(served[0].has_verbs(&["list", "delete"]));
+        assert!(!served[0].has_verbs(&["deletecollection"]));
+    }
+
+    #[test]
+    fn the_preferred_version_comes_first() {
+        let group: APIGroup = serde_json::from_value(json!({
+            "name": "autoscaling",
+            "versions": [
+                {"groupVersion": "autoscaling/v1", "version": "v1"},
+                {"groupVersion": "autoscaling/v2", "version": "v2"},
+            ],
+            "preferredVersion": {"groupVersion": "autoscaling/v2", "version": "v2"},
+        }))
+        .unwrap();
+        assert_eq!(versions(&group), ["autoscaling/v2", "autoscaling/v1"]);
+    }
+}

@@ -1,0 +1,136 @@
+//! The garbage collector: deletes what has lost its last owner, for every kind there is.
+//!
+//! [`monitors`] reflect the metadata of all kinds into one [`graph`] of owners and dependents;
+//! what changes in it becomes work in a queue; workers look at the object and its owners on the
+//! server ([`reconcile`]) and decide by [`plan`]: delete it, drop the references to owners that
+//! are gone, or leave it. Nothing is deleted on the word of the graph alone.
+//!
+//! Objects being deleted with the finalizers `foregroundDeletion` and `orphan` are its business
+//! too: the first wait for their dependents, the second set them free.
+
+mod graph;
+mod monitors;
+mod objects;
+mod plan;
+mod reconcile;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use steersman::workqueue::{ExponentialBackoff, WorkQueue};
+use steersman::{Client, Result};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::discovery;
+use graph::{Graph, Work};
+use monitors::Monitors;
+use objects::Catalogue;
+
+/// How many objects are looked at at the same time.
+const WORKERS: usize = 8;
+/// How often the server is asked whether it serves other resources than before.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
+/// How soon it is asked again if it did not answer.
+const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
+/// How long workers wait for the graph to be complete before they start anyway.
+const SYNC_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest wait after an attempt failed.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+/// What monitors and workers share.
+struct Collector {
+    client: Client,
+    /// Never held across an await.
+    graph: Mutex<Graph>,
+    queue: WorkQueue<Work>,
+    catalogue: Catalogue,
+    /// Resources may have come or gone: a CustomResourceDefinition changed.
+    resources_changed: Notify,
+}
+
+/// Collects garbage until told to stop.
+pub(crate) async fn run(client: Client, shutdown: CancellationToken) -> Result<()> {
+    let collector = Arc::new(Collector::new(client.with_field_manager("garbage-collector")));
+    let mut workers = JoinSet::new();
+    tokio::select! {
+        () = Arc::clone(&collector).follow_discovery(&mut workers) => {}
+        () = shutdown.cancelled() => {}
+    }
+    collector.queue.shut_down();
+    Ok(())
+}
+
+impl Collector {
+    fn new(client: Client) -> Self {
+        let backoff = ExponentialBackoff::new(Duration::from_millis(5), BACKOFF_MAX);
+        Self {
+            client,
+            graph: Mutex::default(),
+            queue: WorkQueue::new(backoff),
+            catalogue: Catalogue::default(),
+            resources_changed: Notify::new(),
+        }
+    }
+
+    fn graph(&self) -> MutexGuard<'_, Graph> {
+        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enqueue(&self, work: Vec<Work>) {
+        for item in work {
+            self.queue.add(item);
+        }
+    }
+
+    /// Keeps one monitor per resource. Workers start when the first monitors have told what is
+    /// there: before that, an object without dependents may only seem to have none.
+    async fn follow_discovery(self: Arc<Self>, workers: &mut JoinSet<()>) {
+        let mut monitors = Monitors::default();
+        loop {
+            let changed = self.resources_changed.notified();
+            let pause = match discovery::served_resources(&self.client).await {
+                Ok(served) => {
+                    self.catalogue.replace(&served);
+                    monitors.follow(served, &self);
+                    if workers.is_empty() {
+                        let _ = tokio::time::timeout(SYNC_PATIENCE, monitors.synced()).await;
+                        for _ in 0..WORKERS {
+                            workers.spawn(Arc::clone(&self).work());
+                        }
+                    }
+                    DISCOVERY_INTERVAL
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "resources cannot be discovered");
+                    DISCOVERY_RETRY
+                }
+            };
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn work(self: Arc<Self>) {
+        while let Some(work) = self.queue.get().await {
+            match self.attempt(&work).await {
+                Ok(again) => {
+                    self.queue.forget(&work);
+                    if let Some(delay) = again {
+                        self.queue.add_after(work.clone(), delay);
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(?work, %error, "collection will be tried again");
+                    self.queue.add_rate_limited(work.clone());
+                }
+            }
+            self.queue.done(&work);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::api::PropagationPolicy;
+use serde_json::json;
+
+use super::graph::{Graph, Node, Work};
+use super::plan::{Decision, OwnerState, decide};
+use crate::discovery::{ServedResource, test_resource};
+
+fn resource() -> Arc<ServedResource> {
+    Arc::new(test_resource("apps/v1", "ReplicaSet", "replicasets"))
+}
+
+fn reference(uid: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: "ReplicaSet".into(),
+        name: uid.into(),
+        uid: uid.into(),
+        block_owner_deletion: Some(true),
+        controller: None,
+    }
+}
+
+fn meta(uid: &str, owners: &[&str]) -> ObjectMeta {
+    ObjectMeta {
+        namespace: Some("default".into()),
+        name: Some(uid.into()),
+        uid: Some(uid.into()),
+        owner_references: Some(owners.iter().map(|owner| reference(owner)).collect()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn node(uid: &str, owners: &[&str]) -> Node {
+    Node::new(resource(), meta(uid, owners)).unwrap()
+}
+
+fn deleting(uid: &str, finalizer: &str) -> Node {
+    let mut meta = meta(uid, &[]);
+    meta.deletion_timestamp = serde_json::from_value(json!("2030-01-01T12:00:00Z")).unwrap();
+    meta.finalizers = Some(vec![finalizer.into()]);
+    Node::new(resource(), meta).unwrap()
+}
+
+fn collect(uid: &str) -> Work {
+    Work::Collect(uid.into())
+}
+
+#[test]
+fn an_object_whose_owner_is_known_needs_no_work() {
+    let mut graph = Graph::default();
+    assert_eq!(graph.observe(node("owner", &[])), []);
+    assert_eq!(graph.observe(node("pod", &["owner"])), []);
+    assert_eq!(graph.observe(node("pod", &["owner"])), []);
+}
+
+#[test]
+fn an_object_that_appears_without_its_owner_is_looked_at() {
+    let mut graph = Graph::default();
+    assert_eq!(graph.observe(node("pod", &["gone"])), [collect("pod")]);
+}
+
+#[test]
+fn an_owner_of_the_same_uid_in_another_namespace_does_not_count() {
+    let mut graph = Graph::default();
+    let mut elsewhere = meta("owner", &[]);
+    elsewhere.namespace = Some("other".into());
+    graph.observe(Node::new(resource(), elsewhere).unwrap());
+    assert_eq!(graph.observe(node("pod", &["owner"])), [collect("pod")]);
+}
+
+#[test]
+fn when_an_owner_goes_its_dependents_are_looked_at() {
+    let mut graph = Graph::default();
+    graph.observe(node("owner", &[]));
+    graph.observe(node("a", &["owner"]));
+    graph.observe(node("b", &["owner"]));
+    assert_eq!(graph.remove("owner"), [collect("a"), collect("b")]);
+    assert!(graph.is_absent("owner"));
+    assert_eq!(graph.remove("owner"), []);
+}
+
+#[test]
+fn a_relist_removes_what_it_does_not_contain() {
+    let mut graph = Graph::default();
+    graph.observe(node("owner", &[]));
+    graph.observe(node("pod", &["owner"]));
+    let present = HashSet::from(["pod".into()]);
+    assert_eq!(graph.retain(&resource(), &present), [collect("pod")]);
+    assert!(graph.get("pod").is_some());
+}
+
+#[test]
+fn a_foreground_deletion_has_dependents_and_then_the_owner_looked_at() {
+    let mut graph = Graph::default();
+    graph.observe(node("owner", &[]));
+    graph.observe(node("pod", &["owner"]));
+    let work = graph.observe(deleting("owner", "foregroundDeletion"));
+    assert_eq!(work, [collect("pod"), collect("owner")]);
+    assert_eq!(graph.blocking("owner").len(), 1);
+    assert_eq!(graph.remove("pod"), [collect("owner")]);
+    assert!(graph.blocking("owner").is_empty());
+}
+
+#[test]
+fn a_dependent_that_is_disowned_no_longer_blocks_its_owner() {
+    let mut graph = Graph::default();
+    graph.observe(deleting("owner", "foregroundDeletion"));
+    graph.observe(node("pod", &["owner"]));
+    assert_eq!(graph.observe(node("pod", &[])), [collect("owner")]);
+    assert!(graph.blocking("owner").is_empty());
+}
+
+#[test]
+fn an_orphaning_deletion_is_work_of_its_own() {
+    let mut graph = Graph::default();
+    graph.observe(node("owner", &[]));
+    graph.observe(node("pod", &["owner"]));
+    assert_eq!(graph.observe(deleting("owner", "orphan")), [Work::Orphan("owner".into())]);
+}
+
+#[test]
+fn what_becomes_of_an_object_depends_on_its_owners() {
+    use OwnerState::{Dangling, Solid, Unresolvable, Waiting};
+    let background = Decision::Delete(PropagationPolicy::Background);
+    let foreground = Decision::Delete(PropagationPolicy::Foreground);
+    let disown = |uids: &[&str]| Decision::Disown(uids.iter().map(|uid| (*uid).into()).collect());
+    let table: [(&[OwnerState], bool, Decision); 9] = [
+        (&[], false, Decision::Keep),
+        (&[Solid], false, Decision::Keep),
+        (&[Dangling], false, background.clone()),
+        (&[Dangling, Dangling], true, background.clone()),
+        (&[Solid, Dangling], false, disown(&["1"])),
+        (&[Waiting, Solid], true, disown(&["0"])),
+        (&[Waiting], false, background),
+        (&[Waiting, Dangling], true, foreground),
+        (&[Unresolvable], false, Decision::Keep),
+    ];
+    for (states, has_dependents, expected) in table {
+        let owners: Vec<_> = states
+            .iter()
+            .enumerate()
+            .map(|(i, state)| (reference(&i.to_string()), *state))
+            .collect();
+        let found = decide(&ObjectMeta::default(), &owners, has_dependents);
+        assert_eq!(found, expected, "{states:?}");
+    }
+}
+
+#[test]
+fn an_object_that_is_being_deleted_is_left_alone() {
+    let owners = [(reference("gone"), OwnerState::Dangling)];
+    let deletion_timestamp = serde_json::from_value(json!("2030-01-01T12:00:00Z")).unwrap();
+    let meta = ObjectMeta { deletion_timestamp, ..ObjectMeta::default() };
+    assert_eq!(decide(&meta, &owners, false), Decision::Keep);
+}

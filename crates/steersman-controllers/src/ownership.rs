@@ -1,0 +1,227 @@
+//! Claiming by labels: which objects an owner keeps, adopts and lets go.
+//!
+//! An owner keeps what it controls and still selects, adopts what it selects and nobody
+//! controls, and releases what it controls but no longer selects. Deciding is pure; adopting
+//! asks the server first whether the owner itself still exists.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+use kube::api::Patch;
+use kube::core::{Selector, SelectorExt};
+use serde_json::json;
+use steersman::object::{controller_of, is_controlled_by};
+use steersman::{Context, Error, Object, ObjectKey, Result};
+
+use crate::selectors::{Selects, selector_of};
+
+/// The index that finds objects by their controller, or by being nobody's in a namespace.
+const CONTROLLER_INDEX: &str = "controller";
+
+/// What an owner does with the objects it could claim.
+#[derive(Debug)]
+pub(crate) struct Claims<C> {
+    /// It controls and selects them.
+    pub(crate) kept: Vec<Arc<C>>,
+    /// It selects them and nobody controls them.
+    pub(crate) adopted: Vec<Arc<C>>,
+    /// It controls them and does not select them any more.
+    pub(crate) released: Vec<Arc<C>>,
+}
+
+/// Sorts candidates into what the owner keeps, adopts and releases. An owner or an object
+/// that is being deleted neither adopts nor is adopted.
+pub(crate) fn claim<C: Resource>(
+    owner: &ObjectMeta,
+    selector: Option<&Selector>,
+    candidates: Vec<Arc<C>>,
+) -> Claims<C> {
+    let mut claims = Claims { kept: Vec::new(), adopted: Vec::new(), released: Vec::new() };
+    let uid = owner.uid.as_deref().unwrap_or_default();
+    let owner_lives = owner.deletion_timestamp.is_none();
+    for candidate in candidates {
+        let meta = candidate.meta();
+        let labels = meta.labels.clone().unwrap_or_default();
+        let selected = selector.is_some_and(|selector| selector.matches(&labels));
+        if is_controlled_by(meta, uid) {
+            match (selected, owner_lives) {
+                (true, _) => claims.kept.push(candidate),
+                (false, true) => claims.released.push(candidate),
+                (false, false) => {}
+            }
+        } else if selected
+            && owner_lives
+            && controller_of(meta).is_none()
+            && meta.deletion_timestamp.is_none()
+        {
+            claims.adopted.push(candidate);
+        }
+    }
+    claims
+}
+
+/// The objects that the object being reconciled controls or might adopt.
+pub(crate) fn candidates<K: Object, C: Object>(ctx: &Context<K>) -> Result<Vec<Arc<C>>> {
+    let cache = ctx.cache::<C>()?;
+    cache.add_index(CONTROLLER_INDEX, |object: &C| vec![index_value(object.meta())]);
+    let uid = ctx.object().meta().uid.as_deref().unwrap_or_default();
+    let namespace = ctx.key().namespace.as_deref().unwrap_or_default();
+    let mut found = cache.by_index(CONTROLLER_INDEX, uid);
+    found.extend(cache.by_index(CONTROLLER_INDEX, &orphan_of(namespace)));
+    Ok(found)
+}
+
+fn index_value(meta: &ObjectMeta) -> String {
+    match controller_of(meta) {
+        Some(owner) => owner.uid.clone(),
+        None => orphan_of(meta.namespace.as_deref().unwrap_or_default()),
+    }
+}
+
+/// The index value of what nobody controls in a namespace; no uid looks like it.
+fn orphan_of(namespace: &str) -> String {
+    format!("orphan/{namespace}")
+}
+
+/// Adopts and releases, and returns everything that the owner then has.
+pub(crate) async fn settle_claims<K: Object + Selects, C: Object>(
+    owner: &K,
+    ctx: &Context<K>,
+) -> Result<Vec<Arc<C>>> {
+    let selector = selector_of(owner);
+    let claims = claim(owner.meta(), selector.as_ref(), candidates::<K, C>(ctx)?);
+    for object in &claims.released {
+        release(&**object, owner, ctx).await?;
+    }
+    let mut owned = claims.kept;
+    if !claims.adopted.is_empty() {
+        confirm_existence(owner, ctx).await?;
+    }
+    for object in &claims.adopted {
+        owned.extend(adopt(&**object, owner, ctx).await?.map(Arc::new));
+    }
+    Ok(owned)
+}
+
+/// Fails unless the server says that this very owner exists and is not being deleted: the
+/// cache may be late, and whoever was adopted by a dead owner would be deleted with it.
+async fn confirm_existence<K: Object>(owner: &K, ctx: &Context<K>) -> Result<()> {
+    let live: Option<K> = ctx.live().get(ctx.key()).await?;
+    let same = live.is_some_and(|live| {
+        live.meta().uid == owner.meta().uid && live.meta().deletion_timestamp.is_none()
+    });
+    if same { Ok(()) } else { Err(Error::message("the owner is gone or being deleted")) }
+}
+
+/// Makes the owner the controller of this object; `None` if the object is gone.
+async fn adopt<K: Object, C: Object>(object: &C, owner: &K, ctx: &Context<K>) -> Result<Option<C>> {
+    let mut owners = object.meta().owner_references.clone().unwrap_or_default();
+    owners.extend(controller_reference(owner));
+    let adopted = patch_owners(object, &owners, ctx).await;
+    match adopted {
+        Err(error) if error.is_not_found() => Ok(None),
+        adopted => adopted.map(Some),
+    }
+}
+
+/// Ends the owner's control over this object.
+async fn release<K: Object, C: Object>(object: &C, owner: &K, ctx: &Context<K>) -> Result<()> {
+    let mut owners = object.meta().owner_references.clone().unwrap_or_default();
+    owners.retain(|reference| Some(&reference.uid) != owner.meta().uid.as_ref());
+    match patch_owners(object, &owners, ctx).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        released => released.map(drop),
+    }
+}
+
+/// Replaces the owners of exactly the version of the object that was seen.
+async fn patch_owners<K: Object, C: Object>(
+    object: &C,
+    owners: &[OwnerReference],
+    ctx: &Context<K>,
+) -> Result<C> {
+    let meta = object.meta();
+    let patch = Patch::Merge(json!({"metadata": {
+        "uid": meta.uid,
+        "resourceVersion": meta.resource_version,
+        "ownerReferences": owners,
+    }}));
+    ctx.patch(&ObjectKey::of(object), &patch).await
+}
+
+/// The reference that makes `owner` the controller of another object. It blocks the owner's
+/// foreground deletion until that object is gone.
+pub(crate) fn controller_reference<K: Object>(owner: &K) -> Option<OwnerReference> {
+    let reference = owner.controller_owner_ref(&())?;
+    Some(OwnerReference { block_owner_deletion: Some(true), ..reference })
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::ReplicaSet;
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn set() -> ReplicaSet {
+        let set = json!({
+            "metadata": {"namespace": "default", "name": "web", "uid": "set"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        });
+        serde_json::from_value(set).unwrap()
+    }
+
+    fn pod(name: &str, app: &str, controller: Option<&str>) -> Arc<Pod> {
+        let owners: Vec<Value> = controller
+            .map(|uid| json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": uid, "controller": true}))
+            .into_iter()
+            .collect();
+        let pod = json!({"metadata": {
+            "namespace": "default", "name": name, "labels": {"app": app}, "ownerReferences": owners,
+        }});
+        Arc::new(serde_json::from_value(pod).unwrap())
+    }
+
+    fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
+        pods.iter().map(|pod| pod.metadata.name.as_deref().unwrap()).collect()
+    }
+
+    fn claims(set: &ReplicaSet) -> Claims<Pod> {
+        let candidates = vec![
+            pod("mine", "web", Some("set")),
+            pod("orphan", "web", None),
+            pod("relabelled", "other", Some("set")),
+            pod("foreign", "web", Some("another")),
+            pod("unrelated", "other", None),
+        ];
+        claim(&set.metadata, selector_of(set).as_ref(), candidates)
+    }
+
+    #[test]
+    fn an_owner_keeps_adopts_and_releases_by_its_selector() {
+        let claims = claims(&set());
+        assert_eq!(names(&claims.kept), ["mine"]);
+        assert_eq!(names(&claims.adopted), ["orphan"]);
+        assert_eq!(names(&claims.released), ["relabelled"]);
+    }
+
+    #[test]
+    fn an_owner_that_is_being_deleted_changes_nothing() {
+        let mut set = set();
+        set.metadata.deletion_timestamp = Some(steersman::clock::now_time());
+        let claims = claims(&set);
+        assert_eq!(names(&claims.kept), ["mine"]);
+        assert!(claims.adopted.is_empty() && claims.released.is_empty());
+    }
+
+    #[test]
+    fn an_object_that_is_being_deleted_is_not_adopted() {
+        let mut dying = Pod::clone(&pod("orphan", "web", None));
+        dying.metadata.deletion_timestamp = Some(steersman::clock::now_time());
+        let set = set();
+        let claims = claim(&set.metadata, selector_of(&set).as_ref(), vec![Arc::new(dying)]);
+        assert!(claims.adopted.is_empty());
+    }
+}

@@ -1,0 +1,38 @@
+//! The ReplicaSet controller: keeps as many Pods of one template as asked for.
+//!
+//! Kubernetes' own counts the Pods that it expects to appear or vanish, lest a late cache make
+//! it create them twice. That is not needed here: before a key is reconciled again, the
+//! framework waits until the cache shows what the last reconcile of that key wrote.
+
+mod plan;
+mod ranking;
+mod reconcile;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use steersman::Controller;
+
+use crate::selectors::{Selectors, Selects};
+
+impl Selects for ReplicaSet {
+    fn label_selector(&self) -> Option<&LabelSelector> {
+        self.spec.as_ref().map(|spec| &spec.selector)
+    }
+}
+
+/// The ReplicaSet controller.
+pub(crate) fn controller() -> Controller {
+    let selectors = Selectors::<ReplicaSet>::default();
+    let orphans = selectors.clone();
+    Controller::of::<ReplicaSet>()
+        .named("replicaset-controller")
+        .when(selectors)
+        .owns::<Pod>()
+        .watches(move |pod: &Pod| orphans.of_orphan(&pod.metadata))
+        .concurrency(5)
+        .reconcile(reconcile::reconcile)
+}

@@ -1,0 +1,158 @@
+//! Deployments become ReplicaSets become Pods.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, Patch};
+use serde_json::json;
+use steersman::Result;
+use steersman_testkit::Cluster;
+
+use crate::objects::{all, all_become, deployment, is_ready};
+
+fn available(deployment: &Deployment, replicas: i32) -> bool {
+    deployment.status.as_ref().is_some_and(|status| {
+        let counts = [status.available_replicas, status.replicas, status.updated_replicas];
+        counts.iter().all(|count| count.unwrap_or(0) == replicas)
+            && status.observed_generation == deployment.metadata.generation
+    })
+}
+
+fn condition(deployment: &Deployment, type_: &str) -> Option<(String, String)> {
+    let conditions = deployment.status.as_ref()?.conditions.as_ref()?;
+    let condition = conditions.iter().find(|condition| condition.type_ == type_)?;
+    Some((condition.status.clone(), condition.reason.clone()?))
+}
+
+#[steersman::test]
+async fn a_deployment_becomes_running_pods(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&deployment("web", 3, "nginx")).await?;
+    cluster.eventually("web", |deployment: &Deployment| available(deployment, 3)).await?;
+    let pods: Vec<Pod> = all(&cluster).await?;
+    assert_eq!(pods.len(), 3);
+    assert!(pods.iter().all(is_ready));
+    let addresses: HashSet<_> =
+        pods.iter().map(|pod| pod.status.as_ref().unwrap().pod_ip.clone().unwrap()).collect();
+    assert_eq!(addresses.len(), 3, "every Pod has its own address");
+    let web: Deployment = cluster.client().get("web").await?.unwrap();
+    let yes = |reason: &str| Some(("True".to_owned(), reason.to_owned()));
+    assert_eq!(condition(&web, "Available"), yes("MinimumReplicasAvailable"));
+    assert_eq!(condition(&web, "Progressing"), yes("NewReplicaSetAvailable"));
+    assert_eq!(web.metadata.annotations.unwrap()["deployment.kubernetes.io/revision"], "1");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_deployment_follows_its_size_up_and_down(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&deployment("web", 1, "nginx")).await?;
+    for replicas in [40, 3, 0, 2] {
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        cluster.client().patch::<Deployment, _>("web", &patch).await?;
+        cluster.eventually("web", |web: &Deployment| available(web, replicas)).await?;
+        let wanted = usize::try_from(replicas)?;
+        all_become(&cluster, |pods: &[Pod]| pods.len() == wanted).await?;
+    }
+    assert_eq!(all::<ReplicaSet>(&cluster).await?.len(), 1);
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_rolling_update_ends_with_the_new_template_only(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&deployment("web", 5, "nginx:1")).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 5)).await?;
+    let containers = json!([{"name": "main", "image": "nginx:2"}]);
+    let patch = Patch::Merge(json!({"spec": {"template": {"spec": {"containers": containers}}}}));
+    cluster.client().patch::<Deployment, _>("web", &patch).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 5)).await?;
+    let new =
+        |pod: &Pod| pod.spec.as_ref().unwrap().containers[0].image.as_deref() == Some("nginx:2");
+    all_become(&cluster, |pods: &[Pod]| pods.len() == 5 && pods.iter().all(new)).await?;
+    let sets: Vec<ReplicaSet> = all(&cluster).await?;
+    let mut sizes: Vec<_> = sets.iter().map(|set| set.spec.as_ref().unwrap().replicas).collect();
+    sizes.sort();
+    assert_eq!(sizes, [Some(0), Some(5)]);
+    Ok(())
+}
+
+#[steersman::test]
+async fn recreate_replaces_all_pods_at_once(cluster: Cluster) -> Result<()> {
+    let mut web = deployment("web", 3, "nginx:1");
+    web.spec.as_mut().unwrap().strategy =
+        Some(serde_json::from_value(json!({"type": "Recreate"}))?);
+    cluster.client().create(&web).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 3)).await?;
+    let containers = json!([{"name": "main", "image": "nginx:2"}]);
+    let patch = Patch::Merge(json!({"spec": {"template": {"spec": {"containers": containers}}}}));
+    cluster.client().patch::<Deployment, _>("web", &patch).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 3)).await?;
+    all_become(&cluster, |pods: &[Pod]| pods.len() == 3 && pods.iter().all(is_ready)).await?;
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_pod_that_is_deleted_is_replaced(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&deployment("web", 2, "nginx")).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 2)).await?;
+    let victim = all::<Pod>(&cluster).await?.remove(0);
+    let name = victim.metadata.name.as_deref().unwrap();
+    cluster.client().delete::<Pod>(name, &DeleteParams::default()).await?;
+    let others = |pods: &[Pod]| {
+        pods.len() == 2
+            && pods.iter().all(|pod| is_ready(pod) && pod.metadata.uid != victim.metadata.uid)
+    };
+    all_become(&cluster, others).await?;
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_pod_that_loses_its_label_is_released_and_one_that_gains_it_is_adopted(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.client().create(&deployment("web", 2, "nginx")).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 2)).await?;
+    let pod = all::<Pod>(&cluster).await?.remove(0);
+    let name = pod.metadata.name.as_deref().unwrap();
+    let relabel = |app: &str| Patch::Merge(json!({"metadata": {"labels": {"app": app}}}));
+    cluster.client().patch::<Pod, _>(name, &relabel("aside")).await?;
+    let owned = |pod: &&Pod| pod.metadata.owner_references.iter().flatten().count() == 1;
+    let one_aside = |pods: &[Pod]| pods.len() == 3 && pods.iter().filter(owned).count() == 2;
+    all_become(&cluster, one_aside).await?;
+    cluster.client().patch::<Pod, _>(name, &relabel("web")).await?;
+    let adopted = |pods: &[Pod]| pods.len() == 2 && pods.iter().filter(owned).count() == 2;
+    all_become(&cluster, adopted).await?;
+    Ok(())
+}
+
+#[steersman::test]
+async fn deleting_a_deployment_removes_everything(cluster: Cluster) -> Result<()> {
+    let policies =
+        [DeleteParams::default(), DeleteParams::background(), DeleteParams::foreground()];
+    for policy in policies {
+        cluster.client().create(&deployment("web", 3, "nginx")).await?;
+        cluster.eventually("web", |web: &Deployment| available(web, 3)).await?;
+        cluster.client().delete::<Deployment>("web", &policy).await?;
+        cluster.gone::<Deployment>("web").await?;
+        all_become(&cluster, |sets: &[ReplicaSet]| sets.is_empty()).await?;
+        all_become(&cluster, |pods: &[Pod]| pods.is_empty()).await?;
+    }
+    Ok(())
+}
+
+#[steersman::test]
+async fn an_orphaning_delete_leaves_the_pods_running(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&deployment("web", 3, "nginx")).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 3)).await?;
+    cluster.client().delete::<Deployment>("web", &DeleteParams::orphan()).await?;
+    cluster.gone::<Deployment>("web").await?;
+    let sets: Vec<ReplicaSet> = all(&cluster).await?;
+    assert_eq!(sets.len(), 1);
+    assert!(sets[0].metadata.owner_references.iter().flatten().next().is_none());
+    cluster.advance(std::time::Duration::from_secs(120)).await;
+    assert_eq!(all::<Pod>(&cluster).await?.len(), 3);
+    // A Deployment with the same selector and template takes them over.
+    cluster.client().create(&deployment("web", 3, "nginx")).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 3)).await?;
+    assert_eq!(all::<ReplicaSet>(&cluster).await?.len(), 1);
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Keeps a Node registered and alive: its Lease is renewed often, its status reported when it
+//! changes and now and then anyway.
+//!
+//! Like a kubelet, it registers its Node once. A Node that somebody deletes stays deleted; if
+//! somebody creates it again, the heartbeats go on.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::api::Patch;
+use serde_json::json;
+use steersman::{Client, ObjectKey, Result, clock};
+use tokio::time::Instant;
+
+use crate::registration::{Machine, says_the_same};
+
+/// How often the Lease is renewed and the status looked at.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(10);
+/// How often an unchanged status is reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(300);
+/// For how long a renewal counts.
+const LEASE_DURATION_SECONDS: i32 = 40;
+/// Where the Leases of nodes are.
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+
+/// The heartbeat of one machine.
+pub(crate) struct Heartbeat {
+    machine: Machine,
+    /// When the status was last written.
+    reported: Option<Instant>,
+}
+
+impl Heartbeat {
+    /// The heartbeat of a machine that has not registered yet.
+    pub(crate) fn new(machine: Machine) -> Self {
+        Self { machine, reported: None }
+    }
+
+    /// Registers the Node if there is none of its name.
+    pub(crate) async fn register(&mut self, client: &Client) -> Result<()> {
+        match client.create(&self.machine.node(&clock::now_time())).await {
+            Ok(_) => {}
+            Err(error) if error.is_already_exists() => {}
+            Err(error) => return Err(error),
+        }
+        self.beat(client).await
+    }
+
+    /// Reports and renews once.
+    pub(crate) async fn beat(&mut self, client: &Client) -> Result<()> {
+        let Some(node) = client.get::<Node>(self.machine.name.as_str()).await? else {
+            return Ok(());
+        };
+        self.renew(&node, client).await?;
+        self.report(&node, client).await
+    }
+
+    async fn report(&mut self, node: &Node, client: &Client) -> Result<()> {
+        let status = self.machine.status(node.status.as_ref(), &clock::now_time());
+        let unchanged = node.status.as_ref().is_some_and(|current| says_the_same(current, &status));
+        let due = self.reported.is_none_or(|when| when.elapsed() >= REPORT_INTERVAL);
+        if !unchanged || due {
+            // Its conditions are one list with others', so only the version seen is changed.
+            let version = &node.metadata.resource_version;
+            let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
+            let patch = Patch::Merge(patch);
+            client.patch_status::<Node, _>(self.machine.name.as_str(), &patch).await?;
+            self.reported = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    async fn renew(&self, node: &Node, client: &Client) -> Result<()> {
+        let key = ObjectKey::namespaced(LEASE_NAMESPACE, self.machine.name.as_str());
+        let patch = Patch::Merge(json!({"spec": {
+            "holderIdentity": self.machine.name,
+            "leaseDurationSeconds": LEASE_DURATION_SECONDS,
+            "renewTime": clock::now_micro_time(),
+        }}));
+        match client.patch::<Lease, _>(&key, &patch).await {
+            Err(error) if error.is_not_found() => client.create(&self.lease(node)).await.map(drop),
+            renewed => renewed.map(drop),
+        }
+    }
+
+    /// The Lease of this machine, which goes when its Node goes.
+    fn lease(&self, node: &Node) -> Lease {
+        let name = self.machine.name.clone();
+        Lease {
+            metadata: ObjectMeta {
+                name: Some(name.clone()),
+                namespace: Some(LEASE_NAMESPACE.into()),
+                owner_references: node.owner_ref(&()).map(|owner| vec![owner]),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(name),
+                lease_duration_seconds: Some(LEASE_DURATION_SECONDS),
+                renew_time: Some(clock::now_micro_time()),
+                ..LeaseSpec::default()
+            }),
+        }
+    }
+}

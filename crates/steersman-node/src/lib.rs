@@ -1,0 +1,19 @@
+//! The node agent: registers Nodes, keeps them alive, and makes the Pods bound to them run.
+//!
+//! [`SimulatedNodes`] stands for any number of machines that exist only as objects. For each,
+//! `registration` says what the Node object is, `heartbeat` renews its Lease and reports its
+//! status, and `pods` runs the Pods bound to it through a `runtime`. A cluster is seen only
+//! through its client; this crate knows nothing of API servers, stores or controllers.
+
+mod addresses;
+mod registration;
+
+mod heartbeat;
+
+mod runtime;
+
+mod pods;
+
+mod nodes;
+
+pub use nodes::SimulatedNodes;

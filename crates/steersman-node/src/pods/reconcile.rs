@@ -1,0 +1,88 @@
+//! One look at one Pod: starts it, or ends it.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, Preconditions};
+use steersman::{Context, Next, Reconciler, Result, clock};
+
+use super::status::{self, Surroundings};
+use super::{Machines, bound_to};
+use crate::addresses::Addresses;
+use crate::registration::Machine;
+use crate::runtime::ContainerRuntime;
+
+/// The index that finds Pods by the node they are bound to.
+const NODE_INDEX: &str = "spec.nodeName";
+
+/// Works on the Pods of some machines.
+pub(super) struct PodWorker<R> {
+    machines: Machines,
+    addresses: Addresses,
+    runtime: R,
+}
+
+impl<R: ContainerRuntime> PodWorker<R> {
+    pub(super) fn new(machines: Machines, runtime: R) -> Self {
+        Self { machines, addresses: Addresses::default(), runtime }
+    }
+
+    async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
+        let containers = self.runtime.run(pod).await?;
+        let pod_address = self.address(pod, machine, ctx)?;
+        let around = Surroundings { pod_address, host_address: machine.address(), containers };
+        ctx.status(status::running(pod, &around, &clock::now_time()));
+        Ok(Next::Settled)
+    }
+
+    /// The Pod's address: the node's own if it uses the node's network.
+    fn address(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<String> {
+        if pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true) {
+            return Ok(machine.address());
+        }
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        if pod.status.as_ref().is_some_and(|status| status.pod_ip.is_some()) {
+            self.addresses.settle(uid); // the Pod itself holds it now
+        }
+        let cache = ctx.cache::<Pod>()?;
+        cache.add_index(NODE_INDEX, |pod: &Pod| {
+            bound_to(pod).map(str::to_owned).into_iter().collect()
+        });
+        let on_node = cache.by_index(NODE_INDEX, &machine.name);
+        Ok(self.addresses.of_pod(pod, machine.pod_addresses(), &on_node)?)
+    }
+
+    /// Stops the Pod's containers, then removes the Pod for good.
+    async fn end(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+        self.runtime.stop(pod).await?;
+        self.addresses.settle(pod.metadata.uid.as_deref().unwrap_or_default());
+        if pod.metadata.deletion_grace_period_seconds == Some(0) {
+            return Ok(Next::Settled); // nothing but finalizers keeps it
+        }
+        let preconditions = Preconditions { uid: pod.metadata.uid.clone(), resource_version: None };
+        let params = DeleteParams {
+            grace_period_seconds: Some(0),
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        match ctx.delete_with(pod, &params).await {
+            Err(error) if error.is_conflict() => Ok(Next::Settled), // another Pod of that name
+            deleted => deleted.map(|_| Next::Settled),
+        }
+    }
+}
+
+impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
+    async fn reconcile(&self, pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Next> {
+        let Some(machine) = bound_to(&pod).and_then(|node| self.machines.get(node)) else {
+            return Ok(Next::Settled);
+        };
+        if pod.metadata.deletion_timestamp.is_some() {
+            self.end(&pod, &ctx).await
+        } else if status::has_ended(&pod) {
+            Ok(Next::Settled)
+        } else {
+            self.run(&pod, machine, &ctx).await
+        }
+    }
+}

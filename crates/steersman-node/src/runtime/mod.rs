@@ -1,0 +1,35 @@
+//! Where containers run.
+//!
+//! A pod worker asks a runtime to make a Pod's containers run or stop, and is told what runs.
+//! There is one runtime so far, the [`simulated`] one; the trait holds what it and the pod
+//! worker need, and grows with the next.
+
+mod simulated;
+
+use std::future::Future;
+
+use k8s_openapi::api::core::v1::Pod;
+use steersman::Result;
+
+pub(crate) use simulated::Simulated;
+
+/// A container that a runtime has started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StartedContainer {
+    /// Its name in the Pod.
+    pub(crate) name: String,
+    /// The runtime's name for it, with the runtime's own name in front.
+    pub(crate) id: String,
+    /// The runtime's name for its image.
+    pub(crate) image_id: String,
+}
+
+/// Runs containers.
+pub(crate) trait ContainerRuntime: Send + Sync + 'static {
+    /// Makes all containers of a Pod run, its init containers having run before. Asked again
+    /// for a Pod that runs already, it tells the same.
+    fn run(&self, pod: &Pod) -> impl Future<Output = Result<Vec<StartedContainer>>> + Send;
+
+    /// Stops all containers of a Pod. Nothing is left of it afterwards.
+    fn stop(&self, pod: &Pod) -> impl Future<Output = Result<()>> + Send;
+}

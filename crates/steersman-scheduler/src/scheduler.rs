@@ -1,0 +1,162 @@
+//! Schedules one Pod: decides under the lock, binds outside of it.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition, PodStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman::{Context, Next, Reconciler, Result, clock};
+
+use crate::SCHEDULER_NAME;
+use crate::decision::{Decision, decide};
+use crate::requests::PodRequests;
+use crate::snapshot::{PodView, SharedState, bound_to, is_terminal};
+
+/// The condition that tells whether a Pod has a node.
+const POD_SCHEDULED: &str = "PodScheduled";
+
+/// Assigns Pods to Nodes.
+#[derive(Default)]
+pub struct Scheduler {
+    state: Arc<SharedState>,
+}
+
+impl Scheduler {
+    /// What this scheduler knows beyond the cache.
+    pub(crate) fn state(&self) -> &Arc<SharedState> {
+        &self.state
+    }
+
+    /// Decides, and counts the Pod on its node from then on.
+    fn decide(&self, pod: &Pod, nodes: &[Arc<Node>]) -> Decision {
+        let mut state = self.state.lock();
+        let views = state.views(nodes.iter().map(AsRef::as_ref));
+        let view = PodView { pod, requests: PodRequests::of(pod) };
+        let decision = decide(&view, &views);
+        drop(views);
+        if let Decision::Node(node) = &decision {
+            state.assume(uid(pod), node, view.requests);
+        }
+        decision
+    }
+
+    async fn bind(&self, pod: &Pod, node: &str, ctx: &Context<Pod>) -> Result<Next> {
+        let binding = binding(pod, node);
+        let client = ctx.live();
+        let bound = client.create_subresource::<Pod>("binding", ctx.key(), &binding).await;
+        if bound.is_err() {
+            self.state.lock().forget(uid(pod));
+        }
+        match bound {
+            Ok(()) => {
+                self.state.lock().backlog.remove(ctx.key());
+                tracing::debug!(node, "bound");
+                Ok(Next::Settled)
+            }
+            // Somebody else was faster, or the Pod is gone: the cache will show it.
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(Next::Settled),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Reconciler<Pod> for Scheduler {
+    async fn reconcile(&self, pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Next> {
+        if self.state.lock().is_assumed(uid(&pod)) {
+            return Ok(Next::Settled); // bound, but the cache does not show it yet
+        }
+        let nodes = ctx.cache::<Node>()?.list();
+        match self.decide(&pod, &nodes) {
+            Decision::Node(node) => self.bind(&pod, &node, &ctx).await,
+            Decision::Nowhere(message) => {
+                tracing::debug!(message, "unschedulable");
+                ctx.status(unschedulable(&pod, &message));
+                Ok(Next::After(self.state.lock().backlog.add(ctx.key())))
+            }
+        }
+    }
+}
+
+/// Whether a Pod is to be scheduled, by this scheduler and now.
+pub(crate) fn wants_a_node(pod: &Pod) -> bool {
+    let Some(spec) = &pod.spec else { return false };
+    let gated = spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty());
+    let ours = spec.scheduler_name.as_deref().is_none_or(|name| name == SCHEDULER_NAME);
+    ours && !gated
+        && bound_to(pod).is_none()
+        && pod.metadata.deletion_timestamp.is_none()
+        && !is_terminal(pod)
+}
+
+fn uid(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
+fn binding(pod: &Pod, node: &str) -> Binding {
+    Binding {
+        metadata: ObjectMeta {
+            namespace: pod.metadata.namespace.clone(),
+            name: pod.metadata.name.clone(),
+            uid: pod.metadata.uid.clone(),
+            ..ObjectMeta::default()
+        },
+        target: ObjectReference {
+            kind: Some("Node".into()),
+            name: Some(node.to_owned()),
+            ..ObjectReference::default()
+        },
+    }
+}
+
+/// The Pod's status, saying that it fits nowhere. The time is that of the last change between
+/// having a place and having none.
+fn unschedulable(pod: &Pod, message: &str) -> PodStatus {
+    let mut status = pod.status.clone().unwrap_or_default();
+    let conditions = status.conditions.get_or_insert_default();
+    let old = conditions.iter().find(|c| c.type_ == POD_SCHEDULED && c.status == "False");
+    let since = old.and_then(|condition| condition.last_transition_time.clone());
+    conditions.retain(|condition| condition.type_ != POD_SCHEDULED);
+    conditions.push(PodCondition {
+        type_: POD_SCHEDULED.into(),
+        status: "False".into(),
+        reason: Some("Unschedulable".into()),
+        message: Some(message.to_owned()),
+        last_transition_time: since.or_else(|| Some(clock::now_time())),
+        observed_generation: pod.metadata.generation,
+        ..PodCondition::default()
+    });
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(spec: &Value) -> Pod {
+        let pod = json!({"metadata": {"namespace": "default", "name": "p"}, "spec": spec});
+        serde_json::from_value(pod).unwrap()
+    }
+
+    #[test]
+    fn only_pods_without_a_node_and_without_gates_are_scheduled() {
+        assert!(wants_a_node(&pod(&json!({"containers": []}))));
+        let others = [
+            json!({"containers": [], "nodeName": "n"}),
+            json!({"containers": [], "schedulerName": "mine"}),
+            json!({"containers": [], "schedulingGates": [{"name": "wait"}]}),
+        ];
+        for spec in others {
+            assert!(!wants_a_node(&pod(&spec)), "{spec}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_stays_unschedulable_keeps_the_time_of_its_condition() {
+        let mut pod = pod(&json!({"containers": []}));
+        let first = unschedulable(&pod, "0/1 nodes are available: 1 Insufficient cpu.");
+        pod.status = Some(first.clone());
+        tokio::time::advance(std::time::Duration::from_secs(60)).await;
+        assert_eq!(unschedulable(&pod, "0/1 nodes are available: 1 Insufficient cpu."), first);
+    }
+}

@@ -1,0 +1,184 @@
+//! A versioned key-value store, the ground the API server stands on.
+//!
+//! One global [`Revision`] counts every write. Each key remembers the revision that
+//! created it and the one that last modified it; writes compare against the latter. The
+//! store keeps history until it is compacted, so that ranges can be read *at* a revision
+//! and watches can resume *after* one, in order and without gaps.
+//!
+//! This crate knows keys, bytes and revisions. It does not know what an object is.
+//! Start with [`Store`], then [`memory::MemoryStore`].
+
+pub mod memory;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+
+/// A key: a slash-separated path such as `/registry/pods/default/web-0`.
+pub type Key = Arc<str>;
+
+/// A point in the store's single, totally ordered history. Zero is before every write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(pub u64);
+
+impl std::fmt::Display for Revision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A key with its value, as of some revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it is stored.
+    pub key: Key,
+    /// What is stored.
+    pub value: Bytes,
+    /// The revision that created the key (after its last deletion).
+    pub created: Revision,
+    /// The revision of the last write to the key; compare-and-swap compares with it.
+    pub modified: Revision,
+}
+
+/// Which entries to read, and when. Entries come ordered by key.
+#[derive(Clone, Debug, Default)]
+pub struct RangeRequest {
+    /// Only keys that start with this.
+    pub prefix: String,
+    /// Only keys at or after this one; for paging.
+    pub start: Option<String>,
+    /// Read the state as of this revision; `None` is the latest.
+    pub at: Option<Revision>,
+    /// At most this many entries; zero is no limit.
+    pub limit: usize,
+}
+
+/// The answer to a [`RangeRequest`].
+#[derive(Clone, Debug)]
+pub struct RangeResponse {
+    /// The entries, ordered by key.
+    pub entries: Vec<Entry>,
+    /// The revision whose state this is.
+    pub revision: Revision,
+    /// How many matching entries the limit cut off.
+    pub remaining: usize,
+}
+
+/// What a write requires of the key before it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Nothing.
+    Any,
+    /// The key does not exist.
+    Absent,
+    /// The key exists and was last modified at this revision.
+    Modified(Revision),
+}
+
+/// One write to one key.
+#[derive(Clone, Debug)]
+pub struct WriteRequest {
+    /// The key to write.
+    pub key: Key,
+    /// The new value; `None` deletes the key.
+    pub value: Option<Bytes>,
+    /// What must hold for the write to happen.
+    pub expected: Expected,
+}
+
+/// The outcome of a successful write.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The revision of this write.
+    pub revision: Revision,
+    /// What the key held before.
+    pub previous: Option<Entry>,
+}
+
+/// A change of one key.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The revision of the write.
+    pub revision: Revision,
+    /// The key that was written.
+    pub key: Key,
+    /// The new entry; `None` when the key was deleted.
+    pub current: Option<Entry>,
+    /// The entry that the write replaced or deleted.
+    pub previous: Option<Entry>,
+}
+
+/// Which changes to watch.
+#[derive(Clone, Debug)]
+pub struct WatchRequest {
+    /// Only keys that start with this.
+    pub prefix: String,
+    /// Only changes strictly after this revision.
+    pub after: Revision,
+}
+
+/// A running watch. Dropping it ends it.
+///
+/// A watch buffers nothing of its own: it is a cursor into the store's history, so a slow
+/// reader costs no memory and is told [`StoreError::Compacted`] once history passed it by.
+pub trait Watch: Send {
+    /// Waits for changes and returns them in order; never an empty batch. Cancel-safe: a
+    /// change is either returned or still to come.
+    fn next(&mut self) -> BoxFuture<'_, Result<Vec<Arc<Event>>, StoreError>>;
+
+    /// Everything up to this revision that matches has been returned by `next`, or did not exist.
+    fn delivered(&mut self) -> Revision;
+}
+
+/// A versioned key-value store. See the crate's documentation for the model.
+pub trait Store: Send + Sync + 'static {
+    /// Reads the latest entry of one key.
+    fn get(&self, key: &str) -> BoxFuture<'_, Result<Option<Entry>, StoreError>>;
+
+    /// Reads the entries under a prefix, at a revision.
+    fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>>;
+
+    /// Puts or deletes one key if it is as expected, as one atomic step. Deleting a key that
+    /// does not exist is a [`StoreError::Conflict`].
+    fn write(&self, request: WriteRequest) -> BoxFuture<'_, Result<Written, StoreError>>;
+
+    /// Watches the changes under a prefix after a revision, which may be the latest one.
+    fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, StoreError>>;
+
+    /// Forgets history before `revision`: the state at it stays readable and a watch can
+    /// resume after it; older states and changes are gone. Compacting what is already
+    /// compacted does nothing; compacting the future is a [`StoreError::Future`].
+    fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// Why an operation on a store failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The key was not as the write expected it.
+    #[error("{key}: expected {expected:?}, found {found:?}")]
+    Conflict {
+        /// The key of the write.
+        key: Key,
+        /// What the write required.
+        expected: Expected,
+        /// The revision of the key's last write; `None` if it does not exist.
+        found: Option<Revision>,
+    },
+    /// The revision asked for is older than the history that is kept.
+    #[error("revision {requested} has been compacted, the oldest kept is {oldest}")]
+    Compacted {
+        /// The revision asked for.
+        requested: Revision,
+        /// The oldest revision that can still be read.
+        oldest: Revision,
+    },
+    /// The revision asked for has not happened yet.
+    #[error("revision {requested} is in the future, the store is at {current}")]
+    Future {
+        /// The revision asked for.
+        requested: Revision,
+        /// The latest revision.
+        current: Revision,
+    },
+}

@@ -1,0 +1,258 @@
+//! The state of the store in memory and its history: plain data, no locks, no waiting.
+//!
+//! Two views of the same writes are kept. `keys` answers "what was there at revision r",
+//! `log` answers "what changed after revision r". Compaction shortens both by walking the
+//! part of the log that it drops, so it costs what it frees, not what is kept.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::Stats;
+use super::versions::{Versions, shrink_if_sparse};
+use crate::{
+    Entry, Event, Expected, Key, RangeRequest, RangeResponse, Revision, StoreError, WriteRequest,
+    Written,
+};
+
+/// Changes that one look at the log returns at most.
+pub(super) const BATCH_MAX: usize = 512;
+/// Changes that one look at the log passes over at most, matching or not: bounds the time
+/// under the lock.
+const SCAN_MAX: usize = 8 * BATCH_MAX;
+/// Changes that one step of compaction drops at most, for the same reason.
+const COMPACT_MAX: usize = 1024;
+
+/// Everything a store holds.
+#[derive(Debug)]
+pub(super) struct State {
+    /// Every key that exists at some readable revision. Keys deleted since the last
+    /// compaction are still here, and ranges step over them.
+    keys: BTreeMap<Key, Versions>,
+    /// Every change after `oldest`, ordered by revision.
+    log: VecDeque<Arc<Event>>,
+    /// How many of `keys` exist at the latest revision.
+    live: usize,
+    /// The oldest revision that can be read, and watched after.
+    oldest: Revision,
+    /// The revision of the last write.
+    revision: Revision,
+}
+
+/// What a look at the log found.
+#[derive(Debug)]
+pub(super) struct Scan {
+    /// The matching changes.
+    pub(super) events: Vec<Arc<Event>>,
+    /// Every change up to here has been looked at.
+    pub(super) scanned: Revision,
+    /// Whether there was more to look at.
+    pub(super) more: bool,
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            log: VecDeque::new(),
+            live: 0,
+            oldest: Revision(0),
+            revision: Revision(1),
+        }
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        Stats {
+            keys: self.live,
+            history: self.log.len(),
+            oldest: self.oldest,
+            revision: self.revision,
+        }
+    }
+
+    /// Whether the state at a revision, and the changes after it, can be read.
+    pub(super) fn check_kept(&self, requested: Revision) -> Result<(), StoreError> {
+        if requested > self.revision {
+            return Err(StoreError::Future {
+                requested,
+                current: self.revision,
+            });
+        }
+        if requested < self.oldest {
+            return Err(StoreError::Compacted {
+                requested,
+                oldest: self.oldest,
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Entry> {
+        self.keys.get(key)?.latest().cloned()
+    }
+
+    pub(super) fn range(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
+        let revision = request.at.unwrap_or(self.revision);
+        self.check_kept(revision)?;
+        let prefix = request.prefix.as_str();
+        let start = request
+            .start
+            .as_deref()
+            .map_or(prefix, |start| start.max(prefix));
+        let mut matching = self
+            .keys
+            .range::<str, _>((Bound::Included(start), Bound::Unbounded))
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .filter_map(|(_, versions)| versions.at(revision));
+        let limit = if request.limit == 0 {
+            usize::MAX
+        } else {
+            request.limit
+        };
+        let entries = matching.by_ref().take(limit).cloned().collect();
+        Ok(RangeResponse {
+            entries,
+            revision,
+            remaining: matching.count(),
+        })
+    }
+
+    pub(super) fn write(&mut self, request: WriteRequest) -> Result<Written, StoreError> {
+        let previous = self.get(&request.key);
+        check_expected(&request, previous.as_ref())?;
+        let revision = Revision(self.revision.0 + 1);
+        // All versions of a key share the key's memory.
+        let key = previous
+            .as_ref()
+            .map_or(request.key, |previous| Key::clone(&previous.key));
+        let current = request.value.map(|value| Entry {
+            key: Key::clone(&key),
+            value,
+            created: previous
+                .as_ref()
+                .map_or(revision, |previous| previous.created),
+            modified: revision,
+        });
+        self.live = self.live + usize::from(current.is_some()) - usize::from(previous.is_some());
+        self.revision = revision;
+        self.remember(Event {
+            revision,
+            key,
+            current,
+            previous: previous.clone(),
+        });
+        Ok(Written { revision, previous })
+    }
+
+    /// Adds the newest change to both views.
+    fn remember(&mut self, event: Event) {
+        let current = event.current.clone();
+        match self.keys.get_mut(&event.key) {
+            Some(versions) => versions.push(event.revision, current),
+            None => {
+                let versions = Versions::new(event.revision, current);
+                self.keys.insert(Key::clone(&event.key), versions);
+            }
+        }
+        self.log.push_back(Arc::new(event));
+    }
+
+    /// Looks at the changes after a revision, as many as one look may take.
+    pub(super) fn scan(&self, after: Revision, prefix: &str) -> Result<Scan, StoreError> {
+        self.check_kept(after)?;
+        let mut scan = Scan {
+            events: Vec::new(),
+            scanned: after,
+            more: true,
+        };
+        for event in self.log.range(self.position_after(after)..).take(SCAN_MAX) {
+            if scan.events.len() == BATCH_MAX {
+                return Ok(scan);
+            }
+            scan.scanned = event.revision;
+            if event.key.starts_with(prefix) {
+                scan.events.push(Arc::clone(event));
+            }
+        }
+        scan.more = scan.scanned < self.log.back().map_or(self.oldest, |last| last.revision);
+        if !scan.more {
+            scan.scanned = self.revision;
+        }
+        Ok(scan)
+    }
+
+    /// The last revision up to which nothing under the prefix changed after `after`.
+    pub(super) fn unchanged_until(&self, after: Revision, prefix: &str) -> Revision {
+        if self.check_kept(after).is_err() {
+            return after;
+        }
+        let changed = self
+            .log
+            .range(self.position_after(after)..)
+            .find(|event| event.key.starts_with(prefix));
+        changed.map_or(self.revision, |event| Revision(event.revision.0 - 1))
+    }
+
+    /// Forgets some of the history before `oldest`; true once all of it is forgotten.
+    pub(super) fn compact_step(&mut self, oldest: Revision) -> Result<bool, StoreError> {
+        if oldest > self.revision {
+            return Err(StoreError::Future {
+                requested: oldest,
+                current: self.revision,
+            });
+        }
+        if oldest <= self.oldest {
+            return Ok(true);
+        }
+        let dropped = self.position_after(oldest);
+        let finished = dropped <= COMPACT_MAX;
+        let dropped = dropped.min(COMPACT_MAX);
+        self.oldest = if finished {
+            oldest
+        } else {
+            self.log[dropped - 1].revision
+        };
+        for event in self.log.drain(..dropped) {
+            // Only a key that was written has versions to lose.
+            let left = self
+                .keys
+                .get_mut(&event.key)
+                .map(|versions| versions.compact(self.oldest));
+            if left == Some(false) {
+                self.keys.remove(&event.key);
+            }
+        }
+        shrink_if_sparse(&mut self.log);
+        Ok(finished)
+    }
+
+    /// Where in the log the changes after a revision begin.
+    fn position_after(&self, revision: Revision) -> usize {
+        self.log.partition_point(|event| event.revision <= revision)
+    }
+}
+
+/// Whether a write finds the key as it requires; a deletion requires that it exists.
+fn check_expected(request: &WriteRequest, found: Option<&Entry>) -> Result<(), StoreError> {
+    let found = found.map(|entry| entry.modified);
+    let as_expected = match request.expected {
+        Expected::Any => true,
+        Expected::Absent => found.is_none(),
+        Expected::Modified(revision) => found == Some(revision),
+    };
+    if as_expected && (request.value.is_some() || found.is_some()) {
+        return Ok(());
+    }
+    Err(StoreError::Conflict {
+        key: Key::clone(&request.key),
+        expected: request.expected,
+        found,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! What compaction gives back, seen from inside.
+
+use bytes::Bytes;
+
+use super::*;
+
+fn put(state: &mut State, key: &str, value: &Bytes) {
+    write(state, key, Some(value.clone()));
+}
+
+fn delete(state: &mut State, key: &str) {
+    write(state, key, None);
+}
+
+fn write(state: &mut State, key: &str, value: Option<Bytes>) {
+    let request = WriteRequest {
+        key: key.into(),
+        value,
+        expected: Expected::Any,
+    };
+    state.write(request).unwrap();
+}
+
+fn compact_all(state: &mut State) {
+    let revision = state.revision();
+    while !state.compact_step(revision).unwrap() {}
+}
+
+#[test]
+fn a_replaced_value_is_freed_by_compaction_and_not_before() {
+    let mut state = State::new();
+    let first = Bytes::from(vec![1]);
+    let second = Bytes::from(vec![2]);
+    put(&mut state, "/a", &first);
+    put(&mut state, "/a", &second);
+    assert!(!first.is_unique());
+
+    compact_all(&mut state);
+    assert!(first.is_unique());
+    assert!(!second.is_unique());
+    assert_eq!(state.get("/a").unwrap().value, second);
+}
+
+#[test]
+fn deletes_and_compaction_leave_an_empty_store() {
+    let mut state = State::new();
+    let value = Bytes::from(vec![0; 16]);
+    let keys: Vec<String> = (0..5_000).map(|number| format!("/a/{number}")).collect();
+    keys.iter().for_each(|key| put(&mut state, key, &value));
+    keys.iter().for_each(|key| delete(&mut state, key));
+    assert_eq!(state.stats().keys, 0);
+    assert_eq!(state.stats().history, 10_000);
+
+    compact_all(&mut state);
+    assert!(state.keys.is_empty());
+    assert!(state.log.is_empty());
+    assert_eq!(state.log.capacity(), 0);
+    assert!(value.is_unique());
+}
+
+#[test]
+fn the_versions_of_a_key_share_its_memory() {
+    let mut state = State::new();
+    put(&mut state, "/a", &Bytes::new());
+    put(&mut state, "/a", &Bytes::new());
+    let events: Vec<_> = state.log.iter().collect();
+    assert!(Arc::ptr_eq(&events[0].key, &events[1].key));
+}
+
+#[test]
+fn one_look_at_the_log_is_bounded() {
+    let mut state = State::new();
+    for number in 0..2 * SCAN_MAX {
+        put(&mut state, &format!("/a/{number}"), &Bytes::new());
+    }
+    let matching = state.scan(Revision(1), "/a/").unwrap();
+    assert_eq!(matching.events.len(), BATCH_MAX);
+    assert!(matching.more);
+
+    let none = state.scan(Revision(1), "/b/").unwrap();
+    assert!(none.events.is_empty() && none.more);
+    assert_eq!(none.scanned, Revision(1 + SCAN_MAX as u64));
+
+    let rest = state.scan(none.scanned, "/b/").unwrap();
+    assert!(!rest.more);
+    assert_eq!(rest.scanned, state.revision());
+}
+
+#[test]
+fn a_step_of_compaction_is_bounded_and_leaves_a_readable_store() {
+    let mut state = State::new();
+    for number in 0..COMPACT_MAX + 1 {
+        put(&mut state, &format!("/a/{number:05}"), &Bytes::new());
+    }
+    let revision = state.revision();
+    assert_eq!(state.compact_step(revision), Ok(false));
+    assert_eq!(state.stats().history, 1);
+    let at = Some(state.stats().oldest);
+    let then = state
+        .range(&RangeRequest {
+            at,
+            ..RangeRequest::default()
+        })
+        .unwrap();
+    assert_eq!(then.entries.len(), COMPACT_MAX);
+    assert_eq!(state.compact_step(revision), Ok(true));
+    assert_eq!(state.stats().oldest, revision);
+}

@@ -1,0 +1,21 @@
+//! Tests with a whole cluster inside, on virtual time.
+//!
+//! `#[steersman::test]` gives a test a [`Cluster`]: API server, controllers, scheduler and
+//! nodes in one process on one thread. Its clock stands still while anything can run and
+//! jumps to the next timer when nothing can, so a test never waits and never sleeps.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::ServiceAccount;
+//! use steersman_testkit::Cluster;
+//!
+//! #[steersman::test]
+//! async fn every_namespace_has_a_service_account(cluster: Cluster) -> steersman::Result<()> {
+//!     cluster.eventually("default/default", |_: &ServiceAccount| true).await
+//! }
+//! ```
+
+mod cluster;
+mod run;
+
+pub use cluster::Cluster;
+pub use run::{Settings, run, run_with};

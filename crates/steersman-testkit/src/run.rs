@@ -1,0 +1,56 @@
+//! Runs a test on a virtual clock, with everything in it following from one seed.
+
+use std::future::Future;
+use std::time::Duration;
+
+use steersman::{clock, random};
+
+use crate::Cluster;
+
+/// Virtual time after which a test that has not ended is taken for stuck.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// When every test begins.
+const START: &str = "2030-01-01T00:00:00Z";
+
+/// What kind of cluster a test gets.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How many simulated nodes there are.
+    pub nodes: usize,
+    /// Everything random follows from this.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { nodes: 3, seed: 1 }
+    }
+}
+
+/// Runs a test with a cluster. This is what `#[steersman::test]` calls.
+pub fn run<R, Fut: Future<Output = R>>(test: impl FnOnce(Cluster) -> Fut) -> R {
+    run_with(Settings::default(), test)
+}
+
+/// Runs a test with a cluster of this kind.
+///
+/// # Panics
+///
+/// If the cluster cannot be started, or the test has not ended after a virtual day.
+pub fn run_with<R, Fut: Future<Output = R>>(
+    settings: Settings,
+    test: impl FnOnce(Cluster) -> Fut,
+) -> R {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build();
+    let runtime = runtime.expect("a runtime on the current thread needs nothing that can lack");
+    runtime.block_on(async {
+        clock::start_at(START.parse().expect("it is a valid timestamp"));
+        random::seed(settings.seed);
+        let cluster = Cluster::start(settings).await.expect("the cluster of the test starts");
+        match tokio::time::timeout(PATIENCE, test(cluster)).await {
+            Ok(result) => result,
+            Err(_) => panic!("the test has not ended after {PATIENCE:?} of virtual time"),
+        }
+    })
+}

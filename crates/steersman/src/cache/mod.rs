@@ -1,0 +1,188 @@
+//! The cache of a kind: every object of it, indexed, as of one resourceVersion.
+//!
+//! One [`Writer`] (not `Clone`, held by the informer) changes it; any number of [`Cache`]
+//! handles read it. Objects are shared as `Arc<K>`, so reads copy nothing and nobody can
+//! change what another reader sees. The informer before it feeds it deltas; the context after
+//! it reads.
+
+mod index;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+
+use crate::object::{Cacheable, ObjectKey};
+use index::Indexes;
+pub use writer::{Change, Writer, channel};
+
+/// Reads the cache of a kind. Cheap to clone.
+pub struct Cache<K> {
+    shared: Arc<Shared<K>>,
+}
+
+/// What the writer and the readers share.
+struct Shared<K> {
+    /// Held only for look-ups and single updates, never across user code or an await.
+    state: RwLock<State<K>>,
+    /// Announces every change after it is visible in `state`.
+    progress: watch::Sender<Progress>,
+}
+
+struct State<K> {
+    /// Ordered by namespace, then name: a namespace is a contiguous range.
+    objects: BTreeMap<ObjectKey, Arc<K>>,
+    /// Covers exactly the objects above.
+    indexes: Indexes<K>,
+}
+
+/// How far a cache has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Whether the first list is complete.
+    pub synced: bool,
+    /// Everything up to this version is visible; zero if the server's versions are not numbers.
+    pub version: u64,
+    /// Counts changes, so that waiting for "the next change" is possible.
+    changes: u64,
+}
+
+impl<K> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K: Cacheable> Cache<K> {
+    /// The object with this key.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.read().objects.get(key).cloned()
+    }
+
+    /// Every object, ordered by namespace and name.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.read().objects.values().cloned().collect()
+    }
+
+    /// Every object in a namespace, ordered by name.
+    pub fn list_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        let first = ObjectKey::namespaced(namespace, "");
+        let state = self.read();
+        state
+            .objects
+            .range((Bound::Included(first), Bound::Unbounded))
+            .take_while(|(key, _)| key.namespace.as_deref() == Some(namespace))
+            .map(|(_, object)| Arc::clone(object))
+            .collect()
+    }
+
+    /// Every object that names this uid among its owners.
+    pub fn by_owner(&self, uid: &str) -> Vec<Arc<K>> {
+        self.read().owned_by(uid)
+    }
+
+    /// Every object to which the named index gives this value. An index that nobody added
+    /// finds nothing.
+    pub fn by_index(&self, index: &str, value: &str) -> Vec<Arc<K>> {
+        let state = self.read();
+        state.resolve(state.indexes.named(index, value))
+    }
+
+    /// Adds a named index; `values` gives the values under which an object is found. An
+    /// index of the same name is kept as it is.
+    pub fn add_index(
+        &self,
+        name: &'static str,
+        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+    ) {
+        let mut state = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);
+        let State { objects, indexes } = &mut *state;
+        indexes.add(name, Box::new(values), objects);
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.read().objects.len()
+    }
+
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How far the cache has come.
+    pub fn progress(&self) -> Progress {
+        *self.shared.progress.borrow()
+    }
+
+    /// Waits until the first list is complete.
+    pub async fn synced(&self) {
+        self.wait_until(|progress| progress.synced).await;
+    }
+
+    /// Waits until everything up to `version` is visible.
+    pub async fn reached(&self, version: u64) {
+        self.wait_until(|progress| progress.version >= version).await;
+    }
+
+    async fn wait_until(&self, condition: impl FnMut(&Progress) -> bool) {
+        let mut progress = self.shared.progress.subscribe();
+        // The sender lives in `shared`, which `self` keeps alive: this cannot fail.
+        let _ = progress.wait_for(condition).await;
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State<K>> {
+        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> State<K> {
+    fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
+        self.resolve(self.indexes.owner(uid))
+    }
+
+    fn resolve<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<Arc<K>> {
+        keys.filter_map(|key| self.objects.get(key).cloned()).collect()
+    }
+}
+
+/// What a controller has written and its cache has yet to show.
+#[derive(Clone, Debug)]
+pub(crate) enum OwnWrite {
+    /// A write that gave the kind this version.
+    Version(u64),
+    /// A delete: the object must be gone, replaced, or marked as being deleted.
+    Deleted { key: ObjectKey, uid: Option<String> },
+}
+
+/// A cache of any kind, for waiting until it shows a controller's own writes.
+pub(crate) trait AnyCache: Send + Sync {
+    /// Waits until the write is visible.
+    fn shows(&self, write: OwnWrite) -> BoxFuture<'_, ()>;
+}
+
+impl<K: Cacheable> AnyCache for Cache<K> {
+    fn shows(&self, write: OwnWrite) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            match write {
+                OwnWrite::Version(version) => self.reached(version).await,
+                OwnWrite::Deleted { key, uid } => {
+                    self.wait_until(|_| match self.get(&key) {
+                        None => true,
+                        Some(object) => {
+                            let meta = object.meta();
+                            meta.deletion_timestamp.is_some() || meta.uid != uid
+                        }
+                    })
+                    .await;
+                }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

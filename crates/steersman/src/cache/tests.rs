@@ -1,0 +1,113 @@
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use super::*;
+
+fn pod(name: &str, version: u64) -> Pod {
+    let mut pod = Pod::default();
+    pod.metadata.namespace = Some("default".into());
+    pod.metadata.name = Some(name.into());
+    pod.metadata.uid = Some(format!("uid-{name}"));
+    pod.metadata.resource_version = Some(version.to_string());
+    pod
+}
+
+fn owned(mut pod: Pod, owner: &str) -> Pod {
+    let reference = OwnerReference { uid: owner.into(), ..OwnerReference::default() };
+    pod.metadata.owner_references = Some(vec![reference]);
+    pod
+}
+
+fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
+    pods.iter().filter_map(|pod| pod.metadata.name.as_deref()).collect()
+}
+
+#[test]
+fn replacing_reports_what_was_added_updated_and_deleted_unseen() {
+    let (mut writer, cache) = channel();
+    writer.replace(vec![pod("a", 1), pod("b", 2), pod("c", 3)], Some(3));
+    let changes = writer.replace(vec![pod("a", 1), pod("b", 4), pod("d", 5)], Some(5));
+    let described: Vec<String> = changes
+        .iter()
+        .map(|change| match change {
+            Change::Added(pod) => format!("+{}", pod.metadata.name.as_deref().unwrap()),
+            Change::Updated { new, .. } => format!("~{}", new.metadata.name.as_deref().unwrap()),
+            Change::Deleted { object, final_state_unknown } => {
+                assert!(final_state_unknown);
+                format!("-{}", object.metadata.name.as_deref().unwrap())
+            }
+        })
+        .collect();
+    assert_eq!(described, ["-c", "~b", "+d"]);
+    assert_eq!(names(&cache.list()), ["a", "b", "d"]);
+    assert_eq!(cache.progress().version, 5);
+}
+
+#[test]
+fn an_object_in_the_version_already_there_changes_nothing() {
+    let (mut writer, _cache) = channel();
+    assert!(writer.apply(pod("a", 1)).is_some());
+    assert!(writer.apply(pod("a", 1)).is_none());
+    assert!(writer.apply(pod("a", 2)).is_some());
+}
+
+#[test]
+fn owned_objects_are_found_by_the_uid_of_their_owner() {
+    let (mut writer, cache) = channel();
+    writer.replace(vec![owned(pod("a", 1), "x"), owned(pod("b", 2), "y")], Some(2));
+    assert_eq!(names(&cache.by_owner("x")), ["a"]);
+    writer.apply(owned(pod("a", 3), "y"));
+    assert!(cache.by_owner("x").is_empty());
+    assert_eq!(names(&cache.by_owner("y")), ["a", "b"]);
+    writer.delete(&owned(pod("b", 4), "y"));
+    assert_eq!(names(&cache.by_owner("y")), ["a"]);
+}
+
+#[test]
+fn an_index_can_be_added_at_any_time() {
+    let (mut writer, cache) = channel();
+    writer.apply(pod("a", 1));
+    cache.add_index("first-letter", |pod: &Pod| {
+        vec![pod.metadata.name.as_deref().unwrap_or_default()[..1].to_owned()]
+    });
+    writer.apply(pod("ab", 2));
+    assert_eq!(names(&cache.by_index("first-letter", "a")), ["a", "ab"]);
+    assert!(cache.by_index("no-such-index", "a").is_empty());
+}
+
+#[test]
+fn a_namespace_is_listed_without_its_neighbours() {
+    let (mut writer, cache) = channel();
+    let elsewhere = |namespace: &str, version| {
+        let mut pod = pod("p", version);
+        pod.metadata.namespace = Some(namespace.into());
+        pod
+    };
+    let pods = vec![elsewhere("a", 1), elsewhere("b", 2), elsewhere("ba", 3), pod("q", 4)];
+    writer.replace(pods, Some(4));
+    assert_eq!(cache.list_namespace("b").len(), 1);
+    assert_eq!(names(&cache.list_namespace("default")), ["q"]);
+    assert!(cache.list_namespace("zzz").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_can_wait_for_its_own_writes() {
+    let (mut writer, cache) = channel();
+    writer.replace(vec![pod("a", 1)], Some(1));
+    let deleted = OwnWrite::Deleted {
+        key: ObjectKey::namespaced("default", "a"),
+        uid: Some("uid-a".into()),
+    };
+    let waiting = tokio::spawn({
+        let cache = cache.clone();
+        async move {
+            cache.shows(OwnWrite::Version(7)).await;
+            cache.shows(deleted).await;
+        }
+    });
+    writer.apply(pod("b", 7));
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    writer.delete(&pod("a", 8));
+    waiting.await.unwrap();
+}

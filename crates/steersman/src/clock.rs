@@ -1,0 +1,84 @@
+//! The one clock: wall-clock time that follows tokio's.
+//!
+//! [`now`] is the system's time when the process started plus what tokio's clock has counted
+//! since. On a runtime with a paused clock, time therefore stands still until every task
+//! waits, and then jumps: timestamps in objects agree with the timers around them.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+
+/// A moment on tokio's clock and the wall-clock time it stands for.
+#[derive(Clone, Copy)]
+struct Anchor {
+    instant: std::time::Instant,
+    timestamp: Timestamp,
+}
+
+static PROCESS: OnceLock<Anchor> = OnceLock::new();
+
+thread_local! {
+    /// Replaces the process's anchor on this thread; see [`start_at`].
+    static THREAD: Cell<Option<Anchor>> = const { Cell::new(None) };
+}
+
+/// The current time.
+pub fn now() -> Timestamp {
+    let anchor = THREAD.get().unwrap_or_else(|| *PROCESS.get_or_init(Anchor::of_the_system));
+    let instant = tokio::time::Instant::now().into_std();
+    let elapsed = match instant.checked_duration_since(anchor.instant) {
+        Some(after) => SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX),
+        None => -SignedDuration::try_from(anchor.instant - instant).unwrap_or(SignedDuration::MAX),
+    };
+    anchor.timestamp.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+}
+
+/// The current time as objects carry it, to the second.
+pub fn now_time() -> Time {
+    let seconds = now().as_second();
+    Time(Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+/// The current time as Leases and Events carry it, to the microsecond.
+pub fn now_micro_time() -> MicroTime {
+    let micros = now().as_microsecond();
+    MicroTime(Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+/// Declares that it is now `timestamp` on this thread. For tests that run a whole cluster on
+/// one thread and want the same timestamps in every run.
+pub fn start_at(timestamp: Timestamp) {
+    let instant = tokio::time::Instant::now().into_std();
+    THREAD.set(Some(Anchor { instant, timestamp }));
+}
+
+impl Anchor {
+    #[expect(clippy::disallowed_methods, reason = "this is where the system's clock is read, once")]
+    fn of_the_system() -> Self {
+        Self { instant: std::time::Instant::now(), timestamp: Timestamp::now() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn timestamps_follow_the_virtual_clock() {
+        let before = now();
+        tokio::time::advance(Duration::from_secs(86_400)).await;
+        assert_eq!(now().duration_since(before), SignedDuration::from_hours(24));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_test_can_say_what_time_it_is() {
+        let noon: Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
+        start_at(noon);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(now().to_string(), "2030-01-01T12:00:01Z");
+    }
+}

@@ -1,0 +1,208 @@
+//! The context of one reconcile: how it reads, writes and reports.
+//!
+//! Reads come from the shared caches, writes go to the server under the controller's name and
+//! are noted, so that the next reconcile of the same key sees them. Status is collected and
+//! written once, when the reconcile ends.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::api::{DeleteParams, Patch, Preconditions};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cache::{Cache, OwnWrite};
+use crate::caches::Caches;
+use crate::client::{Client, Deleted};
+use crate::controller::{Causes, OwnWrites};
+use crate::error::Result;
+use crate::merge_diff::merge_diff;
+use crate::object::{Object, ObjectKey, set_controller_reference, version_of};
+
+/// What a reconcile of a `K` works with. Cheap to clone.
+pub struct Context<K> {
+    object: Arc<K>,
+    key: ObjectKey,
+    scope: Arc<ReconcileScope>,
+}
+
+/// What all contexts of a controller share, and the causes of one reconcile.
+pub(crate) struct ReconcileScope {
+    pub(crate) client: Client,
+    pub(crate) caches: Caches,
+    pub(crate) own_writes: Arc<OwnWrites>,
+    pub(crate) causes: Causes,
+    pub(crate) status: Mutex<Option<Value>>,
+}
+
+impl<K> Clone for Context<K> {
+    fn clone(&self) -> Self {
+        Self {
+            object: Arc::clone(&self.object),
+            key: self.key.clone(),
+            scope: Arc::clone(&self.scope),
+        }
+    }
+}
+
+impl<K: Object> Context<K> {
+    pub(crate) fn new(object: Arc<K>, scope: ReconcileScope) -> Self {
+        let key = ObjectKey::of(&*object);
+        Self { object, key, scope: Arc::new(scope) }
+    }
+
+    /// The object being reconciled.
+    pub fn object(&self) -> &Arc<K> {
+        &self.object
+    }
+
+    /// The key of the object being reconciled.
+    pub fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    /// Why this reconcile happens.
+    pub fn causes(&self) -> &Causes {
+        &self.scope.causes
+    }
+
+    /// Reads and writes on the server, past the cache. Such writes are not waited for.
+    pub fn live(&self) -> &Client {
+        &self.scope.client
+    }
+
+    /// The cache of a kind that this controller declared.
+    pub fn cache<C: Object>(&self) -> Result<Cache<C>> {
+        self.scope.caches.get()
+    }
+
+    /// The cached object of that name in the namespace of the object being reconciled.
+    pub fn get<C: Object>(&self, name: &str) -> Result<Option<Arc<C>>> {
+        let namespace = self.key.namespace.clone().filter(|_| C::NAMESPACED);
+        Ok(self.cache()?.get(&ObjectKey { namespace, name: name.into() }))
+    }
+
+    /// The cached objects in the namespace of the object being reconciled, or all of them if
+    /// either kind is cluster-scoped.
+    pub fn list<C: Object>(&self) -> Result<Vec<Arc<C>>> {
+        let cache = self.cache()?;
+        Ok(match &self.key.namespace {
+            Some(namespace) if C::NAMESPACED => cache.list_namespace(namespace),
+            _ => cache.list(),
+        })
+    }
+
+    /// The cached objects that are owned by the object being reconciled.
+    pub fn children<C: Object>(&self) -> Result<Vec<Arc<C>>> {
+        let uid = self.object.meta().uid.as_deref().unwrap_or_default();
+        Ok(self.cache()?.by_owner(uid))
+    }
+
+    /// Server-side apply: makes a child have these fields. It becomes owned by the object
+    /// being reconciled and, unless it says otherwise, lives in the same namespace.
+    pub async fn apply<C: Object>(&self, child: C) -> Result<C> {
+        let child = self.adopt(child)?;
+        self.written(self.scope.client.apply(&child).await)
+    }
+
+    /// Creates a child, owned by the object being reconciled.
+    pub async fn create<C: Object>(&self, child: C) -> Result<C> {
+        let child = self.adopt(child)?;
+        self.written(self.scope.client.create(&child).await)
+    }
+
+    /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
+    pub async fn update<C: Object>(&self, object: &C) -> Result<C> {
+        self.written(self.scope.client.update(object).await)
+    }
+
+    /// Patches an object.
+    pub async fn patch<C: Object, P: Serialize>(
+        &self,
+        key: &ObjectKey,
+        patch: &Patch<P>,
+    ) -> Result<C> {
+        self.written(self.scope.client.patch(key, patch).await)
+    }
+
+    /// Patches the status of an object that is not the one being reconciled.
+    pub async fn patch_status<C: Object, P: Serialize>(
+        &self,
+        key: &ObjectKey,
+        patch: &Patch<P>,
+    ) -> Result<C> {
+        self.written(self.scope.client.patch_status(key, patch).await)
+    }
+
+    /// Deletes exactly this object, not another that took its name.
+    pub async fn delete<C: Object>(&self, object: &C) -> Result<Deleted> {
+        let uid = object.meta().uid.clone();
+        let preconditions = Preconditions { uid, resource_version: None };
+        self.delete_with(object, &DeleteParams::background().preconditions(preconditions)).await
+    }
+
+    /// Deletes an object as the parameters say.
+    pub async fn delete_with<C: Object>(
+        &self,
+        object: &C,
+        params: &DeleteParams,
+    ) -> Result<Deleted> {
+        let key = ObjectKey::of(object);
+        let deleted = self.scope.client.delete::<C>(&key, params).await?;
+        self.note::<C>(OwnWrite::Deleted { key, uid: object.meta().uid.clone() });
+        Ok(deleted)
+    }
+
+    /// Sets the status that is written when this reconcile ends, whether it succeeds or not,
+    /// if it differs from what the object has.
+    pub fn status(&self, status: impl Serialize) {
+        match serde_json::to_value(status) {
+            Ok(status) => *self.collected_status() = Some(status),
+            Err(error) => tracing::error!(%error, "status cannot be encoded"),
+        }
+    }
+
+    /// Writes the collected status, if there is one and it changes anything.
+    pub(crate) async fn flush_status(&self) -> Result<()> {
+        let Some(wanted) = self.collected_status().take() else {
+            return Ok(());
+        };
+        let current = serde_json::to_value(&*self.object)?;
+        let current = current.get("status").cloned().unwrap_or(Value::Null);
+        let Some(difference) = merge_diff(&current, &wanted) else {
+            return Ok(());
+        };
+        let patch = Patch::Merge(serde_json::json!({ "status": difference }));
+        let written = self.scope.client.patch_status::<K, _>(&self.key, &patch).await;
+        match self.written(written) {
+            Err(error) if error.is_not_found() => Ok(()), // deleted meanwhile: nobody to report to
+            result => result.map(drop),
+        }
+    }
+
+    fn adopt<C: Object>(&self, mut child: C) -> Result<C> {
+        if C::NAMESPACED && child.meta().namespace.is_none() {
+            child.meta_mut().namespace = self.key.namespace.as_deref().map(str::to_owned);
+        }
+        set_controller_reference(child.meta_mut(), &*self.object)?;
+        Ok(child)
+    }
+
+    fn written<C: Object>(&self, result: Result<C>) -> Result<C> {
+        if let Ok(object) = &result
+            && let Some(version) = version_of(object.meta().resource_version.as_deref())
+        {
+            self.note::<C>(OwnWrite::Version(version));
+        }
+        result
+    }
+
+    fn note<C: Object>(&self, write: OwnWrite) {
+        if let Some(cache) = self.scope.caches.find::<C>() {
+            self.scope.own_writes.note(&self.key, Arc::new(cache), write);
+        }
+    }
+
+    fn collected_status(&self) -> std::sync::MutexGuard<'_, Option<Value>> {
+        self.scope.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,232 @@
+//! A controller: which kind it reconciles, what wakes it, and how.
+//!
+//! Built in one expression:
+//! `Controller::of::<AppService>().owns::<Deployment>().reconcile(reconcile)`. Events become
+//! keys in a work queue ([`source`]), workers take keys and call the reconciler ([`worker`]),
+//! and every reconcile knows its causes ([`cause`]).
+
+mod cause;
+mod own_writes;
+mod source;
+mod worker;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+use crate::caches::Caches;
+use crate::client::Client;
+use crate::context::Context;
+use crate::error::Result;
+use crate::object::{Object, ObjectKey};
+use crate::predicate::Predicate;
+use crate::workqueue::{ExponentialBackoff, RateLimiter, WorkQueue};
+
+pub(crate) use cause::CauseBook;
+pub use cause::{Cause, Causes, ObjectChange};
+pub(crate) use own_writes::OwnWrites;
+use source::{Enqueuer, Source};
+pub use worker::{Outcome, ReconcileRecord};
+use worker::{ErasedReconciler, Worker};
+
+/// When a reconciled object wants attention again, if nothing happens to it before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// When something changes.
+    Settled,
+    /// After this time at the latest.
+    After(Duration),
+}
+
+/// Brings the world closer to what one object asks for.
+///
+/// Every `async fn(Arc<K>, Context<K>) -> Result<Next>` is a reconciler, and so is every struct
+/// that implements this trait.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot reconcile `{K}`",
+    label = "not a reconciler of `{K}`",
+    note = "a reconciler is `async fn(Arc<{K}>, Context<{K}>) -> steersman::Result<Next>`, or a \
+            struct that implements `Reconciler<{K}>`; its future must be `Send`"
+)]
+pub trait Reconciler<K>: Send + Sync + 'static {
+    /// Reconciles one object. Called again after a while if it fails; must not rely on being
+    /// called for every change, only after the last one.
+    fn reconcile(
+        &self,
+        object: Arc<K>,
+        ctx: Context<K>,
+    ) -> impl Future<Output = Result<Next>> + Send;
+}
+
+impl<K, F, Fut> Reconciler<K> for F
+where
+    F: Fn(Arc<K>, Context<K>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Next>> + Send,
+{
+    fn reconcile(
+        &self,
+        object: Arc<K>,
+        ctx: Context<K>,
+    ) -> impl Future<Output = Result<Next>> + Send {
+        self(object, ctx)
+    }
+}
+
+/// Tells which objects concern a controller.
+type Filter<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
+
+/// What a controller needs from the manager that runs it.
+pub(crate) struct Environment {
+    pub(crate) client: Client,
+    pub(crate) caches: Caches,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) records: broadcast::Sender<Arc<ReconcileRecord>>,
+}
+
+/// A controller, ready for a [`Manager`](crate::Manager).
+pub struct Controller {
+    name: Arc<str>,
+    run: Box<dyn FnOnce(Environment) -> BoxFuture<'static, ()> + Send>,
+}
+
+impl Controller {
+    /// Begins a controller of this kind. It is woken by every change of its objects.
+    pub fn of<K: Object>() -> Builder<K> {
+        Builder {
+            name: K::kind(&()).to_lowercase(),
+            sources: Vec::new(),
+            predicate: None,
+            only: None,
+            concurrency: 1,
+            limiter: Box::new(ExponentialBackoff::default()),
+            timeout: None,
+        }
+    }
+
+    /// The controller's name: the field manager of its writes, and what logs and metrics say.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs until the environment shuts down.
+    pub(crate) async fn run(self, environment: Environment) {
+        (self.run)(environment).await;
+    }
+}
+
+/// A controller that still lacks its reconciler.
+#[must_use = "a controller does nothing until it has a reconciler and a manager runs it"]
+pub struct Builder<K> {
+    name: String,
+    sources: Vec<Source>,
+    predicate: Option<Box<dyn Predicate<K>>>,
+    only: Option<Filter<K>>,
+    concurrency: usize,
+    limiter: Box<dyn RateLimiter<ObjectKey>>,
+    timeout: Option<Duration>,
+}
+
+impl<K: Object> Builder<K> {
+    /// Names the controller; otherwise it has the name of its kind.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Also wakes the owner when an object of kind `C` changes that it controls.
+    pub fn owns<C: Object>(mut self) -> Self {
+        self.sources.push(source::owned::<K, C>());
+        self
+    }
+
+    /// Also wakes the objects that `keys` names when an object of another kind changes. When
+    /// an object is updated, both what it was and what it is are asked.
+    pub fn watches<C: Object, I: IntoIterator<Item = ObjectKey>>(
+        mut self,
+        keys: impl Fn(&C) -> I + Send + Sync + 'static,
+    ) -> Self {
+        self.sources.push(source::mapped::<C, I>(keys));
+        self
+    }
+
+    /// Keeps a cache of kind `C` to read from, without being woken by it.
+    pub fn reads<C: Object>(mut self) -> Self {
+        self.sources.push(source::silent::<C>());
+        self
+    }
+
+    /// Wakes only for the events of the reconciled kind that matter; see
+    /// [`predicate`](crate::predicate).
+    pub fn when(mut self, predicate: impl Predicate<K>) -> Self {
+        self.predicate = Some(Box::new(predicate));
+        self
+    }
+
+    /// Ignores the objects of the reconciled kind that are none of this controller's business.
+    pub fn only(mut self, concerns: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        self.only = Some(Arc::new(concerns));
+        self
+    }
+
+    /// How many objects are reconciled at the same time; one unless said otherwise.
+    pub fn concurrency(mut self, workers: usize) -> Self {
+        self.concurrency = workers.max(1);
+        self
+    }
+
+    /// How retries are spaced out.
+    pub fn rate_limit(mut self, limiter: impl RateLimiter<ObjectKey> + 'static) -> Self {
+        self.limiter = Box::new(limiter);
+        self
+    }
+
+    /// Aborts a reconcile that takes longer than this, and retries it.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Completes the controller.
+    pub fn reconcile(self, reconciler: impl Reconciler<K>) -> Controller {
+        let reconciler: Arc<dyn ErasedReconciler<K>> = Arc::new(reconciler);
+        let name: Arc<str> = self.name.as_str().into();
+        Controller { name, run: Box::new(move |env| Box::pin(self.run(reconciler, env))) }
+    }
+
+    async fn run(self, reconciler: Arc<dyn ErasedReconciler<K>>, env: Environment) {
+        let queue = WorkQueue::new(self.limiter);
+        let causes = Arc::new(CauseBook::default());
+        let enqueuer = Enqueuer { queue: queue.clone(), causes: Arc::clone(&causes) };
+        let informer = env.caches.informer::<K>();
+        let own = source::reconciled(self.predicate, self.only.clone());
+        let synced = async {
+            own(env.caches.clone(), enqueuer.clone()).await;
+            for source in self.sources {
+                source(env.caches.clone(), enqueuer.clone()).await;
+            }
+        };
+        tokio::select! {
+            () = synced => {}
+            () = env.shutdown.cancelled() => return,
+        }
+        tracing::debug!(controller = self.name, "caches synced, workers start");
+        let worker = Worker {
+            name: self.name.as_str().into(),
+            client: env.client.with_field_manager(self.name),
+            caches: env.caches,
+            cache: informer.cache().clone(),
+            only: self.only,
+            queue,
+            causes,
+            own_writes: Arc::new(OwnWrites::default()),
+            reconciler,
+            timeout: self.timeout,
+            records: env.records,
+        };
+        worker::run(Arc::new(worker), self.concurrency, env.shutdown).await;
+    }
+}

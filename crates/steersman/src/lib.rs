@@ -1,0 +1,56 @@
+//! Write Kubernetes controllers.
+//!
+//! A controller watches what is, compares it with what is wanted, and acts until they meet.
+//! This crate does everything around that comparison, for any Kubernetes cluster. Start with
+//! [`Controller`], [`Context`] and [`Manager`]; the parts beneath them are public and usable
+//! alone, in the order in which a change passes through them:
+//!
+//! [`reflector`] lists and watches → [`informer`] keeps the [`cache`] and tells of changes →
+//! [`predicate`]s choose → the [`workqueue`] holds keys → the [`controller`] calls the
+//! reconciler → the [`context`] reads the cache and writes to the server.
+//!
+//! It knows nothing of API servers and stores: a [`kube::Client`] is all it sees of a cluster.
+
+pub mod object;
+
+pub mod clock;
+pub mod random;
+
+pub mod client;
+pub mod error;
+
+pub mod reflector;
+
+pub mod cache;
+pub mod informer;
+
+pub mod caches;
+
+pub mod predicate;
+
+pub mod workqueue;
+
+pub mod controller;
+
+pub mod context;
+mod merge_diff;
+
+pub mod manager;
+
+pub use client::{Client, Deleted, ListOptions};
+pub use context::Context;
+pub use controller::{Controller, Next, Reconciler};
+pub use error::{Error, Result};
+pub use manager::{Manager, shutdown_signal};
+pub use object::{Object, ObjectKey};
+pub use steersman_macros::test;
+
+/// What a controller's source file usually needs.
+pub mod prelude {
+    pub use std::sync::Arc;
+
+    pub use crate::{
+        Client, Context, Controller, Error, Manager, Next, Object, ObjectKey, Reconciler, Result,
+        shutdown_signal,
+    };
+}

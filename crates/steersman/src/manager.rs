@@ -1,0 +1,186 @@
+//! The manager: runs controllers and other long-lived work over shared caches.
+//!
+//! Everything starts together and stops together. A runnable that fails stops the manager; a
+//! controller never ends by itself.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::caches::Caches;
+use crate::client::Client;
+use crate::controller::{Controller, Environment, ReconcileRecord};
+use crate::error::{Error, Result};
+
+/// Records kept for a slow listener; older ones are dropped.
+const RECORDS_MAX: usize = 4096;
+/// How long stopping may take altogether.
+const STOP_GRACE: Duration = Duration::from_millis(900);
+
+type Runnable = Box<dyn FnOnce(Client, CancellationToken) -> BoxFuture<'static, Result<()>> + Send>;
+
+/// Runs controllers. Build it, then [`run_until`](Self::run_until) or [`start`](Self::start).
+pub struct Manager {
+    client: Client,
+    caches: Caches,
+    controllers: Vec<Controller>,
+    runnables: Vec<(String, Runnable)>,
+    records: broadcast::Sender<Arc<ReconcileRecord>>,
+}
+
+impl Manager {
+    /// A manager of controllers that talk to this cluster.
+    pub fn new(client: kube::Client) -> Self {
+        Self {
+            caches: Caches::new(client.clone()),
+            client: Client::new(client, "steersman"),
+            controllers: Vec::new(),
+            runnables: Vec::new(),
+            records: broadcast::Sender::new(RECORDS_MAX),
+        }
+    }
+
+    /// A manager for the cluster of the current kubeconfig, or for the one it runs in.
+    pub async fn from_env() -> Result<Self> {
+        Ok(Self::new(kube::Client::try_default().await?))
+    }
+
+    /// Adds a controller.
+    #[must_use]
+    pub fn with(mut self, controller: Controller) -> Self {
+        self.controllers.push(controller);
+        self
+    }
+
+    /// Adds other work that runs as long as the manager does. It is given a token that tells
+    /// when to stop; if it fails, the manager stops.
+    #[must_use]
+    pub fn with_runnable<F, Fut>(mut self, name: impl Into<String>, run: F) -> Self
+    where
+        F: FnOnce(Client, CancellationToken) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let run: Runnable = Box::new(move |client, token| Box::pin(run(client, token)));
+        self.runnables.push((name.into(), run));
+        self
+    }
+
+    /// The client that controllers share.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Hears of every reconcile from now on.
+    pub fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
+        self.records.subscribe()
+    }
+
+    /// Runs until `shutdown` is ready or a runnable fails, then stops everything.
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let mut running = self.start();
+        let ended = tokio::select! {
+            () = shutdown => Ok(()),
+            error = running.failed() => Err(error),
+        };
+        running.stop().await;
+        ended
+    }
+
+    /// Starts everything in the background.
+    pub fn start(self) -> Running {
+        let mut running = Running {
+            client: self.client,
+            caches: self.caches,
+            records: self.records,
+            shutdown: CancellationToken::new(),
+            tasks: JoinSet::new(),
+        };
+        for controller in self.controllers {
+            running.add(controller);
+        }
+        for (name, run) in self.runnables {
+            let work = run(running.client.clone(), running.shutdown.clone());
+            running.tasks.spawn(async move {
+                work.await.map_err(|error| Error::message(format!("{name}: {error}")))
+            });
+        }
+        running
+    }
+}
+
+/// A manager at work. Dropping it stops everything at once.
+pub struct Running {
+    client: Client,
+    caches: Caches,
+    records: broadcast::Sender<Arc<ReconcileRecord>>,
+    shutdown: CancellationToken,
+    tasks: JoinSet<Result<()>>,
+}
+
+impl Running {
+    /// Starts one more controller.
+    pub fn add(&mut self, controller: Controller) {
+        let environment = Environment {
+            client: self.client.clone(),
+            caches: self.caches.clone(),
+            shutdown: self.shutdown.clone(),
+            records: self.records.clone(),
+        };
+        self.tasks.spawn(async move {
+            controller.run(environment).await;
+            Ok(())
+        });
+    }
+
+    /// The caches that controllers share.
+    pub fn caches(&self) -> &Caches {
+        &self.caches
+    }
+
+    /// Hears of every reconcile from now on.
+    pub fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
+        self.records.subscribe()
+    }
+
+    /// Waits until some work ends although nobody asked it to, and tells why.
+    pub async fn failed(&mut self) -> Error {
+        loop {
+            match self.tasks.join_next().await {
+                Some(Ok(Ok(()))) => {}
+                Some(Ok(Err(error))) => return error,
+                Some(Err(error)) => return error.into(),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Stops everything: no new work begins, running work may end within a grace period.
+    pub async fn stop(mut self) {
+        self.shutdown.cancel();
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_GRACE, ended).await.is_err() {
+            tracing::warn!("some work did not end in time and was aborted");
+        }
+    }
+}
+
+/// Ready when the process is asked to stop: Ctrl-C, or SIGTERM where that exists.
+pub async fn shutdown_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}

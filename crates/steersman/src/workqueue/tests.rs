@@ -1,0 +1,145 @@
+use super::*;
+
+fn queue() -> WorkQueue<&'static str> {
+    WorkQueue::default()
+}
+
+async fn take(queue: &WorkQueue<&'static str>) -> &'static str {
+    queue.get().await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_come_out_in_the_order_they_went_in() {
+    let queue = queue();
+    for key in ["a", "b", "c"] {
+        queue.add(key);
+    }
+    assert_eq!([take(&queue).await, take(&queue).await, take(&queue).await], ["a", "b", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_key_is_not_added_twice() {
+    let queue = queue();
+    queue.add("a");
+    queue.add("a");
+    assert_eq!(queue.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_added_while_it_is_worked_on_runs_once_more_and_not_at_once() {
+    let queue = queue();
+    queue.add("a");
+    let key = take(&queue).await;
+    queue.add("a");
+    queue.add("a");
+    assert_eq!(queue.len(), 0, "it must not run twice at the same time");
+    queue.done(&key);
+    assert_eq!(queue.len(), 1);
+    let key = take(&queue).await;
+    queue.done(&key);
+    assert!(queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_key_comes_when_it_is_due_and_the_earliest_time_counts() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add_after("a", Duration::from_secs(60));
+    queue.add_after("a", Duration::from_secs(10));
+    queue.add_after("a", Duration::from_secs(30));
+    let key = take(&queue).await;
+    assert_eq!(start.elapsed().as_secs(), 10);
+    queue.done(&key);
+    assert!(tokio::time::timeout(Duration::from_secs(3600), queue.get()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn adding_a_key_now_cancels_its_delay() {
+    let queue = queue();
+    queue.add_after("a", Duration::from_secs(60));
+    queue.add("a");
+    let key = take(&queue).await;
+    queue.done(&key);
+    assert!(tokio::time::timeout(Duration::from_secs(3600), queue.get()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shorter_delay_wakes_a_worker_that_sleeps_towards_a_longer_one() {
+    let queue = queue();
+    queue.add_after("late", Duration::from_secs(100));
+    let worker = tokio::spawn({
+        let queue = queue.clone();
+        async move { (queue.get().await, Instant::now()) }
+    });
+    tokio::task::yield_now().await;
+    let start = Instant::now();
+    queue.add_after("soon", Duration::from_secs(1));
+    let (key, at) = worker.await.unwrap();
+    assert_eq!((key, (at - start).as_secs()), (Some("soon"), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_beyond_all_reason_is_capped() {
+    let queue = queue();
+    queue.add_after("a", Duration::MAX);
+    assert_eq!(take(&queue).await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_back_off_per_key_and_start_over_once_forgotten() {
+    let queue = queue();
+    let mut last = Duration::ZERO;
+    for failures in 1..=12 {
+        let start = Instant::now();
+        queue.add_rate_limited("a");
+        let key = take(&queue).await;
+        assert!(start.elapsed() > last.mul_f64(1.5));
+        last = start.elapsed();
+        queue.done(&key);
+        assert_eq!(queue.num_requeues(&"a"), failures);
+    }
+    assert_eq!(queue.num_requeues(&"b"), 0);
+    queue.forget(&"a");
+    let start = Instant::now();
+    queue.add_rate_limited("a");
+    take(&queue).await;
+    assert!(start.elapsed() < Duration::from_millis(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_become_due_together_reach_all_workers() {
+    let queue: WorkQueue<u32> = WorkQueue::default();
+    for key in 0..8 {
+        queue.add_after(key, Duration::from_secs(1));
+    }
+    let workers: Vec<_> = (0..8)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.get().await })
+        })
+        .collect();
+    let mut taken = Vec::new();
+    for worker in workers {
+        taken.push(worker.await.unwrap().unwrap());
+    }
+    taken.sort_unstable();
+    assert_eq!(taken, (0..8).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_wakes_every_worker_and_accepts_nothing_more() {
+    let queue = queue();
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.get().await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    queue.shut_down();
+    for worker in workers {
+        assert_eq!(worker.await.unwrap(), None);
+    }
+    queue.add("a");
+    assert_eq!(queue.len(), 0);
+}

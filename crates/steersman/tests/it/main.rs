@@ -1,0 +1,6 @@
+//! The framework on a cluster inside the test.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
+
+mod gaps;
+mod reconcile;
+mod triggers;

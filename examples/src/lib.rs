@@ -1,0 +1,6 @@
+//! Controllers to read, run and copy.
+//!
+//! - [`app_service`]: a custom resource that owns a Deployment, the "hello world" of operators.
+
+#[expect(unreachable_pub, reason = "the derive repeats the type inside a function")]
+pub mod app_service;

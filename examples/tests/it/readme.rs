@@ -1,0 +1,51 @@
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use steersman::prelude::*;
+use steersman_testkit::Cluster;
+
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "demo.dev", version = "v1", kind = "Shop", namespaced, status = "ShopStatus")]
+pub struct ShopSpec {
+    replicas: i32,
+}
+
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug)]
+pub struct ShopStatus {
+    available: i32,
+}
+
+/// Keeps one Deployment per Shop and reports how much of it is available.
+async fn reconcile(shop: Arc<Shop>, ctx: Context<Shop>) -> Result<Next> {
+    let labels = json!({"shop": shop.metadata.name});
+    let deployment: Deployment = serde_json::from_value(json!({
+        "metadata": {"name": shop.metadata.name},
+        "spec": {"replicas": shop.spec.replicas, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "shop", "image": "nginx:1.29"}]}}}
+    }))?;
+    let applied = ctx.apply(deployment).await?; // server-side apply, owned by `shop`
+    let available = applied.status.and_then(|status| status.available_replicas).unwrap_or(0);
+    ctx.status(ShopStatus { available }); // written when the reconcile ends, if it changed
+    Ok(Next::Settled)
+}
+
+fn shops() -> Controller {
+    Controller::of::<Shop>().owns::<Deployment>().reconcile(reconcile)
+}
+
+/// The whole program, for any Kubernetes cluster.
+pub async fn run() -> Result<()> {
+    Manager::from_env().await?.with(shops()).run_until(shutdown_signal()).await
+}
+
+/// The test: a whole cluster, in milliseconds, on virtual time.
+#[steersman::test]
+async fn a_shop_opens(cluster: Cluster) -> Result<()> {
+    cluster.install::<Shop>().await?;
+    cluster.run(shops());
+    cluster.client().create(&Shop::new("corner", ShopSpec { replicas: 3 })).await?;
+    let open = |shop: &Shop| shop.status.as_ref().is_some_and(|status| status.available == 3);
+    cluster.eventually("corner", open).await
+}

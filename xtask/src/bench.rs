@@ -1,0 +1,12 @@
+//! `cargo xtask bench`: builds and runs the benchmarks, optimised.
+
+use crate::process::{self, Outcome};
+
+/// Runs the benchmark that is named, or all; every argument goes to the benchmarks.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    // The benchmarks start the program that stands beside them.
+    let program = ["build", "--release", "--locked", "--package", "steersman-cli"];
+    process::run(process::cargo().args(program))?;
+    let bench = ["run", "--release", "--locked", "--package", "steersman-bench", "--"];
+    process::run(process::cargo().args(bench).args(arguments))
+}

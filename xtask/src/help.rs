@@ -1,0 +1,21 @@
+//! `cargo xtask help`.
+
+use crate::process::Outcome;
+
+const HELP: &str = "\
+The chores of this repository.
+
+  cargo xtask test [ARGS]            install what the tests need, then run every test;
+                                     ARGS go to cargo test
+  cargo xtask bench [NAME] [--json]  run the benchmark NAME, or all of them
+  cargo xtask tidy                   run only the checks of the repository's own rules
+  cargo xtask schemas                write the API server's table of built-in types again
+  cargo xtask help                   show this
+";
+
+/// Prints what there is.
+#[allow(clippy::unnecessary_wraps, reason = "commands share one signature")]
+pub(crate) fn run() -> Outcome {
+    print!("{HELP}");
+    Ok(())
+}

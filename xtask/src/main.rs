@@ -1,0 +1,32 @@
+//! The chores of this repository, as `cargo xtask COMMAND`; one file per command.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the terminal is its interface"
+)]
+
+mod bench;
+mod help;
+mod process;
+mod schemas;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_else(|| "help".to_owned());
+    let rest: Vec<String> = arguments.collect();
+    let outcome = match command.as_str() {
+        "test" => test::run(&rest),
+        "bench" => bench::run(&rest),
+        "tidy" => tidy::run(&rest),
+        "schemas" => schemas::generate(),
+        "help" | "--help" | "-h" => help::run(),
+        unknown => Err(format!(
+            "there is no command `{unknown}`; try `cargo xtask help`"
+        )),
+    };
+    process::exit_code(outcome)
+}

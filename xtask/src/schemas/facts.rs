@@ -1,0 +1,46 @@
+//! What k8s-openapi does not tell, read from `facts.txt`.
+
+use std::collections::BTreeMap;
+
+use super::source::{ListType, Type};
+
+/// Changes the types by the facts; an unknown type or field is an error, so that the table cannot
+/// rot silently.
+pub(super) fn lay_over(types: &mut BTreeMap<String, Type>) -> Result<(), String> {
+    for line in include_str!("facts.txt").lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [] => {}
+            [comment, ..] if comment.starts_with('#') => {}
+            ["atomic", name] => find(types, name)?.atomic = true,
+            ["field", ty, name, ref flags @ ..] => {
+                let field = find(types, ty)?.fields.iter_mut().find(|field| field.name == name);
+                let field = field.ok_or_else(|| format!("facts.txt: no field {ty}.{name}"))?;
+                for flag in flags {
+                    set(&mut field.flags, flag)?;
+                }
+            }
+            _ => return Err(format!("facts.txt: what is {line:?}?")),
+        }
+    }
+    Ok(())
+}
+
+fn find<'a>(types: &'a mut BTreeMap<String, Type>, name: &str) -> Result<&'a mut Type, String> {
+    types.get_mut(name).ok_or_else(|| format!("facts.txt: no type {name}"))
+}
+
+fn set(flags: &mut super::source::Flags, flag: &str) -> Result<(), String> {
+    match flag.split_once('=') {
+        None if flag == "granular" => flags.granular = true,
+        None if flag == "atomic" => flags.list = ListType::Atomic,
+        None if flag == "value" => flags.value = true,
+        Some(("map", keys)) => {
+            flags.list = ListType::Map(keys.split(',').map(str::to_owned).collect());
+        }
+        Some(("patch", rule)) => flags.patch = Some(rule.to_owned()),
+        Some(("default", value)) => flags.default = Some(value.to_owned()),
+        _ => return Err(format!("facts.txt: unknown flag {flag}")),
+    }
+    Ok(())
+}

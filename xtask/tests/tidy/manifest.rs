@@ -1,0 +1,63 @@
+//! The manifests: every dependency has a reason, and features are chosen in one place.
+
+use crate::assert_tidy;
+use crate::source;
+
+/// Dependencies whose features a package may choose, with the reason.
+const FEATURES_CHOSEN: [(&str, &str); 1] = [(
+    "k8s-openapi",
+    "binaries and tests choose the Kubernetes version, libraries must not",
+)];
+
+/// The lines of one section of a manifest.
+fn section<'a>(manifest: &'a str, header: &str) -> impl Iterator<Item = &'a str> {
+    let lines = manifest
+        .lines()
+        .skip_while(move |line| *line != header)
+        .skip(1);
+    lines.take_while(|line| !line.starts_with('['))
+}
+
+#[test]
+fn every_group_of_dependencies_says_why() {
+    let manifest = source::read("Cargo.toml");
+    let mut problems = Vec::new();
+    let mut explained = false;
+    for line in section(&manifest, "[workspace.dependencies]") {
+        if line.is_empty() {
+            explained = false;
+        } else if line.starts_with('#') {
+            explained = true;
+        } else if !explained {
+            problems.push(format!("Cargo.toml: a comment above says why: {line}"));
+        }
+    }
+    assert_tidy(&problems);
+}
+
+#[test]
+fn dependencies_and_their_features_are_chosen_in_the_workspace() {
+    let mut problems = Vec::new();
+    for path in source::files("toml")
+        .iter()
+        .filter(|path| path.ends_with("/Cargo.toml"))
+    {
+        let manifest = source::read(path);
+        for header in [
+            "[dependencies]",
+            "[dev-dependencies]",
+            "[build-dependencies]",
+        ] {
+            for line in section(&manifest, header).filter(|line| line.contains('=')) {
+                let chooses = FEATURES_CHOSEN
+                    .iter()
+                    .any(|(name, _)| line.starts_with(name));
+                if !line.contains("workspace = true") || (line.contains("features") && !chooses) {
+                    let wanted = "move version and features to [workspace.dependencies]";
+                    problems.push(format!("{path}: {wanted}: {line}"));
+                }
+            }
+        }
+    }
+    assert_tidy(&problems);
+}
