@@ -20,8 +20,8 @@ impl Program {
     pub(crate) fn start(arguments: &[&str]) -> Result<Self, String> {
         let here = std::env::current_exe().map_err(|error| error.to_string())?;
         let program = here.with_file_name("steersman");
-        let kubeconfig = std::env::temp_dir()
-            .join(format!("steersman-bench-{}.kubeconfig", std::process::id()));
+        let kubeconfig =
+            std::env::temp_dir().join(format!("steersman-bench-{}.kubeconfig", std::process::id()));
         let started = Instant::now();
         let mut child = Command::new(&program)
             .args(["up", "--listen", "127.0.0.1:0", "--kubeconfig"])

@@ -1,9 +1,5 @@
 //! The chores of this repository, as `cargo xtask COMMAND`; one file per command.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "the terminal is its interface"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the terminal is its interface")]
 
 mod bench;
 mod help;
@@ -24,9 +20,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(&rest),
         "schemas" => schemas::generate(),
         "help" | "--help" | "-h" => help::run(),
-        unknown => Err(format!(
-            "there is no command `{unknown}`; try `cargo xtask help`"
-        )),
+        unknown => Err(format!("there is no command `{unknown}`; try `cargo xtask help`")),
     };
     process::exit_code(outcome)
 }

@@ -19,55 +19,32 @@ const TOOLS: [Tool; 1] = [Tool {
 
 /// Runs every test of the workspace; further arguments go to `cargo test`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let missing: Vec<&Tool> = TOOLS
-        .iter()
-        .filter(|tool| process::find(tool.program).is_none())
-        .collect();
+    let missing: Vec<&Tool> =
+        TOOLS.iter().filter(|tool| process::find(tool.program).is_none()).collect();
     if !missing.is_empty() {
         install(&missing)?;
     }
-    process::run(
-        process::cargo()
-            .args(["test", "--workspace", "--locked"])
-            .args(arguments),
-    )?;
+    process::run(process::cargo().args(["test", "--workspace", "--locked"]).args(arguments))?;
     process::announce("every test passed");
     Ok(())
 }
 
 fn install(missing: &[&Tool]) -> Outcome {
-    for Tool {
-        program,
-        package,
-        purpose,
-    } in missing
-    {
-        process::announce(&format!(
-            "{program} is missing; {purpose} need it, from {package}"
-        ));
+    for Tool { program, package, purpose } in missing {
+        process::announce(&format!("{program} is missing; {purpose} need it, from {package}"));
     }
     let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
     if !can_install() {
         let packages = packages.join(" ");
-        return Err(format!(
-            "installing needs root and apt-get; please install: {packages}"
-        ));
+        return Err(format!("installing needs root and apt-get; please install: {packages}"));
     }
     process::run(apt_get().arg("update"))?;
-    process::run(
-        apt_get()
-            .args(["install", "-y", "--no-install-recommends"])
-            .args(packages),
-    )?;
-    match missing
-        .iter()
-        .find(|tool| process::find(tool.program).is_none())
-    {
+    process::run(apt_get().args(["install", "-y", "--no-install-recommends"]).args(packages))?;
+    match missing.iter().find(|tool| process::find(tool.program).is_none()) {
         None => Ok(()),
-        Some(tool) => Err(format!(
-            "{} is installed, but brought no {}",
-            tool.package, tool.program
-        )),
+        Some(tool) => {
+            Err(format!("{} is installed, but brought no {}", tool.package, tool.program))
+        }
     }
 }
 

@@ -4,15 +4,6 @@ use crate::process::{self, Outcome};
 
 /// Runs the tidy test; further arguments go to it.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let tidy = [
-        "test",
-        "--quiet",
-        "--locked",
-        "--package",
-        "xtask",
-        "--test",
-        "tidy",
-        "--",
-    ];
+    let tidy = ["test", "--quiet", "--locked", "--package", "xtask", "--test", "tidy", "--"];
     process::run(process::cargo().args(tidy).args(arguments))
 }

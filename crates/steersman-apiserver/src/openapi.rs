@@ -56,7 +56,17 @@ fn response(body: Vec<u8>, media_type: &'static str) -> Response<ResponseBody> {
 
 #[cfg(test)]
 mod tests {
-    use super::v2_protobuf;
+    use super::{PROTOBUF, answer, v2_protobuf};
+    use http::{HeaderMap, HeaderValue, header};
+
+    #[test]
+    fn the_protobuf_form_has_a_name_that_go_can_read_however_it_was_asked_for() {
+        for asked in [PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"] {
+            let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(asked))]);
+            let response = answer(&["openapi", "v2"], &headers).unwrap();
+            assert_eq!(response.headers()[header::CONTENT_TYPE], PROTOBUF);
+        }
+    }
 
     #[test]
     fn the_protobuf_form_is_the_wire_format_of_an_empty_swagger_document() {

@@ -49,7 +49,9 @@ pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
         pods.cache().len(),
     ));
     println!("Try: kubectl get appservices,deployments,replicasets,pods");
-    println!("     kubectl patch appservice shop --type=merge -p '{{\"spec\":{{\"replicas\":5}}}}'");
+    println!(
+        "     kubectl patch appservice shop --type=merge -p '{{\"spec\":{{\"replicas\":5}}}}'"
+    );
     println!("     kubectl delete appservice shop\n");
     std::future::pending().await
 }

@@ -30,6 +30,9 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
         options.open(path)?.write_all(text.as_bytes())
     })();
     written.map_err(|error: std::io::Error| {
-        format!("cannot write the kubeconfig to {}: {error}; choose another file with --kubeconfig", path.display())
+        format!(
+            "cannot write the kubeconfig to {}: {error}; choose another file with --kubeconfig",
+            path.display()
+        )
     })
 }

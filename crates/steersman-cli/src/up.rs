@@ -11,7 +11,8 @@ use crate::{demo, kubeconfig};
 
 /// Runs the command to its end.
 pub(crate) fn run(up: Up) -> Result<(), String> {
-    let filter = EnvFilter::try_from_env("STEERSMAN_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter =
+        EnvFilter::try_from_env("STEERSMAN_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;

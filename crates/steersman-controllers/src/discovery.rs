@@ -5,9 +5,16 @@
 
 use std::collections::HashSet;
 
+use http::header::{ACCEPT, ETAG, HeaderValue, IF_NONE_MATCH};
+use http::{Request, StatusCode};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
+use kube::client::Body;
 use kube::core::ApiResource;
 use steersman::{Client, Result};
+
+/// The form of discovery that has a tag.
+const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 /// A resource that the server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +37,30 @@ impl ServedResource {
     pub(crate) fn path(&self, namespace: Option<&str>) -> String {
         use kube::Resource;
         kube::core::DynamicObject::url_path(&self.api, namespace.filter(|_| self.namespaced))
+    }
+}
+
+/// Tells whether what the server serves has changed since the last time it was asked.
+///
+/// The aggregated form of discovery has a tag, and asking "is it still this one?" costs next to
+/// nothing. From a server that gives no tag, everything always counts as changed.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeCheck {
+    tag: Option<HeaderValue>,
+}
+
+impl ChangeCheck {
+    pub(crate) async fn has_changed(&mut self, client: &Client) -> Result<bool> {
+        let mut request = Request::get("/apis").header(ACCEPT, AGGREGATED);
+        if let Some(tag) = &self.tag {
+            request = request.header(IF_NONE_MATCH, tag);
+        }
+        let answer = client.kube().send(request.body(Body::empty())?).await?;
+        if answer.status() == StatusCode::NOT_MODIFIED {
+            return Ok(false);
+        }
+        self.tag = answer.headers().get(ETAG).filter(|_| answer.status().is_success()).cloned();
+        Ok(true)
     }
 }
 

@@ -4,6 +4,7 @@
 //! controls, and releases what it controls but no longer selects. Deciding is pure; adopting
 //! asks the server first whether the owner itself still exists.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -40,10 +41,11 @@ pub(crate) fn claim<C: Resource>(
     let mut claims = Claims { kept: Vec::new(), adopted: Vec::new(), released: Vec::new() };
     let uid = owner.uid.as_deref().unwrap_or_default();
     let owner_lives = owner.deletion_timestamp.is_none();
+    let no_labels = BTreeMap::new();
     for candidate in candidates {
         let meta = candidate.meta();
-        let labels = meta.labels.clone().unwrap_or_default();
-        let selected = selector.is_some_and(|selector| selector.matches(&labels));
+        let labels = meta.labels.as_ref().unwrap_or(&no_labels);
+        let selected = selector.is_some_and(|selector| selector.matches(labels));
         if is_controlled_by(meta, uid) {
             match (selected, owner_lives) {
                 (true, _) => claims.kept.push(candidate),

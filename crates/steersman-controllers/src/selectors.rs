@@ -2,8 +2,7 @@
 //! that may adopt it.
 //!
 //! A handler sees one object and cannot search a cache, so the selectors of all owners are kept
-//! here, by namespace. As the [`Predicate`] of the owning kind it hears of every owner's change
-//! and lets all of them through.
+//! here, by namespace, and follow every change of an owner.
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
@@ -14,7 +13,6 @@ use kube::core::{Selector, SelectorExt};
 use steersman::ObjectKey;
 use steersman::informer::Event;
 use steersman::object::{Cacheable, controller_of};
-use steersman::predicate::Predicate;
 
 /// An owner that claims objects by their labels.
 pub(crate) trait Selects: Cacheable {
@@ -56,7 +54,8 @@ impl<K: Selects> Selectors<K> {
         matching.map(|(name, _)| ObjectKey::namespaced(namespace, Arc::clone(name))).collect()
     }
 
-    fn observe(&self, event: &Event<K>) {
+    /// Takes a change of an owner into account.
+    pub(crate) fn observe(&self, event: &Event<K>) {
         let owner = &**event.object();
         let key = ObjectKey::of(owner);
         let Some(namespace) = key.namespace else { return };
@@ -73,13 +72,6 @@ impl<K: Selects> Selectors<K> {
         if owners.is_empty() {
             by_namespace.remove(&namespace);
         }
-    }
-}
-
-impl<K: Selects> Predicate<K> for Selectors<K> {
-    fn matters(&self, event: &Event<K>) -> bool {
-        self.observe(event);
-        true
     }
 }
 
@@ -117,12 +109,12 @@ mod tests {
     #[test]
     fn an_orphan_finds_the_owners_that_select_it_until_they_are_deleted() {
         let selectors = Selectors::<ReplicaSet>::default();
-        selectors.matters(&Event::Added { object: set("web", "web"), initial: false });
-        selectors.matters(&Event::Added { object: set("api", "api"), initial: false });
+        selectors.observe(&Event::Added { object: set("web", "web"), initial: false });
+        selectors.observe(&Event::Added { object: set("api", "api"), initial: false });
         let orphan = meta(&[("app", "web"), ("tier", "front")]);
         assert_eq!(selectors.of_orphan(&orphan), [ObjectKey::from("default/web")]);
         let gone = Event::Deleted { object: set("web", "web"), final_state_unknown: false };
-        selectors.matters(&gone);
+        selectors.observe(&gone);
         assert!(selectors.of_orphan(&orphan).is_empty());
     }
 

@@ -62,16 +62,13 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// The address of a Pod: the one it has, or the lowest that none of the node's Pods has.
-    pub(crate) fn of_pod(
+    /// An address for a Pod that has none yet: the lowest that none of the node's Pods has.
+    pub(crate) fn reserve(
         &self,
         pod: &Pod,
         block: Block,
         on_node: &[Arc<Pod>],
     ) -> Result<String, Exhausted> {
-        if let Some(address) = address_of(pod) {
-            return Ok(address.to_owned());
-        }
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         if let Some(address) = reserved.get(&uid) {
@@ -117,18 +114,16 @@ mod tests {
     }
 
     #[test]
-    fn pods_get_the_lowest_free_address_and_keep_it() {
+    fn pods_get_the_lowest_free_address_and_keep_it_until_they_are_gone() {
         let addresses = Addresses::default();
         let block = Block::of_node(0, 110);
         let on_node = [pod("old", Some("10.244.0.1"))];
-        let of = |uid| addresses.of_pod(&pod(uid, None), block, &on_node).unwrap();
+        let of = |uid| addresses.reserve(&pod(uid, None), block, &on_node).unwrap();
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("b"), "10.244.0.3");
         addresses.settle("a"); // its Pod is gone
         assert_eq!(of("c"), "10.244.0.2");
-        let kept = addresses.of_pod(&pod("d", Some("10.244.0.9")), block, &on_node).unwrap();
-        assert_eq!(kept, "10.244.0.9");
     }
 
     #[test]
@@ -136,8 +131,8 @@ mod tests {
         let addresses = Addresses::default();
         let block = Block::of_node(0, 1);
         for n in 0..254 {
-            addresses.of_pod(&pod(&n.to_string(), None), block, &[]).unwrap();
+            addresses.reserve(&pod(&n.to_string(), None), block, &[]).unwrap();
         }
-        assert!(addresses.of_pod(&pod("one more", None), block, &[]).is_err());
+        assert!(addresses.reserve(&pod("one more", None), block, &[]).is_err());
     }
 }

@@ -38,7 +38,7 @@ pub fn controller() -> Controller {
     Controller::of::<Pod>()
         .named(SCHEDULER_NAME)
         .only(scheduler::wants_a_node)
-        .when(snapshot::Observer(state))
+        .observes(move |event| state.lock().observe(event))
         .watches(move |_: &Node| on_nodes.lock().waiting())
         .watches(move |pod: &Pod| on_pods.lock().waiting_for(pod))
         .concurrency(CONCURRENCY)

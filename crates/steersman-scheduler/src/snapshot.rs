@@ -1,8 +1,8 @@
 //! What the scheduler knows: what is taken on each node, by Pods that are bound or assumed.
 //!
 //! A Pod is assumed to be on a node from the decision until the cache shows its binding, since
-//! other Pods are decided upon in between. The [`Observer`] keeps this up to date by hearing of
-//! every Pod's change.
+//! other Pods are decided upon in between. It is kept up to date by every Pod's
+//! change.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use steersman::ObjectKey;
 use steersman::informer::Event;
-use steersman::predicate::Predicate;
 
 use crate::backlog::Backlog;
 use crate::requests::{PodRequests, Resources};
@@ -187,16 +186,6 @@ pub(crate) fn bound_to(pod: &Pod) -> Option<&str> {
 pub(crate) fn is_terminal(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
-}
-
-/// Keeps the state up to date. As a predicate it hears of every Pod, and lets all through.
-pub(crate) struct Observer(pub(crate) Arc<SharedState>);
-
-impl Predicate<Pod> for Observer {
-    fn matters(&self, event: &Event<Pod>) -> bool {
-        self.0.lock().observe(event);
-        true
-    }
 }
 
 #[cfg(test)]

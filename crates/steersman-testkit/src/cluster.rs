@@ -110,9 +110,9 @@ impl Cluster {
             return Ok(());
         }
         let last = informer.cache().get(&key);
-        let last = last.as_deref().map_or_else(|| Ok("absent".into()), |object| {
-            serde_json::to_string_pretty(object)
-        })?;
+        let last = last
+            .as_deref()
+            .map_or_else(|| Ok("absent".into()), |object| serde_json::to_string_pretty(object))?;
         let kind = K::kind(&());
         Err(Error::message(format!(
             "{kind} {key} is not {what} after {} virtual seconds; it was last seen as {last}",

@@ -85,10 +85,7 @@ impl<K: Cacheable> Informer<K> {
         let (joining, joiners) = mpsc::channel(16);
         let reflector = Reflector::new(client, dynamic_type, selection, send);
         let distributor = Distributor { writer, cache: cache.clone(), handlers: Vec::new() };
-        let tasks = [
-            tokio::spawn(reflector.run()),
-            tokio::spawn(distributor.run(deltas, joiners)),
-        ];
+        let tasks = [tokio::spawn(reflector.run()), tokio::spawn(distributor.run(deltas, joiners))];
         Self { cache, joining, tasks }
     }
 

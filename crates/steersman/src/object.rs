@@ -139,9 +139,11 @@ pub fn set_controller_reference<O: Object>(
     meta: &mut ObjectMeta,
     owner: &O,
 ) -> Result<(), OwnedByAnother> {
-    let Some(reference) = owner.controller_owner_ref(&()) else {
+    let Some(mut reference) = owner.controller_owner_ref(&()) else {
         return Ok(());
     };
+    // A foreground deletion of the owner waits for what blocks it.
+    reference.block_owner_deletion = Some(true);
     if let Some(existing) = controller_of(meta) {
         if existing.uid == reference.uid {
             return Ok(());

@@ -88,6 +88,9 @@ async fn every_reconcile_knows_why_it_happened(cluster: Cluster) -> Result<()> {
     while let Ok(record) = reconciles.try_recv() {
         causes.push(record.causes.to_string());
     }
-    assert!(causes.iter().any(|cause| cause.contains("Deployment default/shop updated")), "{causes:?}");
+    assert!(
+        causes.iter().any(|cause| cause.contains("Deployment default/shop updated")),
+        "{causes:?}"
+    );
     Ok(())
 }

@@ -2,7 +2,11 @@
 
 mod app_service;
 mod manifests;
-#[expect(dead_code, unreachable_pub, reason = "it is printed in the README, as a program's own file")]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "it is printed in the README, as a program's own file"
+)]
 mod readme;
 
 /// The README promises that its example is compiled and run: it is the module above.

@@ -42,31 +42,11 @@ const BANS: [Ban; 14] = [
         within: Within::Code,
         instead: "tokio::time, so that a cluster can run on virtual time",
     },
-    Ban {
-        idiom: "unbounded_channel",
-        within: Within::Code,
-        instead: "tokio::sync::mpsc::channel",
-    },
-    Ban {
-        idiom: "mpsc::unbounded",
-        within: Within::Code,
-        instead: "tokio::sync::mpsc::channel",
-    },
-    Ban {
-        idiom: "todo!(",
-        within: Within::Code,
-        instead: "an error, or an issue",
-    },
-    Ban {
-        idiom: "unimplemented!(",
-        within: Within::Code,
-        instead: "an error, or an issue",
-    },
-    Ban {
-        idiom: "dbg!(",
-        within: Within::Code,
-        instead: "tracing::debug!",
-    },
+    Ban { idiom: "unbounded_channel", within: Within::Code, instead: "tokio::sync::mpsc::channel" },
+    Ban { idiom: "mpsc::unbounded", within: Within::Code, instead: "tokio::sync::mpsc::channel" },
+    Ban { idiom: "todo!(", within: Within::Code, instead: "an error, or an issue" },
+    Ban { idiom: "unimplemented!(", within: Within::Code, instead: "an error, or an issue" },
+    Ban { idiom: "dbg!(", within: Within::Code, instead: "tracing::debug!" },
     Ban {
         idiom: ".unwrap()",
         within: Within::Product,
@@ -77,50 +57,22 @@ const BANS: [Ban; 14] = [
         within: Within::Tests,
         instead: "eventually(…), or a condition that is waited for",
     },
-    Ban {
-        idiom: "/root/",
-        within: Within::Code,
-        instead: "a path the caller gives",
-    },
-    Ban {
-        idiom: "/work/",
-        within: Within::Code,
-        instead: "a path the caller gives",
-    },
-    Ban {
-        idiom: "/home/",
-        within: Within::Code,
-        instead: "a path the caller gives",
-    },
+    Ban { idiom: "/root/", within: Within::Code, instead: "a path the caller gives" },
+    Ban { idiom: "/work/", within: Within::Code, instead: "a path the caller gives" },
+    Ban { idiom: "/home/", within: Within::Code, instead: "a path the caller gives" },
 ];
 
 /// Files, or directories, that may use a banned idiom: path, idiom, reason.
 const EXCEPTIONS: [(&str, &str, &str); 5] = [
-    (
-        "crates/steersman/src/clock.rs",
-        "SystemTime::now",
-        "where the one clock reads the system's",
-    ),
-    (
-        "crates/steersman/src/clock.rs",
-        "Timestamp::now",
-        "where the one clock reads the system's",
-    ),
+    ("crates/steersman/src/clock.rs", "SystemTime::now", "where the one clock reads the system's"),
+    ("crates/steersman/src/clock.rs", "Timestamp::now", "where the one clock reads the system's"),
     (
         "crates/steersman/src/clock.rs",
         "std::time::Instant",
         "where the one clock reads the system's",
     ),
-    (
-        "bench/",
-        "std::time::Instant",
-        "a benchmark measures real time",
-    ),
-    (
-        "bench/",
-        "SystemTime::now",
-        "a benchmark measures real time",
-    ),
+    ("bench/", "std::time::Instant", "a benchmark measures real time"),
+    ("bench/", "SystemTime::now", "a benchmark measures real time"),
 ];
 
 impl Ban {
@@ -133,17 +85,13 @@ impl Ban {
     }
 
     fn excepted(&self, path: &str) -> bool {
-        EXCEPTIONS
-            .iter()
-            .any(|(file, idiom, _)| path.starts_with(file) && *idiom == self.idiom)
+        EXCEPTIONS.iter().any(|(file, idiom, _)| path.starts_with(file) && *idiom == self.idiom)
     }
 
     fn found_in(&self, text: &str) -> bool {
         let named = text.match_indices(self.idiom).any(|(at, _)| {
             // `unsleep(` is no sleep, and `a/work/b` no path on some machine.
-            let word = self
-                .idiom
-                .starts_with(|c: char| c == '/' || c.is_alphanumeric());
+            let word = self.idiom.starts_with(|c: char| c == '/' || c.is_alphanumeric());
             !(word && text[..at].ends_with(|c: char| c == '_' || c.is_alphanumeric()))
         });
         named || self.imported_in_a_group(text)
@@ -164,10 +112,7 @@ fn problems(source: &Source) -> Vec<String> {
         let found = BANS.iter().filter(|ban| ban.covers(source, &line));
         for ban in found.filter(|ban| ban.found_in(line.text) && !ban.excepted(&source.path)) {
             let (path, number) = (&source.path, line.number);
-            problems.push(format!(
-                "{path}:{number}: no `{}`; use {}",
-                ban.idiom, ban.instead
-            ));
+            problems.push(format!("{path}:{number}: no `{}`; use {}", ban.idiom, ban.instead));
         }
     }
     problems
@@ -202,58 +147,28 @@ fn unreasoned(code: &[Line<'_>]) -> Option<&'static str> {
     if !excepts.iter().any(|attribute| first.starts_with(attribute)) {
         return None;
     }
-    let end = code
-        .iter()
-        .position(|line| line.text.trim_end().ends_with(']'))?;
-    let reasoned = code[..=end]
-        .iter()
-        .any(|line| line.text.contains("reason = "));
+    let end = code.iter().position(|line| line.text.trim_end().ends_with(']'))?;
+    let reasoned = code[..=end].iter().any(|line| line.text.contains("reason = "));
     (!reasoned).then_some("a lint exception says why: #[allow(…, reason = \"…\")]")
 }
 
 #[test]
 fn exceptions_name_files_that_exist() {
     for (path, idiom, reason) in EXCEPTIONS {
-        assert!(
-            source::root().join(path).exists(),
-            "{path} is excepted from `{idiom}`: {reason}"
-        );
+        assert!(source::root().join(path).exists(), "{path} is excepted from `{idiom}`: {reason}");
     }
 }
 
 #[test]
 fn the_checks_find_what_they_look_for() {
-    let check = |path: &str, text: &str| {
-        problems(&Source {
-            path: path.into(),
-            text: text.into(),
-        })
-        .len()
-    };
-    assert_eq!(
-        check("crates/x/src/a.rs", "let now = SystemTime::now();"),
-        1
-    );
-    assert_eq!(
-        check(
-            "crates/steersman/src/clock.rs",
-            "let now = SystemTime::now();"
-        ),
-        0
-    );
+    let check =
+        |path: &str, text: &str| problems(&Source { path: path.into(), text: text.into() }).len();
+    assert_eq!(check("crates/x/src/a.rs", "let now = SystemTime::now();"), 1);
+    assert_eq!(check("crates/steersman/src/clock.rs", "let now = SystemTime::now();"), 0);
     assert_eq!(check("crates/x/src/a.rs", "// never SystemTime::now()"), 0);
     assert_eq!(check("crates/x/src/a.rs", "x.unwrap();"), 1);
     assert_eq!(check("crates/x/src/a/tests.rs", "x.unwrap();"), 0);
-    assert_eq!(
-        check("crates/x/tests/it/main.rs", "sleep(minute).await;"),
-        1
-    );
-    assert_eq!(
-        check("crates/x/src/a.rs", "tokio::time::sleep(minute).await;"),
-        0
-    );
-    assert_eq!(
-        check("crates/x/src/a.rs", "const PATH: &str = \"/home/me\";"),
-        1
-    );
+    assert_eq!(check("crates/x/tests/it/main.rs", "sleep(minute).await;"), 1);
+    assert_eq!(check("crates/x/src/a.rs", "tokio::time::sleep(minute).await;"), 0);
+    assert_eq!(check("crates/x/src/a.rs", "const PATH: &str = \"/home/me\";"), 1);
 }

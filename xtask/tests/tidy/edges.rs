@@ -12,51 +12,19 @@ use crate::source;
 
 /// Packages and what they must not reach, directly or through another package of ours.
 const MUST_NOT_KNOW: [(&str, &[&str], &str); 8] = [
-    (
-        "steersman",
-        SERVER,
-        "the framework works on any cluster; it sees a kube::Client",
-    ),
-    (
-        "steersman-macros",
-        EVERYTHING,
-        "a macro crate is built before everything else",
-    ),
-    (
-        "steersman-store",
-        EVERYTHING,
-        "a store knows bytes, keys and revisions",
-    ),
-    (
-        "steersman-apiserver",
-        CLIENTS,
-        "the server does not know who its clients are",
-    ),
-    (
-        "steersman-controllers",
-        SERVER,
-        "controllers see only a kube::Client",
-    ),
-    (
-        "steersman-scheduler",
-        SERVER,
-        "the scheduler sees only a kube::Client",
-    ),
+    ("steersman", SERVER, "the framework works on any cluster; it sees a kube::Client"),
+    ("steersman-macros", EVERYTHING, "a macro crate is built before everything else"),
+    ("steersman-store", EVERYTHING, "a store knows bytes, keys and revisions"),
+    ("steersman-apiserver", CLIENTS, "the server does not know who its clients are"),
+    ("steersman-controllers", SERVER, "controllers see only a kube::Client"),
+    ("steersman-scheduler", SERVER, "the scheduler sees only a kube::Client"),
     ("steersman-node", SERVER, "a node sees only a kube::Client"),
-    (
-        "steersman-examples",
-        SERVER,
-        "an example uses what users have",
-    ),
+    ("steersman-examples", SERVER, "an example uses what users have"),
 ];
 
 const SERVER: &[&str] = &["steersman-store", "steersman-apiserver"];
-const CLIENTS: &[&str] = &[
-    "steersman",
-    "steersman-controllers",
-    "steersman-scheduler",
-    "steersman-node",
-];
+const CLIENTS: &[&str] =
+    &["steersman", "steersman-controllers", "steersman-scheduler", "steersman-node"];
 /// Stands for every package of the workspace.
 const EVERYTHING: &[&str] = &[];
 
@@ -68,21 +36,11 @@ type Edges = BTreeMap<String, BTreeSet<String>>;
 
 fn edges() -> Edges {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--no-deps",
-            "--offline",
-        ])
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(source::root())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
     let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
@@ -94,10 +52,7 @@ fn edges() -> Edges {
             .filter(|dependency| ours.contains(dependency))
             .collect()
     };
-    packages
-        .iter()
-        .map(|package| (name(package), dependencies(package)))
-        .collect()
+    packages.iter().map(|package| (name(package), dependencies(package))).collect()
 }
 
 /// Everything a package reaches.
@@ -119,9 +74,7 @@ fn forbidden(edges: &Edges) -> Vec<String> {
     for (package, unknown, reason) in MUST_NOT_KNOW {
         for dependency in reached(edges, package) {
             if unknown.is_empty() || unknown.contains(&dependency.as_str()) {
-                problems.push(format!(
-                    "{package} must not depend on {dependency}: {reason}"
-                ));
+                problems.push(format!("{package} must not depend on {dependency}: {reason}"));
             }
         }
     }
@@ -153,10 +106,7 @@ fn the_rules_name_packages_that_exist() {
     let edges = edges();
     let named = MUST_NOT_KNOW.iter().map(|(package, ..)| package);
     for package in named.chain(SERVER).chain(CLIENTS).chain([&MEETING_POINT]) {
-        assert!(
-            edges.contains_key(*package),
-            "{package} is no package of this workspace"
-        );
+        assert!(edges.contains_key(*package), "{package} is no package of this workspace");
     }
 }
 

@@ -3,10 +3,7 @@
 //!
 //! Clippy checks what needs types (see `clippy.toml`); this checks what needs the whole
 //! repository: dependency edges, names, sizes, links, and idioms in code that clippy skips.
-#![allow(
-    clippy::unwrap_used,
-    reason = "the lint's exception for tests misses shared steps"
-)]
+#![allow(clippy::unwrap_used, reason = "the lint's exception for tests misses shared steps")]
 
 mod bans;
 mod edges;
@@ -17,10 +14,5 @@ mod source;
 
 /// Fails with every problem at once.
 fn assert_tidy(problems: &[String]) {
-    assert!(
-        problems.is_empty(),
-        "{} to tidy:\n{}\n",
-        problems.len(),
-        problems.join("\n")
-    );
+    assert!(problems.is_empty(), "{} to tidy:\n{}\n", problems.len(), problems.join("\n"));
 }

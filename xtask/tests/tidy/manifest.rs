@@ -4,17 +4,12 @@ use crate::assert_tidy;
 use crate::source;
 
 /// Dependencies whose features a package may choose, with the reason.
-const FEATURES_CHOSEN: [(&str, &str); 1] = [(
-    "k8s-openapi",
-    "binaries and tests choose the Kubernetes version, libraries must not",
-)];
+const FEATURES_CHOSEN: [(&str, &str); 1] =
+    [("k8s-openapi", "binaries and tests choose the Kubernetes version, libraries must not")];
 
 /// The lines of one section of a manifest.
 fn section<'a>(manifest: &'a str, header: &str) -> impl Iterator<Item = &'a str> {
-    let lines = manifest
-        .lines()
-        .skip_while(move |line| *line != header)
-        .skip(1);
+    let lines = manifest.lines().skip_while(move |line| *line != header).skip(1);
     lines.take_while(|line| !line.starts_with('['))
 }
 
@@ -38,20 +33,11 @@ fn every_group_of_dependencies_says_why() {
 #[test]
 fn dependencies_and_their_features_are_chosen_in_the_workspace() {
     let mut problems = Vec::new();
-    for path in source::files("toml")
-        .iter()
-        .filter(|path| path.ends_with("/Cargo.toml"))
-    {
+    for path in source::files("toml").iter().filter(|path| path.ends_with("/Cargo.toml")) {
         let manifest = source::read(path);
-        for header in [
-            "[dependencies]",
-            "[dev-dependencies]",
-            "[build-dependencies]",
-        ] {
+        for header in ["[dependencies]", "[dev-dependencies]", "[build-dependencies]"] {
             for line in section(&manifest, header).filter(|line| line.contains('=')) {
-                let chooses = FEATURES_CHOSEN
-                    .iter()
-                    .any(|(name, _)| line.starts_with(name));
+                let chooses = FEATURES_CHOSEN.iter().any(|(name, _)| line.starts_with(name));
                 if !line.contains("workspace = true") || (line.contains("features") && !chooses) {
                     let wanted = "move version and features to [workspace.dependencies]";
                     problems.push(format!("{path}: {wanted}: {line}"));

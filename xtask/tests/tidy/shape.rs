@@ -6,9 +6,7 @@ use crate::assert_tidy;
 use crate::source;
 
 /// Names that say nothing about what is inside.
-const EMPTY_NAMES: [&str; 7] = [
-    "util", "utils", "common", "helper", "helpers", "misc", "types",
-];
+const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "helper", "helpers", "misc", "types"];
 
 /// Lines from which on a file is two files.
 const LINES_MAX: usize = 600;
@@ -34,9 +32,7 @@ fn modules_are_named_after_what_they_own() {
     for path in source::rust().iter().map(|source| &source.path) {
         for part in path.trim_end_matches(".rs").split('/') {
             if EMPTY_NAMES.contains(&part) {
-                problems.push(format!(
-                    "{path}: `{part}` names nothing; use the noun it is about"
-                ));
+                problems.push(format!("{path}: `{part}` names nothing; use the noun it is about"));
             }
         }
     }
@@ -51,16 +47,12 @@ fn files_fit_in_the_head() {
         let allowed = LONG_FILES.iter().any(|(path, _)| *path == source.path);
         if lines > LINES_MAX && !allowed {
             let path = &source.path;
-            problems.push(format!(
-                "{path}: {lines} lines, more than {LINES_MAX}; split it"
-            ));
+            problems.push(format!("{path}: {lines} lines, more than {LINES_MAX}; split it"));
         }
     }
     for (path, reason) in LONG_FILES {
         if source::read(path).lines().count() <= LINES_MAX {
-            problems.push(format!(
-                "{path} is no longer long, take it off the list: {reason}"
-            ));
+            problems.push(format!("{path} is no longer long, take it off the list: {reason}"));
         }
     }
     assert_tidy(&problems);
@@ -73,14 +65,9 @@ fn one_pipeline_serves_every_kind() {
         let Some(module) = source.path.strip_prefix(SERVER) else {
             continue;
         };
-        let per_kind = PER_KIND
-            .iter()
-            .any(|directory| module.starts_with(&format!("{directory}/")));
-        let stem = Path::new(module)
-            .file_stem()
-            .unwrap()
-            .to_string_lossy()
-            .replace('_', "");
+        let per_kind =
+            PER_KIND.iter().any(|directory| module.starts_with(&format!("{directory}/")));
+        let stem = Path::new(module).file_stem().unwrap().to_string_lossy().replace('_', "");
         let kind = KINDS
             .split_whitespace()
             .any(|kind| stem == kind || stem.strip_suffix('s') == Some(kind));

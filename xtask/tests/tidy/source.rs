@@ -29,8 +29,7 @@ impl Source {
 
     /// The lines of code, without comments.
     pub(crate) fn code(&self) -> impl Iterator<Item = Line<'_>> {
-        self.lines()
-            .filter(|line| !line.text.trim_start().starts_with("//"))
+        self.lines().filter(|line| !line.text.trim_start().starts_with("//"))
     }
 
     /// Every line. Test modules inside a file are told by rustfmt's layout: they begin after
@@ -45,41 +44,25 @@ impl Source {
             let test = whole || inside;
             inside &= text != "}";
             previous = text;
-            Line {
-                number: index + 1,
-                text,
-                test,
-            }
+            Line { number: index + 1, text, test }
         })
     }
 }
 
 /// The repository's root.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap()
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
 /// Every Rust file, but this test, which has to name what it forbids.
 pub(crate) fn rust() -> Vec<Source> {
     let sources: Vec<Source> = files("rs")
         .into_iter()
-        .filter(|path| {
-            CODE.iter()
-                .any(|directory| path.starts_with(&format!("{directory}/")))
-        })
+        .filter(|path| CODE.iter().any(|directory| path.starts_with(&format!("{directory}/"))))
         .filter(|path| !path.starts_with("xtask/tests/tidy/"))
-        .map(|path| Source {
-            text: read(&path),
-            path,
-        })
+        .map(|path| Source { text: read(&path), path })
         .collect();
-    assert!(
-        !sources.is_empty(),
-        "no sources found: the checks would pass on nothing"
-    );
+    assert!(!sources.is_empty(), "no sources found: the checks would pass on nothing");
     sources
 }
 
@@ -114,14 +97,8 @@ fn walk(directory: &Path, extension: &str, found: &mut Vec<String>) {
 #[test]
 fn test_modules_inside_a_file_are_told_from_the_rest() {
     let text = "a\n#[cfg(test)]\nmod tests {\n    b\n}\n\nc\n#[cfg(test)]\nmod other;\nd\n";
-    let source = Source {
-        path: "crates/x/src/lib.rs".into(),
-        text: text.into(),
-    };
-    let tests: Vec<&str> = source
-        .lines()
-        .filter(|line| line.test)
-        .map(|line| line.text.trim())
-        .collect();
+    let source = Source { path: "crates/x/src/lib.rs".into(), text: text.into() };
+    let tests: Vec<&str> =
+        source.lines().filter(|line| line.test).map(|line| line.text.trim()).collect();
     assert_eq!(tests, ["mod tests {", "b", "}"]);
 }

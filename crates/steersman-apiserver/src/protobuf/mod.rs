@@ -4,10 +4,10 @@
 //! [`crate::negotiate`] can tell the difference. Types come from [`crate::schema`], numbers from
 //! `fields.txt`; answers are never protobuf, because clients read what `Content-Type` says.
 
-#[cfg(test)]
-mod decode_tests;
 mod message;
 mod table;
+#[cfg(test)]
+mod tests;
 mod value;
 mod wire;
 

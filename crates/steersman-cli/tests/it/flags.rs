@@ -25,7 +25,10 @@ fn a_port_in_use_is_one_clear_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let text = refused(&["up", "--listen", &address, "--kubeconfig", &kubeconfig()]);
-    assert!(text.contains(&address) && text.contains("in use") && text.contains("--listen"), "{text}");
+    assert!(
+        text.contains(&address) && text.contains("in use") && text.contains("--listen"),
+        "{text}"
+    );
 }
 
 #[test]

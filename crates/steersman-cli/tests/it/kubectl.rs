@@ -4,7 +4,8 @@ use std::process::Command;
 
 use crate::program::{Program, read_until};
 
-const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/manifests/app-service-crd.yaml");
+const CRD: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/manifests/app-service-crd.yaml");
 const SHOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/manifests/shop.yaml");
 
 #[test]
@@ -77,8 +78,17 @@ fn a_custom_resource_is_defined_applied_and_listed() {
 fn api_resources_lists_every_group() {
     let program = Program::up(&["--nodes", "0"]);
     let resources = program.kubectl(&["api-resources"]);
-    for part in ["deploy", "customresourcedefinitions", "cronjobs", "leases", "endpointslices",
-                 "networkpolicies", "storageclasses", "horizontalpodautoscalers", "roles"] {
+    for part in [
+        "deploy",
+        "customresourcedefinitions",
+        "cronjobs",
+        "leases",
+        "endpointslices",
+        "networkpolicies",
+        "storageclasses",
+        "horizontalpodautoscalers",
+        "roles",
+    ] {
         assert!(resources.contains(part), "{part} is not in:\n{resources}");
     }
     assert!(program.kubectl(&["version"]).contains("v1.36"));

@@ -33,7 +33,7 @@ pub(crate) fn controller() -> Controller {
     let orphans = selectors.clone();
     Controller::of::<Deployment>()
         .named("deployment-controller")
-        .when(selectors)
+        .observes(move |event| selectors.observe(event))
         .owns::<ReplicaSet>()
         .watches(move |set: &ReplicaSet| orphans.of_orphan(&set.metadata))
         .concurrency(5)

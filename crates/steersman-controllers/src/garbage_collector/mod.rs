@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::discovery;
+use crate::discovery::{self, ChangeCheck, ServedResource};
 use graph::{Graph, Work};
 use monitors::Monitors;
 use objects::Catalogue;
@@ -90,10 +90,12 @@ impl Collector {
     /// there: before that, an object without dependents may only seem to have none.
     async fn follow_discovery(self: Arc<Self>, workers: &mut JoinSet<()>) {
         let mut monitors = Monitors::default();
+        let mut check = ChangeCheck::default();
         loop {
             let changed = self.resources_changed.notified();
-            let pause = match discovery::served_resources(&self.client).await {
-                Ok(served) => {
+            let pause = match self.discover(&mut check).await {
+                Ok(None) => DISCOVERY_INTERVAL,
+                Ok(Some(served)) => {
                     self.catalogue.replace(&served);
                     monitors.follow(served, &self);
                     if workers.is_empty() {
@@ -106,6 +108,7 @@ impl Collector {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "resources cannot be discovered");
+                    check = ChangeCheck::default();
                     DISCOVERY_RETRY
                 }
             };
@@ -114,6 +117,14 @@ impl Collector {
                 () = tokio::time::sleep(pause) => {}
             }
         }
+    }
+
+    /// What the server serves, if that has changed.
+    async fn discover(&self, check: &mut ChangeCheck) -> Result<Option<Vec<ServedResource>>> {
+        if !check.has_changed(&self.client).await? {
+            return Ok(None);
+        }
+        discovery::served_resources(&self.client).await.map(Some)
     }
 
     async fn work(self: Arc<Self>) {

@@ -86,10 +86,11 @@ async fn feed(
 ) {
     let defines_resources = resource.api.kind == "CustomResourceDefinition";
     while let Some(delta) = deltas.recv().await {
+        let changed = !matches!(delta, Delta::Bookmark { .. });
         let work = take(&resource, &collector, delta);
         collector.enqueue(work);
         synced.send_replace(true);
-        if defines_resources {
+        if defines_resources && changed {
             collector.resources_changed.notify_one();
         }
     }

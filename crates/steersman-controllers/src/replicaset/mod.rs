@@ -30,7 +30,7 @@ pub(crate) fn controller() -> Controller {
     let orphans = selectors.clone();
     Controller::of::<ReplicaSet>()
         .named("replicaset-controller")
-        .when(selectors)
+        .observes(move |event| selectors.observe(event))
         .owns::<Pod>()
         .watches(move |pod: &Pod| orphans.of_orphan(&pod.metadata))
         .concurrency(5)

@@ -5,4 +5,3 @@ mod garbage;
 mod namespaces;
 mod objects;
 mod scheduling;
-mod stress_tmp;

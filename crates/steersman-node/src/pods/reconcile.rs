@@ -41,15 +41,16 @@ impl<R: ContainerRuntime> PodWorker<R> {
             return Ok(machine.address());
         }
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-        if pod.status.as_ref().is_some_and(|status| status.pod_ip.is_some()) {
+        if let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) {
             self.addresses.settle(uid); // the Pod itself holds it now
+            return Ok(address);
         }
         let cache = ctx.cache::<Pod>()?;
         cache.add_index(NODE_INDEX, |pod: &Pod| {
             bound_to(pod).map(str::to_owned).into_iter().collect()
         });
         let on_node = cache.by_index(NODE_INDEX, &machine.name);
-        Ok(self.addresses.of_pod(pod, machine.pod_addresses(), &on_node)?)
+        Ok(self.addresses.reserve(pod, machine.pod_addresses(), &on_node)?)
     }
 
     /// Stops the Pod's containers, then removes the Pod for good.

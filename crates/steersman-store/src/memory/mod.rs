@@ -79,12 +79,7 @@ impl MemoryStore {
     pub fn new() -> Self {
         let state = State::new();
         let (revision, _) = revision_channel::channel(state.revision());
-        Self {
-            shared: Arc::new(Shared {
-                state: RwLock::new(state),
-                revision,
-            }),
-        }
+        Self { shared: Arc::new(Shared { state: RwLock::new(state), revision }) }
     }
 
     /// How large the store is now.

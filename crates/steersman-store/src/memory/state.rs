@@ -77,16 +77,10 @@ impl State {
     /// Whether the state at a revision, and the changes after it, can be read.
     pub(super) fn check_kept(&self, requested: Revision) -> Result<(), StoreError> {
         if requested > self.revision {
-            return Err(StoreError::Future {
-                requested,
-                current: self.revision,
-            });
+            return Err(StoreError::Future { requested, current: self.revision });
         }
         if requested < self.oldest {
-            return Err(StoreError::Compacted {
-                requested,
-                oldest: self.oldest,
-            });
+            return Err(StoreError::Compacted { requested, oldest: self.oldest });
         }
         Ok(())
     }
@@ -99,26 +93,15 @@ impl State {
         let revision = request.at.unwrap_or(self.revision);
         self.check_kept(revision)?;
         let prefix = request.prefix.as_str();
-        let start = request
-            .start
-            .as_deref()
-            .map_or(prefix, |start| start.max(prefix));
+        let start = request.start.as_deref().map_or(prefix, |start| start.max(prefix));
         let mut matching = self
             .keys
             .range::<str, _>((Bound::Included(start), Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix))
             .filter_map(|(_, versions)| versions.at(revision));
-        let limit = if request.limit == 0 {
-            usize::MAX
-        } else {
-            request.limit
-        };
+        let limit = if request.limit == 0 { usize::MAX } else { request.limit };
         let entries = matching.by_ref().take(limit).cloned().collect();
-        Ok(RangeResponse {
-            entries,
-            revision,
-            remaining: matching.count(),
-        })
+        Ok(RangeResponse { entries, revision, remaining: matching.count() })
     }
 
     pub(super) fn write(&mut self, request: WriteRequest) -> Result<Written, StoreError> {
@@ -126,25 +109,16 @@ impl State {
         check_expected(&request, previous.as_ref())?;
         let revision = Revision(self.revision.0 + 1);
         // All versions of a key share the key's memory.
-        let key = previous
-            .as_ref()
-            .map_or(request.key, |previous| Key::clone(&previous.key));
+        let key = previous.as_ref().map_or(request.key, |previous| Key::clone(&previous.key));
         let current = request.value.map(|value| Entry {
             key: Key::clone(&key),
             value,
-            created: previous
-                .as_ref()
-                .map_or(revision, |previous| previous.created),
+            created: previous.as_ref().map_or(revision, |previous| previous.created),
             modified: revision,
         });
         self.live = self.live + usize::from(current.is_some()) - usize::from(previous.is_some());
         self.revision = revision;
-        self.remember(Event {
-            revision,
-            key,
-            current,
-            previous: previous.clone(),
-        });
+        self.remember(Event { revision, key, current, previous: previous.clone() });
         Ok(Written { revision, previous })
     }
 
@@ -164,11 +138,7 @@ impl State {
     /// Looks at the changes after a revision, as many as one look may take.
     pub(super) fn scan(&self, after: Revision, prefix: &str) -> Result<Scan, StoreError> {
         self.check_kept(after)?;
-        let mut scan = Scan {
-            events: Vec::new(),
-            scanned: after,
-            more: true,
-        };
+        let mut scan = Scan { events: Vec::new(), scanned: after, more: true };
         for event in self.log.range(self.position_after(after)..).take(SCAN_MAX) {
             if scan.events.len() == BATCH_MAX {
                 return Ok(scan);
@@ -200,10 +170,7 @@ impl State {
     /// Forgets some of the history before `oldest`; true once all of it is forgotten.
     pub(super) fn compact_step(&mut self, oldest: Revision) -> Result<bool, StoreError> {
         if oldest > self.revision {
-            return Err(StoreError::Future {
-                requested: oldest,
-                current: self.revision,
-            });
+            return Err(StoreError::Future { requested: oldest, current: self.revision });
         }
         if oldest <= self.oldest {
             return Ok(true);
@@ -211,17 +178,10 @@ impl State {
         let dropped = self.position_after(oldest);
         let finished = dropped <= COMPACT_MAX;
         let dropped = dropped.min(COMPACT_MAX);
-        self.oldest = if finished {
-            oldest
-        } else {
-            self.log[dropped - 1].revision
-        };
+        self.oldest = if finished { oldest } else { self.log[dropped - 1].revision };
         for event in self.log.drain(..dropped) {
             // Only a key that was written has versions to lose.
-            let left = self
-                .keys
-                .get_mut(&event.key)
-                .map(|versions| versions.compact(self.oldest));
+            let left = self.keys.get_mut(&event.key).map(|versions| versions.compact(self.oldest));
             if left == Some(false) {
                 self.keys.remove(&event.key);
             }
@@ -247,11 +207,7 @@ fn check_expected(request: &WriteRequest, found: Option<&Entry>) -> Result<(), S
     if as_expected && (request.value.is_some() || found.is_some()) {
         return Ok(());
     }
-    Err(StoreError::Conflict {
-        key: Key::clone(&request.key),
-        expected: request.expected,
-        found,
-    })
+    Err(StoreError::Conflict { key: Key::clone(&request.key), expected: request.expected, found })
 }
 
 #[cfg(test)]

@@ -26,10 +26,7 @@ pub(super) struct Versions {
 impl Versions {
     /// A key's first version.
     pub(super) fn new(since: Revision, entry: Option<Entry>) -> Self {
-        Self {
-            latest: Version { since, entry },
-            older: VecDeque::new(),
-        }
+        Self { latest: Version { since, entry }, older: VecDeque::new() }
     }
 
     /// Adds a version after all others.
@@ -48,9 +45,7 @@ impl Versions {
         if self.latest.since <= revision {
             return self.latest();
         }
-        let newer = self
-            .older
-            .partition_point(|version| version.since <= revision);
+        let newer = self.older.partition_point(|version| version.since <= revision);
         self.older.get(newer.checked_sub(1)?)?.entry.as_ref()
     }
 
@@ -62,16 +57,10 @@ impl Versions {
             self.older = VecDeque::new();
             return self.latest.entry.is_some();
         }
-        let visible = self
-            .older
-            .partition_point(|version| version.since <= oldest);
+        let visible = self.older.partition_point(|version| version.since <= oldest);
         self.older.drain(..visible.saturating_sub(1));
         // At the oldest revision, a deletion and no version at all read the same.
-        if self
-            .older
-            .front()
-            .is_some_and(|first| first.since <= oldest && first.entry.is_none())
-        {
+        if self.older.front().is_some_and(|first| first.since <= oldest && first.entry.is_none()) {
             self.older.pop_front();
         }
         shrink_if_sparse(&mut self.older);
@@ -110,25 +99,13 @@ mod tests {
     }
 
     fn seen(versions: &Versions) -> Vec<Option<u64>> {
-        (1..=9)
-            .map(|at| versions.at(Revision(at)).map(|entry| entry.modified.0))
-            .collect()
+        (1..=9).map(|at| versions.at(Revision(at)).map(|entry| entry.modified.0)).collect()
     }
 
     #[test]
     fn each_revision_sees_the_last_version_before_it() {
-        let expected = [
-            None,
-            Some(2),
-            Some(2),
-            None,
-            None,
-            Some(6),
-            Some(6),
-            Some(8),
-            Some(8),
-        ]
-        .to_vec();
+        let expected =
+            [None, Some(2), Some(2), None, None, Some(6), Some(6), Some(8), Some(8)].to_vec();
         assert_eq!(seen(&versions()), expected);
     }
 
@@ -138,11 +115,7 @@ mod tests {
             let mut compacted = versions();
             assert!(compacted.compact(Revision(oldest)));
             let from = oldest as usize - 1;
-            assert_eq!(
-                seen(&compacted)[from..],
-                seen(&versions())[from..],
-                "at {oldest}"
-            );
+            assert_eq!(seen(&compacted)[from..], seen(&versions())[from..], "at {oldest}");
         }
     }
 
@@ -153,10 +126,7 @@ mod tests {
             assert!(compacted.compact(Revision(oldest)));
             compacted.older.len()
         };
-        assert_eq!(
-            [1, 2, 3, 4, 5, 6, 7, 8].map(older),
-            [3, 3, 3, 1, 1, 1, 1, 0]
-        );
+        assert_eq!([1, 2, 3, 4, 5, 6, 7, 8].map(older), [3, 3, 3, 1, 1, 1, 1, 0]);
     }
 
     #[test]

@@ -22,12 +22,7 @@ pub(super) struct Cursor {
 impl Cursor {
     pub(super) fn new(shared: Arc<Shared>, request: WatchRequest) -> Self {
         let revision = shared.revision.subscribe();
-        Self {
-            shared,
-            prefix: request.prefix,
-            position: request.after,
-            revision,
-        }
+        Self { shared, prefix: request.prefix, position: request.after, revision }
     }
 
     async fn wait_for_changes(&mut self) -> Result<Vec<Arc<Event>>, StoreError> {
@@ -42,10 +37,7 @@ impl Cursor {
             if scan.more {
                 tokio::task::yield_now().await;
             } else {
-                self.revision
-                    .changed()
-                    .await
-                    .expect("this cursor keeps the sender alive");
+                self.revision.changed().await.expect("this cursor keeps the sender alive");
             }
         }
     }
@@ -57,10 +49,7 @@ impl Watch for Cursor {
     }
 
     fn delivered(&mut self) -> Revision {
-        self.position = self
-            .shared
-            .read()
-            .unchanged_until(self.position, &self.prefix);
+        self.position = self.shared.read().unchanged_until(self.position, &self.prefix);
         self.position
     }
 }

@@ -2,10 +2,7 @@
 //!
 //! `suite` holds the specifications, `model` checks random histories against a naive
 //! reference. A new store is one more `store_suite!` at the end of this file.
-#![allow(
-    clippy::unwrap_used,
-    reason = "the lint's exception for tests misses shared steps"
-)]
+#![allow(clippy::unwrap_used, reason = "the lint's exception for tests misses shared steps")]
 
 mod model;
 mod suite;

@@ -29,24 +29,10 @@ enum Expect {
 
 #[derive(Clone, Debug)]
 enum Operation {
-    Write {
-        key: usize,
-        value: Option<u8>,
-        expect: Expect,
-    },
-    Range {
-        prefix: usize,
-        start: Option<usize>,
-        back: Option<i8>,
-        limit: usize,
-    },
-    Watch {
-        prefix: usize,
-        back: i8,
-    },
-    Compact {
-        back: i8,
-    },
+    Write { key: usize, value: Option<u8>, expect: Expect },
+    Range { prefix: usize, start: Option<usize>, back: Option<i8>, limit: usize },
+    Watch { prefix: usize, back: i8 },
+    Compact { back: i8 },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -81,9 +67,7 @@ struct Model {
 
 impl Model {
     fn latest(&self) -> Revision {
-        self.writes
-            .last()
-            .map_or(self.start, |(revision, ..)| *revision)
+        self.writes.last().map_or(self.start, |(revision, ..)| *revision)
     }
 
     fn back(&self, back: i8) -> Revision {
@@ -109,15 +93,7 @@ impl Model {
             if let Some(value) = value {
                 let created = before.map_or(*revision, |before| before.created);
                 let (value, modified) = (value.clone(), *revision);
-                state.insert(
-                    key,
-                    Entry {
-                        key: Key::from(*key),
-                        value,
-                        created,
-                        modified,
-                    },
-                );
+                state.insert(key, Entry { key: Key::from(*key), value, created, modified });
             }
         }
         state
@@ -126,14 +102,9 @@ impl Model {
 
 /// Runs random histories on stores made by `empty`.
 pub(crate) fn check(empty: fn() -> Arc<dyn Store>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let histories = proptest::collection::vec(operation(), 1..60);
-    let config = Config {
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let config = Config { failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&histories, |history| {
             runtime.block_on(agree(&*empty(), &history));
@@ -144,11 +115,7 @@ pub(crate) fn check(empty: fn() -> Arc<dyn Store>) {
 
 async fn agree(store: &dyn Store, history: &[Operation]) {
     let start = store.range(RangeRequest::default()).await.unwrap().revision;
-    let mut model = Model {
-        writes: Vec::new(),
-        start,
-        oldest: start,
-    };
+    let mut model = Model { writes: Vec::new(), start, oldest: start };
     // Nothing is known of the time before the store was handed to us.
     store.compact(start).await.unwrap();
     for operation in history {
@@ -156,12 +123,7 @@ async fn agree(store: &dyn Store, history: &[Operation]) {
             Operation::Write { key, value, expect } => {
                 agree_on_write(store, &mut model, KEYS[key], value, &expect).await;
             }
-            Operation::Range {
-                prefix,
-                start,
-                back,
-                limit,
-            } => {
+            Operation::Range { prefix, start, back, limit } => {
                 let request = RangeRequest {
                     prefix: PREFIXES[prefix].to_owned(),
                     start: start.map(|start| KEYS[start].to_owned()),
@@ -204,11 +166,7 @@ async fn agree_on_write(
         Expect::Wrong => false,
     };
     let value = value.map(|value| Bytes::from(vec![value]));
-    let request = WriteRequest {
-        key: key.into(),
-        value: value.clone(),
-        expected,
-    };
+    let request = WriteRequest { key: key.into(), value: value.clone(), expected };
     match store.write(request).await {
         Ok(written) => {
             assert!(allowed, "{key} was written although it was not as expected");
@@ -218,14 +176,7 @@ async fn agree_on_write(
         }
         Err(error) => {
             assert!(!allowed, "{error}");
-            assert_eq!(
-                error,
-                StoreError::Conflict {
-                    key: key.into(),
-                    expected,
-                    found
-                }
-            );
+            assert_eq!(error, StoreError::Conflict { key: key.into(), expected, found });
         }
     }
 }
@@ -241,34 +192,17 @@ async fn agree_on_range(store: &dyn Store, model: &Model, request: RangeRequest)
         .at(at)
         .into_values()
         .filter(|entry| entry.key.starts_with(&request.prefix))
-        .filter(|entry| {
-            request
-                .start
-                .as_deref()
-                .is_none_or(|start| &*entry.key >= start)
-        })
+        .filter(|entry| request.start.as_deref().is_none_or(|start| &*entry.key >= start))
         .collect();
-    let limit = if request.limit == 0 {
-        expected.len()
-    } else {
-        request.limit
-    };
+    let limit = if request.limit == 0 { expected.len() } else { request.limit };
     let remaining = expected.len().saturating_sub(limit);
     expected.truncate(limit);
     let answer = answer.unwrap();
-    assert_eq!(
-        (answer.entries, answer.revision, answer.remaining),
-        (expected, at, remaining)
-    );
+    assert_eq!((answer.entries, answer.revision, answer.remaining), (expected, at, remaining));
 }
 
 async fn agree_on_watch(store: &dyn Store, model: &Model, prefix: &str, after: Revision) {
-    let watch = store
-        .watch(WatchRequest {
-            prefix: prefix.to_owned(),
-            after,
-        })
-        .await;
+    let watch = store.watch(WatchRequest { prefix: prefix.to_owned(), after }).await;
     if let Err(expected) = model.check_kept(after) {
         assert_eq!(watch.err(), Some(expected));
         return;
@@ -286,15 +220,9 @@ async fn agree_on_watch(store: &dyn Store, model: &Model, prefix: &str, after: R
     assert_eq!(events.len(), expected.len());
     for (event, (revision, key, value)) in events.iter().zip(expected) {
         assert_eq!((event.revision, &*event.key), (*revision, *key));
-        assert_eq!(
-            event.current.as_ref().map(|entry| &entry.value),
-            value.as_ref()
-        );
+        assert_eq!(event.current.as_ref().map(|entry| &entry.value), value.as_ref());
         assert_eq!(event.current, model.at(*revision).remove(key));
-        assert_eq!(
-            event.previous,
-            model.at(Revision(revision.0 - 1)).remove(key)
-        );
+        assert_eq!(event.previous, model.at(Revision(revision.0 - 1)).remove(key));
     }
     assert_eq!(watch.delivered(), model.latest());
 }

@@ -25,73 +25,36 @@ async fn try_write(
     expected: Expected,
 ) -> Result<Written, StoreError> {
     let value = value.map(|value| Bytes::copy_from_slice(value.as_bytes()));
-    store
-        .write(WriteRequest {
-            key: key.into(),
-            value,
-            expected,
-        })
-        .await
+    store.write(WriteRequest { key: key.into(), value, expected }).await
 }
 
 async fn put(store: &StoreUnderTest, key: &str, value: &str) -> Revision {
-    try_write(store, key, Some(value), Expected::Any)
-        .await
-        .unwrap()
-        .revision
+    try_write(store, key, Some(value), Expected::Any).await.unwrap().revision
 }
 
 async fn delete(store: &StoreUnderTest, key: &str) -> Revision {
-    try_write(store, key, None, Expected::Any)
-        .await
-        .unwrap()
-        .revision
+    try_write(store, key, None, Expected::Any).await.unwrap().revision
 }
 
 async fn value(store: &StoreUnderTest, key: &str) -> Option<String> {
-    store
-        .get(key)
-        .await
-        .unwrap()
-        .map(|entry| text(&entry.value))
+    store.get(key).await.unwrap().map(|entry| text(&entry.value))
 }
 
 /// The revision of the last write.
 async fn latest(store: &StoreUnderTest) -> Revision {
-    store
-        .range(RangeRequest {
-            limit: 1,
-            ..RangeRequest::default()
-        })
-        .await
-        .unwrap()
-        .revision
+    store.range(RangeRequest { limit: 1, ..RangeRequest::default() }).await.unwrap().revision
 }
 
 /// Everything under a prefix as `key=value`.
 async fn list(store: &StoreUnderTest, prefix: &str, at: Option<Revision>) -> Vec<String> {
-    let request = RangeRequest {
-        prefix: prefix.into(),
-        at,
-        ..RangeRequest::default()
-    };
+    let request = RangeRequest { prefix: prefix.into(), at, ..RangeRequest::default() };
     let response = store.range(request).await.unwrap();
     assert_eq!(response.remaining, 0);
-    response
-        .entries
-        .iter()
-        .map(|entry| format!("{}={}", entry.key, text(&entry.value)))
-        .collect()
+    response.entries.iter().map(|entry| format!("{}={}", entry.key, text(&entry.value))).collect()
 }
 
 async fn watch(store: &StoreUnderTest, prefix: &str, after: Revision) -> Box<dyn Watch> {
-    store
-        .watch(WatchRequest {
-            prefix: prefix.into(),
-            after,
-        })
-        .await
-        .unwrap()
+    store.watch(WatchRequest { prefix: prefix.into(), after }).await.unwrap()
 }
 
 /// Reads a watch until it has returned this many changes; more is a failure.
@@ -109,16 +72,9 @@ async fn read(watch: &mut Box<dyn Watch>, count: usize) -> Vec<Arc<Event>> {
 /// A change as `key=new value (old value)`, with `-` where there is none.
 fn told(event: &Event) -> String {
     let shown = |entry: &Option<steersman_store::Entry>| {
-        entry
-            .as_ref()
-            .map_or("-".to_owned(), |entry| text(&entry.value))
+        entry.as_ref().map_or("-".to_owned(), |entry| text(&entry.value))
     };
-    format!(
-        "{}={} ({})",
-        event.key,
-        shown(&event.current),
-        shown(&event.previous)
-    )
+    format!("{}={} ({})", event.key, shown(&event.current), shown(&event.previous))
 }
 
 fn text(value: &Bytes) -> String {

@@ -94,10 +94,8 @@ fn a_namespace_is_listed_without_its_neighbours() {
 async fn a_reader_can_wait_for_its_own_writes() {
     let (mut writer, cache) = channel();
     writer.replace(vec![pod("a", 1)], Some(1));
-    let deleted = OwnWrite::Deleted {
-        key: ObjectKey::namespaced("default", "a"),
-        uid: Some("uid-a".into()),
-    };
+    let deleted =
+        OwnWrite::Deleted { key: ObjectKey::namespaced("default", "a"), uid: Some("uid-a".into()) };
     let waiting = tokio::spawn({
         let cache = cache.clone();
         async move {

@@ -22,6 +22,7 @@ use crate::caches::Caches;
 use crate::client::Client;
 use crate::context::Context;
 use crate::error::Result;
+use crate::informer::Event;
 use crate::object::{Object, ObjectKey};
 use crate::predicate::Predicate;
 use crate::workqueue::{ExponentialBackoff, RateLimiter, WorkQueue};
@@ -30,8 +31,8 @@ pub(crate) use cause::CauseBook;
 pub use cause::{Cause, Causes, ObjectChange};
 pub(crate) use own_writes::OwnWrites;
 use source::{Enqueuer, Source};
-pub use worker::{Outcome, ReconcileRecord};
 use worker::{ErasedReconciler, Worker};
+pub use worker::{Outcome, ReconcileRecord};
 
 /// When a reconciled object wants attention again, if nothing happens to it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,9 @@ where
 /// Tells which objects concern a controller.
 type Filter<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 
+/// Hears of every event of the reconciled kind.
+type Observer<K> = Box<dyn Fn(&Event<K>) + Send>;
+
 /// What a controller needs from the manager that runs it.
 pub(crate) struct Environment {
     pub(crate) client: Client,
@@ -101,6 +105,7 @@ impl Controller {
             sources: Vec::new(),
             predicate: None,
             only: None,
+            observers: Vec::new(),
             concurrency: 1,
             limiter: Box::new(ExponentialBackoff::default()),
             timeout: None,
@@ -125,6 +130,7 @@ pub struct Builder<K> {
     sources: Vec<Source>,
     predicate: Option<Box<dyn Predicate<K>>>,
     only: Option<Filter<K>>,
+    observers: Vec<Observer<K>>,
     concurrency: usize,
     limiter: Box<dyn RateLimiter<ObjectKey>>,
     timeout: Option<Duration>,
@@ -172,6 +178,14 @@ impl<K: Object> Builder<K> {
         self
     }
 
+    /// Hears of every event of the reconciled kind, before anything is filtered out, in the
+    /// order of the events. For state of the controller's own that must follow all objects; it
+    /// must not block.
+    pub fn observes(mut self, observer: impl Fn(&Event<K>) + Send + 'static) -> Self {
+        self.observers.push(Box::new(observer));
+        self
+    }
+
     /// How many objects are reconciled at the same time; one unless said otherwise.
     pub fn concurrency(mut self, workers: usize) -> Self {
         self.concurrency = workers.max(1);
@@ -202,7 +216,7 @@ impl<K: Object> Builder<K> {
         let causes = Arc::new(CauseBook::default());
         let enqueuer = Enqueuer { queue: queue.clone(), causes: Arc::clone(&causes) };
         let informer = env.caches.informer::<K>();
-        let own = source::reconciled(self.predicate, self.only.clone());
+        let own = source::reconciled(self.observers, self.predicate, self.only.clone());
         let synced = async {
             own(env.caches.clone(), enqueuer.clone()).await;
             for source in self.sources {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::{Cause, CauseBook, Filter};
+use super::{Cause, CauseBook, Filter, Observer};
 use crate::caches::Caches;
 use crate::informer::Event;
 use crate::object::{Object, ObjectKey, controller_of};
@@ -31,11 +31,15 @@ impl Enqueuer {
 
 /// The reconciled kind itself.
 pub(super) fn reconciled<K: Object>(
+    observers: Vec<Observer<K>>,
     predicate: Option<Box<dyn Predicate<K>>>,
     only: Option<Filter<K>>,
 ) -> Source {
     let kind = K::kind(&()).into_owned();
     listen::<K>(move |enqueuer, event| {
+        for observer in &observers {
+            observer(event);
+        }
         let concerned = only.as_ref().is_none_or(|only| event.objects().any(|o| only(o)));
         let matters = predicate.as_ref().is_none_or(|predicate| predicate.matters(event));
         if concerned && matters {
@@ -72,9 +76,7 @@ pub(super) fn mapped<C: Object, I: IntoIterator<Item = ObjectKey>>(
 
 /// A kind that is only read.
 pub(super) fn silent<C: Object>() -> Source {
-    Box::new(|caches, _| {
-        Box::pin(async move { caches.informer::<C>().cache().synced().await })
-    })
+    Box::new(|caches, _| Box::pin(async move { caches.informer::<C>().cache().synced().await }))
 }
 
 fn listen<C: Object>(handle: impl Fn(&Enqueuer, &Event<C>) + Send + 'static) -> Source {

@@ -147,7 +147,8 @@ impl<K: Object> Worker<K> {
             self.queue.forget(key);
             return;
         };
-        let span = tracing::info_span!("reconcile", controller = &*self.name, %key, id, reason = %causes);
+        let span =
+            tracing::info_span!("reconcile", controller = &*self.name, %key, id, reason = %causes);
         let started = Instant::now();
         let outcome = self.reconcile(object, causes.clone()).instrument(span.clone()).await;
         span.in_scope(|| self.schedule(key, &outcome));
@@ -176,6 +177,9 @@ impl<K: Object> Worker<K> {
         let caught = AssertUnwindSafe(called).catch_unwind();
         let ended = with_timeout(self.timeout, caught).await;
         let flushed = ctx.flush_status().await;
+        if let Err(error) = &flushed {
+            tracing::warn!(%error, "status could not be written");
+        }
         match (ended, flushed) {
             (None, _) => Outcome::TimedOut,
             (Some(Err(panic)), _) => Outcome::Panicked(panic_text(&*panic)),

@@ -24,10 +24,7 @@ struct Script {
 
 impl Script {
     fn new(answers: impl IntoIterator<Item = (u16, Answer)>) -> Self {
-        Self {
-            answers: Arc::new(Mutex::new(answers.into_iter().collect())),
-            asked: Arc::default(),
-        }
+        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
     }
 
     fn client(&self) -> kube::Client {
@@ -56,6 +53,7 @@ impl Script {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Then {
     End,
     Hang,
@@ -150,7 +148,10 @@ async fn an_expired_version_in_the_stream_leads_to_a_list_that_is_not_older() {
     let mut deltas = script.reflect();
     assert_eq!(told(&mut deltas, 3).await, ["=a@5", "~b", "=c@20"]);
     let asked = script.asked();
-    assert!(asked[2].contains("resourceVersion=7") && asked[2].contains("NotOlderThan"), "{asked:?}");
+    assert!(
+        asked[2].contains("resourceVersion=7") && asked[2].contains("NotOlderThan"),
+        "{asked:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,10 +208,11 @@ async fn failures_are_retried_with_growing_pauses() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_falls_silent_for_too_long_is_taken_for_dead() {
-    let script = Script::new([list("5", &["a"], ""), watch([], Then::Hang), watch(
-        [event("ADDED", &object("b", "7"))],
-        Then::Hang,
-    )]);
+    let script = Script::new([
+        list("5", &["a"], ""),
+        watch([], Then::Hang),
+        watch([event("ADDED", &object("b", "7"))], Then::Hang),
+    ]);
     let mut deltas = script.reflect();
     assert_eq!(told(&mut deltas, 2).await, ["=a@5", "~b"]);
 }
@@ -219,8 +221,7 @@ async fn a_watch_that_falls_silent_for_too_long_is_taken_for_dead() {
 async fn it_ends_when_nobody_listens() {
     let script = Script::new([list("5", &["a"], "")]);
     let (send, deltas) = mpsc::channel(16);
-    let reflector =
-        Reflector::<ConfigMap>::new(script.client(), &(), Selection::default(), send);
+    let reflector = Reflector::<ConfigMap>::new(script.client(), &(), Selection::default(), send);
     let task = tokio::spawn(reflector.run());
     drop(deltas);
     task.await.unwrap();

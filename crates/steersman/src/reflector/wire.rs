@@ -64,11 +64,21 @@ pub(super) enum WatchError {
 
 /// One thing that a watch said.
 pub(super) enum WatchItem<K> {
-    Applied { object: K, version: String },
-    Deleted { object: K, version: String },
-    Bookmark { version: String },
+    Applied {
+        object: K,
+        version: String,
+    },
+    Deleted {
+        object: K,
+        version: String,
+    },
+    Bookmark {
+        version: String,
+    },
     /// An event whose object could not be decoded.
-    Skipped { version: Option<String> },
+    Skipped {
+        version: Option<String>,
+    },
     UnreadableDelete,
     Ended(Result<(), WatchError>),
 }
@@ -152,7 +162,8 @@ impl<K: Cacheable> Collection<K> {
         } else {
             self.request.list(params)
         };
-        let request = request.map_err(|error| ListError::Failed(kube::Error::BuildRequest(error)))?;
+        let request =
+            request.map_err(|error| ListError::Failed(kube::Error::BuildRequest(error)))?;
         let text = self.client.request_text(request).await.map_err(list_error)?;
         let list: RawList<'_> = serde_json::from_str(&text)
             .map_err(|error| ListError::Failed(kube::Error::SerdeError(error)))?;
@@ -225,8 +236,8 @@ impl<K: Cacheable> Collection<K> {
         match serde_json::from_str(raw.get()) {
             Ok(object) => Some(object),
             Err(error) => {
-                let id: IdentityMeta =
-                    serde_json::from_str::<Identity>(raw.get()).map_or_else(|_| IdentityMeta::default(), |i| i.metadata);
+                let id: IdentityMeta = serde_json::from_str::<Identity>(raw.get())
+                    .map_or_else(|_| IdentityMeta::default(), |i| i.metadata);
                 tracing::error!(
                     kind = self.kind(),
                     namespace = id.namespace.unwrap_or_default(),

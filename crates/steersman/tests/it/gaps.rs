@@ -69,8 +69,7 @@ async fn a_child_deleted_while_nobody_watched_is_noticed(cluster: Cluster) -> Re
             Ok(Next::Settled)
         },
     );
-    let _running =
-        Manager::new(unreliable(&cluster, Arc::clone(&broken))).with(controller).start();
+    let _running = Manager::new(unreliable(&cluster, Arc::clone(&broken))).with(controller).start();
     cluster.client().create(&config_map("a")).await?;
     cluster.eventually("a", |_: &Secret| true).await?;
     cluster.advance(Duration::from_secs(1)).await;

@@ -13,11 +13,7 @@ fn delete(state: &mut State, key: &str) {
 }
 
 fn write(state: &mut State, key: &str, value: Option<Bytes>) {
-    let request = WriteRequest {
-        key: key.into(),
-        value,
-        expected: Expected::Any,
-    };
+    let request = WriteRequest { key: key.into(), value, expected: Expected::Any };
     state.write(request).unwrap();
 }
 
@@ -96,12 +92,7 @@ fn a_step_of_compaction_is_bounded_and_leaves_a_readable_store() {
     assert_eq!(state.compact_step(revision), Ok(false));
     assert_eq!(state.stats().history, 1);
     let at = Some(state.stats().oldest);
-    let then = state
-        .range(&RangeRequest {
-            at,
-            ..RangeRequest::default()
-        })
-        .unwrap();
+    let then = state.range(&RangeRequest { at, ..RangeRequest::default() }).unwrap();
     assert_eq!(then.entries.len(), COMPACT_MAX);
     assert_eq!(state.compact_step(revision), Ok(true));
     assert_eq!(state.stats().oldest, revision);

@@ -15,20 +15,11 @@ async fn some_history(store: &StoreUnderTest) -> [Revision; 4] {
 pub(crate) async fn a_compacted_revision_cannot_be_read_or_watched(store: StoreUnderTest) {
     let [first, second, ..] = some_history(&store).await;
     store.compact(second).await.unwrap();
-    let compacted = StoreError::Compacted {
-        requested: first,
-        oldest: second,
-    };
+    let compacted = StoreError::Compacted { requested: first, oldest: second };
 
-    let range = RangeRequest {
-        at: Some(first),
-        ..RangeRequest::default()
-    };
+    let range = RangeRequest { at: Some(first), ..RangeRequest::default() };
     assert_eq!(store.range(range).await.unwrap_err(), compacted);
-    let watch = WatchRequest {
-        prefix: String::new(),
-        after: first,
-    };
+    let watch = WatchRequest { prefix: String::new(), after: first };
     assert_eq!(store.watch(watch).await.err().unwrap(), compacted);
 }
 
@@ -38,10 +29,7 @@ pub(crate) async fn compaction_keeps_the_state_at_its_revision(store: StoreUnder
     assert_eq!(list(&store, "/", Some(second)).await, ["/a=2"]);
     assert_eq!(list(&store, "/", Some(third)).await, ["/a=3"]);
     let seen = read(&mut watch(&store, "/", second).await, 2).await;
-    assert_eq!(
-        seen.iter().map(|event| event.revision).collect::<Vec<_>>(),
-        [third, fourth]
-    );
+    assert_eq!(seen.iter().map(|event| event.revision).collect::<Vec<_>>(), [third, fourth]);
 
     store.compact(fourth).await.unwrap();
     assert_eq!(list(&store, "/", None).await, ["/a=3", "/b=1"]);
@@ -54,14 +42,8 @@ pub(crate) async fn compacting_what_is_compacted_does_nothing(store: StoreUnderT
     store.compact(third).await.unwrap();
     store.compact(first).await.unwrap();
     assert_eq!(list(&store, "/", Some(third)).await, ["/a=3"]);
-    let range = RangeRequest {
-        at: Some(second),
-        ..RangeRequest::default()
-    };
-    assert!(matches!(
-        store.range(range).await,
-        Err(StoreError::Compacted { .. })
-    ));
+    let range = RangeRequest { at: Some(second), ..RangeRequest::default() };
+    assert!(matches!(store.range(range).await, Err(StoreError::Compacted { .. })));
 }
 
 pub(crate) async fn a_watch_that_compaction_passed_by_is_told(store: StoreUnderTest) {
@@ -70,13 +52,7 @@ pub(crate) async fn a_watch_that_compaction_passed_by_is_told(store: StoreUnderT
     let [_, second, ..] = some_history(&store).await;
     store.compact(second).await.unwrap();
     let told = slow.next().await.unwrap_err();
-    assert_eq!(
-        told,
-        StoreError::Compacted {
-            requested: start,
-            oldest: second
-        }
-    );
+    assert_eq!(told, StoreError::Compacted { requested: start, oldest: second });
     assert_eq!(slow.delivered(), start);
 }
 

@@ -3,20 +3,10 @@
 use super::*;
 
 pub(crate) async fn a_range_is_ordered_by_key_and_ends_with_its_prefix(store: StoreUnderTest) {
-    for key in [
-        "/pods/b",
-        "/pods/a",
-        "/pod",
-        "/podsecurity/a",
-        "/pods/c/x",
-        "/secrets/a",
-    ] {
+    for key in ["/pods/b", "/pods/a", "/pod", "/podsecurity/a", "/pods/c/x", "/secrets/a"] {
         put(&store, key, "1").await;
     }
-    assert_eq!(
-        list(&store, "/pods/", None).await,
-        ["/pods/a=1", "/pods/b=1", "/pods/c/x=1"]
-    );
+    assert_eq!(list(&store, "/pods/", None).await, ["/pods/a=1", "/pods/b=1", "/pods/c/x=1"]);
     assert_eq!(list(&store, "/pods/a", None).await, ["/pods/a=1"]);
     assert_eq!(list(&store, "/services/", None).await, Vec::<String>::new());
     assert_eq!(list(&store, "", None).await.len(), 6);
@@ -52,24 +42,12 @@ pub(crate) async fn pages_of_one_revision_add_up_to_the_whole(store: StoreUnderT
     let whole = list(&store, "/a/", None).await;
 
     let mut paged = Vec::new();
-    let mut request = RangeRequest {
-        prefix: "/a/".into(),
-        limit: 4,
-        at: None,
-        start: Some("/a/".into()),
-    };
+    let mut request =
+        RangeRequest { prefix: "/a/".into(), limit: 4, at: None, start: Some("/a/".into()) };
     for (page, remaining) in [(4, 6), (4, 2), (2, 0)] {
         let response = store.range(request.clone()).await.unwrap();
-        assert_eq!(
-            (response.entries.len(), response.remaining),
-            (page, remaining)
-        );
-        paged.extend(
-            response
-                .entries
-                .iter()
-                .map(|entry| format!("{}=1", entry.key)),
-        );
+        assert_eq!((response.entries.len(), response.remaining), (page, remaining));
+        paged.extend(response.entries.iter().map(|entry| format!("{}=1", entry.key)));
         let last = response.entries.last().unwrap();
         request.start = Some(format!("{}\0", last.key));
         request.at = Some(response.revision);
@@ -92,10 +70,7 @@ pub(crate) async fn a_start_before_the_prefix_does_not_widen_it(store: StoreUnde
             ..RangeRequest::default()
         };
         let entries = store.range(request).await.unwrap().entries;
-        entries
-            .iter()
-            .map(|entry| entry.key.to_string())
-            .collect::<Vec<_>>()
+        entries.iter().map(|entry| entry.key.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(from("/a/").await, ["/b/1", "/b/2"]);
     assert_eq!(from("/b/2").await, ["/b/2"]);
@@ -107,15 +82,9 @@ pub(crate) async fn the_future_cannot_be_read_watched_or_compacted(store: StoreU
     let requested = Revision(current.0 + 1);
     let future = StoreError::Future { requested, current };
 
-    let range = RangeRequest {
-        at: Some(requested),
-        ..RangeRequest::default()
-    };
+    let range = RangeRequest { at: Some(requested), ..RangeRequest::default() };
     assert_eq!(store.range(range).await.unwrap_err(), future);
-    let watch = WatchRequest {
-        prefix: String::new(),
-        after: requested,
-    };
+    let watch = WatchRequest { prefix: String::new(), after: requested };
     assert_eq!(store.watch(watch).await.err().unwrap(), future);
     assert_eq!(store.compact(requested).await.unwrap_err(), future);
 }

@@ -42,21 +42,10 @@ pub(crate) async fn a_watch_sees_puts_and_deletes_with_what_they_replaced(store:
 
 pub(crate) async fn a_watch_sees_only_its_prefix(store: StoreUnderTest) {
     let mut pods = watch(&store, "/pods/", latest(&store).await).await;
-    for key in [
-        "/pod",
-        "/pods",
-        "/podsecurity/a",
-        "/pods/a",
-        "/secrets/a",
-        "/pods/b/c",
-    ] {
+    for key in ["/pod", "/pods", "/podsecurity/a", "/pods/a", "/secrets/a", "/pods/b/c"] {
         put(&store, key, "1").await;
     }
-    let keys: Vec<_> = read(&mut pods, 2)
-        .await
-        .iter()
-        .map(|event| event.key.to_string())
-        .collect();
+    let keys: Vec<_> = read(&mut pods, 2).await.iter().map(|event| event.key.to_string()).collect();
     assert_eq!(keys, ["/pods/a", "/pods/b/c"]);
 }
 
@@ -91,10 +80,7 @@ pub(crate) async fn watches_see_every_write_of_many_writers_once_and_in_order(
             tokio::spawn(async move {
                 let mut watch = watch(&store, "/", start).await;
                 let events = read(&mut watch, WRITERS * EACH).await;
-                events
-                    .iter()
-                    .map(|event| event.revision)
-                    .collect::<Vec<_>>()
+                events.iter().map(|event| event.revision).collect::<Vec<_>>()
             })
         })
         .collect();
@@ -126,11 +112,7 @@ pub(crate) async fn a_watch_knows_how_far_it_has_delivered(store: StoreUnderTest
     assert_eq!(watch.delivered(), start);
 
     let other = put(&store, "/b", "1").await;
-    assert_eq!(
-        watch.delivered(),
-        other,
-        "what does not match needs no delivery"
-    );
+    assert_eq!(watch.delivered(), other, "what does not match needs no delivery");
 
     let matching = put(&store, "/a", "1").await;
     let after = put(&store, "/b", "2").await;

@@ -34,14 +34,10 @@ pub(crate) async fn a_key_created_again_starts_over(store: StoreUnderTest) {
 }
 
 pub(crate) async fn a_write_reports_what_it_replaced(store: StoreUnderTest) {
-    let created = try_write(&store, "/a", Some("1"), Expected::Any)
-        .await
-        .unwrap();
+    let created = try_write(&store, "/a", Some("1"), Expected::Any).await.unwrap();
     assert_eq!(created.previous, None);
     let first = store.get("/a").await.unwrap();
-    let updated = try_write(&store, "/a", Some("2"), Expected::Any)
-        .await
-        .unwrap();
+    let updated = try_write(&store, "/a", Some("2"), Expected::Any).await.unwrap();
     assert_eq!(updated.previous, first);
     let second = store.get("/a").await.unwrap();
     let deleted = try_write(&store, "/a", None, Expected::Any).await.unwrap();
@@ -49,24 +45,16 @@ pub(crate) async fn a_write_reports_what_it_replaced(store: StoreUnderTest) {
 }
 
 pub(crate) async fn a_write_happens_only_if_the_key_is_as_expected(store: StoreUnderTest) {
-    let first = try_write(&store, "/a", Some("1"), Expected::Absent)
-        .await
-        .unwrap()
-        .revision;
+    let first = try_write(&store, "/a", Some("1"), Expected::Absent).await.unwrap().revision;
     assert_conflict(&store, Some("2"), Expected::Absent, Some(first)).await;
 
     let modified = Expected::Modified(first);
-    let second = try_write(&store, "/a", Some("2"), modified)
-        .await
-        .unwrap()
-        .revision;
+    let second = try_write(&store, "/a", Some("2"), modified).await.unwrap().revision;
     assert_conflict(&store, Some("3"), modified, Some(second)).await;
     assert_conflict(&store, None, modified, Some(second)).await;
     assert_conflict(&store, None, Expected::Absent, Some(second)).await;
 
-    try_write(&store, "/a", None, Expected::Modified(second))
-        .await
-        .unwrap();
+    try_write(&store, "/a", None, Expected::Modified(second)).await.unwrap();
     assert_conflict(&store, Some("4"), Expected::Modified(second), None).await;
 }
 
@@ -82,11 +70,7 @@ pub(crate) async fn a_conflict_leaves_the_store_unchanged(store: StoreUnderTest)
 }
 
 pub(crate) async fn deleting_an_absent_key_conflicts(store: StoreUnderTest) {
-    for expected in [
-        Expected::Any,
-        Expected::Absent,
-        Expected::Modified(Revision(1)),
-    ] {
+    for expected in [Expected::Any, Expected::Absent, Expected::Modified(Revision(1))] {
         assert_conflict(&store, None, expected, None).await;
     }
     put(&store, "/a", "1").await;
@@ -100,9 +84,7 @@ pub(crate) async fn of_many_creators_one_wins(store: StoreUnderTest) {
             let store = Arc::clone(&store);
             tokio::spawn(async move {
                 let value = number.to_string();
-                try_write(&store, "/a", Some(&value), Expected::Absent)
-                    .await
-                    .map(|_| value)
+                try_write(&store, "/a", Some(&value), Expected::Absent).await.map(|_| value)
             })
         })
         .collect();
@@ -131,16 +113,12 @@ pub(crate) async fn contended_increments_are_never_lost(store: StoreUnderTest) {
     for task in tasks {
         task.await.unwrap();
     }
-    assert_eq!(
-        value(&store, "/counter").await.unwrap(),
-        (TASKS * EACH).to_string()
-    );
+    assert_eq!(value(&store, "/counter").await.unwrap(), (TASKS * EACH).to_string());
 
     let events = read(&mut watch(&store, "/counter", before).await, TASKS * EACH).await;
     let counted: Vec<String> = events.iter().map(|event| told(event)).collect();
-    let expected: Vec<String> = (1..=TASKS * EACH)
-        .map(|n| format!("/counter={n} ({})", n - 1))
-        .collect();
+    let expected: Vec<String> =
+        (1..=TASKS * EACH).map(|n| format!("/counter={n} ({})", n - 1)).collect();
     assert_eq!(counted, expected);
 }
 
@@ -165,12 +143,5 @@ async fn assert_conflict(
     found: Option<Revision>,
 ) {
     let error = try_write(store, "/a", value, expected).await.unwrap_err();
-    assert_eq!(
-        error,
-        StoreError::Conflict {
-            key: "/a".into(),
-            expected,
-            found
-        }
-    );
+    assert_eq!(error, StoreError::Conflict { key: "/a".into(), expected, found });
 }
