@@ -55,8 +55,9 @@ fn a_deployment_lives_its_whole_life() {
     assert!(described.contains("Running") && described.contains("nginx:1.29"), "{described}");
 
     program.kubectl(&["delete", "deployment", "web"]);
-    program.kubectl(&["wait", "--for=delete", "pods", "-l", "app=web", "--timeout=60s"]);
-    assert_eq!(program.kubectl(&["get", "rs,pods", "-o", "name"]), "");
+    // Each look takes kubectl a while, so this ends by itself when nothing is deleted.
+    let mut looks = (0..200).map(|_| program.kubectl(&["get", "rs,pods", "-o", "name"]));
+    assert!(looks.any(|left| left.is_empty()), "pods or replica sets stay");
 }
 
 #[test]
