@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::Value;
 use steersman_store::{Expected, Revision, StoreError};
 
-use super::{Tracking, Writer, decode, namespace, validate};
+use super::{Tracking, Writer, decode, lifecycle, validate};
 use crate::call::Call;
 use crate::crd;
 use crate::document::{Stored, encode};
@@ -41,7 +41,7 @@ pub(crate) async fn create_object(
         let error = FieldError::required("metadata.name", "name or generateName is required");
         return Err(Status::invalid(writer.resource.named_kind(""), &[error]));
     }
-    namespace::accepts(writer, namespace, metadata::text(&object, "name")).await?;
+    lifecycle::accepts(writer, namespace, metadata::text(&object, "name")).await?;
     crd::accepts_instances(writer)?;
     for _ in 0..GENERATE_ATTEMPTS {
         if generate {

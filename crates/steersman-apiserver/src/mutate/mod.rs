@@ -9,7 +9,7 @@ mod decode;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
 pub(crate) mod eviction;
-mod namespace;
+mod lifecycle;
 pub(crate) mod patch;
 pub(crate) mod scale;
 pub(crate) mod update;

@@ -210,3 +210,9 @@ impl Events {
         tokio::time::timeout(std::time::Duration::from_secs(1), self.next()).await.is_err()
     }
 }
+
+/// Lets virtual time pass; what is due meanwhile happens.
+pub(crate) async fn seconds_pass(seconds: u64) {
+    let never = std::future::pending::<()>();
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(seconds), never).await;
+}

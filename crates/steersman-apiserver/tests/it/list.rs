@@ -108,7 +108,7 @@ async fn a_revision_that_comes_in_time_is_waited_for() {
     let wanted = version(&list(&api, "").await) + 1;
     let path = format!("{CONFIG_MAPS}?resourceVersion={wanted}");
     let (listed, _) = tokio::join!(api.get(&path), async {
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        crate::api::seconds_pass(1).await;
         api.config_map("late", &json!({})).await
     });
     assert_eq!(names(&listed.ok()), ["a", "b", "c", "late"]);

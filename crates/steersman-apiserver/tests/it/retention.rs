@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::api::{Api, CONFIG_MAPS, version};
+use crate::api::{Api, CONFIG_MAPS, seconds_pass, version};
 
 #[tokio::test(start_paused = true)]
 async fn history_is_kept_for_a_while_and_then_forgotten() {
@@ -14,11 +14,11 @@ async fn history_is_kept_for_a_while_and_then_forgotten() {
     let created = api.config_map("a", &json!({})).await;
     let exact =
         format!("{CONFIG_MAPS}?resourceVersion={}&resourceVersionMatch=Exact", version(&created));
-    tokio::time::sleep(Duration::from_secs(200)).await;
+    seconds_pass(200).await;
     api.config_map("b", &json!({})).await;
-    tokio::time::sleep(Duration::from_secs(200)).await;
+    seconds_pass(200).await;
     api.get(&exact).await.ok();
-    tokio::time::sleep(Duration::from_secs(400)).await;
+    seconds_pass(400).await;
     api.get(&exact).await.refused(410);
 }
 
@@ -34,8 +34,8 @@ async fn events_are_gone_an_hour_after_they_were_seen() {
         "reason": "Tested", "message": "hello", "type": "Normal",
     });
     api.post(path, &event).await.ok();
-    tokio::time::sleep(Duration::from_secs(3500)).await;
+    seconds_pass(3500).await;
     api.get(&format!("{path}/e")).await.ok();
-    tokio::time::sleep(Duration::from_secs(200)).await;
+    seconds_pass(200).await;
     api.get(&format!("{path}/e")).await.refused(404);
 }

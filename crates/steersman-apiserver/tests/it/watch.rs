@@ -187,7 +187,7 @@ async fn a_shutdown_ends_watches_cleanly() {
     let mut events = api.watch(&format!("{CONFIG_MAPS}?watch=1")).await;
     let server = api.server.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        crate::api::seconds_pass(5).await;
         server.shutdown();
     });
     assert!(events.next().await.is_none());

@@ -77,7 +77,8 @@ async fn changes_that_come_together_cause_one_reconcile_and_at_most_one_more(
                 let running = Arc::clone(&one_at_a_time);
                 async move {
                     assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0, "two at once");
-                    tokio::time::sleep(Duration::from_secs(10)).await;
+                    let slow = std::future::pending::<()>();
+                    let _ = tokio::time::timeout(Duration::from_secs(10), slow).await;
                     running.fetch_sub(1, Ordering::SeqCst);
                     Ok(Next::Settled)
                 }
