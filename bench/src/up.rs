@@ -18,7 +18,7 @@ pub(crate) fn run(report: &mut Report) -> Result<(), String> {
         let program = Program::start(&[])?;
         let ready = runtime.block_on(program.ready()).map_err(|error| error.to_string())?;
         times.push(ready.as_secs_f64() * 1000.0);
-        runtime.block_on(tokio::time::sleep(Duration::from_secs(2)));
+        runtime.block_on(async { tokio::time::sleep(Duration::from_secs(2)).await });
         memory.push(program.resident()?);
     }
     report.figure(&Figure {
