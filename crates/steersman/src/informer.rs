@@ -6,62 +6,17 @@
 //! does not stop the others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::cache::{self, Cache, Change, Writer};
+pub use crate::cache::Event;
+use crate::cache::{self, Cache, Writer};
 use crate::object::Cacheable;
 use crate::reflector::{Delta, Reflector, Selection};
 
 /// Deltas waiting between the reflector and the cache; then the reflector stops reading.
 const DELTAS_MAX: usize = 1024;
-
-/// Something happened to an object.
-#[derive(Debug)]
-pub enum Event<K> {
-    /// The object is new to the cache.
-    Added {
-        /// The object.
-        object: Arc<K>,
-        /// It was there before the handler or the cache started.
-        initial: bool,
-    },
-    /// The object changed.
-    Updated {
-        /// What it was.
-        old: Arc<K>,
-        /// What it is.
-        new: Arc<K>,
-    },
-    /// The object is gone.
-    Deleted {
-        /// The last state that was seen.
-        object: Arc<K>,
-        /// The deletion itself was missed, so the last state may be older than the final one.
-        final_state_unknown: bool,
-    },
-}
-
-impl<K> Event<K> {
-    /// The object as it is now, or as it last was.
-    pub fn object(&self) -> &Arc<K> {
-        match self {
-            Self::Added { object, .. } | Self::Deleted { object, .. } => object,
-            Self::Updated { new, .. } => new,
-        }
-    }
-
-    /// The object before and after, whichever exist: a change can concern what it left.
-    pub fn objects(&self) -> impl Iterator<Item = &Arc<K>> {
-        let old = match self {
-            Self::Updated { old, .. } => Some(old),
-            _ => None,
-        };
-        old.into_iter().chain(std::iter::once(self.object()))
-    }
-}
 
 /// Hears of every change of a kind. Must not block: it runs in the informer's task.
 pub type Handler<K> = Box<dyn FnMut(&Event<K>) + Send>;
@@ -142,37 +97,29 @@ impl<K: Cacheable> Distributor<K> {
     }
 
     fn take(&mut self, delta: Delta<K>) {
-        let first = !self.cache.progress().synced;
         match delta {
             Delta::Replaced { objects, version } => {
-                for change in self.writer.replace(objects, version) {
-                    self.distribute(change, first);
+                for event in self.writer.replace(objects, version) {
+                    self.distribute(&event);
                 }
             }
             Delta::Applied(object) => {
-                if let Some(change) = self.writer.apply(object) {
-                    self.distribute(change, false);
+                if let Some(event) = self.writer.apply(object) {
+                    self.distribute(&event);
                 }
             }
             Delta::Deleted(object) => {
-                if let Some(change) = self.writer.delete(&object) {
-                    self.distribute(change, false);
+                if let Some(event) = self.writer.delete(&object) {
+                    self.distribute(&event);
                 }
             }
             Delta::Bookmark { version } => self.writer.bookmark(version),
         }
     }
 
-    fn distribute(&mut self, change: Change<K>, initial: bool) {
-        let event = match change {
-            Change::Added(object) => Event::Added { object, initial },
-            Change::Updated { old, new } => Event::Updated { old, new },
-            Change::Deleted { object, final_state_unknown } => {
-                Event::Deleted { object, final_state_unknown }
-            }
-        };
+    fn distribute(&mut self, event: &Event<K>) {
         for handler in &mut self.handlers {
-            tell(handler, &event);
+            tell(handler, event);
         }
     }
 }

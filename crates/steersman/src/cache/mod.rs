@@ -5,6 +5,7 @@
 //! change what another reader sees. The informer before it feeds it deltas; the context after
 //! it reads.
 
+mod event;
 mod index;
 mod writer;
 
@@ -16,8 +17,9 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::object::{Cacheable, ObjectKey};
+pub use event::Event;
 use index::Indexes;
-pub use writer::{Change, Writer, channel};
+pub use writer::{Writer, channel};
 
 /// Reads the cache of a kind. Cheap to clone.
 pub struct Cache<K> {

@@ -30,9 +30,9 @@ fn replacing_reports_what_was_added_updated_and_deleted_unseen() {
     let described: Vec<String> = changes
         .iter()
         .map(|change| match change {
-            Change::Added(pod) => format!("+{}", pod.metadata.name.as_deref().unwrap()),
-            Change::Updated { new, .. } => format!("~{}", new.metadata.name.as_deref().unwrap()),
-            Change::Deleted { object, final_state_unknown } => {
+            Event::Added { object, .. } => format!("+{}", object.metadata.name.as_deref().unwrap()),
+            Event::Updated { new, .. } => format!("~{}", new.metadata.name.as_deref().unwrap()),
+            Event::Deleted { object, final_state_unknown } => {
                 assert!(final_state_unknown);
                 format!("-{}", object.metadata.name.as_deref().unwrap())
             }

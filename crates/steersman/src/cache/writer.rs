@@ -6,29 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
 use super::index::Indexes;
-use super::{Cache, Progress, Shared, State};
+use super::{Cache, Event, Progress, Shared, State};
 use crate::object::{Cacheable, ObjectKey, version_of};
-
-/// A difference that a write made to the cache.
-#[derive(Debug)]
-pub enum Change<K> {
-    /// The object was not there before.
-    Added(Arc<K>),
-    /// The object was there in another version.
-    Updated {
-        /// What was there.
-        old: Arc<K>,
-        /// What is there now.
-        new: Arc<K>,
-    },
-    /// The object is no longer there.
-    Deleted {
-        /// Its last known state.
-        object: Arc<K>,
-        /// The deletion itself was not seen, only that the object is missing from a list.
-        final_state_unknown: bool,
-    },
-}
 
 /// Changes the cache. There is one writer per cache, and it is not `Clone`.
 pub struct Writer<K> {
@@ -46,10 +25,11 @@ pub fn channel<K: Cacheable>() -> (Writer<K>, Cache<K>) {
 impl<K: Cacheable> Writer<K> {
     /// Makes the cache hold exactly `objects`, the state at `version`, in one step; returns
     /// what changed. Objects that are missing were deleted while nobody watched.
-    pub fn replace(&mut self, objects: Vec<K>, version: Option<u64>) -> Vec<Change<K>> {
+    pub fn replace(&mut self, objects: Vec<K>, version: Option<u64>) -> Vec<Event<K>> {
         // Each object gets its own allocation, so that none keeps its page of the list alive.
         let mut wanted: BTreeMap<ObjectKey, Arc<K>> =
             objects.into_iter().map(|object| (ObjectKey::of(&object), Arc::new(object))).collect();
+        let initial = !self.shared.progress.borrow().synced;
         let changes = self.change(|state| {
             let gone: Vec<ObjectKey> =
                 state.objects.keys().filter(|key| !wanted.contains_key(*key)).cloned().collect();
@@ -58,7 +38,7 @@ impl<K: Cacheable> Writer<K> {
                 changes.extend(state.remove(&key, true));
             }
             while let Some((key, object)) = wanted.pop_first() {
-                changes.extend(state.insert(key, object));
+                changes.extend(state.insert(key, object, initial));
             }
             changes
         });
@@ -68,16 +48,16 @@ impl<K: Cacheable> Writer<K> {
 
     /// Puts one object into the cache. An object in the version that is already there changes
     /// nothing.
-    pub fn apply(&mut self, object: K) -> Option<Change<K>> {
+    pub fn apply(&mut self, object: K) -> Option<Event<K>> {
         let version = version_of(object.meta().resource_version.as_deref());
         let key = ObjectKey::of(&object);
-        let change = self.change(|state| state.insert(key, Arc::new(object)));
+        let change = self.change(|state| state.insert(key, Arc::new(object), false));
         self.announce(false, version);
         change
     }
 
     /// Removes one object; `last` is its final state, which carries the version of the deletion.
-    pub fn delete(&mut self, last: &K) -> Option<Change<K>> {
+    pub fn delete(&mut self, last: &K) -> Option<Event<K>> {
         let version = version_of(last.meta().resource_version.as_deref());
         let key = ObjectKey::of(last);
         let change = self.change(|state| state.remove(&key, false));
@@ -104,11 +84,11 @@ impl<K: Cacheable> Writer<K> {
 }
 
 impl<K: Cacheable> State<K> {
-    fn insert(&mut self, key: ObjectKey, new: Arc<K>) -> Option<Change<K>> {
+    fn insert(&mut self, key: ObjectKey, new: Arc<K>, initial: bool) -> Option<Event<K>> {
         let Some(old) = self.objects.get(&key).cloned() else {
             self.indexes.insert(&key, &new);
             self.objects.insert(key, Arc::clone(&new));
-            return Some(Change::Added(new));
+            return Some(Event::Added { object: new, initial });
         };
         if same_version(&*old, &*new) {
             return None;
@@ -116,13 +96,13 @@ impl<K: Cacheable> State<K> {
         self.indexes.remove(&key, &old);
         self.indexes.insert(&key, &new);
         self.objects.insert(key, Arc::clone(&new));
-        Some(Change::Updated { old, new })
+        Some(Event::Updated { old, new })
     }
 
-    fn remove(&mut self, key: &ObjectKey, final_state_unknown: bool) -> Option<Change<K>> {
+    fn remove(&mut self, key: &ObjectKey, final_state_unknown: bool) -> Option<Event<K>> {
         let object = self.objects.remove(key)?;
         self.indexes.remove(key, &object);
-        Some(Change::Deleted { object, final_state_unknown })
+        Some(Event::Deleted { object, final_state_unknown })
     }
 }
 
