@@ -101,7 +101,6 @@ impl Screen {
     ) -> Informer<K> {
         let selection = Selection { namespace: Some("default".into()), ..Selection::default() };
         let informer = Informer::<K>::start(cluster.client(), &(), selection);
-        informer.cache().synced().await;
         let sender = self.sender.clone();
         let kind = K::kind(&());
         informer

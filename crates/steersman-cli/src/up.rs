@@ -39,6 +39,7 @@ async fn serve(up: Up) -> Result<(), String> {
     let ended = tokio::select! {
         () = stop => Ok(()),
         failed = demonstration => failed,
+        error = cluster.failed() => Err(format!("part of the cluster failed: {error}")),
     };
     println!("\nstopping");
     cluster.stop().await;

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub use builder::{Builder, StartError};
 
 /// How long open connections get to end when the cluster stops.
-const STOP_GRACE: Duration = Duration::from_millis(300);
+const STOP_GRACE: Duration = Duration::from_millis(200);
 
 /// A running cluster. Dropping it stops it at once; [`Cluster::stop`] does so gracefully.
 pub struct Cluster {
@@ -82,6 +82,11 @@ impl Cluster {
     /// Hears of every reconcile of the built-in controllers from now on.
     pub fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
         self.built_in.reconciles()
+    }
+
+    /// Waits until some built-in part fails, which none should, and tells how.
+    pub fn failed(&self) -> impl Future<Output = steersman::Error> + Send + 'static {
+        self.built_in.failed()
     }
 
     /// Stops everything: controllers first, then watches and connections.

@@ -17,7 +17,11 @@ use syn::{FnArg, ItemFn, parse_macro_input};
 /// }
 /// ```
 #[proc_macro_attribute]
-pub fn test(_arguments: TokenStream, item: TokenStream) -> TokenStream {
+pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    if let Some(argument) = proc_macro2::TokenStream::from(arguments).into_iter().next() {
+        let text = "#[steersman::test] takes no arguments; see steersman_testkit::run_with";
+        return syn::Error::new_spanned(argument, text).to_compile_error().into();
+    }
     let function = parse_macro_input!(item as ItemFn);
     match expand(&function) {
         Ok(tokens) => tokens.into(),

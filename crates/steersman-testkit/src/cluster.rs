@@ -97,9 +97,8 @@ impl Cluster {
         };
         let informer = Informer::<K>::start(self.client.kube().clone(), &(), selection);
         let (changed, mut changes) = watch::channel(());
-        informer.add_handler(move |_: &Event<K>| _ = changed.send(())).await;
         let seen = async {
-            informer.cache().synced().await;
+            informer.add_handler(move |_: &Event<K>| _ = changed.send(())).await;
             while !fits(informer.cache().get(&key).as_deref()) {
                 if changes.changed().await.is_err() {
                     std::future::pending::<()>().await;

@@ -48,9 +48,13 @@ pub fn run_with<R, Fut: Future<Output = R>>(
         clock::start_at(START.parse().expect("it is a valid timestamp"));
         random::seed(settings.seed);
         let cluster = Cluster::start(settings).await.expect("the cluster of the test starts");
-        match tokio::time::timeout(PATIENCE, test(cluster)).await {
-            Ok(result) => result,
-            Err(_) => panic!("the test has not ended after {PATIENCE:?} of virtual time"),
+        let failed = cluster.inner().failed();
+        tokio::select! {
+            result = test(cluster) => result,
+            error = failed => panic!("part of the cluster failed: {error}"),
+            () = tokio::time::sleep(PATIENCE) => {
+                panic!("the test has not ended after {PATIENCE:?} of virtual time")
+            }
         }
     })
 }

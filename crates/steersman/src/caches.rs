@@ -1,11 +1,10 @@
 //! The caches of a manager: one informer per kind, shared by all its controllers.
 
-use std::any::{Any, TypeId, type_name};
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cache::Cache;
-use crate::error::{Error, Result};
 use crate::informer::Informer;
 use crate::object::Object;
 use crate::reflector::Selection;
@@ -33,21 +32,8 @@ impl Caches {
         informer.expect("an entry under a kind's TypeId is that kind's informer")
     }
 
-    /// The cache of a kind that some controller declared.
-    pub fn get<K: Object>(&self) -> Result<Cache<K>> {
-        self.find::<K>().ok_or_else(|| {
-            let kind = K::kind(&());
-            let ty = type_name::<K>().rsplit("::").next().unwrap_or_default();
-            Error::terminal(format!(
-                "nobody declared that {kind} objects are read from the cache: add \
-                 `.reads::<{ty}>()`, `.owns::<{ty}>()` or `.watches(|o: &{ty}| …)` to the \
-                 controller, or read from the server with `ctx.live()`"
-            ))
-        })
-    }
-
     /// The cache of a kind, if it has been started.
-    pub(crate) fn find<K: Object>(&self) -> Option<Cache<K>> {
+    pub fn find<K: Object>(&self) -> Option<Cache<K>> {
         let informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
         let informer = informers.get(&TypeId::of::<K>())?.downcast_ref::<Informer<K>>()?;
         Some(informer.cache().clone())

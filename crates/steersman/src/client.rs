@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kube::Error as KubeError;
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ObjectList, Request};
+use kube::core::{ObjectList, Request, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -232,7 +232,13 @@ fn encode(object: &impl Serialize) -> Result<Vec<u8>> {
 fn absent_as_none<T>(answer: Result<T, KubeError>) -> Result<Option<T>> {
     match answer {
         Ok(found) => Ok(Some(found)),
-        Err(KubeError::Api(status)) if status.is_not_found() => Ok(None),
+        Err(KubeError::Api(status)) if names_an_object(&status) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether this says that one object does not exist, rather than that its kind is not served.
+pub(crate) fn names_an_object(status: &Status) -> bool {
+    let details = status.details.as_ref();
+    status.is_not_found() && details.is_some_and(|details| !details.name.is_empty())
 }

@@ -4,17 +4,20 @@
 //! are noted, so that the next reconcile of the same key sees them. Status is collected and
 //! written once, when the reconcile ends.
 
+use std::any::{Any, TypeId, type_name};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kube::Resource;
 use kube::api::{DeleteParams, Patch, Preconditions};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cache::{Cache, OwnWrite};
 use crate::caches::Caches;
-use crate::client::{Client, Deleted};
+use crate::client::{Client, Deleted, names_an_object};
 use crate::controller::{Causes, OwnWrites};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::merge_diff::merge_diff;
 use crate::object::{Object, ObjectKey, set_controller_reference, version_of};
 
@@ -29,9 +32,13 @@ pub struct Context<K> {
 pub(crate) struct ReconcileScope {
     pub(crate) client: Client,
     pub(crate) caches: Caches,
+    /// The kinds that the controller said it reads.
+    pub(crate) declared: Arc<HashSet<TypeId>>,
     pub(crate) own_writes: Arc<OwnWrites>,
     pub(crate) causes: Causes,
     pub(crate) status: Mutex<Option<Value>>,
+    /// The version that this reconcile itself gave to the object being reconciled.
+    pub(crate) own_version: Mutex<Option<String>>,
 }
 
 impl<K> Clone for Context<K> {
@@ -72,11 +79,21 @@ impl<K: Object> Context<K> {
 
     /// The cache of a kind that this controller declared.
     pub fn cache<C: Object>(&self) -> Result<Cache<C>> {
-        self.scope.caches.get()
+        let declared = self.scope.declared.contains(&TypeId::of::<C>());
+        let cache = self.scope.caches.find().filter(|_| declared);
+        cache.ok_or_else(undeclared::<C>)
     }
 
     /// The cached object of that name in the namespace of the object being reconciled.
     pub fn get<C: Object>(&self, name: &str) -> Result<Option<Arc<C>>> {
+        if C::NAMESPACED && self.key.namespace.is_none() {
+            return Err(Error::terminal(format!(
+                "{} is cluster-scoped, so {} {name} needs a namespace: use \
+                 `ctx.cache()?.get(&ObjectKey::namespaced(…))`",
+                K::kind(&()),
+                C::kind(&()),
+            )));
+        }
         let namespace = self.key.namespace.clone().filter(|_| C::NAMESPACED);
         Ok(self.cache()?.get(&ObjectKey { namespace, name: name.into() }))
     }
@@ -171,12 +188,28 @@ impl<K: Object> Context<K> {
         let Some(difference) = merge_diff(&current, &wanted) else {
             return Ok(());
         };
-        let patch = Patch::Merge(serde_json::json!({ "status": difference }));
+        let patch = Patch::Merge(self.status_patch(difference));
         let written = self.scope.client.patch_status::<K, _>(&self.key, &patch).await;
         match self.written(written) {
-            Err(error) if error.is_not_found() => Ok(()), // deleted meanwhile: nobody to report to
+            Err(error) if error.status().is_some_and(names_an_object) => Ok(()), // nobody to report to
+            Err(error) if error.is_not_found() => Err(Error::terminal(format!(
+                "{} has no status to write: its definition lacks the status subresource",
+                K::kind(&())
+            ))),
             result => result.map(drop),
         }
+    }
+
+    /// The patch is for this object and no other of its name. A list is replaced whole, so with
+    /// one in it, nobody may have changed the object since it was read.
+    fn status_patch(&self, difference: Value) -> Value {
+        let mut metadata = json!({"uid": self.object.meta().uid});
+        if has_list(&difference) {
+            let own = self.scope.own_version.lock().unwrap_or_else(PoisonError::into_inner);
+            let version = own.as_ref().or(self.object.meta().resource_version.as_ref());
+            metadata["resourceVersion"] = json!(version);
+        }
+        json!({"metadata": metadata, "status": difference})
     }
 
     fn adopt<C: Object>(&self, mut child: C) -> Result<C> {
@@ -192,12 +225,18 @@ impl<K: Object> Context<K> {
             && let Some(version) = version_of(object.meta().resource_version.as_deref())
         {
             self.note::<C>(OwnWrite::Version(version));
+            let object: &dyn Any = object;
+            let own = object.downcast_ref::<K>().map(Resource::meta);
+            if let Some(meta) = own.filter(|meta| meta.uid == self.object.meta().uid) {
+                let mut own = self.scope.own_version.lock().unwrap_or_else(PoisonError::into_inner);
+                own.clone_from(&meta.resource_version);
+            }
         }
         result
     }
 
     fn note<C: Object>(&self, write: OwnWrite) {
-        if let Some(cache) = self.scope.caches.find::<C>() {
+        if let Ok(cache) = self.cache::<C>() {
             self.scope.own_writes.note(&self.key, Arc::new(cache), write);
         }
     }
@@ -205,4 +244,24 @@ impl<K: Object> Context<K> {
     fn collected_status(&self) -> std::sync::MutexGuard<'_, Option<Value>> {
         self.scope.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn has_list(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(fields) => fields.values().any(has_list),
+        _ => false,
+    }
+}
+
+/// A cached read of a kind that the controller does not follow would be a surprise: stale, or
+/// a watch of the whole cluster that nobody asked for.
+fn undeclared<C: Object>() -> Error {
+    let kind = C::kind(&());
+    let ty = type_name::<C>().rsplit("::").next().unwrap_or_default();
+    Error::terminal(format!(
+        "this controller did not declare that it reads {kind} objects from the cache: add \
+         `.reads::<{ty}>()`, `.owns::<{ty}>()` or `.watches(|o: &{ty}| …)` to it, or read from \
+         the server with `ctx.live()`"
+    ))
 }

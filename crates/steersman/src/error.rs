@@ -67,16 +67,17 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
 }
 
 impl fmt::Display for Error {
-    /// The error and what caused it, in one line.
+    /// The error and what caused it, in one line. Of an answer of the API server, its message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(status) = self.status() {
-            return f.write_str(&status.message);
-        }
-        write!(f, "{}", self.source)?;
-        let mut cause = self.source.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
+        let mut error: Option<&(dyn StdError + 'static)> = Some(&*self.source);
+        let mut separator = "";
+        while let Some(current) = error {
+            if let Some(kube::Error::Api(status)) = current.downcast_ref::<kube::Error>() {
+                return write!(f, "{separator}{}", status.message);
+            }
+            write!(f, "{separator}{current}")?;
+            separator = ": ";
+            error = current.source();
         }
         Ok(())
     }
@@ -110,6 +111,13 @@ mod tests {
         let error = Error::from(std::io::Error::other("disk full"));
         assert_eq!(error.to_string(), "disk full");
         assert_eq!(refused("Conflict", 409).to_string(), "said the server");
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot roll out web")]
+        struct Wrapped(#[source] kube::Error);
+        let status = kube::core::Status::failure("said the server", "Conflict");
+        let wrapped = Error::from(Wrapped(kube::Error::Api(status.boxed())));
+        assert_eq!(wrapped.to_string(), "cannot roll out web: said the server");
+        assert!(wrapped.status().is_some());
     }
 
     #[test]

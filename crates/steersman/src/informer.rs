@@ -7,7 +7,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 pub use crate::cache::Event;
@@ -24,7 +24,7 @@ pub type Handler<K> = Box<dyn FnMut(&Event<K>) + Send>;
 /// Keeps a cache of one kind up to date for as long as it lives.
 pub struct Informer<K> {
     cache: Cache<K>,
-    joining: mpsc::Sender<Handler<K>>,
+    joining: mpsc::Sender<Joiner<K>>,
     tasks: [JoinHandle<()>; 2],
 }
 
@@ -39,7 +39,8 @@ impl<K: Cacheable> Informer<K> {
         let (send, deltas) = mpsc::channel(DELTAS_MAX);
         let (joining, joiners) = mpsc::channel(16);
         let reflector = Reflector::new(client, dynamic_type, selection, send);
-        let distributor = Distributor { writer, cache: cache.clone(), handlers: Vec::new() };
+        let kind = K::kind(dynamic_type).into_owned();
+        let distributor = Distributor { kind, writer, cache: cache.clone(), handlers: Vec::new() };
         let tasks = [tokio::spawn(reflector.run()), tokio::spawn(distributor.run(deltas, joiners))];
         Self { cache, joining, tasks }
     }
@@ -49,10 +50,15 @@ impl<K: Cacheable> Informer<K> {
         &self.cache
     }
 
-    /// Adds a handler. It first hears of every object that is there, as initial additions.
+    /// Adds a handler. It first hears of every object that is there, as initial additions;
+    /// ready when it has heard of the whole first list.
     pub async fn add_handler(&self, handler: impl FnMut(&Event<K>) + Send + 'static) {
-        // The receiver lives as long as the distributor's task, which only ends with us.
-        let _ = self.joining.send(Box::new(handler)).await;
+        let (caught_up, heard) = oneshot::channel();
+        let joiner = Joiner { handler: Box::new(handler), caught_up: Some(caught_up) };
+        // Both fail only if the distributor has ended, which it does only with us.
+        if self.joining.send(joiner).await.is_ok() {
+            let _ = heard.await;
+        }
     }
 }
 
@@ -64,68 +70,87 @@ impl<K> Drop for Informer<K> {
     }
 }
 
+/// A handler, and whom to tell once it has heard of the first list.
+struct Joiner<K> {
+    handler: Handler<K>,
+    caught_up: Option<oneshot::Sender<()>>,
+}
+
 /// Turns deltas into cache updates and events.
 struct Distributor<K> {
+    kind: String,
     writer: Writer<K>,
     cache: Cache<K>,
-    handlers: Vec<Handler<K>>,
+    handlers: Vec<Joiner<K>>,
 }
 
 impl<K: Cacheable> Distributor<K> {
     async fn run(
         mut self,
         mut deltas: mpsc::Receiver<Delta<K>>,
-        mut joiners: mpsc::Receiver<Handler<K>>,
+        mut joiners: mpsc::Receiver<Joiner<K>>,
     ) {
         loop {
             tokio::select! {
                 biased;
-                Some(handler) = joiners.recv() => self.join(handler),
+                Some(joiner) = joiners.recv() => self.join(joiner),
                 delta = deltas.recv() => match delta {
                     Some(delta) => self.take(delta),
-                    None => return,
+                    None => break,
                 },
             }
         }
+        tracing::error!(kind = self.kind, "the reflector has ended; the cache stands still");
     }
 
-    fn join(&mut self, mut handler: Handler<K>) {
+    fn join(&mut self, mut joiner: Joiner<K>) {
         for object in self.cache.list() {
-            tell(&mut handler, &Event::Added { object, initial: true });
+            tell(&self.kind, &mut joiner.handler, &Event::Added { object, initial: true });
         }
-        self.handlers.push(handler);
+        if self.cache.progress().synced {
+            joiner.catch_up();
+        }
+        self.handlers.push(joiner);
     }
 
     fn take(&mut self, delta: Delta<K>) {
         match delta {
             Delta::Replaced { objects, version } => {
-                for event in self.writer.replace(objects, version) {
-                    self.distribute(&event);
-                }
+                let events = self.writer.replace(objects, version);
+                self.distribute(&events);
+                self.handlers.iter_mut().for_each(Joiner::catch_up);
             }
             Delta::Applied(object) => {
-                if let Some(event) = self.writer.apply(object) {
-                    self.distribute(&event);
-                }
+                let events = self.writer.apply(object);
+                self.distribute(&events);
             }
             Delta::Deleted(object) => {
-                if let Some(event) = self.writer.delete(&object) {
-                    self.distribute(&event);
-                }
+                let event = self.writer.delete(&object);
+                self.distribute(event.as_slice());
             }
             Delta::Bookmark { version } => self.writer.bookmark(version),
         }
     }
 
-    fn distribute(&mut self, event: &Event<K>) {
-        for handler in &mut self.handlers {
-            tell(handler, event);
+    fn distribute(&mut self, events: &[Event<K>]) {
+        for event in events {
+            for joiner in &mut self.handlers {
+                tell(&self.kind, &mut joiner.handler, event);
+            }
         }
     }
 }
 
-fn tell<K>(handler: &mut Handler<K>, event: &Event<K>) {
+impl<K> Joiner<K> {
+    fn catch_up(&mut self) {
+        if let Some(caught_up) = self.caught_up.take() {
+            let _ = caught_up.send(()); // whoever waited may have gone
+        }
+    }
+}
+
+fn tell<K>(kind: &str, handler: &mut Handler<K>, event: &Event<K>) {
     if catch_unwind(AssertUnwindSafe(|| handler(event))).is_err() {
-        tracing::error!("an event handler panicked; the event is lost to it");
+        tracing::error!(kind, "an event handler panicked; the event is lost to it");
     }
 }

@@ -4,11 +4,13 @@
 //! controller never ends by itself.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +22,7 @@ use crate::error::{Error, Result};
 /// Records kept for a slow listener; older ones are dropped.
 const RECORDS_MAX: usize = 4096;
 /// How long stopping may take altogether.
-const STOP_GRACE: Duration = Duration::from_millis(900);
+const STOP_GRACE: Duration = Duration::from_millis(600);
 
 type Runnable = Box<dyn FnOnce(Client, CancellationToken) -> BoxFuture<'static, Result<()>> + Send>;
 
@@ -82,7 +84,7 @@ impl Manager {
 
     /// Runs until `shutdown` is ready or a runnable fails, then stops everything.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let mut running = self.start();
+        let running = self.start();
         let ended = tokio::select! {
             () = shutdown => Ok(()),
             error = running.failed() => Err(error),
@@ -99,15 +101,14 @@ impl Manager {
             records: self.records,
             shutdown: CancellationToken::new(),
             tasks: JoinSet::new(),
+            failure: watch::Sender::new(None),
         };
         for controller in self.controllers {
             running.add(controller);
         }
         for (name, run) in self.runnables {
             let work = run(running.client.clone(), running.shutdown.clone());
-            running.tasks.spawn(async move {
-                work.await.map_err(|error| Error::message(format!("{name}: {error}")))
-            });
+            running.spawn(name, work);
         }
         running
     }
@@ -119,7 +120,9 @@ pub struct Running {
     caches: Caches,
     records: broadcast::Sender<Arc<ReconcileRecord>>,
     shutdown: CancellationToken,
-    tasks: JoinSet<Result<()>>,
+    tasks: JoinSet<()>,
+    /// What the first work that failed said.
+    failure: watch::Sender<Option<String>>,
 }
 
 impl Running {
@@ -131,7 +134,7 @@ impl Running {
             shutdown: self.shutdown.clone(),
             records: self.records.clone(),
         };
-        self.tasks.spawn(async move {
+        self.spawn(controller.name().to_owned(), async move {
             controller.run(environment).await;
             Ok(())
         });
@@ -147,16 +150,33 @@ impl Running {
         self.records.subscribe()
     }
 
-    /// Waits until some work ends although nobody asked it to, and tells why.
-    pub async fn failed(&mut self) -> Error {
-        loop {
-            match self.tasks.join_next().await {
-                Some(Ok(Ok(()))) => {}
-                Some(Ok(Err(error))) => return error,
-                Some(Err(error)) => return error.into(),
-                None => std::future::pending().await,
+    /// Waits until some work fails or panics, and tells how.
+    pub fn failed(&self) -> impl Future<Output = Error> + Send + 'static {
+        let mut failure = self.failure.subscribe();
+        async move {
+            let text = failure.wait_for(Option::is_some).await.ok().and_then(|text| text.clone());
+            match text {
+                Some(text) => Error::message(text),
+                None => std::future::pending().await, // stopped without a failure
             }
         }
+    }
+
+    fn spawn(&mut self, name: String, work: impl Future<Output = Result<()>> + Send + 'static) {
+        let failure = self.failure.clone();
+        self.tasks.spawn(async move {
+            let text = match AssertUnwindSafe(work).catch_unwind().await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => format!("{name}: {error}"),
+                Err(_) => format!("{name} panicked"),
+            };
+            tracing::error!(failure = text, "part of the manager has ended");
+            failure.send_if_modified(|first| {
+                let is_first = first.is_none();
+                first.get_or_insert(text);
+                is_first
+            });
+        });
     }
 
     /// Stops everything: no new work begins, running work may end within a grace period.

@@ -134,39 +134,57 @@ pub fn is_controlled_by(meta: &ObjectMeta, uid: &str) -> bool {
 
 /// Makes `owner` the controller of the object with this metadata.
 ///
-/// Fails if another object controls it already: two controllers would fight over it.
+/// Fails if another object controls it already, because two controllers would fight over it,
+/// and if the owner is in another namespace, because the garbage collector would delete it.
 pub fn set_controller_reference<O: Object>(
     meta: &mut ObjectMeta,
     owner: &O,
-) -> Result<(), OwnedByAnother> {
+) -> Result<(), OwnerReferenceError> {
     let Some(mut reference) = owner.controller_owner_ref(&()) else {
         return Ok(());
     };
-    // A foreground deletion of the owner waits for what blocks it.
-    reference.block_owner_deletion = Some(true);
+    let name = || meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_default();
+    let wanted = || format!("{} {}", O::kind(&()), owner.name_any());
+    if O::NAMESPACED && meta.namespace != owner.meta().namespace {
+        return Err(OwnerReferenceError::OtherNamespace { name: name(), owner: wanted() });
+    }
     if let Some(existing) = controller_of(meta) {
         if existing.uid == reference.uid {
             return Ok(());
         }
-        return Err(OwnedByAnother {
-            name: meta.name.clone().unwrap_or_default(),
-            owner: format!("{} {}", existing.kind, existing.name),
-            wanted: format!("{} {}", O::kind(&()), owner.name_any()),
-        });
+        let owner = format!("{} {}", existing.kind, existing.name);
+        let error = OwnerReferenceError::OwnedByAnother { name: name(), owner, wanted: wanted() };
+        return Err(error);
     }
+    // A foreground deletion of the owner waits for what blocks it.
+    reference.block_owner_deletion = Some(true);
     let owners = meta.owner_references.get_or_insert_default();
     owners.retain(|o| o.uid != reference.uid);
     owners.push(reference);
     Ok(())
 }
 
-/// The object has a controller already.
+/// Why an object cannot be owned.
 #[derive(Debug, thiserror::Error)]
-#[error("{name} is controlled by {owner} and cannot also be controlled by {wanted}")]
-pub struct OwnedByAnother {
-    name: String,
-    owner: String,
-    wanted: String,
+pub enum OwnerReferenceError {
+    /// Another object controls it.
+    #[error("{name} is controlled by {owner} and cannot also be controlled by {wanted}")]
+    OwnedByAnother {
+        /// The object.
+        name: String,
+        /// What controls it.
+        owner: String,
+        /// What was to control it.
+        wanted: String,
+    },
+    /// A namespaced owner can only own what is in its own namespace.
+    #[error("{name} is not in the namespace of {owner}, which therefore cannot own it")]
+    OtherNamespace {
+        /// The object.
+        name: String,
+        /// What was to own it.
+        owner: String,
+    },
 }
 
 /// Group, version, kind and plural of a typed kind.
@@ -209,5 +227,13 @@ mod tests {
         let refused = set_controller_reference(&mut set.metadata, &deployment("api", "2"));
         let text = refused.unwrap_err().to_string();
         assert!(text.contains("Deployment web") && text.contains("Deployment api"), "{text}");
+    }
+
+    #[test]
+    fn an_owner_must_be_in_the_same_namespace() {
+        let mut set = ReplicaSet::default();
+        set.metadata.namespace = Some("elsewhere".into());
+        let refused = set_controller_reference(&mut set.metadata, &deployment("web", "1"));
+        assert!(matches!(refused, Err(OwnerReferenceError::OtherNamespace { .. })));
     }
 }

@@ -13,12 +13,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::object::{Cacheable, ObjectKey};
 pub use event::Event;
-use index::Indexes;
+use index::{IndexFn, IndexValues, Indexers, Indexes, values_of};
 pub use writer::{Writer, channel};
 
 /// Reads the cache of a kind. Cheap to clone.
@@ -28,6 +27,9 @@ pub struct Cache<K> {
 
 /// What the writer and the readers share.
 struct Shared<K> {
+    /// Locked before `state`, and held while an object's values are computed and filed, so
+    /// that a new index misses no object. The functions may read the cache, not add indexes.
+    indexers: RwLock<Indexers<K>>,
     /// Held only for look-ups and single updates, never across user code or an await.
     state: RwLock<State<K>>,
     /// Announces every change after it is visible in `state`.
@@ -36,9 +38,15 @@ struct Shared<K> {
 
 struct State<K> {
     /// Ordered by namespace, then name: a namespace is a contiguous range.
-    objects: BTreeMap<ObjectKey, Arc<K>>,
+    objects: BTreeMap<ObjectKey, Entry<K>>,
     /// Covers exactly the objects above.
-    indexes: Indexes<K>,
+    indexes: Indexes,
+}
+
+struct Entry<K> {
+    object: Arc<K>,
+    /// Under which values the indexes have it.
+    values: IndexValues,
 }
 
 /// How far a cache has come.
@@ -61,12 +69,12 @@ impl<K> Clone for Cache<K> {
 impl<K: Cacheable> Cache<K> {
     /// The object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.read().objects.get(key).cloned()
+        self.read().objects.get(key).map(|entry| Arc::clone(&entry.object))
     }
 
     /// Every object, ordered by namespace and name.
     pub fn list(&self) -> Vec<Arc<K>> {
-        self.read().objects.values().cloned().collect()
+        self.read().objects.values().map(|entry| Arc::clone(&entry.object)).collect()
     }
 
     /// Every object in a namespace, ordered by name.
@@ -77,7 +85,7 @@ impl<K: Cacheable> Cache<K> {
             .objects
             .range((Bound::Included(first), Bound::Unbounded))
             .take_while(|(key, _)| key.namespace.as_deref() == Some(namespace))
-            .map(|(_, object)| Arc::clone(object))
+            .map(|(_, entry)| Arc::clone(&entry.object))
             .collect()
     }
 
@@ -93,16 +101,33 @@ impl<K: Cacheable> Cache<K> {
         state.resolve(state.indexes.named(index, value))
     }
 
-    /// Adds a named index; `values` gives the values under which an object is found. An
-    /// index of the same name is kept as it is.
+    /// Adds a named index; `values` gives the values under which an object is found, and may
+    /// not add indexes itself. An index of the same name is kept as it is.
     pub fn add_index(
         &self,
         name: &'static str,
         values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) {
+        let values: IndexFn<K> = Arc::new(values);
+        let mut indexers =
+            self.shared.indexers.write().unwrap_or_else(PoisonError::into_inner);
+        if !indexers.add(name, Arc::clone(&values)) {
+            return;
+        }
+        // The writer waits for `indexers`, so what is there now is all there is to file.
+        let filed: Vec<(ObjectKey, Vec<String>)> = self
+            .list()
+            .iter()
+            .map(|object| (ObjectKey::of(&**object), values_of(name, &values, &**object)))
+            .collect();
         let mut state = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);
         let State { objects, indexes } = &mut *state;
-        indexes.add(name, Box::new(values), objects);
+        for (key, values) in filed {
+            indexes.insert_named(name, &key, &values);
+            if let Some(entry) = objects.get_mut(&key) {
+                entry.values.push((name, values));
+            }
+        }
     }
 
     /// How many objects there are.
@@ -147,7 +172,7 @@ impl<K> State<K> {
     }
 
     fn resolve<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<Arc<K>> {
-        keys.filter_map(|key| self.objects.get(key).cloned()).collect()
+        keys.filter_map(|key| self.objects.get(key)).map(|entry| Arc::clone(&entry.object)).collect()
     }
 }
 
@@ -160,29 +185,31 @@ pub(crate) enum OwnWrite {
     Deleted { key: ObjectKey, uid: Option<String> },
 }
 
-/// A cache of any kind, for waiting until it shows a controller's own writes.
+/// A cache of any kind, as far as a controller's own writes are concerned.
 pub(crate) trait AnyCache: Send + Sync {
-    /// Waits until the write is visible.
-    fn shows(&self, write: OwnWrite) -> BoxFuture<'_, ()>;
+    /// Whether the write is visible.
+    fn shows(&self, write: &OwnWrite) -> bool;
+
+    /// Hears of every change of the cache.
+    fn progress(&self) -> watch::Receiver<Progress>;
 }
 
 impl<K: Cacheable> AnyCache for Cache<K> {
-    fn shows(&self, write: OwnWrite) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            match write {
-                OwnWrite::Version(version) => self.reached(version).await,
-                OwnWrite::Deleted { key, uid } => {
-                    self.wait_until(|_| match self.get(&key) {
-                        None => true,
-                        Some(object) => {
-                            let meta = object.meta();
-                            meta.deletion_timestamp.is_some() || meta.uid != uid
-                        }
-                    })
-                    .await;
+    fn shows(&self, write: &OwnWrite) -> bool {
+        match write {
+            OwnWrite::Version(version) => Cache::progress(self).version >= *version,
+            OwnWrite::Deleted { key, uid } => match self.get(key) {
+                None => true,
+                Some(object) => {
+                    let meta = object.meta();
+                    meta.deletion_timestamp.is_some() || (uid.is_some() && meta.uid != *uid)
                 }
-            }
-        })
+            },
+        }
+    }
+
+    fn progress(&self) -> watch::Receiver<Progress> {
+        self.shared.progress.subscribe()
     }
 }
 

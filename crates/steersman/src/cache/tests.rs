@@ -46,9 +46,9 @@ fn replacing_reports_what_was_added_updated_and_deleted_unseen() {
 #[test]
 fn an_object_in_the_version_already_there_changes_nothing() {
     let (mut writer, _cache) = channel();
-    assert!(writer.apply(pod("a", 1)).is_some());
-    assert!(writer.apply(pod("a", 1)).is_none());
-    assert!(writer.apply(pod("a", 2)).is_some());
+    assert_eq!(writer.apply(pod("a", 1)).len(), 1);
+    assert!(writer.apply(pod("a", 1)).is_empty());
+    assert_eq!(writer.apply(pod("a", 2)).len(), 1);
 }
 
 #[test]
@@ -90,22 +90,54 @@ fn a_namespace_is_listed_without_its_neighbours() {
     assert!(cache.list_namespace("zzz").is_empty());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_reader_can_wait_for_its_own_writes() {
+#[test]
+fn an_object_that_took_the_name_of_another_is_a_deletion_and_an_addition() {
+    let (mut writer, _cache) = channel();
+    writer.apply(pod("a", 1));
+    let mut other = pod("a", 9);
+    other.metadata.uid = Some("another".into());
+    let changes = writer.replace(vec![other], Some(9));
+    assert!(matches!(
+        changes.as_slice(),
+        [Event::Deleted { final_state_unknown: true, .. }, Event::Added { initial: false, .. }]
+    ));
+}
+
+#[test]
+fn an_index_function_that_panics_or_reads_the_cache_harms_nobody() {
+    let (mut writer, cache) = channel();
+    let reading = cache.clone();
+    cache.add_index("bad", move |pod: &Pod| {
+        reading.len();
+        assert_ne!(pod.metadata.name.as_deref(), Some("b"), "on purpose");
+        vec!["x".to_owned()]
+    });
+    for (version, name) in [(1, "a"), (2, "b"), (3, "c")] {
+        writer.apply(pod(name, version));
+    }
+    assert_eq!(names(&cache.list()), ["a", "b", "c"]);
+    assert_eq!(names(&cache.by_index("bad", "x")), ["a", "c"]);
+    writer.delete(&pod("a", 4));
+    assert_eq!(names(&cache.by_index("bad", "x")), ["c"]);
+}
+
+#[test]
+fn the_cache_tells_whether_it_shows_a_write() {
     let (mut writer, cache) = channel();
     writer.replace(vec![pod("a", 1)], Some(1));
-    let deleted =
-        OwnWrite::Deleted { key: ObjectKey::namespaced("default", "a"), uid: Some("uid-a".into()) };
-    let waiting = tokio::spawn({
-        let cache = cache.clone();
-        async move {
-            cache.shows(OwnWrite::Version(7)).await;
-            cache.shows(deleted).await;
-        }
-    });
+    let key = ObjectKey::namespaced("default", "a");
+    let deleted = OwnWrite::Deleted { key, uid: Some("uid-a".into()) };
+    assert!(!cache.shows(&OwnWrite::Version(7)) && !cache.shows(&deleted));
     writer.apply(pod("b", 7));
-    tokio::task::yield_now().await;
-    assert!(!waiting.is_finished());
+    assert!(cache.shows(&OwnWrite::Version(7)) && !cache.shows(&deleted));
     writer.delete(&pod("a", 8));
-    waiting.await.unwrap();
+    assert!(cache.shows(&deleted));
+}
+
+#[test]
+fn a_list_of_an_earlier_version_takes_the_cache_back() {
+    let (mut writer, cache) = channel();
+    writer.replace(vec![pod("a", 50)], Some(50));
+    writer.replace(vec![pod("a", 3)], Some(3));
+    assert_eq!(cache.progress().version, 3);
 }

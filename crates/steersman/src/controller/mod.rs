@@ -10,6 +10,8 @@ mod own_writes;
 mod source;
 mod worker;
 
+use std::any::TypeId;
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,6 +105,7 @@ impl Controller {
         Builder {
             name: K::kind(&()).to_lowercase(),
             sources: Vec::new(),
+            declared: HashSet::from([TypeId::of::<K>()]),
             predicate: None,
             only: None,
             observers: Vec::new(),
@@ -128,6 +131,8 @@ impl Controller {
 pub struct Builder<K> {
     name: String,
     sources: Vec<Source>,
+    /// The kinds whose caches this controller reads.
+    declared: HashSet<TypeId>,
     predicate: Option<Box<dyn Predicate<K>>>,
     only: Option<Filter<K>>,
     observers: Vec<Observer<K>>,
@@ -145,6 +150,7 @@ impl<K: Object> Builder<K> {
 
     /// Also wakes the owner when an object of kind `C` changes that it controls.
     pub fn owns<C: Object>(mut self) -> Self {
+        self.declared.insert(TypeId::of::<C>());
         self.sources.push(source::owned::<K, C>());
         self
     }
@@ -155,12 +161,14 @@ impl<K: Object> Builder<K> {
         mut self,
         keys: impl Fn(&C) -> I + Send + Sync + 'static,
     ) -> Self {
+        self.declared.insert(TypeId::of::<C>());
         self.sources.push(source::mapped::<C, I>(keys));
         self
     }
 
     /// Keeps a cache of kind `C` to read from, without being woken by it.
     pub fn reads<C: Object>(mut self) -> Self {
+        self.declared.insert(TypeId::of::<C>());
         self.sources.push(source::silent::<C>());
         self
     }
@@ -232,6 +240,7 @@ impl<K: Object> Builder<K> {
             name: self.name.as_str().into(),
             client: env.client.with_field_manager(self.name),
             caches: env.caches,
+            declared: Arc::new(self.declared),
             cache: informer.cache().clone(),
             only: self.only,
             queue,

@@ -1,23 +1,27 @@
 //! Reads that never miss the controller's own writes.
 //!
 //! Every write through a [`Context`](crate::Context) is noted under the key being reconciled.
-//! Before that key is reconciled again, the controller waits until the caches show what it
-//! wrote. A cache that does not catch up in time delays the reconcile but cannot block it for
-//! ever.
+//! Before that key is reconciled again, the caches must show what it wrote. A cache that is
+//! behind postpones that key and no other; the worker goes on with the next one.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::cache::{AnyCache, OwnWrite};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use crate::cache::{AnyCache, OwnWrite, Progress};
 use crate::object::ObjectKey;
 
-/// How long a reconcile waits for a cache to show a write.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A cache is usually behind by less than this: so long a worker waits for it.
+const MOMENT: Duration = Duration::from_millis(20);
+/// The longest time between two looks at a cache that is further behind.
+const RECHECK_MAX: Duration = Duration::from_secs(1);
+/// After this long a cache is not going to show a write, for whatever reason.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Writes remembered per key; a reconcile that writes more waits for the last ones.
 const KEPT: usize = 1024;
-
-type Pending = Vec<(Arc<dyn AnyCache>, OwnWrite)>;
 
 /// The writes that caches have yet to show, by the key whose reconcile made them.
 #[derive(Default)]
@@ -25,33 +29,121 @@ pub(crate) struct OwnWrites {
     pending: Mutex<HashMap<ObjectKey, Pending>>,
 }
 
+struct Pending {
+    since: Instant,
+    writes: Vec<(Arc<dyn AnyCache>, OwnWrite)>,
+}
+
+/// Whether a key may be reconciled.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    /// The caches show everything its last reconcile wrote.
+    Visible,
+    /// They do not yet: look again after this time.
+    Behind(Duration),
+    /// They have not for so long that the key is reconciled all the same.
+    GivenUp,
+}
+
 impl OwnWrites {
     pub(crate) fn note(&self, key: &ObjectKey, cache: Arc<dyn AnyCache>, write: OwnWrite) {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        let writes = pending.entry(key.clone()).or_default();
-        if writes.len() == KEPT {
-            writes.remove(0);
+        let mut all = self.lock();
+        let pending = all
+            .entry(key.clone())
+            .or_insert_with(|| Pending { since: Instant::now(), writes: Vec::new() });
+        if pending.writes.len() == KEPT {
+            pending.writes.remove(0);
         }
-        writes.push((cache, write));
+        pending.writes.push((cache, write));
     }
 
-    /// Waits until the caches show what the last reconcile of `key` wrote; false if they did
-    /// not in time.
-    pub(crate) async fn visible(&self, key: &ObjectKey) -> bool {
-        let writes = {
-            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-            pending.remove(key).unwrap_or_default()
-        };
-        let all = async {
-            for (cache, write) in writes {
-                cache.shows(write).await;
+    /// Tells whether the caches show what the last reconcile of `key` wrote; waits a moment
+    /// for them if that was just now.
+    pub(crate) async fn visible(&self, key: &ObjectKey) -> Visibility {
+        let mut deadline = None;
+        loop {
+            let Some((since, mut progress)) = self.unshown(key) else {
+                return Visibility::Visible;
+            };
+            let waited = since.elapsed();
+            if waited > PATIENCE {
+                self.forget(key);
+                return Visibility::GivenUp;
             }
-        };
-        tokio::time::timeout(PATIENCE, all).await.is_ok()
+            let moment = if waited < RECHECK_MAX { MOMENT } else { Duration::ZERO };
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + moment);
+            if timeout_at(deadline, progress.changed()).await.is_err() {
+                return Visibility::Behind((waited / 2 + MOMENT).min(RECHECK_MAX));
+            }
+        }
     }
 
-    /// Forgets the writes of a key that no longer exists.
+    /// Forgets the writes of a key.
     pub(crate) fn forget(&self, key: &ObjectKey) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.lock().remove(key);
+    }
+
+    /// Drops the writes that are visible by now; if others are left, tells since when, and
+    /// where to hear of progress.
+    fn unshown(&self, key: &ObjectKey) -> Option<(Instant, watch::Receiver<Progress>)> {
+        let mut all = self.lock();
+        let pending = all.get_mut(key)?;
+        let mut unshown = None;
+        pending.writes.retain(|(cache, write)| {
+            // Subscribed before the look, so that no progress falls in between.
+            let progress = cache.progress();
+            let keep = !cache.shows(write);
+            if keep && unshown.is_none() {
+                unshown = Some(progress);
+            }
+            keep
+        });
+        let since = pending.since;
+        if unshown.is_none() {
+            all.remove(key);
+        }
+        unshown.map(|progress| (since, progress))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::cache;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_is_waited_for_a_moment_then_looked_for_and_at_last_given_up() {
+        let (mut writer, cache) = cache::channel::<ConfigMap>();
+        let (own_writes, key) = (OwnWrites::default(), ObjectKey::from("default/a"));
+        assert_eq!(own_writes.visible(&key).await, Visibility::Visible);
+        own_writes.note(&key, Arc::new(cache.clone()), OwnWrite::Version(7));
+        assert!(matches!(own_writes.visible(&key).await, Visibility::Behind(_)));
+        writer.bookmark(Some(7));
+        assert_eq!(own_writes.visible(&key).await, Visibility::Visible);
+        own_writes.note(&key, Arc::new(cache), OwnWrite::Version(8));
+        tokio::time::advance(PATIENCE + MOMENT).await;
+        assert_eq!(own_writes.visible(&key).await, Visibility::GivenUp);
+        assert_eq!(own_writes.visible(&key).await, Visibility::Visible);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_within_a_moment_is_noticed_at_once() {
+        let (mut writer, cache) = cache::channel::<ConfigMap>();
+        let (own_writes, key) = (Arc::new(OwnWrites::default()), ObjectKey::from("default/a"));
+        own_writes.note(&key, Arc::new(cache), OwnWrite::Version(7));
+        let start = Instant::now();
+        let waiting = tokio::spawn(async move { own_writes.visible(&key).await });
+        tokio::task::yield_now().await;
+        writer.bookmark(Some(6));
+        tokio::task::yield_now().await;
+        writer.bookmark(Some(7));
+        assert_eq!(waiting.await.unwrap(), Visibility::Visible);
+        assert_eq!(start.elapsed(), Duration::ZERO);
     }
 }

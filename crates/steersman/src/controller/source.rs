@@ -1,5 +1,6 @@
 //! Sources: where keys come from. Each listens to one kind's events and only enqueues.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -38,10 +39,14 @@ pub(super) fn reconciled<K: Object>(
     let kind = K::kind(&()).into_owned();
     listen::<K>(move |enqueuer, event| {
         for observer in &observers {
-            observer(event);
+            guarded(&kind, (), || observer(event));
         }
-        let concerned = only.as_ref().is_none_or(|only| event.objects().any(|o| only(o)));
-        let matters = predicate.as_ref().is_none_or(|predicate| predicate.matters(event));
+        let concerned = only.as_ref().is_none_or(|only| {
+            guarded(&kind, true, || event.objects().any(|object| only(object)))
+        });
+        let matters = predicate
+            .as_ref()
+            .is_none_or(|predicate| guarded(&kind, true, || predicate.matters(event)));
         if concerned && matters {
             enqueuer.enqueue(ObjectKey::of(&**event.object()), Cause::of(&kind, event));
         }
@@ -84,8 +89,15 @@ fn listen<C: Object>(handle: impl Fn(&Enqueuer, &Event<C>) + Send + 'static) -> 
         Box::pin(async move {
             let informer = caches.informer::<C>();
             informer.add_handler(move |event| handle(&enqueuer, event)).await;
-            informer.cache().synced().await;
         })
+    })
+}
+
+/// Calls the author's code; if it panics, the event still counts, so that nothing is lost.
+fn guarded<T>(kind: &str, otherwise: T, call: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        tracing::error!(kind, "a filter or observer of events panicked; the event is let through");
+        otherwise
     })
 }
 

@@ -3,7 +3,8 @@
 //! A reconcile that panics, fails or takes too long never ends a worker. Whatever happens is
 //! told in a [`ReconcileRecord`].
 
-use std::any::Any;
+use std::any::{Any, TypeId};
+use std::collections::HashSet;
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::own_writes::Visibility;
 use super::{Cause, CauseBook, Causes, Filter, Next, OwnWrites, Reconciler};
 use crate::cache::Cache;
 use crate::caches::Caches;
@@ -29,7 +31,7 @@ use crate::object::{Object, ObjectKey};
 use crate::workqueue::WorkQueue;
 
 /// How long running reconciles may take to end after shutdown began.
-const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
+const SHUTDOWN_GRACE: Duration = Duration::from_millis(400);
 
 /// A reconciler whose type has been forgotten, so that workers are compiled once per kind.
 pub(super) trait ErasedReconciler<K>: Send + Sync {
@@ -95,6 +97,7 @@ pub(super) struct Worker<K> {
     pub(super) name: Arc<str>,
     pub(super) client: Client,
     pub(super) caches: Caches,
+    pub(super) declared: Arc<HashSet<TypeId>>,
     pub(super) cache: Cache<K>,
     pub(super) only: Option<Filter<K>>,
     pub(super) queue: WorkQueue<ObjectKey>,
@@ -130,17 +133,22 @@ impl<K: Object> Worker<K> {
             let id = ids.fetch_add(1, Ordering::Relaxed);
             let one = AssertUnwindSafe(self.reconcile_key(&key, id)).catch_unwind();
             if one.await.is_err() {
-                tracing::error!(controller = &*self.name, %key, "worker panicked, going on");
+                tracing::error!(controller = &*self.name, %key, "panic around a reconcile, retried");
+                self.queue.add_rate_limited(key.clone());
             }
             self.queue.done(&key);
         }
     }
 
     async fn reconcile_key(&self, key: &ObjectKey, id: u64) {
-        let causes = self.causes.take(key);
-        if !self.own_writes.visible(key).await {
-            tracing::warn!(controller = &*self.name, %key, "cache is behind this controller's writes");
+        match self.own_writes.visible(key).await {
+            Visibility::Visible => {}
+            Visibility::Behind(recheck) => return self.queue.add_after(key.clone(), recheck),
+            Visibility::GivenUp => {
+                tracing::warn!(controller = &*self.name, %key, "cache does not show own writes");
+            }
         }
+        let causes = self.causes.take(key);
         let concerned = |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only(object));
         let Some(object) = self.cache.get(key).filter(concerned) else {
             self.own_writes.forget(key);
@@ -168,24 +176,26 @@ impl<K: Object> Worker<K> {
         let scope = ReconcileScope {
             client: self.client.clone(),
             caches: self.caches.clone(),
+            declared: Arc::clone(&self.declared),
             own_writes: Arc::clone(&self.own_writes),
             causes,
             status: Mutex::new(None),
+            own_version: Mutex::new(None),
         };
         let ctx = Context::new(Arc::clone(&object), scope);
         let called = self.reconciler.call(object, ctx.clone());
         let caught = AssertUnwindSafe(called).catch_unwind();
         let ended = with_timeout(self.timeout, caught).await;
-        let flushed = ctx.flush_status().await;
-        if let Err(error) = &flushed {
-            tracing::warn!(%error, "status could not be written");
-        }
+        let flushed = with_timeout(self.timeout, ctx.flush_status()).await;
         match (ended, flushed) {
-            (None, _) => Outcome::TimedOut,
+            (None, _) | (_, None) => Outcome::TimedOut,
             (Some(Err(panic)), _) => Outcome::Panicked(panic_text(&*panic)),
-            (Some(Ok(Err(error))), _) | (Some(Ok(Ok(_))), Err(error)) => failed(&error),
-            (Some(Ok(Ok(Next::Settled))), Ok(())) => Outcome::Settled,
-            (Some(Ok(Ok(Next::After(delay)))), Ok(())) => Outcome::After(delay),
+            (Some(Ok(Err(error))), Some(Err(unwritten))) => {
+                Outcome::Failed(format!("{error}; and its status could not be written: {unwritten}"))
+            }
+            (Some(Ok(Err(error))), _) | (Some(Ok(Ok(_))), Some(Err(error))) => failed(&error),
+            (Some(Ok(Ok(Next::Settled))), Some(Ok(()))) => Outcome::Settled,
+            (Some(Ok(Ok(Next::After(delay)))), Some(Ok(()))) => Outcome::After(delay),
         }
     }
 

@@ -24,7 +24,7 @@ use wire::{Collection, ListError, Page, WatchError, WatchItem, WatchStream};
 const PAGE_SIZE: u32 = 500;
 /// How long a watch is asked to last, before jitter.
 const WATCH_MIN: Duration = Duration::from_secs(300);
-/// A watch that ends sooner than this without an event is treated as a failure.
+/// A watch that ends sooner than this is treated as a failure.
 const WATCH_TOO_SHORT: Duration = Duration::from_secs(1);
 
 /// What the reflector learned.
@@ -58,7 +58,7 @@ enum State {
     /// The state at `version` has been told; a watch from there is due.
     Watch { version: String },
     /// A watch is running; everything up to `version` has been told.
-    Watching { version: String, stream: WatchStream, since: Instant, events: u64 },
+    Watching { version: String, stream: WatchStream, since: Instant },
     /// Nobody listens any more.
     Done,
 }
@@ -95,8 +95,8 @@ impl<K: Cacheable> Reflector<K> {
         match state {
             State::List { not_older_than } => self.list(not_older_than).await,
             State::Watch { version } => self.start_watch(version).await,
-            State::Watching { version, stream, since, events } => {
-                self.next_event(version, stream, since, events).await
+            State::Watching { version, stream, since } => {
+                self.next_event(version, stream, since).await
             }
             State::Done => State::Done,
         }
@@ -144,7 +144,7 @@ impl<K: Cacheable> Reflector<K> {
     async fn start_watch(&mut self, version: String) -> State {
         let timeout = random::jitter(WATCH_MIN, 1.0);
         match self.collection.watch(&version, timeout).await {
-            Ok(stream) => State::Watching { version, stream, since: Instant::now(), events: 0 },
+            Ok(stream) => State::Watching { version, stream, since: Instant::now() },
             Err(WatchError::Expired) => {
                 // A server that forgets faster than we list would otherwise keep us listing.
                 self.pause("version expired").await;
@@ -163,60 +163,55 @@ impl<K: Cacheable> Reflector<K> {
         version: String,
         mut stream: WatchStream,
         since: Instant,
-        events: u64,
     ) -> State {
         let item = tokio::select! {
             item = self.collection.next(&mut stream) => item,
             () = self.deltas.closed() => return State::Done,
         };
-        let watching = |version| State::Watching { version, stream, since, events: events + 1 };
+        let watching = |version| State::Watching { version, stream, since };
         match item {
             WatchItem::Applied { object, version } => {
-                self.backoff.succeeded();
                 self.tell(Delta::Applied(object), watching(version)).await
             }
             WatchItem::Deleted { object, version } => {
                 self.tell(Delta::Deleted(object), watching(version)).await
             }
             WatchItem::Bookmark { version } => {
-                self.backoff.succeeded();
                 let delta = Delta::Bookmark { version: version_of(Some(&version)) };
                 self.tell(delta, watching(version)).await
             }
             WatchItem::Skipped { version: skipped } => {
-                watching(skipped.unwrap_or_else(|| version.clone()))
+                let version = skipped.unwrap_or(version);
+                let delta = Delta::Bookmark { version: version_of(Some(&version)) };
+                self.tell(delta, watching(version)).await
             }
             // An unreadable delete cannot be skipped: the object would stay for ever.
             WatchItem::UnreadableDelete => State::List { not_older_than: None },
-            WatchItem::Ended(end) => self.after_watch(version, end, since, events).await,
+            WatchItem::Ended(end) => self.after_watch(version, end, since).await,
         }
     }
 
-    /// Decides how to go on after a watch has ended.
+    /// Decides how to go on after a watch has ended. One that ended at once is a failure,
+    /// whatever it said: otherwise a server could keep us asking without pause.
     async fn after_watch(
         &mut self,
         version: String,
         end: Result<(), WatchError>,
         since: Instant,
-        events: u64,
     ) -> State {
+        if let Err(WatchError::Failed(error)) = &end {
+            tracing::warn!(kind = self.collection.kind(), %error, "watch broke");
+        }
+        let lasted = since.elapsed() >= WATCH_TOO_SHORT;
+        if lasted {
+            self.backoff.succeeded();
+        }
+        if !lasted || matches!(end, Err(WatchError::Failed(_))) {
+            self.pause("watch ended").await;
+        }
         match end {
-            Err(WatchError::Expired) => {
-                if events == 0 {
-                    self.pause("version expired").await;
-                }
-                State::List { not_older_than: Some(version) }
-            }
-            Err(WatchError::Failed(error)) => {
-                tracing::warn!(kind = self.collection.kind(), %error, "watch broke");
-                self.pause("watch broke").await;
-                State::Watch { version }
-            }
-            Ok(()) if events == 0 && since.elapsed() < WATCH_TOO_SHORT => {
-                self.pause("watch ended at once").await;
-                State::Watch { version }
-            }
-            Ok(()) => State::Watch { version },
+            Err(WatchError::Expired) => State::List { not_older_than: Some(version) },
+            _ => State::Watch { version },
         }
     }
 

@@ -134,7 +134,7 @@ async fn a_watch_that_ends_is_resumed_from_the_last_version_seen() {
     let script = Script::new([list("5", &["a"], ""), watch(first, Then::End)]);
     let mut deltas = script.reflect();
     assert_eq!(told(&mut deltas, 3).await, ["=a@5", "~b", "#9"]);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(script.asked().last().unwrap().contains("resourceVersion=9"));
 }
 
@@ -182,7 +182,7 @@ async fn an_object_that_cannot_be_decoded_is_skipped_and_the_rest_goes_on() {
     let first = json!({"metadata": {"resourceVersion": "5"}, "items": items});
     let events = [event("MODIFIED", &bad), event("ADDED", &object("b", "7"))];
     let script = Script::new([(200, whole(first.to_string())), watch(events, Then::Hang)]);
-    assert_eq!(told(&mut script.reflect(), 2).await, ["=a@5", "~b"]);
+    assert_eq!(told(&mut script.reflect(), 3).await, ["=a@5", "#6", "~b"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,4 +225,28 @@ async fn it_ends_when_nobody_listens() {
     let task = tokio::spawn(reflector.run());
     drop(deltas);
     task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_are_not_asked_for_without_pause() {
+    let brief = |n: u32| watch([event("BOOKMARK", &object("", &n.to_string()))], Then::End);
+    let script = Script::new(std::iter::once(list("5", &["a"], "")).chain((6..100).map(brief)));
+    let mut deltas = script.reflect();
+    let start = Instant::now();
+    told(&mut deltas, 10).await;
+    assert!(start.elapsed() > Duration::from_secs(30), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_the_server_does_not_know_yet_leads_to_a_list() {
+    let status = json!({"kind": "Status", "status": "Failure", "code": 504, "reason": "Timeout",
+        "message": "Too large resource version: 5, current: 2",
+        "details": {"causes": [{"reason": "ResourceVersionTooLarge"}]}});
+    let script = Script::new([
+        list("5", &["a"], ""),
+        (504, whole(status.to_string())),
+        (504, whole(status.to_string())),
+        list("2", &["b"], ""),
+    ]);
+    assert_eq!(told(&mut script.reflect(), 2).await, ["=a@5", "=b@2"]);
 }

@@ -57,7 +57,7 @@ pub(super) enum ListError {
 
 /// Why a watch failed.
 pub(super) enum WatchError {
-    /// The version to watch from is too old.
+    /// The version to watch from is too old, or newer than the server knows.
     Expired,
     Failed(String),
 }
@@ -269,7 +269,7 @@ fn version(raw: &RawValue) -> Option<String> {
 
 fn error_event(raw: &RawValue) -> WatchError {
     match serde_json::from_str::<Status>(raw.get()) {
-        Ok(status) if is_expired(&status) => WatchError::Expired,
+        Ok(status) if is_expired(&status) || is_too_large(&status) => WatchError::Expired,
         Ok(status) => WatchError::Failed(status.message),
         Err(error) => WatchError::Failed(error.to_string()),
     }
@@ -286,7 +286,9 @@ fn list_error(error: kube::Error) -> ListError {
 
 fn watch_error(error: kube::Error) -> WatchError {
     match error {
-        kube::Error::Api(status) if is_expired(&status) => WatchError::Expired,
+        kube::Error::Api(status) if is_expired(&status) || is_too_large(&status) => {
+            WatchError::Expired
+        }
         kube::Error::Api(status) => WatchError::Failed(status.message),
         error => WatchError::Failed(error.to_string()),
     }

@@ -8,6 +8,7 @@ mod delay;
 mod fifo;
 mod rate_limit;
 
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,6 +44,9 @@ struct State<T> {
     fifo: Fifo<T>,
     delayed: Delayed<T>,
     limiter: Box<dyn RateLimiter<T>>,
+    /// When the last retry of a failing key is due. A failure before that is no new one: the
+    /// key was only tried again early.
+    retries: HashMap<T, Instant>,
     shut_down: bool,
 }
 
@@ -65,6 +69,7 @@ impl<T: Key> WorkQueue<T> {
             fifo: Fifo::default(),
             delayed: Delayed::default(),
             limiter: Box::new(limiter),
+            retries: HashMap::new(),
             shut_down: false,
         };
         let (ready, changed) = (Notify::new(), Notify::new());
@@ -99,13 +104,26 @@ impl<T: Key> WorkQueue<T> {
 
     /// Asks for work on `key` after the delay that its failures so far demand.
     pub fn add_rate_limited(&self, key: T) {
-        let delay = self.lock().limiter.failed(&key);
+        let delay = {
+            let (now, mut guard) = (Instant::now(), self.lock());
+            let state = &mut *guard;
+            match state.retries.get(&key).filter(|due| **due > now) {
+                Some(due) => *due - now,
+                None => {
+                    let delay = state.limiter.failed(&key);
+                    state.retries.insert(key.clone(), now + delay);
+                    delay
+                }
+            }
+        };
         self.add_after(key, delay);
     }
 
     /// Forgets the failures of `key`: it has succeeded.
     pub fn forget(&self, key: &T) {
-        self.lock().limiter.forget(key);
+        let mut state = self.lock();
+        state.retries.remove(key);
+        state.limiter.forget(key);
     }
 
     /// How often `key` has failed since it was last forgotten.

@@ -107,6 +107,28 @@ async fn retries_back_off_per_key_and_start_over_once_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_that_came_early_does_not_raise_the_failure_count() {
+    let queue = queue();
+    for _ in 0..8 {
+        queue.add_rate_limited("a");
+        let key = take(&queue).await;
+        queue.done(&key);
+    }
+    let failures = queue.num_requeues(&"a");
+    queue.add_rate_limited("a");
+    for _ in 0..20 {
+        queue.add("a"); // an event, long before the retry is due
+        let key = take(&queue).await;
+        queue.add_rate_limited(key);
+        queue.done(&key);
+    }
+    assert_eq!(queue.num_requeues(&"a"), failures + 1);
+    let start = Instant::now();
+    take(&queue).await;
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn keys_that_become_due_together_reach_all_workers() {
     let queue: WorkQueue<u32> = WorkQueue::default();
     for key in 0..8 {
