@@ -109,8 +109,7 @@ impl<K: Cacheable> Cache<K> {
         values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) {
         let values: IndexFn<K> = Arc::new(values);
-        let mut indexers =
-            self.shared.indexers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut indexers = self.shared.indexers.write().unwrap_or_else(PoisonError::into_inner);
         if !indexers.add(name, Arc::clone(&values)) {
             return;
         }
@@ -172,7 +171,9 @@ impl<K> State<K> {
     }
 
     fn resolve<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<Arc<K>> {
-        keys.filter_map(|key| self.objects.get(key)).map(|entry| Arc::clone(&entry.object)).collect()
+        keys.filter_map(|key| self.objects.get(key))
+            .map(|entry| Arc::clone(&entry.object))
+            .collect()
     }
 }
 

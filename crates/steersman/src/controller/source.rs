@@ -41,9 +41,9 @@ pub(super) fn reconciled<K: Object>(
         for observer in &observers {
             guarded(&kind, (), || observer(event));
         }
-        let concerned = only.as_ref().is_none_or(|only| {
-            guarded(&kind, true, || event.objects().any(|object| only(object)))
-        });
+        let concerned = only
+            .as_ref()
+            .is_none_or(|only| guarded(&kind, true, || event.objects().any(|object| only(object))));
         let matters = predicate
             .as_ref()
             .is_none_or(|predicate| guarded(&kind, true, || predicate.matters(event)));

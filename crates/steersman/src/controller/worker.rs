@@ -190,9 +190,9 @@ impl<K: Object> Worker<K> {
         match (ended, flushed) {
             (None, _) | (_, None) => Outcome::TimedOut,
             (Some(Err(panic)), _) => Outcome::Panicked(panic_text(&*panic)),
-            (Some(Ok(Err(error))), Some(Err(unwritten))) => {
-                Outcome::Failed(format!("{error}; and its status could not be written: {unwritten}"))
-            }
+            (Some(Ok(Err(error))), Some(Err(unwritten))) => Outcome::Failed(format!(
+                "{error}; and its status could not be written: {unwritten}"
+            )),
             (Some(Ok(Err(error))), _) | (Some(Ok(Ok(_))), Some(Err(error))) => failed(&error),
             (Some(Ok(Ok(Next::Settled))), Some(Ok(()))) => Outcome::Settled,
             (Some(Ok(Ok(Next::After(delay)))), Some(Ok(()))) => Outcome::After(delay),

@@ -3,4 +3,5 @@
 
 mod gaps;
 mod reconcile;
+mod status;
 mod triggers;

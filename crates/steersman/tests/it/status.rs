@@ -1,0 +1,86 @@
+//! Where a collected status goes, and what it leaves alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{DeleteParams, Patch};
+use serde_json::{Value, json};
+use steersman::{Context, Controller, Next, Result};
+use steersman_testkit::Cluster;
+
+use crate::reconcile::{config_map, of_the_test};
+
+/// A Pod that no scheduler and no node cares for.
+fn pod() -> Pod {
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"schedulerName": "nobody",
+        "containers": [{"name": "c", "image": "i"}]}});
+    serde_json::from_value(pod).unwrap()
+}
+
+fn with_condition(name: &str) -> Value {
+    json!({"conditions": [{"type": name, "status": "True"}]})
+}
+
+fn condition(pod: &Pod, name: &str) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref());
+    conditions.unwrap_or_default().iter().any(|condition| condition.type_ == name)
+}
+
+/// Takes ten seconds between reading the Pod and reporting on it.
+fn slow_reporter() -> Controller {
+    Controller::of::<Pod>().named("reporter").reconcile(
+        async |pod: Arc<Pod>, ctx: Context<Pod>| -> Result<Next> {
+            let mut status = serde_json::to_value(&pod.status)?;
+            let _ =
+                tokio::time::timeout(Duration::from_secs(10), std::future::pending::<()>()).await;
+            let ours = json!({"type": "Reported", "status": "True"});
+            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+            if !condition(&pod, "Reported") {
+                status["conditions"] = json!([conditions, vec![ours]].concat());
+            }
+            ctx.status(status);
+            Ok(Next::Settled)
+        },
+    )
+}
+
+#[steersman::test]
+async fn a_condition_that_another_adds_meanwhile_is_kept(cluster: Cluster) -> Result<()> {
+    cluster.run(slow_reporter());
+    cluster.client().create(&pod()).await?;
+    cluster.advance(Duration::from_secs(5)).await;
+    let patch = Patch::Merge(json!({"status": with_condition("Other")}));
+    cluster.client().patch_status::<Pod, _>("p", &patch).await?;
+    cluster.eventually("p", |pod: &Pod| condition(pod, "Reported") && condition(pod, "Other")).await
+}
+
+#[steersman::test]
+async fn status_never_reaches_another_object_of_the_same_name(cluster: Cluster) -> Result<()> {
+    let mut records = cluster.reconciles();
+    cluster.run(slow_reporter());
+    let first = cluster.client().create(&pod()).await?;
+    cluster.advance(Duration::from_secs(5)).await;
+    cluster.client().delete::<Pod>("p", &DeleteParams::default()).await?;
+    let second = cluster.client().create(&pod()).await?;
+    assert_ne!(first.metadata.uid, second.metadata.uid);
+    records.recv().await?;
+    let now = cluster.client().get::<Pod>("p").await?.unwrap();
+    assert!(!condition(&now, "Reported"), "the second Pod has the status of the first");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_kind_without_status_is_said_to_have_none(cluster: Cluster) -> Result<()> {
+    let mut records = cluster.reconciles();
+    cluster.run(Controller::of::<ConfigMap>().only(of_the_test).reconcile(
+        async |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| -> Result<Next> {
+            ctx.status(json!({"seen": true}));
+            Ok(Next::Settled)
+        },
+    ));
+    cluster.client().create(&config_map("a")).await?;
+    let outcome = records.recv().await?.outcome.to_string();
+    assert!(outcome.contains("lacks the status subresource"), "{outcome}");
+    Ok(())
+}
