@@ -145,6 +145,9 @@ impl State {
             self.backlog.remove(&ObjectKey::of(&**pod));
             return;
         }
+        if bound_to(pod).is_some() {
+            self.backlog.remove(&ObjectKey::of(&**pod)); // by whomever
+        }
         match bound_to(pod) {
             Some(_) if is_terminal(pod) => self.displace(uid),
             Some(node) => {

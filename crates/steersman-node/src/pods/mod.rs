@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::Controller;
+use steersman::informer::Event;
 
+use crate::addresses::Addresses;
 use crate::registration::Machine;
 use crate::runtime::ContainerRuntime;
 use reconcile::PodWorker;
@@ -27,11 +29,19 @@ pub(crate) type Machines = Arc<HashMap<String, Machine>>;
 /// The pod workers of these machines.
 pub(crate) fn controller(machines: Machines, runtime: impl ContainerRuntime) -> Controller {
     let ours = Arc::clone(&machines);
+    let addresses = Arc::new(Addresses::default());
+    let released = Arc::clone(&addresses);
     Controller::of::<Pod>()
         .named("kubelet")
         .only(move |pod| bound_to(pod).is_some_and(|node| ours.contains_key(node)))
+        .observes(move |event| {
+            // A Pod removed by force is never reconciled again.
+            if let Event::Deleted { object, .. } = event {
+                released.settle(object.metadata.uid.as_deref().unwrap_or_default());
+            }
+        })
         .concurrency(CONCURRENCY)
-        .reconcile(PodWorker::new(machines, runtime))
+        .reconcile(PodWorker::new(machines, addresses, runtime))
 }
 
 /// The node that a Pod is bound to.

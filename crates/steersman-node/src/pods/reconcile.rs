@@ -18,13 +18,13 @@ const NODE_INDEX: &str = "spec.nodeName";
 /// Works on the Pods of some machines.
 pub(super) struct PodWorker<R> {
     machines: Machines,
-    addresses: Addresses,
+    addresses: Arc<Addresses>,
     runtime: R,
 }
 
 impl<R: ContainerRuntime> PodWorker<R> {
-    pub(super) fn new(machines: Machines, runtime: R) -> Self {
-        Self { machines, addresses: Addresses::default(), runtime }
+    pub(super) fn new(machines: Machines, addresses: Arc<Addresses>, runtime: R) -> Self {
+        Self { machines, addresses, runtime }
     }
 
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
