@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::status::{Result, Status};
+use crate::status::{Named, Result, Status};
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
@@ -75,8 +75,13 @@ impl Tokens {
         users.get(token).cloned()
     }
 
-    /// Who a request from the network comes from; `certificate` is the user of its connection.
+    /// Who a request from the network comes from, or acts as; `certificate` is the user of its
+    /// connection.
     pub fn authenticate(&self, headers: &HeaderMap, certificate: Option<&User>) -> Result<User> {
+        impersonated(self.authenticated(headers, certificate)?, headers)
+    }
+
+    fn authenticated(&self, headers: &HeaderMap, certificate: Option<&User>) -> Result<User> {
         if let Some(user) = certificate {
             return Ok(user.clone());
         }
@@ -87,6 +92,24 @@ impl Tokens {
         let user = token.and_then(|(_, token)| self.user(token.trim()));
         user.ok_or_else(Status::unauthorized)
     }
+}
+
+/// Whom a user acts as (`kubectl --as`). Whoever is known may act as anybody, as long as every
+/// known user is an administrator.
+fn impersonated(user: User, headers: &HeaderMap) -> Result<User> {
+    let text = |value: &HeaderValue| value.to_str().unwrap_or("").to_owned();
+    let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(user) };
+    if user.is_anonymous() {
+        let why = format!(
+            "User {:?} cannot impersonate resource \"users\" in API group \"\" at the cluster scope",
+            user.name
+        );
+        let what = Named { group: "", resource: "users", name: &name };
+        return Err(Status::forbidden(what, &why, Vec::new()));
+    }
+    let groups: Vec<String> = headers.get_all("impersonate-group").iter().map(text).collect();
+    let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+    Ok(User::known(&name, &groups))
 }
 
 #[cfg(test)]
@@ -104,5 +127,17 @@ mod tests {
         assert_eq!(tokens.authenticate(&headers, None).unwrap().name, "jane");
         headers.insert(header::AUTHORIZATION, "Bearer guess".parse().unwrap());
         assert_eq!(tokens.authenticate(&headers, None).unwrap_err().code, 401);
+    }
+
+    #[test]
+    fn a_known_user_may_act_as_another_and_nobody_may_not() {
+        let tokens = Tokens::default();
+        let mut headers = HeaderMap::new();
+        headers.insert("impersonate-user", "bob".parse().unwrap());
+        headers.append("impersonate-group", "dev".parse().unwrap());
+        let admin = User::known("admin", &[]);
+        let bob = tokens.authenticate(&headers, Some(&admin)).unwrap();
+        assert_eq!(bob, User::known("bob", &["dev"]));
+        assert_eq!(tokens.authenticate(&headers, None).unwrap_err().code, 403);
     }
 }

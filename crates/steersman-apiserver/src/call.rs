@@ -157,6 +157,9 @@ fn not_a_resource(
     response.map(Some)
 }
 
+/// Subresources that need a real node behind the object; there is none yet.
+const NOT_YET: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
+
 /// Finds the resource, and checks that it knows the verb.
 fn resolve(
     server: Arc<Server>,
@@ -171,7 +174,13 @@ fn resolve(
     check_path(&resource, &info)?;
     let verbs = match &info.subresource {
         None => resource.verbs,
-        Some(name) => resource.subresource(name).ok_or_else(Status::no_such_resource)?.verbs,
+        Some(name) => match resource.subresource(name) {
+            Some(subresource) => subresource.verbs,
+            None if NOT_YET.contains(&name.as_str()) => {
+                return Err(Status::not_implemented(&resource.qualified(), name));
+            }
+            None => return Err(Status::no_such_resource()),
+        },
     };
     if !verbs.contains(&info.verb) {
         return Err(Status::method_not_allowed());

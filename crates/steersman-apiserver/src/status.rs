@@ -117,6 +117,12 @@ impl Status {
         Self::about(404, "NotFound", message, Details::default())
     }
 
+    /// 501: Kubernetes has this, and this server does not yet.
+    pub fn not_implemented(resource: &str, subresource: &str) -> Self {
+        let message = format!("{resource}/{subresource} is not supported: nodes are simulated");
+        Self::plain(501, "NotImplemented", message)
+    }
+
     /// 409: an object of that name exists.
     pub fn already_exists(what: Named<'_>) -> Self {
         let message = format!("{} {:?} already exists", what.qualified(), what.name);

@@ -57,5 +57,5 @@ fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
     let first = first.strip_prefix("error: ").unwrap_or(first);
-    format!("{first}; see `steersman up --help`")
+    format!("{first}; see `steersman --help`")
 }

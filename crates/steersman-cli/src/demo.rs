@@ -53,7 +53,8 @@ pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
         "     kubectl patch appservice shop --type=merge -p '{{\"spec\":{{\"replicas\":5}}}}'"
     );
     println!("     kubectl delete appservice shop\n");
-    std::future::pending().await
+    screen.run_until(|| false).await;
+    Ok(())
 }
 
 fn app(app: &AppService) -> String {

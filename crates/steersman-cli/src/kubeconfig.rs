@@ -4,14 +4,19 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The path asked for, or one in the user's data directory.
-pub(crate) fn path(asked: Option<PathBuf>) -> PathBuf {
+/// Where Kubernetes is usually served.
+const USUAL_PORT: u16 = 6443;
+
+/// The path asked for, or one in the user's data directory. Clusters on other ports than the
+/// usual one get files of their own, so that two can run side by side.
+pub(crate) fn path(asked: Option<PathBuf>, port: u16) -> PathBuf {
+    let name = if port == USUAL_PORT { "kubeconfig".into() } else { format!("kubeconfig-{port}") };
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     asked.unwrap_or_else(|| {
         let data = variable("XDG_DATA_HOME").map(PathBuf::from);
         let home = variable("HOME").map(|home| PathBuf::from(home).join(".local/share"));
         match data.or(home) {
-            Some(directory) => directory.join("steersman").join("kubeconfig"),
+            Some(directory) => directory.join("steersman").join(name),
             None => PathBuf::from("steersman.kubeconfig"),
         }
     })

@@ -11,8 +11,7 @@ use crate::{demo, kubeconfig};
 
 /// Runs the command to its end.
 pub(crate) fn run(up: Up) -> Result<(), String> {
-    let filter =
-        EnvFilter::try_from_env("STEERSMAN_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
@@ -22,11 +21,11 @@ pub(crate) fn run(up: Up) -> Result<(), String> {
 }
 
 async fn serve(up: Up) -> Result<(), String> {
-    let kubeconfig = kubeconfig::path(up.kubeconfig);
     let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);
     let builder = builder.history(Duration::from_secs(up.history));
     let cluster = builder.start().await.map_err(|error| error.to_string())?;
     let endpoint = cluster.endpoint().ok_or("the cluster does not listen")?;
+    let kubeconfig = kubeconfig::path(up.kubeconfig, endpoint.address.port());
     kubeconfig::write(&kubeconfig, &endpoint.kubeconfig)?;
     greet(&cluster, endpoint, &kubeconfig, up.memory);
     let stop = steersman::shutdown_signal();

@@ -1,6 +1,7 @@
 //! The cluster that a test holds.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -17,11 +18,16 @@ use crate::run::Settings;
 /// How much virtual time [`Cluster::eventually`] gives.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How many reconciles are shown when something does not come true.
+const RECONCILES_SHOWN: usize = 10;
+
 /// A whole cluster, and the controllers under test.
 pub struct Cluster {
     inner: steersman_cluster::Cluster,
     client: Client,
     controllers: Mutex<Running>,
+    /// Keeps the last reconciles, to be shown when something does not come true.
+    history: Mutex<broadcast::Receiver<Arc<ReconcileRecord>>>,
 }
 
 impl Cluster {
@@ -30,8 +36,9 @@ impl Cluster {
         let builder = steersman_cluster::Cluster::builder().nodes(settings.nodes);
         let inner = builder.seed(settings.seed).start().await?;
         let client = Client::new(inner.client(), "test");
-        let controllers = Mutex::new(Manager::new(inner.client()).start());
-        Ok(Self { inner, client, controllers })
+        let controllers = Manager::new(inner.client()).start();
+        let history = Mutex::new(controllers.reconciles());
+        Ok(Self { inner, client, controllers: Mutex::new(controllers), history })
     }
 
     /// Reads and writes objects as a user would.
@@ -57,7 +64,7 @@ impl Cluster {
     }
 
     /// Hears of every reconcile of the controllers under test from now on.
-    pub fn reconciles(&self) -> broadcast::Receiver<std::sync::Arc<ReconcileRecord>> {
+    pub fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
         self.controllers.lock().unwrap_or_else(PoisonError::into_inner).reconciles()
     }
 
@@ -66,8 +73,8 @@ impl Cluster {
         tokio::time::sleep(time).await;
     }
 
-    /// Waits until the object of that name is as wanted. Fails after ten virtual minutes,
-    /// and then shows the object as it was last seen.
+    /// Waits until the object of that name is as wanted. Fails after ten virtual minutes, and
+    /// then shows the object as it was last seen and what the controllers did last.
     pub async fn eventually<K: Object>(
         &self,
         key: impl Into<ObjectKey>,
@@ -108,14 +115,43 @@ impl Cluster {
         if tokio::time::timeout(PATIENCE, seen).await.is_ok() {
             return Ok(());
         }
-        let last = informer.cache().get(&key);
-        let last = last
-            .as_deref()
-            .map_or_else(|| Ok("absent".into()), |object| serde_json::to_string_pretty(object))?;
         let kind = K::kind(&());
+        let last = informer.cache().get(&key).map_or_else(|| "absent".into(), |o| shown(&*o));
         Err(Error::message(format!(
-            "{kind} {key} is not {what} after {} virtual seconds; it was last seen as {last}",
-            PATIENCE.as_secs()
+            "{kind} {key} is not {what} after {} virtual seconds\nit was last seen as {last}\n{}",
+            PATIENCE.as_secs(),
+            self.last_reconciles(),
         )))
     }
+
+    /// What the controllers under test did last, and how it ended.
+    fn last_reconciles(&self) -> String {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = VecDeque::new();
+        loop {
+            match history.try_recv() {
+                Ok(record) => {
+                    let ReconcileRecord { controller, key, causes, outcome, .. } = &*record;
+                    lines.push_back(format!("  {controller} {key} because {causes} → {outcome}"));
+                    if lines.len() > RECONCILES_SHOWN {
+                        lines.pop_front();
+                    }
+                }
+                Err(broadcast::error::TryRecvError::Lagged(_)) => {}
+                Err(_) => break,
+            }
+        }
+        if lines.is_empty() {
+            return "the controllers under test reconciled nothing".into();
+        }
+        let lines: Vec<String> = lines.into();
+        format!("the last reconciles of the controllers under test:\n{}", lines.join("\n"))
+    }
+}
+
+/// The object as a reader wants it: without the bookkeeping of field managers.
+fn shown<K: Object>(object: &K) -> String {
+    let mut object = object.clone();
+    object.meta_mut().managed_fields = None;
+    serde_json::to_string_pretty(&object).unwrap_or_else(|error| error.to_string())
 }

@@ -93,28 +93,28 @@ impl Client {
         let key = key.into();
         let request = self.at::<K>(key.namespace.as_deref());
         let request = request.get(&key.name, &GetParams::default());
-        absent_as_none(self.send(request).await)
+        absent_as_none(self.send::<K, _>(request).await)
     }
 
     /// Lists the objects that match, in one answer.
     pub async fn list<K: Object>(&self, options: &ListOptions) -> Result<Vec<K>> {
         let path = K::url_path(&(), options.namespace.as_deref());
         let request = Request::new(path).list(&options.params());
-        let list: ObjectList<K> = self.send(request).await?;
+        let list: ObjectList<K> = self.send::<K, _>(request).await?;
         Ok(list.items)
     }
 
     /// Creates an object.
     pub async fn create<K: Object>(&self, object: &K) -> Result<K> {
         let request = self.of(object).create(&self.post(), encode(object)?);
-        Ok(self.send(request).await?)
+        self.send::<K, _>(request).await
     }
 
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
     pub async fn update<K: Object>(&self, object: &K) -> Result<K> {
         let name = object.meta().name.as_deref().unwrap_or_default();
         let request = self.of(object).replace(name, &self.post(), encode(object)?);
-        Ok(self.send(request).await?)
+        self.send::<K, _>(request).await
     }
 
     /// Replaces the status of an object, and nothing else.
@@ -127,7 +127,7 @@ impl Client {
         let name = object.meta().name.as_deref().unwrap_or_default();
         let body = encode(object)?;
         let request = self.of(object).replace_subresource(sub, name, &self.post(), body);
-        Ok(self.send(request).await?)
+        self.send::<K, _>(request).await
     }
 
     /// Posts to a subresource such as `binding`.
@@ -140,7 +140,7 @@ impl Client {
         let key = key.into();
         let request = self.at::<K>(key.namespace.as_deref());
         let request = request.create_subresource(sub, &key.name, &self.post(), encode(body)?);
-        let _: serde_json::Value = self.send(request).await?;
+        let _: serde_json::Value = self.send::<K, _>(request).await?;
         Ok(())
     }
 
@@ -153,7 +153,7 @@ impl Client {
         let key = key.into();
         let request = self.at::<K>(key.namespace.as_deref());
         let request = request.patch(&key.name, &self.patch_params(patch), patch);
-        Ok(self.send(request).await?)
+        self.send::<K, _>(request).await
     }
 
     /// Patches the status of an object, and nothing else.
@@ -166,7 +166,7 @@ impl Client {
         let params = self.patch_params(patch);
         let request = self.at::<K>(key.namespace.as_deref());
         let request = request.patch_subresource("status", &key.name, &params, patch);
-        Ok(self.send(request).await?)
+        self.send::<K, _>(request).await
     }
 
     /// Server-side apply: makes the object have these fields, owned by this client's field
@@ -177,7 +177,7 @@ impl Client {
         let name = object.meta().name.as_deref().unwrap_or_default();
         let patch = Patch::Apply(&wanted);
         let request = self.of(object).patch(name, &self.patch_params(&patch), &patch);
-        Ok(self.send(request).await?)
+        self.send::<K, _>(request).await
     }
 
     /// Deletes an object. An object that is not there is no error.
@@ -188,7 +188,7 @@ impl Client {
     ) -> Result<Deleted> {
         let key = key.into();
         let request = self.at::<K>(key.namespace.as_deref()).delete(&key.name, params);
-        let answer = absent_as_none(self.send::<serde_json::Value>(request).await)?;
+        let answer = absent_as_none(self.send::<K, serde_json::Value>(request).await)?;
         Ok(match answer {
             None => Deleted::NotFound,
             Some(body) if body["kind"] == "Status" => Deleted::Gone,
@@ -216,25 +216,45 @@ impl Client {
         if matches!(patch, Patch::Apply(_)) { params.force() } else { params }
     }
 
-    async fn send<T: DeserializeOwned>(
+    async fn send<K: Object, T: DeserializeOwned>(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<T, KubeError> {
+    ) -> Result<T> {
         let request = request.map_err(KubeError::BuildRequest)?;
-        self.kube.request(request).await
+        self.kube.request(request).await.map_err(|error| match error {
+            KubeError::Api(status) if is_not_served(&status) => {
+                let (kind, api_version) = (K::kind(&()).into_owned(), K::api_version(&()).into());
+                NotServed { kind, api_version, source: KubeError::Api(status) }.into()
+            }
+            error => error.into(),
+        })
     }
+}
+
+/// The server does not know a kind.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind} ({api_version}) is not served; is its CustomResourceDefinition installed?")]
+struct NotServed {
+    kind: String,
+    api_version: String,
+    source: KubeError,
 }
 
 fn encode(object: &impl Serialize) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec(object)?)
 }
 
-fn absent_as_none<T>(answer: Result<T, KubeError>) -> Result<Option<T>> {
+fn absent_as_none<T>(answer: Result<T>) -> Result<Option<T>> {
     match answer {
         Ok(found) => Ok(Some(found)),
-        Err(KubeError::Api(status)) if names_an_object(&status) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) if error.status().is_some_and(names_an_object) => Ok(None),
+        Err(error) => Err(error),
     }
+}
+
+/// Whether this says that nothing is served at the path.
+fn is_not_served(status: &Status) -> bool {
+    status.is_not_found() && !names_an_object(status)
 }
 
 /// Whether this says that one object does not exist, rather than that its kind is not served.

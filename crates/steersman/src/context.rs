@@ -116,6 +116,9 @@ impl<K: Object> Context<K> {
 
     /// Server-side apply: makes a child have these fields. It becomes owned by the object
     /// being reconciled and, unless it says otherwise, lives in the same namespace.
+    ///
+    /// An object of that name that nobody controls is taken over as well, and is then deleted
+    /// with its new owner: choose names that only this controller uses.
     pub async fn apply<C: Object>(&self, child: C) -> Result<C> {
         let child = self.adopt(child)?;
         self.written(self.scope.client.apply(&child).await)

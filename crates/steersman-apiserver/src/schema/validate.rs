@@ -88,6 +88,14 @@ fn is_integer(value: &Value) -> bool {
     value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
+/// A number as Kubernetes shows it: a whole one without a fraction, however it was written.
+fn shown(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => float.to_string(),
+        _ => number.to_string(),
+    }
+}
+
 fn check(rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut invalid = |detail: String| {
         errors.push(FieldError::invalid(path, value, &format!("{path} in body {detail}")));
@@ -98,7 +106,8 @@ fn check(rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>)
             for (bound, word, lower) in limits {
                 if let Some(bound) = bound.as_ref().filter(|bound| exceeds(number, bound, lower)) {
                     let or_equal = if bound.exclusive { "" } else { " or equal to" };
-                    invalid(format!("should be {word} than{or_equal} {}", bound.value));
+                    let limit = shown(&bound.value);
+                    invalid(format!("should be {word} than{or_equal} {limit}"));
                 }
             }
             if let Some(factor) = rules.multiple_of {

@@ -48,8 +48,6 @@ pub(super) enum Trait {
     Token,
     Binding,
     Eviction,
-    EphemeralContainers,
-    Resize,
 }
 
 enum Scope {
@@ -86,7 +84,7 @@ pub(super) const ROWS: &[Row] = rows! {
         nodes                   Node                    Cluster    [no]     [Status]
         persistentvolumeclaims  PersistentVolumeClaim   Namespaced [pvc]    [Status]
         persistentvolumes       PersistentVolume        Cluster    [pv]     [Status]
-        pods                    Pod                     Namespaced [po]     [All Generation Binding EphemeralContainers Eviction Resize Status]
+        pods                    Pod                     Namespaced [po]     [All Generation Binding Eviction Status]
         podtemplates            PodTemplate             Namespaced []       [Generation]
         replicationcontrollers  ReplicationController   Namespaced [rc]     [All Generation Scale Status]
         resourcequotas          ResourceQuota           Namespaced [quota]  [Status]

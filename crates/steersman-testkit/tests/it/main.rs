@@ -1,0 +1,75 @@
+//! The test kit's own promises.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
+use steersman::{Context, Controller, Error, ListOptions, Next, Result, clock};
+use steersman_testkit::{Cluster, Settings, run_with};
+use tokio::time::Instant;
+
+fn config_map(name: &str) -> ConfigMap {
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some(name.into());
+    map
+}
+
+#[steersman::test]
+async fn what_does_not_come_true_is_explained(cluster: Cluster) -> Result<()> {
+    cluster.run(Controller::of::<ConfigMap>().reconcile(
+        async |_: Arc<ConfigMap>, _: Context<ConfigMap>| -> Result<Next> {
+            Err(Error::message("database is down"))
+        },
+    ));
+    cluster.client().create(&config_map("a")).await?;
+    let text = cluster.eventually("a", |map: &ConfigMap| map.data.is_some()).await;
+    let text = text.unwrap_err().to_string();
+    for part in ["ConfigMap default/a", "database is down", "retry", "\"name\": \"a\""] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    assert!(!text.contains("managedFields"), "{text}");
+    Ok(())
+}
+
+#[steersman::test]
+async fn hours_pass_in_no_time_and_timestamps_follow(cluster: Cluster) -> Result<()> {
+    let start = clock::now();
+    cluster.advance(Duration::from_secs(2 * 3600)).await;
+    cluster.client().create(&config_map("late")).await?;
+    let created = cluster.client().get::<ConfigMap>("late").await?.unwrap();
+    let created = created.metadata.creation_timestamp.unwrap().0;
+    assert_eq!(created.duration_since(start).as_hours(), 2);
+    Ok(())
+}
+
+#[steersman::test]
+async fn time_stands_still_while_there_is_work(cluster: Cluster) -> Result<()> {
+    let start = Instant::now();
+    for number in 0..100 {
+        cluster.client().create(&config_map(&format!("m-{number}"))).await?;
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    Ok(())
+}
+
+#[test]
+fn the_same_seed_gives_the_same_cluster() {
+    let uid = |seed| {
+        run_with(Settings { nodes: 1, seed }, |cluster| async move {
+            cluster.eventually("node-0", |_: &Node| true).await.unwrap();
+            let default = cluster.client().get::<Namespace>("default").await.unwrap();
+            default.unwrap().metadata.uid.unwrap()
+        })
+    };
+    assert_eq!(uid(7), uid(7));
+    assert_ne!(uid(7), uid(8));
+}
+
+#[test]
+fn a_cluster_can_have_no_nodes() {
+    run_with(Settings { nodes: 0, seed: 1 }, |cluster| async move {
+        let nodes: Vec<Node> = cluster.client().list(&ListOptions::default()).await.unwrap();
+        assert!(nodes.is_empty());
+    });
+}
