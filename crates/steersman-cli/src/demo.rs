@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs the demo. The controller goes on after it, for as long as the cluster does.
 pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
-    println!("\nThe demo: AppService shop asks for a Deployment with {REPLICAS} Pods.\n");
+    say!("\nThe demo: AppService shop asks for a Deployment with {REPLICAS} Pods.\n");
     let client = Client::new(cluster.client(), "demo");
     client.apply(&AppService::crd()).await?;
     let manager = Manager::new(cluster.client()).with(app_services());
@@ -48,11 +48,9 @@ pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
         sets.cache().len(),
         pods.cache().len(),
     ));
-    println!("Try: kubectl get appservices,deployments,replicasets,pods");
-    println!(
-        "     kubectl patch appservice shop --type=merge -p '{{\"spec\":{{\"replicas\":5}}}}'"
-    );
-    println!("     kubectl delete appservice shop\n");
+    say!("Try: kubectl get appservices,deployments,replicasets,pods");
+    say!("     kubectl patch appservice shop --type=merge -p '{{\"spec\":{{\"replicas\":5}}}}'");
+    say!("     kubectl delete appservice shop\n");
     screen.run_until(|| false).await;
     Ok(())
 }
@@ -145,11 +143,11 @@ impl Screen {
     }
 
     fn print(&self, line: &str) {
-        println!("  {:>7.1} ms  {line}", self.start.elapsed().as_secs_f64() * 1000.0);
+        say!("  {:>7.1} ms  {line}", self.start.elapsed().as_secs_f64() * 1000.0);
     }
 
     fn summary(&self, text: &str) {
         let took = self.start.elapsed().as_secs_f64() * 1000.0;
-        println!("\n{text}\nafter {took:.1} ms and {} reconciles.\n", self.reconciles);
+        say!("\n{text}\nafter {took:.1} ms and {} reconciles.\n", self.reconciles);
     }
 }

@@ -1,5 +1,13 @@
 //! The program `steersman`.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program talks to its user")]
+#![expect(clippy::print_stderr, reason = "a program talks to its user")]
+
+/// Prints a line. Somebody who has stopped reading, as `head` does, is no reason to stop.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
 
 mod arguments;
 mod demo;

@@ -40,27 +40,27 @@ async fn serve(up: Up) -> Result<(), String> {
         failed = demonstration => failed,
         error = cluster.failed() => Err(format!("part of the cluster failed: {error}")),
     };
-    println!("\nstopping");
+    say!("\nstopping");
     cluster.stop().await;
     ended
 }
 
 /// Says what was started, how long it took, and what to do with it.
 fn greet(cluster: &Cluster, endpoint: &Endpoint, kubeconfig: &Path, memory: bool) {
-    println!("steersman {}, speaking Kubernetes v1.36\n", env!("CARGO_PKG_VERSION"));
+    say!("steersman {}, speaking Kubernetes v1.36\n", env!("CARGO_PKG_VERSION"));
     for (part, took) in cluster.timings() {
-        println!("  {part:<12} {:>7.1} ms", took.as_secs_f64() * 1000.0);
+        say!("  {part:<12} {:>7.1} ms", took.as_secs_f64() * 1000.0);
     }
     let total: Duration = cluster.timings().iter().map(|(_, took)| *took).sum();
-    println!("  {:<12} {:>7.1} ms\n", "ready", total.as_secs_f64() * 1000.0);
-    println!("  address      {}", endpoint.url);
-    println!("  kubeconfig   {}", kubeconfig.display());
+    say!("  {:<12} {:>7.1} ms\n", "ready", total.as_secs_f64() * 1000.0);
+    say!("  address      {}", endpoint.url);
+    say!("  kubeconfig   {}", kubeconfig.display());
     let kept = if memory { "" } else { " (the durable store is still to come)" };
-    println!("  store        in memory, gone when this stops{kept}\n");
-    println!("Try, in another terminal:\n");
-    println!("  export KUBECONFIG={}", kubeconfig.display());
-    println!("  kubectl get nodes");
-    println!("  kubectl create deployment web --image=nginx --replicas=3");
-    println!("  kubectl get all -A\n");
-    println!("Ctrl-C stops it.");
+    say!("  store        in memory, gone when this stops{kept}\n");
+    say!("Try, in another terminal:\n");
+    say!("  export KUBECONFIG={}", kubeconfig.display());
+    say!("  kubectl get nodes");
+    say!("  kubectl create deployment web --image=nginx --replicas=3");
+    say!("  kubectl get all -A\n");
+    say!("Ctrl-C stops it.");
 }

@@ -191,7 +191,7 @@ impl<K: Object> Context<K> {
         let Some(difference) = merge_diff(&current, &wanted) else {
             return Ok(());
         };
-        let patch = Patch::Merge(self.status_patch(difference));
+        let patch = Patch::Merge(self.status_patch(&difference));
         let written = self.scope.client.patch_status::<K, _>(&self.key, &patch).await;
         match self.written(written) {
             Err(error) if error.status().is_some_and(names_an_object) => Ok(()), // nobody to report to
@@ -205,9 +205,9 @@ impl<K: Object> Context<K> {
 
     /// The patch is for this object and no other of its name. A list is replaced whole, so with
     /// one in it, nobody may have changed the object since it was read.
-    fn status_patch(&self, difference: Value) -> Value {
+    fn status_patch(&self, difference: &Value) -> Value {
         let mut metadata = json!({"uid": self.object.meta().uid});
-        if has_list(&difference) {
+        if has_list(difference) {
             let own = self.scope.own_version.lock().unwrap_or_else(PoisonError::into_inner);
             let version = own.as_ref().or(self.object.meta().resource_version.as_ref());
             metadata["resourceVersion"] = json!(version);

@@ -1,18 +1,17 @@
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{CustomResource, KubeSchema};
+use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman::prelude::*;
-use steersman_testkit::Cluster;
 
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
 #[kube(group = "demo.dev", version = "v1", kind = "Shop", namespaced, status = "ShopStatus")]
-pub struct ShopSpec {
+struct ShopSpec {
     replicas: i32,
 }
 
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug)]
-pub struct ShopStatus {
+struct ShopStatus {
     available: i32,
 }
 
@@ -35,17 +34,28 @@ fn shops() -> Controller {
     Controller::of::<Shop>().owns::<Deployment>().reconcile(reconcile)
 }
 
-/// The whole program, for any Kubernetes cluster.
-pub async fn run() -> Result<()> {
-    Manager::from_env().await?.with(shops()).run_until(shutdown_signal()).await
+/// Runs on the cluster of the current kubeconfig, or on the one it is deployed in.
+#[tokio::main]
+async fn main() -> Result<()> {
+    tracing_subscriber::fmt().init();
+    let manager = Manager::from_env().await?;
+    manager.client().apply(&Shop::crd()).await?;
+    manager.with(shops()).run_until(shutdown_signal()).await
 }
 
-/// The test: a whole cluster, in milliseconds, on virtual time.
-#[steersman::test]
-async fn a_shop_opens(cluster: Cluster) -> Result<()> {
-    cluster.install::<Shop>().await?;
-    cluster.run(shops());
-    cluster.client().create(&Shop::new("corner", ShopSpec { replicas: 3 })).await?;
-    let open = |shop: &Shop| shop.status.as_ref().is_some_and(|status| status.available == 3);
-    cluster.eventually("corner", open).await
+#[cfg(test)]
+mod tests {
+    use steersman_testkit::Cluster;
+
+    use super::*;
+
+    /// A whole cluster, in milliseconds, on virtual time.
+    #[steersman::test]
+    async fn a_shop_opens(cluster: Cluster) -> Result<()> {
+        cluster.install::<Shop>().await?;
+        cluster.run(shops());
+        cluster.client().create(&Shop::new("corner", ShopSpec { replicas: 3 })).await?;
+        let open = |shop: &Shop| shop.status.as_ref().is_some_and(|status| status.available == 3);
+        cluster.eventually("corner", open).await
+    }
 }
