@@ -36,6 +36,9 @@ use source::{Enqueuer, Source};
 use worker::{ErasedReconciler, Worker};
 pub use worker::{Outcome, ReconcileRecord};
 
+/// How long caches may take to fill before somebody should know.
+const SYNC_WARNING: Duration = Duration::from_secs(30);
+
 /// When a reconciled object wants attention again, if nothing happens to it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -233,6 +236,7 @@ impl<K: Object> Builder<K> {
         };
         tokio::select! {
             () = synced => {}
+            () = say_that_it_waits(&self.name) => {}
             () = env.shutdown.cancelled() => return,
         }
         tracing::debug!(controller = self.name, "caches synced, workers start");
@@ -251,5 +255,13 @@ impl<K: Object> Builder<K> {
             records: env.records,
         };
         worker::run(Arc::new(worker), self.concurrency, env.shutdown).await;
+    }
+}
+
+/// A controller that cannot start must not look like one that has nothing to do. Never ends.
+async fn say_that_it_waits(controller: &str) {
+    loop {
+        tokio::time::sleep(SYNC_WARNING).await;
+        tracing::warn!(controller, "still waits for the first list of a kind that it watches");
     }
 }
