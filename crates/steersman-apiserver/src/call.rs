@@ -19,7 +19,7 @@ use crate::request::{Query, RequestInfo, segments};
 use crate::resource::{Place, Resource, Verb};
 use crate::server::Server;
 use crate::status::{Result, Status};
-use crate::{authz, discovery, health, mutate, openapi, read, review};
+use crate::{authz, crd, discovery, health, mutate, openapi, read, review};
 
 /// A request for a resource that is served.
 pub(crate) struct Call {
@@ -32,6 +32,8 @@ pub(crate) struct Call {
     pub(crate) output: Output,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// The right to write definitions, if this writes any.
+    pub(crate) turn: Option<crd::Turn>,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -118,7 +120,8 @@ async fn try_answer(
         return Ok(response);
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
-    let call = resolve(server, user, info, parts.headers, body?)?;
+    let mut call = resolve(server, user, info, parts.headers, body?)?;
+    call.turn = crd::turn(&call.server, &call.resource, call.info.verb).await;
     let span = tracing::info_span!(
         "request",
         verb = ?call.info.verb,
@@ -186,10 +189,15 @@ fn resolve(
         return Err(Status::method_not_allowed());
     }
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let output = negotiate::accept(accept, &[Shape::Table, Shape::Metadata])?;
+    let shapes = [Shape::Table, Shape::Metadata];
+    let output = match info.verb {
+        Verb::Watch => negotiate::accept_stream(accept, &shapes)?,
+        _ => negotiate::accept(accept, &shapes)?,
+    };
     let api_version = resource.api_version();
     let warnings = Mutex::default();
-    Ok(Call { server, user, info, resource, api_version, output, headers, body, warnings })
+    let turn = None;
+    Ok(Call { server, user, info, resource, api_version, output, headers, body, turn, warnings })
 }
 
 /// Whether the path fits the scope of the resource.

@@ -26,6 +26,9 @@ use crate::server::ApiServer;
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
+/// How long a client may take, once connected, to ask for something.
+const FIRST_REQUEST: Duration = Duration::from_secs(60);
+
 /// How often a silent connection is asked whether someone is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
@@ -79,14 +82,32 @@ async fn connect(api: ApiServer, acceptor: TlsAcceptor, stream: TcpStream, watch
         Err(_) => return tracing::debug!("handshake took too long"),
     };
     let certificate = certificate_user(&stream);
-    let service = service_fn(move |request| answer(api.clone(), certificate.clone(), request));
+    let asked = CancellationToken::new();
+    let silence = silence(asked.clone());
+    let service = service_fn(move |request| {
+        asked.cancel();
+        answer(api.clone(), certificate.clone(), request)
+    });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new());
     let mut http2 = builder.http2();
     http2.timer(TokioTimer::new()).max_concurrent_streams(1000).keep_alive_interval(KEEP_ALIVE);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    if let Err(error) = watcher.watch(connection.into_owned()).await {
-        tracing::debug!(%error, "connection failed");
+    tokio::select! {
+        ended = watcher.watch(connection.into_owned()) => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "connection failed");
+            }
+        }
+        () = silence => tracing::debug!("a client connected and asked for nothing"),
+    }
+}
+
+/// Ends if nothing is asked for too long. Once something was, HTTP/1.1 waits for the next
+/// request no longer than for its headers, and HTTP/2 asks whether someone is there.
+async fn silence(asked: CancellationToken) {
+    if tokio::time::timeout(FIRST_REQUEST, asked.cancelled()).await.is_ok() {
+        std::future::pending::<()>().await;
     }
 }
 

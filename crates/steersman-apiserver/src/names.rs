@@ -293,6 +293,19 @@ fn validate_finalizers(finalizers: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// The finalizers of a built-in kind that are neither Kubernetes' own nor have a prefix.
+pub fn validate_finalizer_prefixes(object: &Value) -> Vec<FieldError> {
+    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+    let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+    let named = finalizers.enumerate().filter_map(|(i, value)| Some((i, value, value.as_str()?)));
+    let bare = named.filter(|(_, _, name)| !name.contains('/') && !STANDARD.contains(name));
+    let detail = "name is neither a standard finalizer name nor is it fully qualified";
+    bare.map(|(i, value, _)| {
+        FieldError::invalid(format!("metadata.finalizers[{i}]"), value, detail)
+    })
+    .collect()
+}
+
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }

@@ -55,13 +55,23 @@ impl Encoding {
 /// Chooses the form that the `Accept` header likes best among those this server has.
 /// `shapes` are the transformations that this path knows besides the object itself.
 pub fn accept(header: Option<&str>, shapes: &[Shape]) -> Result<Output> {
+    choose(header, shapes, |_| true)
+}
+
+/// Like [`accept`], for a stream of events: only JSON documents can follow each other.
+pub fn accept_stream(header: Option<&str>, shapes: &[Shape]) -> Result<Output> {
+    choose(header, shapes, |output| output.encoding == Encoding::Json)
+}
+
+fn choose(header: Option<&str>, shapes: &[Shape], possible: fn(&Output) -> bool) -> Result<Output> {
     let Some(header) = header.filter(|header| !header.trim().is_empty()) else {
         return Ok(Output::default());
     };
     let mut clauses: Vec<Clause<'_>> = header.split(',').map(Clause::parse).collect();
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
     let chosen = clauses.iter().filter(|clause| clause.quality > 0.0);
-    chosen.filter_map(|clause| clause.output(shapes)).next().ok_or_else(Status::not_acceptable)
+    let mut outputs = chosen.filter_map(|clause| clause.output(shapes));
+    outputs.find(possible).ok_or_else(Status::not_acceptable)
 }
 
 /// One alternative of an `Accept` header.

@@ -119,6 +119,15 @@ impl Table {
         self.custom.get(definition)
     }
 
+    /// The definitions of a group that serve nothing, for example because of their names.
+    pub fn unserved_in_group(&self, group: &str) -> Vec<String> {
+        let unserved = self
+            .custom
+            .iter()
+            .filter(|(_, custom)| custom.resources.is_empty() && custom.storage.group == group);
+        unserved.map(|(name, _)| name.clone()).collect()
+    }
+
     /// The resources of other definitions in a group, and the built-in ones.
     pub fn others_in_group<'a>(
         &'a self,

@@ -1,10 +1,14 @@
 //! The service itself: what it is made of, and how HTTP enters it.
 
+use std::any::Any;
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -15,9 +19,12 @@ use tower::BoxError;
 
 use crate::random::Random;
 use crate::registry::Registry;
-use crate::reply::ResponseBody;
+use crate::reply::{self, ResponseBody};
 use crate::status::{BODY_LIMIT, Result, Status};
 use crate::{authn, bootstrap, call, crd, metadata};
+
+/// How long the body of a request may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// Where timestamps come from; it follows the clock of the process, which may be virtual.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -71,6 +78,7 @@ impl ApiServer {
             registry: Registry::new(),
             shutdown: config.shutdown,
             tokens: config.tokens,
+            definitions: Arc::default(),
         });
         crd::load(&server).await?;
         bootstrap::run(&server).await?;
@@ -110,12 +118,24 @@ where
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = read_body(body).await;
-            Ok(call::answer(server, parts, body).await)
+            // What a request breaks, it breaks for itself alone.
+            let answer = AssertUnwindSafe(call::answer(server, parts, body)).catch_unwind();
+            Ok(answer.await.unwrap_or_else(|panic| {
+                tracing::error!(panic = panic_text(&*panic), "a request panicked");
+                reply::failure(&Status::internal("the request could not be processed"))
+            }))
         })
     }
 }
 
-/// Reads a body up to the limit. What is larger or breaks off is an error to answer.
+/// The text of a panic, for the log.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let owned = || panic.downcast_ref::<String>().map(String::as_str);
+    panic.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("a panic without a text")
+}
+
+/// Reads a body up to the limit. What is larger, breaks off or does not end in time is an error
+/// to answer.
 async fn read_body<B>(body: B) -> Result<Bytes>
 where
     B: http_body::Body<Data = Bytes> + Send,
@@ -124,10 +144,12 @@ where
     if body.size_hint().lower() > BODY_LIMIT as u64 {
         return Err(Status::too_large());
     }
-    match Limited::new(body, BODY_LIMIT).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large()),
-        Err(error) => Err(Status::bad_request(format!("error reading the body: {error}"))),
+    let whole = Limited::new(body, BODY_LIMIT).collect();
+    match tokio::time::timeout(BODY_TIME, whole).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Err(_) => Err(Status::timeout("the body of the request did not arrive in time")),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Status::too_large()),
+        Ok(Err(error)) => Err(Status::bad_request(format!("error reading the body: {error}"))),
     }
 }
 
@@ -139,6 +161,8 @@ pub(crate) struct Server {
     pub(crate) registry: Registry,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tokens: authn::Tokens,
+    /// Held while a custom resource definition is written, for its names depend on the others'.
+    pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Server {

@@ -240,6 +240,11 @@ impl Status {
         Self::about(504, "Timeout", message, details)
     }
 
+    /// 504: something did not come in time.
+    pub fn timeout(why: &str) -> Self {
+        Self::plain(504, "Timeout", format!("Timeout: {why}"))
+    }
+
     /// 500: the server failed.
     pub fn internal(why: &str) -> Self {
         Self::plain(500, "InternalError", format!("Internal error occurred: {why}"))

@@ -14,13 +14,14 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use steersman_store::{RangeRequest, Revision};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::document::Stored;
 use crate::metadata;
 use crate::mutate::delete::{DeleteOptions, delete_object};
 use crate::mutate::{Writer, change};
 use crate::registry::Custom;
-use crate::resource::{Place, Resource};
+use crate::resource::{Place, Resource, Verb};
 use crate::server::Server;
 use crate::status::{Result, Status};
 
@@ -28,6 +29,12 @@ pub(crate) use validate::validate;
 
 /// Holds a definition until its instances are gone.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The right to write definitions; it ends when the last clone is gone.
+pub(crate) type Turn = Arc<OwnedMutexGuard<()>>;
+
+/// The conditions that the server sets, and nobody else.
+const OWN_CONDITIONS: [&str; 3] = ["NamesAccepted", "Established", "Terminating"];
 
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
@@ -43,15 +50,30 @@ pub(crate) fn concerns(server: &Server, resource: &Resource, gone: bool) -> bool
     is_definition(resource) || (gone && server.registry.table().is_custom(resource))
 }
 
-/// Refuses new instances of a definition that is being deleted.
+/// Waits until a request that writes definitions is the only one to do so, and keeps the others
+/// waiting until the guard is gone. Whether names are free depends on what all others claim.
+pub(crate) async fn turn(server: &Server, resource: &Resource, verb: Verb) -> Option<Turn> {
+    let writes = !matches!(verb, Verb::Get | Verb::List | Verb::Watch);
+    if !(writes && is_definition(resource)) {
+        return None;
+    }
+    Some(Arc::new(Arc::clone(&server.definitions).lock_owned().await))
+}
+
+/// Refuses new instances of a definition that is being deleted, or is gone.
 pub(crate) fn accepts_instances(writer: &Writer<'_>) -> Result<()> {
     let table = writer.server.registry.table();
-    let custom = table.custom(&writer.resource.qualified());
-    if custom.is_some_and(|custom| custom.terminating) {
-        let why = "create not allowed while custom resource definition is terminating";
-        return Err(Status::not_supported(why));
+    let resource = writer.resource;
+    match table.custom(&resource.qualified()) {
+        Some(custom) if custom.terminating => {
+            let why = "create not allowed while custom resource definition is terminating";
+            Err(Status::not_supported(why))
+        }
+        None if table.get(&resource.group, &resource.version, &resource.plural).is_none() => {
+            Err(Status::no_such_resource())
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Completes a definition that is about to be written: names, finalizer and status.
@@ -89,6 +111,29 @@ pub(crate) fn prepare(server: &Server, definition: &mut Value, now: &str) {
         }
     }
     remember_stored_version(definition);
+}
+
+/// Says of a definition whose deletion begins that it does.
+pub(crate) fn begin_deletion(definition: &mut Value) {
+    let now = metadata::text(definition, "deletionTimestamp").to_owned();
+    let message = "CustomResourceDefinition marked for deletion; \
+                   CustomResource deletion will begin soon";
+    let condition = ["Terminating", "True", "InstanceDeletionPending", message];
+    set_condition(definition, &now, condition);
+}
+
+/// Puts back what of a definition's status only the server sets.
+pub(crate) fn keep_own_status(old: &Value, new: &mut Value) {
+    let own = |condition: &&Value| OWN_CONDITIONS.iter().any(|own| condition["type"] == *own);
+    let conditions =
+        |object: &Value| object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let kept = conditions(old);
+    let added = conditions(new);
+    let all: Vec<&Value> =
+        kept.iter().filter(own).chain(added.iter().filter(|other| !own(other))).collect();
+    metadata::set_at(new, "status.conditions", json!(all));
+    metadata::set_at(new, "status.acceptedNames", old["status"]["acceptedNames"].clone());
+    remember_stored_version(new);
 }
 
 /// A version that was once stored stays listed until someone migrates and says so.
@@ -147,7 +192,11 @@ pub(crate) fn committed<'a>(
                     clean_up(server, name).await;
                 }
             }
-            (true, None) => server.registry.remove(name),
+            (true, None) => {
+                server.registry.remove(name);
+                let group = object["spec"]["group"].as_str().unwrap_or("").to_owned();
+                tokio::spawn(reconsider(Arc::clone(server), group));
+            }
             (false, None) => {
                 let definition = resource.qualified();
                 let table = server.registry.table();
@@ -158,6 +207,28 @@ pub(crate) fn committed<'a>(
             (false, Some(_)) => {}
         }
     })
+}
+
+/// Looks again at the names of a group's definitions that were not accepted: they may be free.
+async fn reconsider(server: Arc<Server>, group: String) {
+    let turn: Turn = Arc::new(Arc::clone(&server.definitions).lock_owned().await);
+    let waiting = server.registry.table().unserved_in_group(&group);
+    let table = server.registry.table();
+    let Some(definitions) = table.get(GROUP, "v1", PLURAL) else { return };
+    let writer = Writer { turn: Some(turn), ..Writer::internal(&server, definitions) };
+    for name in waiting {
+        let place = Place { namespace: "", name: &name };
+        let established = change::change(&writer, place, |old| {
+            let mut new = old.clone();
+            if !metadata::is_deleting(old) {
+                prepare(&server, &mut new, &writer.now);
+            }
+            Ok(new)
+        });
+        if let Err(error) = established.await {
+            tracing::debug!(%error, "a definition was gone before its names were free");
+        }
+    }
 }
 
 /// Reads the definitions that the store holds when the server starts.

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Writer, change, success};
+use super::{Writer, change, decode, success};
 use crate::call::Call;
 use crate::field::FieldError;
 use crate::metadata;
+use crate::names;
 use crate::reply::Reply;
 use crate::resource::Place;
+use crate::schema::Schema;
 use crate::status::{Named, Result, Status};
 
 /// Binds the pod of the path, or of the body for `POST …/bindings`.
 pub(crate) async fn bind(call: &Call) -> Result<Reply> {
-    let binding = call.document()?;
+    let mut binding = call.document()?;
+    decode::part(Schema::builtin("", "v1", "Binding"), "Binding", &mut binding)?;
     let name = call.info.name.as_deref().unwrap_or_else(|| metadata::text(&binding, "name"));
     check(&binding, name)?;
     let table = call.server.registry.table();
@@ -45,6 +48,7 @@ fn check(binding: &Value, name: &str) -> Result<()> {
     if target["name"].as_str().unwrap_or("").is_empty() {
         errors.push(FieldError::required("target.name", ""));
     }
+    errors.extend(names::validate_labels(&binding["metadata"]["labels"], "metadata.labels"));
     if errors.is_empty() {
         return Ok(());
     }

@@ -64,7 +64,12 @@ pub(super) fn prepare(
         _ => main(writer, old, new),
     };
     match writer.subresource {
-        "status" | "approval" => validate::changed_status(writer, old, &new)?,
+        "status" | "approval" => {
+            if crd::is_definition(writer.resource) {
+                crd::keep_own_status(old, &mut new);
+            }
+            validate::changed_status(writer, old, &new)?;
+        }
         "finalize" => {}
         _ => {
             count_generation(writer, old, &mut new);

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use serde_json::Value;
-use steersman_store::{Expected, Revision, StoreError};
+use steersman_store::{Entry, Expected, Revision, StoreError};
 
 use super::{Tracking, Writer, decode, lifecycle, validate};
 use crate::call::Call;
@@ -41,8 +41,7 @@ pub(crate) async fn create_object(
         let error = FieldError::required("metadata.name", "name or generateName is required");
         return Err(Status::invalid(writer.resource.named_kind(""), &[error]));
     }
-    lifecycle::accepts(writer, namespace, metadata::text(&object, "name")).await?;
-    crd::accepts_instances(writer)?;
+    accepts(writer, namespace, metadata::text(&object, "name")).await?;
     for _ in 0..GENERATE_ATTEMPTS {
         if generate {
             let name = generated_name(&base, &writer.server.random.suffix());
@@ -55,6 +54,40 @@ pub(crate) async fn create_object(
         }
     }
     Err(Status::already_exists(writer.resource.named(metadata::text(&object, "name"))))
+}
+
+/// Refuses what its namespace or its definition, about to go, does not take any more.
+async fn accepts(writer: &Writer<'_>, namespace: &str, name: &str) -> Result<()> {
+    lifecycle::accepts(writer, namespace, name).await?;
+    crd::accepts_instances(writer)
+}
+
+/// Removes an object that was written while its namespace or definition went away: whoever
+/// empties those may have looked before it was there.
+async fn take_back(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    object: &Value,
+    mut revision: Revision,
+) -> Result<()> {
+    loop {
+        match writer.commit(place, None, object, Expected::Modified(revision)).await {
+            Ok(_) => return Ok(()),
+            Err(StoreError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Someone has changed it, or has been so kind as to remove it.
+        let entry = writer.server.get(&writer.resource.key(place)).await?;
+        let uid = |entry: &Entry| metadata::text(&decoded(entry), "uid").to_owned();
+        match entry.filter(|entry| uid(entry) == metadata::text(object, "uid")) {
+            Some(entry) => revision = entry.modified,
+            None => return Ok(()),
+        }
+    }
+}
+
+fn decoded(entry: &Entry) -> Value {
+    serde_json::from_slice(&entry.value).unwrap_or_default()
 }
 
 /// Completes, checks and writes the object; `None` if its name is taken.
@@ -76,7 +109,13 @@ async fn insert(
         return Ok((!taken).then_some(Stored { bytes, revision: Revision(0) }));
     }
     match writer.commit(place, Some(bytes.clone()), &object, Expected::Absent).await {
-        Ok(revision) => Ok(Some(Stored { bytes, revision })),
+        Ok(revision) => {
+            if let Err(status) = accepts(writer, namespace, place.name).await {
+                take_back(writer, place, &object, revision).await?;
+                return Err(status);
+            }
+            Ok(Some(Stored { bytes, revision }))
+        }
         Err(StoreError::Conflict { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::metadata;
+use crate::schema::Schema;
 use crate::status::{Result, Status};
 
 /// Reads the body as an object of the resource's kind.
@@ -15,6 +16,7 @@ pub(super) fn object(call: &Call) -> Result<Value> {
 /// Checks type and fields of a document, and drops what the schema does not know.
 pub(super) fn checked(call: &Call, mut object: Value) -> Result<Value> {
     check_type(call, &mut object)?;
+    call.resource.schema.normalise(&mut object);
     check_metadata(call, &object)?;
     metadata::of(&mut object).retain(|_, value| !value.is_null());
     if let Some(error) = call.resource.schema.type_errors(&object).first() {
@@ -23,6 +25,18 @@ pub(super) fn checked(call: &Call, mut object: Value) -> Result<Value> {
     report_unknown_fields(call, &object)?;
     call.resource.schema.prune(&mut object);
     Ok(object)
+}
+
+/// Checks the types of a body that is not the resource's own kind, such as a Scale.
+pub(super) fn part(schema: Option<Schema>, kind: &str, body: &mut Value) -> Result<()> {
+    let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
+    schema.normalise(body);
+    match schema.type_errors(body).first() {
+        None => Ok(()),
+        Some(error) => Err(Status::bad_request(format!(
+            "{kind} in version \"v1\" cannot be handled as a {kind}: {error}"
+        ))),
+    }
 }
 
 fn check_type(call: &Call, object: &mut Value) -> Result<()> {

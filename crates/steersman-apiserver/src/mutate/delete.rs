@@ -8,14 +8,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use steersman_store::{Expected, StoreError};
 
-use super::{Writer, change, success};
+use super::{Writer, change, decode, success};
 use crate::call::Call;
+use crate::crd;
 use crate::document::{Stored, encode};
 use crate::field::FieldError;
 use crate::metadata;
 use crate::negotiate;
 use crate::reply::Reply;
 use crate::resource::Place;
+use crate::schema::Schema;
 use crate::status::{Named, Result, Status};
 
 /// How an object is to be deleted.
@@ -131,18 +133,33 @@ fn mark(writer: &Writer<'_>, old: &Value, options: &DeleteOptions) -> Value {
     if metadata::is_deleting(old) {
         let before = metadata::number(old, "deletionGracePeriodSeconds").unwrap_or(0);
         if grace < before {
-            let due: Option<Timestamp> = metadata::text(old, "deletionTimestamp").parse().ok();
-            let due = due.unwrap_or(now) - SignedDuration::from_secs(before - grace);
-            set_due(&mut new, due, grace);
+            set_due(&mut new, sooner(old, now, before, grace), grace);
         }
         return new;
     }
-    set_due(&mut new, now + SignedDuration::from_secs(grace), grace);
+    set_due(&mut new, after(now, grace), grace);
     if let Some(generation) = metadata::number(old, "generation").filter(|g| *g > 0) {
         metadata::set(&mut new, "generation", Some((generation + 1).into()));
     }
     writer.resource.strategy.begin_deletion(&mut new);
+    if crd::is_definition(writer.resource) {
+        crd::begin_deletion(&mut new);
+    }
     new
+}
+
+/// So many seconds later, or the last moment that can be written.
+fn after(now: Timestamp, seconds: i64) -> Timestamp {
+    now.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
+}
+
+/// When an object is due whose grace becomes shorter: counted from when its deletion began, or
+/// from now where that cannot be told any more.
+fn sooner(old: &Value, now: Timestamp, before: i64, grace: i64) -> Timestamp {
+    let due: Option<Timestamp> = metadata::text(old, "deletionTimestamp").parse().ok();
+    let known = due.filter(|due| due.as_second() < Timestamp::MAX.as_second());
+    let earlier = SignedDuration::from_secs(before - grace);
+    known.and_then(|due| due.checked_sub(earlier).ok()).unwrap_or_else(|| after(now, grace))
 }
 
 fn set_due(object: &mut Value, due: Timestamp, grace: i64) {
@@ -187,7 +204,10 @@ impl DeleteOptions {
         let mut options = if call.body.is_empty() {
             Self::of_query(call)?
         } else {
-            Self::of_document(&negotiate::decode(call.content_type(), &call.body)?)?
+            let mut document = negotiate::decode(call.content_type(), &call.body)?;
+            let schema = Schema::builtin_type("meta.v1.DeleteOptions");
+            decode::part(schema, "DeleteOptions", &mut document)?;
+            Self::of_document(&document)?
         };
         options.dry_run |= call.info.dry_run()?;
         Ok(options)

@@ -24,9 +24,13 @@ use steersman_store::{Expected, Revision, StoreError, WriteRequest};
 use crate::apply::{Track, track};
 use crate::call::Call;
 use crate::crd;
-use crate::resource::{Place, Resource};
+use crate::field::FieldError;
+use crate::resource::{Place, Resource, Verb};
 use crate::server::Server;
-use crate::status::Result;
+use crate::status::{Named, Result, Status};
+
+/// The longest name of a field manager.
+const MANAGER_MAX: usize = 128;
 
 /// Who writes what, and how: what all writes of one request share.
 pub(crate) struct Writer<'a> {
@@ -42,6 +46,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) dry_run: bool,
     /// The time of the request.
     pub(crate) now: String,
+    /// The right to write definitions, of a request that does.
+    pub(crate) turn: Option<crd::Turn>,
 }
 
 /// Whether ownership of fields still has to be recorded; an apply has done so itself.
@@ -54,6 +60,7 @@ pub(crate) enum Tracking {
 impl Call {
     /// The writer of this request.
     pub(crate) fn writer(&self) -> Result<Writer<'_>> {
+        check_manager(self)?;
         Ok(Writer {
             server: &self.server,
             resource: &self.resource,
@@ -62,6 +69,7 @@ impl Call {
             subresource: self.subresource(),
             dry_run: self.info.dry_run()?,
             now: self.server.now(),
+            turn: self.turn.clone(),
         })
     }
 }
@@ -77,6 +85,7 @@ impl<'a> Writer<'a> {
             subresource: "",
             dry_run: false,
             now: server.now(),
+            turn: None,
         }
     }
 
@@ -110,10 +119,12 @@ impl<'a> Writer<'a> {
         }
         let (server, resource) = (Arc::clone(self.server), self.resource.clone());
         let object = object.clone();
+        let turn = self.turn.clone();
         // A client that goes away must not leave the definition written and not served.
         let written = tokio::spawn(async move {
             let revision = server.store.write(request).await?.revision;
             crd::committed(&server, &resource, &object, (!gone).then_some(revision)).await;
+            drop(turn);
             Ok(revision)
         });
         match written.await.map_err(tokio::task::JoinError::try_into_panic) {
@@ -123,6 +134,28 @@ impl<'a> Writer<'a> {
             Err(Err(_)) => std::future::pending().await,
         }
     }
+}
+
+/// Refuses a field manager that is too long or cannot be shown.
+fn check_manager(call: &Call) -> Result<()> {
+    const FIELD: &str = "fieldManager";
+    let options = match call.info.verb {
+        Verb::Create => "CreateOptions",
+        Verb::Update => "UpdateOptions",
+        Verb::Patch => "PatchOptions",
+        _ => return Ok(()),
+    };
+    let manager = call.info.query.text(FIELD).unwrap_or("");
+    let error = if manager.len() > MANAGER_MAX {
+        FieldError::too_long(FIELD, MANAGER_MAX)
+    } else if let Some((at, odd)) = manager.char_indices().find(|(_, c)| c.is_control()) {
+        let why = format!("invalid character U+{:04X} (at position {at})", u32::from(odd));
+        FieldError::invalid(FIELD, &manager.into(), &why)
+    } else {
+        return Ok(());
+    };
+    let what = Named { group: "meta.k8s.io", resource: options, name: "" };
+    Err(Status::invalid(what, &[error]))
 }
 
 /// A Status that says it worked.

@@ -5,11 +5,12 @@ use serde_json::Value;
 
 use super::{Tracking, change, decode};
 use crate::call::Call;
+use crate::field::FieldError;
 use crate::metadata;
 use crate::negotiate;
 use crate::patch::{self, PatchError};
 use crate::reply::Reply;
-use crate::status::{Result, Status};
+use crate::status::{Named, Result, Status};
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
@@ -22,6 +23,7 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     if language == Language::Apply {
         return super::apply::apply(call).await;
     }
+    refuse_force(call)?;
     let writer = call.writer()?;
     let object = change::change(&writer, call.place(), |old| {
         let patched = language.run(call, old, &call.body)?;
@@ -31,6 +33,16 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     })
     .await?;
     Ok(Reply::Object { code: StatusCode::OK, object })
+}
+
+/// Only an apply can meet other managers, and so only it can be forced.
+fn refuse_force(call: &Call) -> Result<()> {
+    if call.info.query.get("force").is_none() {
+        return Ok(());
+    }
+    let why = "may not be specified for non-apply patch";
+    let what = Named { group: "meta.k8s.io", resource: "PatchOptions", name: "" };
+    Err(Status::invalid(what, &[FieldError::forbidden("force", why)]))
 }
 
 /// The language of a patch.

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::patch::Language;
-use super::{Tracking, change};
+use super::{Tracking, change, decode};
 use crate::call::Call;
 use crate::document::Stored;
 use crate::field::FieldError;
@@ -12,6 +12,7 @@ use crate::metadata;
 use crate::negotiate;
 use crate::reply::Reply;
 use crate::resource::ScalePaths;
+use crate::schema::Schema;
 use crate::selector::LabelSelector;
 use crate::status::{Named, Result, Status};
 
@@ -48,7 +49,8 @@ async fn write(call: &Call, decide: impl Fn(&Value) -> Result<Value>) -> Result<
     let paths = paths(call)?;
     let writer = call.writer()?;
     let object = change::change(&writer, call.place(), |old| {
-        let scale = decide(&scale_of(old, paths))?;
+        let mut scale = decide(&scale_of(old, paths))?;
+        decode::part(Schema::builtin("autoscaling", "v1", "Scale"), "Scale", &mut scale)?;
         change::check_preconditions(&writer, old, &scale)?;
         let replicas = replicas(call, &scale)?;
         let mut new = old.clone();
@@ -71,10 +73,7 @@ fn paths(call: &Call) -> Result<&ScalePaths> {
 }
 
 fn replicas(call: &Call, scale: &Value) -> Result<i64> {
-    let wanted = &scale["spec"]["replicas"];
-    let number = if wanted.is_null() { Some(0) } else { wanted.as_i64() };
-    let number =
-        number.ok_or_else(|| Status::bad_request("spec.replicas must be a whole number"))?;
+    let number = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     if number < 0 {
         let why = "must be greater than or equal to 0";
         let error = FieldError::invalid("spec.replicas", &number.into(), why);

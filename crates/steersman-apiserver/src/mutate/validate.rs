@@ -14,7 +14,7 @@ pub(super) fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
     let name = metadata::text(object, "name");
     let mut errors = names::validate_metadata(object, resource.namespaced);
     errors.extend(resource.strategy.validate_create(object));
-    errors.extend(of_kind(resource, object));
+    errors.extend(of_kind(writer, object));
     refuse(resource, name, &errors)
 }
 
@@ -24,7 +24,7 @@ pub(super) fn changed_object(writer: &Writer<'_>, old: &Value, new: &Value) -> R
     let mut errors = names::validate_metadata(new, resource.namespaced);
     errors.extend(of_metadata_change(old, new));
     errors.extend(resource.strategy.validate_update(old, new));
-    errors.extend(of_kind(resource, new));
+    errors.extend(of_kind(writer, new));
     refuse(resource, metadata::text(old, "name"), &errors)
 }
 
@@ -38,10 +38,13 @@ fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> 
     if errors.is_empty() { Ok(()) } else { Err(Status::invalid(resource.named_kind(name), errors)) }
 }
 
-fn of_kind(resource: &Resource, object: &Value) -> Vec<FieldError> {
+fn of_kind(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
+    let resource = writer.resource;
     let mut errors = resource.schema.validate(object);
     if crd::is_definition(resource) {
         errors.extend(crd::validate(object));
+    } else if !writer.server.registry.table().is_custom(resource) {
+        errors.extend(names::validate_finalizer_prefixes(object));
     }
     errors
 }

@@ -8,6 +8,7 @@
 //! An object that begins to match a selector is ADDED, one that ceases to is DELETED, with the
 //! body that matched last and the revision of the change.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use crate::negotiate::{Output, Shape};
 use crate::reply::Reply;
 use crate::resource::Resource;
 use crate::selector::Selector;
-use crate::server::Server;
+use crate::server::{Server, panic_text};
 use crate::status::{Result, Status};
 use crate::table::{self, IncludeObject};
 
@@ -38,6 +39,9 @@ const CHUNK: usize = 64 * 1024;
 
 /// The shortest watch without a timeout, in seconds; the longest is twice as long.
 const TIMEOUT_MIN: u64 = 1800;
+
+/// The longest watch that a client can ask for.
+const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Answers with a stream of events.
 pub(crate) async fn watch(call: &Call) -> Result<Reply> {
@@ -71,11 +75,17 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
         bookmarks: options.bookmarks,
         phase,
         cursor,
-        deadline: Instant::now() + timeout,
+        deadline: Instant::now() + timeout.min(TIMEOUT_MAX),
         bookmark,
     };
     let steps = stream::unfold(watching, |mut watching| async move {
         watching.step().await.map(|chunk| (chunk, watching))
+    });
+    // A step that panics is the last: the client sees the stream end, and watches again.
+    let steps = AssertUnwindSafe(steps).catch_unwind().filter_map(|chunk| async {
+        chunk
+            .inspect_err(|panic| tracing::error!(panic = panic_text(&**panic), "a watch panicked"))
+            .ok()
     });
     Ok(Reply::Watch(steps.boxed()))
 }

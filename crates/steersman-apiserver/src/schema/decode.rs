@@ -3,9 +3,12 @@
 //! Go names the struct that holds the field and the path from the root without list indexes:
 //! `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::node::{Node, Object, Scalar, Shape};
+use super::time;
 use super::unknown::join;
 
 /// Where in a document the decoder is.
@@ -59,16 +62,27 @@ impl Object {
 
 fn scalar_error(scalar: Scalar, value: &Value, place: Place<'_>) -> Option<String> {
     let fits = match scalar {
-        Scalar::String | Scalar::Bytes => value.is_string(),
+        Scalar::String => value.is_string(),
+        Scalar::Bytes if value.is_string() => return base64_error(value),
+        Scalar::Bytes => false,
         Scalar::Bool => value.is_boolean(),
         Scalar::Number => value.is_number(),
-        Scalar::Int32 => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+        Scalar::Int32 => is_int32(value),
         Scalar::Int64 | Scalar::Integer => value.is_i64(),
-        Scalar::IntOrString => value.is_string() || value.is_i64(),
+        Scalar::IntOrString => value.is_string() || is_int32(value),
         Scalar::Time | Scalar::MicroTime => return time_error(value),
         Scalar::Quantity => return quantity_error(value),
     };
     (!fits).then(|| mismatch(value, place, scalar_type(scalar)))
+}
+
+fn is_int32(value: &Value) -> bool {
+    value.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+}
+
+fn base64_error(value: &Value) -> Option<String> {
+    let error = STANDARD.decode(value.as_str()?).err()?;
+    Some(format!("illegal base64 data: {error}"))
 }
 
 fn mismatch(value: &Value, Place { holder, path }: Place<'_>, expected: &str) -> String {
@@ -118,7 +132,7 @@ fn scalar_type(scalar: Scalar) -> &'static str {
 fn time_error(value: &Value) -> Option<String> {
     const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
     match value.as_str() {
-        Some(text) if text.parse::<jiff::Timestamp>().is_ok() => None,
+        Some(text) if time::parse(text).is_some() => None,
         Some(text) => {
             Some(format!("parsing time {text:?} as {LAYOUT:?}: cannot parse {text:?} as \"2006\""))
         }

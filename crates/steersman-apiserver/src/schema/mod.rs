@@ -8,9 +8,11 @@ mod builtin;
 mod decode;
 mod defaults;
 mod node;
+mod normal;
 mod structural;
 #[cfg(test)]
 mod tests;
+mod time;
 mod unknown;
 mod validate;
 
@@ -89,6 +91,21 @@ impl Schema {
             decode::check(self.root.child("metadata"), &object["metadata"], place, &mut errors);
         }
         errors
+    }
+
+    /// Brings an object of a built-in kind into the form that decoding and encoding it gives.
+    /// Of custom resources that is only the metadata.
+    pub fn normalise(&self, object: &mut Value) {
+        if let Shape::Named(_) = self.root.shape {
+            normal::normalise(&self.root, object);
+        } else if let Some(metadata) = object.get_mut("metadata") {
+            normal::normalise(self.root.child("metadata"), metadata);
+        }
+    }
+
+    /// The schema of a type that is not a kind, such as `meta.v1.DeleteOptions`.
+    pub fn builtin_type(name: &str) -> Option<Self> {
+        builtin::named(name).map(Self::new)
     }
 
     /// The shape of the whole object.

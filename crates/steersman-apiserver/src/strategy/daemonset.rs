@@ -59,10 +59,14 @@ fn update_strategy(strategy: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.updateStrategy.rollingUpdate";
     match text(&strategy["type"]) {
         "OnDelete" => Vec::new(),
-        "RollingUpdate" => ["maxUnavailable", "maxSurge"]
-            .iter()
-            .filter_map(|key| deployment::int_or_percent(&strategy["rollingUpdate"], PATH, key))
-            .collect(),
+        "RollingUpdate" => {
+            let rolling = &strategy["rollingUpdate"];
+            let of_key = |key: &&str| {
+                let wrong = deployment::int_or_percent(rolling, PATH, key);
+                wrong.or_else(|| deployment::at_most_all(rolling, PATH, key))
+            };
+            ["maxUnavailable", "maxSurge"].iter().filter_map(of_key).collect()
+        }
         _ => {
             let allowed = ["RollingUpdate", "OnDelete"];
             let field = "spec.updateStrategy.type";

@@ -80,6 +80,7 @@ fn rolling_update(rolling: &Value) -> Vec<FieldError> {
         .iter()
         .filter_map(|key| int_or_percent(rolling, PATH, key))
         .collect();
+    errors.extend(at_most_all(rolling, PATH, "maxUnavailable"));
     let zero = |key: &str| rolling[key] == 0 || rolling[key] == "0%";
     if zero("maxUnavailable") && zero("maxSurge") {
         let field = format!("{PATH}.maxUnavailable");
@@ -87,6 +88,16 @@ fn rolling_update(rolling: &Value) -> Vec<FieldError> {
         errors.push(FieldError::invalid(field, &rolling["maxUnavailable"], detail));
     }
     errors
+}
+
+/// Complains if the field is a percentage of more than everything.
+pub(super) fn at_most_all(object: &Value, path: &str, key: &str) -> Option<FieldError> {
+    let number = object[key].as_str()?.strip_suffix('%')?;
+    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    // What is too large for the type is also too large.
+    let over = digits && !number.parse::<u64>().is_ok_and(|n| n <= 100);
+    let detail = "must not be greater than 100%";
+    over.then(|| FieldError::invalid(format!("{path}.{key}"), &object[key], detail))
 }
 
 /// Complains if the field is neither a number from zero nor a percentage.

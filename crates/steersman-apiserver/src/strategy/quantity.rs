@@ -39,7 +39,7 @@ fn scale(suffix: &str) -> Option<i128> {
         return 1024_i128.checked_pow(u32::try_from(power).ok()? + 1)?.checked_mul(NANO);
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    10_i128.checked_pow(u32::try_from(9 + exponent).ok()?)
+    10_i128.checked_pow(u32::try_from(exponent.checked_add(9)?).ok()?)
 }
 
 #[cfg(test)]

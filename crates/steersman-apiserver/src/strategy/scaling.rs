@@ -90,6 +90,7 @@ fn budget(budget: &Value) -> Vec<FieldError> {
     }
     for key in ["minAvailable", "maxUnavailable"] {
         errors.extend(deployment::int_or_percent(spec, "spec", key));
+        errors.extend(deployment::at_most_all(spec, "spec", key));
     }
     errors.extend(not_negative(spec, "spec", "minReadySeconds"));
     errors.extend(template::validate_selector(&spec["selector"], "spec.selector"));

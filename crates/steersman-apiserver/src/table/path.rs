@@ -62,7 +62,8 @@ fn advance<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
     match step {
         Step::Child(key) => value.get(key).into_iter().collect(),
         Step::Index(index) => {
-            let from_end = || items().len().checked_sub(usize::try_from(-index).ok()?);
+            let from_end =
+                || items().len().checked_sub(usize::try_from(index.checked_neg()?).ok()?);
             let at = usize::try_from(*index).ok().or_else(from_end);
             at.and_then(|at| items().get(at)).into_iter().collect()
         }

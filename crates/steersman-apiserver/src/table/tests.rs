@@ -69,6 +69,7 @@ fn paths_of_printer_columns_find_what_they_name() {
         (".spec.list[1].name", json!(["b"])),
         (".spec.tags[-1]", json!(["q"])),
         (".spec.tags[7]", json!([])),
+        (".spec.tags[-9223372036854775808]", json!([])),
         (".status.conditions[?(@.type==\"Ready\")].status", json!(["True"])),
         (".status.conditions[?(@.type == 'Ready')].status", json!(["True"])),
         (".status.conditions[?(@.type!=\"Ready\")].status", json!(["False"])),

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, names, version};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
-fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
@@ -49,14 +49,14 @@ fn schema() -> Value {
     })
 }
 
-fn widget(name: &str, size: i64) -> Value {
+pub(crate) fn widget(name: &str, size: i64) -> Value {
     json!({
         "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name},
         "spec": {"size": size},
     })
 }
 
-fn condition<'a>(definition: &'a Value, kind: &str) -> &'a Value {
+pub(crate) fn condition<'a>(definition: &'a Value, kind: &str) -> &'a Value {
     let conditions = definition["status"]["conditions"].as_array().unwrap();
     conditions.iter().find(|condition| condition["type"] == kind).unwrap()
 }

@@ -153,6 +153,23 @@ async fn a_shutdown_ends_watches_and_is_done_before_the_deadline() {
 }
 
 #[tokio::test]
+async fn a_silent_connection_is_closed() {
+    let server = start().await;
+    for alpn in ["h2", "http/1.1"] {
+        let mut stream = server.connect(Some(&server.pki.admin), alpn).await;
+        // Once somebody is in, time can pass.
+        assert_eq!(server.ask(None, get("/livez")).await.0, 200);
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(61)).await;
+        let mut rest = Vec::new();
+        // A connection cut short is as closed as one that says goodbye.
+        let end = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut rest);
+        let _ = tokio::time::timeout(Duration::from_secs(3600), end).await.expect(alpn);
+        tokio::time::resume();
+    }
+}
+
+#[tokio::test]
 async fn a_broken_connection_hurts_nobody_else() {
     let server = start().await;
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();

@@ -1,7 +1,5 @@
 //! Watch.
 
-use std::time::Duration;
-
 use serde_json::json;
 use steersman_store::Revision;
 

@@ -165,6 +165,15 @@ fn mounts(container: &Value, spec: &Value, path: &str) -> Vec<FieldError> {
 
 fn resources(resources: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    for list in ["limits", "requests"] {
+        for (name, amount) in resources[list].as_object().into_iter().flatten() {
+            if quantity::parse(amount).is_some_and(|amount| amount < 0) {
+                let detail = "must be greater than or equal to 0";
+                let field = format!("{path}.{list}[{name}]");
+                errors.push(FieldError::invalid(field, amount, detail));
+            }
+        }
+    }
     for (name, request) in resources["requests"].as_object().into_iter().flatten() {
         let limit = &resources["limits"][name];
         if let (Some(asked), Some(most)) = (quantity::parse(request), quantity::parse(limit))

@@ -1,0 +1,74 @@
+//! What decoding and encoding a document of a built-in kind in Go makes of it.
+//!
+//! Nulls in lists and maps become the zero of their type, times are written in UTC, and line
+//! breaks in base64 vanish: what is stored is what any typed client can read. Values of the
+//! wrong type stay as they are, for [`super::decode`] to complain about.
+
+use serde_json::{Value, json};
+
+use super::node::{Node, Scalar, Shape};
+use super::time;
+use crate::metadata;
+
+/// Brings a value, and what is below it, into its normal form.
+pub(super) fn normalise(node: &Node, value: &mut Value) {
+    match (&node.shape, value) {
+        (Shape::Scalar(scalar), Value::String(text)) => normalise_text(*scalar, text),
+        (Shape::Map(inner), Value::Object(map)) => {
+            for value in map.values_mut() {
+                normalise_element(inner, value);
+            }
+        }
+        (Shape::List(list), Value::Array(items)) => {
+            for item in items {
+                normalise_element(&list.item, item);
+            }
+        }
+        (Shape::Object(_) | Shape::Named(_), Value::Object(map)) => {
+            for (key, value) in map {
+                normalise(node.child(key), value);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn normalise_element(node: &Node, value: &mut Value) {
+    if value.is_null() {
+        *value = zero(node);
+    } else {
+        normalise(node, value);
+    }
+}
+
+fn normalise_text(scalar: Scalar, text: &mut String) {
+    let moment = || time::parse(text);
+    match scalar {
+        Scalar::Bytes => text.retain(|c| c != '\n' && c != '\r'),
+        Scalar::Time => {
+            if let Some(moment) = moment() {
+                *text = metadata::time(moment);
+            }
+        }
+        Scalar::MicroTime => {
+            if let Some(moment) = moment() {
+                *text = format!("{moment:.6}");
+            }
+        }
+        _ => {}
+    }
+}
+
+fn zero(node: &Node) -> Value {
+    match &node.shape {
+        Shape::Scalar(Scalar::String | Scalar::Bytes) => json!(""),
+        Shape::Scalar(Scalar::Bool) => json!(false),
+        Shape::Scalar(Scalar::Quantity) => json!("0"),
+        Shape::Scalar(
+            Scalar::Int32 | Scalar::Int64 | Scalar::Integer | Scalar::Number | Scalar::IntOrString,
+        ) => json!(0),
+        Shape::Map(_) | Shape::Object(_) | Shape::Named(_) => json!({}),
+        Shape::List(_) => json!([]),
+        Shape::Any | Shape::Raw | Shape::Scalar(Scalar::Time | Scalar::MicroTime) => Value::Null,
+    }
+}
