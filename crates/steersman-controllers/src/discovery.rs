@@ -16,6 +16,9 @@ use steersman::{Client, Result};
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
+/// What a resource is called in every version: its group and its plural.
+pub(crate) type ResourceName = (String, String);
+
 /// A resource that the server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServedResource {
@@ -31,6 +34,11 @@ impl ServedResource {
     /// Whether the server offers all of these verbs.
     pub(crate) fn has_verbs(&self, verbs: &[&str]) -> bool {
         verbs.iter().all(|verb| self.verbs.iter().any(|v| v == verb))
+    }
+
+    /// What it is called, whatever its version.
+    pub(crate) fn name(&self) -> ResourceName {
+        (self.api.group.clone(), self.api.plural.clone())
     }
 
     /// Where its objects are: in one namespace, or in all of them.
@@ -64,25 +72,48 @@ impl ChangeCheck {
     }
 }
 
-/// Asks the server for every resource it serves. A group version that cannot be read, as when
-/// an aggregated server is down, is left out.
-pub(crate) async fn served_resources(client: &Client) -> Result<Vec<ServedResource>> {
-    let mut served = resources_of("v1", client.kube().list_core_api_resources("v1").await?);
+/// What a server serves, as far as it could tell.
+#[derive(Debug)]
+pub(crate) struct Discovered {
+    /// Every resource once.
+    pub(crate) resources: Vec<ServedResource>,
+    /// Whether every group version could be read.
+    pub(crate) complete: bool,
+}
+
+/// Asks the server for every resource it serves. Of a group version that cannot be read, as
+/// when an aggregated server is down, the resources are those that were `known` before.
+pub(crate) async fn served_resources(
+    client: &Client,
+    known: &[ServedResource],
+) -> Result<Discovered> {
+    let mut resources = resources_of("v1", client.kube().list_core_api_resources("v1").await?);
+    let mut complete = true;
     for group in client.kube().list_api_groups().await?.groups {
         let mut seen = HashSet::new();
         for version in versions(&group) {
-            match client.kube().list_api_group_resources(version).await {
-                Ok(list) => {
-                    let new = resources_of(version, list);
-                    served.extend(new.into_iter().filter(|r| seen.insert(r.api.plural.clone())));
-                }
-                Err(error) => {
-                    tracing::debug!(version, %error, "group version cannot be discovered");
-                }
-            }
+            let answer = client.kube().list_api_group_resources(version).await;
+            complete &= answer.is_ok();
+            let new = read_or_known(version, answer, known);
+            resources.extend(new.into_iter().filter(|r| seen.insert(r.api.plural.clone())));
         }
     }
-    Ok(served)
+    Ok(Discovered { resources, complete })
+}
+
+/// The resources of a group version, or those known before if it could not be read.
+fn read_or_known(
+    version: &str,
+    answer: Result<APIResourceList, kube::Error>,
+    known: &[ServedResource],
+) -> Vec<ServedResource> {
+    match answer {
+        Ok(list) => resources_of(version, list),
+        Err(error) => {
+            tracing::debug!(version, %error, "group version cannot be discovered");
+            known.iter().filter(|known| known.api.api_version == version).cloned().collect()
+        }
+    }
 }
 
 /// The group's versions, the preferred one first.
@@ -143,6 +174,16 @@ mod tests {
         assert_eq!(served[0].path(Some("default")), "/apis/apps/v1/namespaces/default/deployments");
         assert!(served[0].has_verbs(&["list", "delete"]));
         assert!(!served[0].has_verbs(&["deletecollection"]));
+    }
+
+    #[test]
+    fn a_group_version_that_cannot_be_read_keeps_what_was_known_of_it() {
+        let boats = test_resource("example.com/v1", "Boat", "boats");
+        let known = [test_resource("apps/v1", "Deployment", "deployments"), boats.clone()];
+        let failed = || Err(kube::Error::LinesCodecMaxLineLengthExceeded);
+        assert_eq!(read_or_known("example.com/v1", failed(), &known), [boats]);
+        assert_eq!(read_or_known("example.com/v2", failed(), &known), []);
+        assert_eq!(read_or_known("apps/v1", Ok(APIResourceList::default()), &known), []);
     }
 
     #[test]

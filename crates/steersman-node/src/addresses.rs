@@ -35,6 +35,11 @@ impl Block {
         format!("{}/{}", Ipv4Addr::from(self.first), 32 - self.bits)
     }
 
+    /// Whether an address is in this block.
+    fn contains(self, address: Ipv4Addr) -> bool {
+        u32::from(address) >> self.bits == self.first >> self.bits
+    }
+
     /// Every address that a Pod can have: neither the first, which names the block, nor the last.
     fn hosts(self) -> impl Iterator<Item = Ipv4Addr> {
         let last = (1_u32 << self.bits) - 1;
@@ -47,11 +52,14 @@ pub(crate) fn node_address(index: u32) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(NODES).wrapping_add(index))
 }
 
-/// Every address of a node's block is taken.
+/// A node runs as many Pods as it can. Said as a kubelet says it.
 #[derive(Debug, thiserror::Error)]
-#[error("every address of {block} is taken")]
-pub(crate) struct Exhausted {
-    block: String,
+#[error("Node didn't have enough resource: pods, requested: 1, used: {used}, capacity: {capacity}")]
+pub(crate) struct OutOfPods {
+    /// How many Pods it runs.
+    pub(crate) used: usize,
+    /// How many it can run.
+    pub(crate) capacity: u32,
 }
 
 /// Gives out Pod addresses.
@@ -62,24 +70,33 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// An address for a Pod that has none yet: the lowest that none of the node's Pods has.
+    /// An address for a Pod that has none yet: the lowest that none of the Pods has that run on
+    /// the node, which are at most `capacity`.
     pub(crate) fn reserve(
         &self,
         pod: &Pod,
         block: Block,
-        on_node: &[Arc<Pod>],
-    ) -> Result<String, Exhausted> {
+        capacity: u32,
+        running: &[Arc<Pod>],
+    ) -> Result<String, OutOfPods> {
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         if let Some(address) = reserved.get(&uid) {
             return Ok(address.to_string());
         }
-        let taken: HashSet<&str> = on_node.iter().filter_map(|pod| address_of(pod)).collect();
-        let held: HashSet<Ipv4Addr> = reserved.values().copied().collect();
+        let started = running.iter().filter(|pod| address_of(pod).is_some());
+        let unsettled = started.clone().filter_map(|pod| pod.metadata.uid.as_ref());
+        let unsettled = unsettled.filter(|uid| reserved.contains_key(*uid)).count();
+        let held: HashSet<Ipv4Addr> =
+            reserved.values().copied().filter(|address| block.contains(*address)).collect();
+        let used = started.clone().count() + held.len() - unsettled;
+        let taken: HashSet<&str> = started.filter_map(|pod| address_of(pod)).collect();
         let free = |address: &Ipv4Addr| {
             !held.contains(address) && !taken.contains(address.to_string().as_str())
         };
-        let address = block.hosts().find(free).ok_or_else(|| Exhausted { block: block.cidr() })?;
+        let room = u32::try_from(used).is_ok_and(|used| used < capacity);
+        let address = block.hosts().find(free).filter(|_| room);
+        let address = address.ok_or(OutOfPods { used, capacity })?;
         reserved.insert(uid, address);
         Ok(address.to_string())
     }
@@ -118,7 +135,7 @@ mod tests {
         let addresses = Addresses::default();
         let block = Block::of_node(0, 110);
         let on_node = [pod("old", Some("10.244.0.1"))];
-        let of = |uid| addresses.reserve(&pod(uid, None), block, &on_node).unwrap();
+        let of = |uid| addresses.reserve(&pod(uid, None), block, 110, &on_node).unwrap();
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("b"), "10.244.0.3");
@@ -131,8 +148,24 @@ mod tests {
         let addresses = Addresses::default();
         let block = Block::of_node(0, 1);
         for n in 0..254 {
-            addresses.reserve(&pod(&n.to_string(), None), block, &[]).unwrap();
+            addresses.reserve(&pod(&n.to_string(), None), block, 1000, &[]).unwrap();
         }
-        assert!(addresses.reserve(&pod("one more", None), block, &[]).is_err());
+        assert!(addresses.reserve(&pod("one more", None), block, 1000, &[]).is_err());
+    }
+
+    #[test]
+    fn a_node_runs_no_more_pods_than_it_can() {
+        let addresses = Addresses::default();
+        let reserve = |node, uid, running: &[_]| {
+            addresses.reserve(&pod(uid, None), Block::of_node(node, 3), 3, running)
+        };
+        let mut running = vec![pod("old", Some("172.18.0.2"))]; // in the node's own network
+        reserve(0, "a", &running).unwrap();
+        running.push(pod("a", Some("10.244.0.1"))); // seen, its reservation not settled yet
+        reserve(1, "elsewhere", &[]).unwrap();
+        reserve(0, "b", &running).unwrap();
+        let full = reserve(0, "c", &running).unwrap_err();
+        assert_eq!((full.used, full.capacity), (3, 3));
+        assert!(reserve(0, "b", &running).is_ok(), "it has its place already");
     }
 }

@@ -1,11 +1,13 @@
 //! A set of simulated nodes: how many there are, what each offers, and how they run.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::join_all;
-use steersman::{Client, Manager, Result};
+use steersman::{Client, Error, Manager, Result};
 use tokio::time::{MissedTickBehavior, interval_at, sleep};
 
 use crate::heartbeat::{Heartbeat, INTERVAL};
@@ -96,7 +98,8 @@ async fn keep_alive(mut heartbeats: Vec<Heartbeat>, client: Client) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        for beat in join_all(heartbeats.iter_mut().map(|heartbeat| heartbeat.beat(&client))).await {
+        let beats = heartbeats.iter_mut().map(|heartbeat| caught(heartbeat.beat(&client)));
+        for beat in join_all(beats).await {
             report(beat);
         }
     }
@@ -104,10 +107,16 @@ async fn keep_alive(mut heartbeats: Vec<Heartbeat>, client: Client) {
 
 /// Tries until it succeeds: without its Node an agent can do nothing.
 async fn register(heartbeat: &mut Heartbeat, client: &Client) {
-    while let Err(error) = heartbeat.register(client).await {
+    while let Err(error) = caught(heartbeat.register(client)).await {
         tracing::warn!(%error, "node cannot be registered yet");
         sleep(REGISTER_RETRY).await;
     }
+}
+
+/// A panic is an error like others, so that one node's heart does not stop all the others.
+async fn caught(beat: impl Future<Output = Result<()>>) -> Result<()> {
+    let caught = AssertUnwindSafe(beat).catch_unwind().await;
+    caught.unwrap_or_else(|_| Err(Error::message("the heartbeat panicked")))
 }
 
 fn report(beat: Result<()>) {
@@ -119,6 +128,15 @@ fn report(beat: Result<()>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_heartbeat_that_panics_has_only_failed() {
+        async fn broken() -> Result<()> {
+            panic!("as a broken heartbeat does")
+        }
+        assert!(caught(broken()).await.is_err());
+        assert!(caught(async { Ok(()) }).await.is_ok());
+    }
 
     #[test]
     fn nodes_are_numbered_and_have_the_capacity_asked_for() {

@@ -39,8 +39,12 @@ pub(crate) struct Machine {
 impl Machine {
     /// The addresses of its Pods.
     pub(crate) fn pod_addresses(&self) -> Block {
-        let pods = self.capacity.get("pods").and_then(|pods| pods.parse().ok()).unwrap_or(110);
-        Block::of_node(self.index, pods)
+        Block::of_node(self.index, self.max_pods())
+    }
+
+    /// How many Pods it can run.
+    pub(crate) fn max_pods(&self) -> u32 {
+        self.capacity.get("pods").and_then(|pods| pods.parse().ok()).unwrap_or(110)
     }
 
     /// Its own address.

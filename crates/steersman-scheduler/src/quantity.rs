@@ -1,7 +1,8 @@
 //! Exact arithmetic with Kubernetes quantities such as `100m`, `1.5Gi` or `2e3`.
 //!
 //! A quantity is held in billionths as a wide integer, so nothing is lost between `1n` and
-//! `7Ei`. Fractions of a billionth round up, as in Kubernetes.
+//! `7Ei`. Fractions of a billionth round up, as in Kubernetes, and what is too large to be held
+//! counts as the largest amount there is.
 
 use std::fmt;
 
@@ -17,6 +18,8 @@ pub(crate) struct Amount(i128);
 pub(crate) struct NotAQuantity(String);
 
 const NANO: i128 = 1_000_000_000;
+/// How many digits after the point are read exactly.
+const DECIMALS_MAX: usize = 18;
 
 impl Amount {
     /// Reads a quantity.
@@ -64,11 +67,18 @@ fn parse(text: &str) -> Option<i128> {
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return None;
     }
-    let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
-    let decimals = i32::try_from(fraction.len()).ok()?;
     let (factor, exponent) = suffix_of(suffix)?;
-    let scaled = scale_up(mantissa.checked_mul(factor)?, exponent + 9 - decimals)?;
-    Some(sign * scaled)
+    let (mantissa, decimals) = mantissa(whole, fraction);
+    Some(sign * scale_up(mantissa.saturating_mul(factor), exponent + 9 - decimals))
+}
+
+/// The digits as one number, and how many of them stand after the point.
+fn mantissa(whole: &str, fraction: &str) -> (i128, i32) {
+    let (exact, rest) = fraction.split_at(fraction.len().min(DECIMALS_MAX));
+    let digits = format!("{whole}{exact}");
+    let number = digits.parse().unwrap_or(i128::MAX); // only digits, so there are too many
+    let beyond = i128::from(rest.bytes().any(|digit| digit != b'0'));
+    (number.saturating_add(beyond), i32::try_from(exact.len()).unwrap_or(0))
 }
 
 /// A binary factor and a decimal exponent.
@@ -94,18 +104,18 @@ fn suffix_of(suffix: &str) -> Option<(i128, i32)> {
         exponent => {
             let digits = exponent.strip_prefix(['e', 'E'])?;
             let exponent: i32 = digits.parse().ok()?;
-            (-30..=30).contains(&exponent).then_some((1, exponent))
+            Some((1, exponent.clamp(-1000, 1000)))
         }
     }
 }
 
 /// `number` × 10^`exponent`, rounded up.
-fn scale_up(number: i128, exponent: i32) -> Option<i128> {
-    let power = 10_i128.checked_pow(exponent.unsigned_abs())?;
+fn scale_up(number: i128, exponent: i32) -> i128 {
+    let power = 10_i128.saturating_pow(exponent.unsigned_abs());
     if exponent >= 0 {
-        return number.checked_mul(power);
+        return number.saturating_mul(power);
     }
-    Some(number / power + i128::from(number % power != 0))
+    number / power + i128::from(number % power != 0)
 }
 
 #[cfg(test)]
@@ -141,8 +151,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_out_of_range_counts_as_the_largest_or_the_smallest_amount() {
+        let digits = "9".repeat(60);
+        for text in ["100Ei", "1e19", "1e31", "1e999", digits.as_str()] {
+            assert_eq!(Amount::parse(text).unwrap().value(), i64::MAX, "{text}");
+            assert_eq!(Amount::parse(&format!("-{text}")).unwrap().value(), i64::MIN, "{text}");
+        }
+        for text in ["1e-999", &format!("0.{}1", "0".repeat(60))] {
+            assert_eq!(Amount::parse(text).unwrap().milli_value(), 1, "{text}");
+        }
+        assert_eq!(Amount::parse(&format!("2.{}", "0".repeat(60))).unwrap().value(), 2);
+        assert_eq!(Amount::parse("0e999").unwrap().value(), 0);
+    }
+
+    #[test]
     fn nonsense_is_refused() {
-        for text in ["", "m", ".", "1.2.3", "1 Gi", "1gi", "--1", "1e", "1e999", "٣"] {
+        for text in ["", "m", ".", "1.2.3", "1 Gi", "1gi", "--1", "1e", "٣"] {
             assert!(Amount::parse(text).is_err(), "{text:?}");
         }
     }

@@ -17,24 +17,28 @@ const CPU_ASSUMED: i64 = 100;
 const MEMORY_ASSUMED: i64 = 200 << 20;
 
 /// Amounts by resource name: thousandths for cpu, whole units for everything else.
+///
+/// Sums are held wider than amounts, so that what is added can be taken away again exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Resources(BTreeMap<String, i64>);
+pub(crate) struct Resources(BTreeMap<String, i128>);
 
 impl Resources {
     /// Reads a list as Nodes and containers have it.
     pub(crate) fn of(quantities: Option<&BTreeMap<String, Quantity>>) -> Self {
         let quantities = quantities.into_iter().flatten();
-        Self(quantities.map(|(name, quantity)| (name.clone(), amount(name, quantity))).collect())
+        let amounts =
+            quantities.map(|(name, quantity)| (name.clone(), i128::from(amount(name, quantity))));
+        Self(amounts.collect())
     }
 
     /// How much of a resource; zero if it is not named.
     pub(crate) fn get(&self, name: &str) -> i64 {
-        self.0.get(name).copied().unwrap_or(0)
+        self.0.get(name).map_or(0, |amount| narrow(*amount))
     }
 
     /// Every resource that is named, with its amount.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
-        self.0.iter().map(|(name, amount)| (name.as_str(), *amount))
+        self.0.iter().map(|(name, amount)| (name.as_str(), narrow(*amount)))
     }
 
     /// Adds other amounts to these.
@@ -63,13 +67,20 @@ impl Resources {
     }
 
     fn set(&mut self, name: &str, amount: i64) {
-        self.0.insert(name.to_owned(), amount);
+        self.0.insert(name.to_owned(), amount.into());
     }
 }
 
+/// An amount as others count it; what is too large is the largest there is.
+fn narrow(amount: i128) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+/// How much of a resource a quantity is. Nobody can offer or take less than nothing.
 fn amount(resource: &str, quantity: &Quantity) -> i64 {
     let amount = Amount::of(quantity);
-    if resource == "cpu" { amount.milli_value() } else { amount.value() }
+    let amount = if resource == "cpu" { amount.milli_value() } else { amount.value() };
+    amount.max(0)
 }
 
 /// What a Pod takes from the node it runs on.
@@ -154,6 +165,25 @@ mod tests {
     #[test]
     fn containers_add_up() {
         assert_eq!(cpu(&json!({"containers": [container("1"), container("250m")]})), 1250);
+    }
+
+    #[test]
+    fn a_negative_request_counts_as_none() {
+        assert_eq!(cpu(&json!({"containers": [container("1"), container("-8")]})), 1000);
+    }
+
+    #[test]
+    fn sums_beyond_the_largest_amount_can_be_taken_apart_again() {
+        let spec = json!({"containers": [container("100E"), container("1")]});
+        assert_eq!(cpu(&spec), i64::MAX);
+        let resources = |cpu: &str| {
+            let quantities = [("cpu".to_owned(), Quantity(cpu.into()))].into();
+            Resources::of(Some(&quantities))
+        };
+        let mut used = resources("1");
+        used.add(&resources("100E"));
+        used.subtract(&resources("100E"));
+        assert_eq!(used.get("cpu"), 1000);
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn annotation<'a>(set: &'a ReplicaSet, name: &str) -> Option<&'a str> {
 /// The annotations that say for how large a Deployment a ReplicaSet was scaled.
 pub(super) fn size_annotations(deployment: &Deployment) -> BTreeMap<String, String> {
     let desired = rolling::desired(deployment);
-    let max = desired + rolling::max_surge(deployment);
+    let max = rolling::max_pods(deployment);
     BTreeMap::from([(DESIRED.into(), desired.to_string()), (MAX.into(), max.to_string())])
 }
 
@@ -51,7 +51,7 @@ pub(super) fn new_set_annotations(
     let inherited = deployment.metadata.annotations.iter().flatten();
     let inherited = inherited.filter(|(name, _)| !NOT_INHERITED.contains(&name.as_str()));
     let mut wanted: BTreeMap<_, _> = inherited.map(|(k, v)| (k.clone(), v.clone())).collect();
-    let next = old.iter().map(|set| revision_of(set)).max().unwrap_or(0) + 1;
+    let next = old.iter().map(|set| revision_of(set)).max().unwrap_or(0).saturating_add(1);
     let current = existing.map_or(0, revision_of);
     wanted.insert(REVISION.into(), current.max(next).to_string());
     if let Some(set) = existing.filter(|_| current > 0 && current < next) {

@@ -31,6 +31,11 @@ pub(super) fn is_recreate(deployment: &Deployment) -> bool {
     strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("Recreate")
 }
 
+/// The most Pods there may be.
+pub(super) fn max_pods(deployment: &Deployment) -> i32 {
+    desired(deployment).saturating_add(max_surge(deployment))
+}
+
 /// How many Pods there may be beyond the desired number.
 pub(super) fn max_surge(deployment: &Deployment) -> i32 {
     fenceposts(deployment).0
@@ -70,9 +75,9 @@ fn scaled(value: &IntOrString, total: i32, round: Round) -> i32 {
         IntOrString::Int(number) => return (*number).max(0),
         IntOrString::String(text) => text.trim_end_matches('%').parse::<i64>().unwrap_or(0),
     };
-    let hundredths = percent.max(0) * i64::from(total);
+    let hundredths = percent.max(0).saturating_mul(i64::from(total));
     let whole = match round {
-        Round::Up => (hundredths + 99) / 100,
+        Round::Up => hundredths.saturating_add(99) / 100,
         Round::Down => hundredths / 100,
     };
     i32::try_from(whole).unwrap_or(i32::MAX)
@@ -80,17 +85,22 @@ fn scaled(value: &IntOrString, total: i32, round: Round) -> i32 {
 
 /// How many replicas a ReplicaSet asks for.
 pub(super) fn spec_replicas(set: &ReplicaSet) -> i32 {
-    set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
+    set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1).max(0)
 }
 
 /// How many Pods of a ReplicaSet are available.
 pub(super) fn available(set: &ReplicaSet) -> i32 {
-    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
+    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0).max(0)
 }
 
 /// How many replicas several ReplicaSets ask for together.
 pub(super) fn total<'a>(sets: impl IntoIterator<Item = &'a Arc<ReplicaSet>>) -> i32 {
-    sets.into_iter().map(|set| spec_replicas(set)).sum()
+    sum(sets.into_iter().map(|set| spec_replicas(set)))
+}
+
+/// A sum that is no larger than a number of replicas can be.
+pub(super) fn sum(counts: impl IntoIterator<Item = i32>) -> i32 {
+    counts.into_iter().fold(0, i32::saturating_add)
 }
 
 /// How many replicas the new ReplicaSet should have now, which has `current` of them while
@@ -100,7 +110,7 @@ pub(super) fn new_replicas(deployment: &Deployment, current: i32, old_total: i32
     if is_recreate(deployment) || current >= desired {
         return desired;
     }
-    let room = desired + max_surge(deployment) - old_total - current;
+    let room = max_pods(deployment).saturating_sub(old_total).saturating_sub(current);
     current + room.clamp(0, desired - current)
 }
 
@@ -113,13 +123,14 @@ pub(super) fn scale_down_old(
 ) -> Vec<Scale> {
     let min_available = desired(deployment) - max_unavailable(deployment);
     let new_unavailable = spec_replicas(new) - available(new);
-    let spare = total(old) + spec_replicas(new) - min_available - new_unavailable;
+    let spare = total(old).saturating_add(spec_replicas(new));
+    let spare = spare.saturating_sub(min_available).saturating_sub(new_unavailable);
     if spare <= 0 || total(old) == 0 {
         return Vec::new();
     }
     let mut left: Vec<i32> = old.iter().map(|set| spec_replicas(set)).collect();
     remove_unhealthy(old, &mut left, spare);
-    let all_available = available(new) + old.iter().map(|set| available(set)).sum::<i32>();
+    let all_available = sum(old.iter().chain([new]).map(|set| available(set)));
     remove_available(&mut left, all_available - min_available);
     let scales = old.iter().zip(left).filter(|(set, left)| spec_replicas(set) != *left);
     scales.map(|(set, replicas)| Scale { set: Arc::clone(set), replicas }).collect()

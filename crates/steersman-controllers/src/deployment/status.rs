@@ -13,7 +13,7 @@ use k8s_openapi::api::apps::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::plan::Rollout;
-use super::rolling::{desired, max_unavailable, total};
+use super::rolling::{self, desired, max_unavailable, total};
 
 const AVAILABLE: &str = "Available";
 const PROGRESSING: &str = "Progressing";
@@ -76,7 +76,7 @@ fn arrived(deployment: &Deployment, status: &DeploymentStatus) -> bool {
 
 fn counts(rollout: &Rollout) -> DeploymentStatus {
     let sum = |count: fn(&ReplicaSetStatus) -> i32| -> i32 {
-        rollout.all().filter_map(|set| set.status.as_ref()).map(count).sum()
+        rolling::sum(rollout.all().filter_map(|set| set.status.as_ref()).map(count))
     };
     let available = sum(|status| status.available_replicas.unwrap_or(0));
     let updated = rollout.new.as_ref().and_then(|new| new.status.as_ref());
@@ -88,7 +88,7 @@ fn counts(rollout: &Rollout) -> DeploymentStatus {
         updated_replicas: nonzero(updated),
         ready_replicas: nonzero(sum(|status| status.ready_replicas.unwrap_or(0))),
         available_replicas: nonzero(available),
-        unavailable_replicas: nonzero((total(rollout.all()) - available).max(0)),
+        unavailable_replicas: nonzero(total(rollout.all()).saturating_sub(available).max(0)),
         terminating_replicas: Some(sum(|status| status.terminating_replicas.unwrap_or(0))),
         observed_generation: rollout.deployment.metadata.generation,
         collision_count: collisions,

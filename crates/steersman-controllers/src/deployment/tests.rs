@@ -343,3 +343,30 @@ fn a_rollout_that_stands_still_exceeds_its_deadline() {
     report(&mut world, &Progress::None, now() + Duration::from_secs(90));
     assert_eq!(condition(&world, "Progressing").reason.as_deref(), Some("NewReplicaSetAvailable"));
 }
+
+#[test]
+fn the_largest_numbers_there_are_overflow_nothing() {
+    let most = json!(i32::MAX);
+    for surge in [most.clone(), json!(format!("{}%", i64::MAX))] {
+        let mut world = World::new(deployment(3, "a", &rolling_update(&surge, &json!(0))));
+        world.settle();
+        let limits = revision::size_annotations(&world.deployment);
+        assert_eq!(limits[revision::MAX], i32::MAX.to_string());
+        world.deployment = deployment(i32::MAX, "b", &rolling_update(&surge, &most));
+        world.settle();
+        world.deployment = deployment(1, "c", &rolling_update(&surge, &most));
+        world.settle();
+        assert_eq!(rolling::total(world.rollout().all()), 1);
+    }
+}
+
+#[test]
+fn the_last_revision_there_is_stays_the_last() {
+    let mut world = World::new(deployment(1, "a", &json!(null)));
+    world.settle();
+    let annotations = world.sets[0].metadata.annotations.as_mut().unwrap();
+    annotations.insert(revision::REVISION.into(), i64::MAX.to_string());
+    world.deployment = deployment(1, "b", &json!(null));
+    world.settle();
+    assert_eq!(revision::revision_of(&world.sets[1]), i64::MAX);
+}

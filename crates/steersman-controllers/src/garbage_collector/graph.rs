@@ -14,8 +14,8 @@ use crate::discovery::ServedResource;
 /// What a uid is here: shared, since it occurs in many places.
 pub(super) type Uid = Arc<str>;
 
-/// Deleted owners remembered, so that their dependents need not ask the server about them.
-const ABSENT_MAX: usize = 500;
+/// How many deleted objects are remembered.
+const DELETED_MAX: usize = 500;
 
 /// Something to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,7 +55,7 @@ pub(super) struct Graph {
     nodes: HashMap<Uid, Node>,
     /// Owner → dependents, also for owners without a node.
     dependents: HashMap<Uid, BTreeSet<Uid>>,
-    absent: Absent,
+    deleted: Deleted,
 }
 
 impl Node {
@@ -108,9 +108,11 @@ impl Graph {
         self.nodes.get(uid)
     }
 
-    /// Whether an object with this uid was seen and then deleted.
-    pub(super) fn is_absent(&self, uid: &str) -> bool {
-        self.absent.set.contains(uid)
+    /// Whether the server told that the owner which a reference of this object means was
+    /// deleted. Of use only when the owner's kind is no longer served, so that nobody can ask.
+    pub(super) fn was_deleted(&self, node: &Node, reference: &OwnerReference) -> bool {
+        let owner = self.deleted.nodes.get(reference.uid.as_str());
+        owner.is_some_and(|owner| owner.is_meant_by(reference, node.key.namespace.as_deref()))
     }
 
     /// The objects that refer to this owner.
@@ -140,6 +142,7 @@ impl Graph {
 
     /// Takes in an object as it is now.
     pub(super) fn observe(&mut self, node: Node) -> Vec<Work> {
+        self.deleted.forget(&node.uid);
         let old = self.nodes.remove(&node.uid);
         let before = old.as_ref().map_or(Deletion::None, |old| old.deletion);
         let former = old.map(|old| old.owners).unwrap_or_default();
@@ -158,25 +161,31 @@ impl Graph {
         work
     }
 
-    /// Takes note that an object is gone.
+    /// Takes note that the server has deleted an object.
+    pub(super) fn delete(&mut self, node: Node) -> Vec<Work> {
+        let work = self.remove(&node.uid);
+        self.deleted.remember(node);
+        work
+    }
+
+    /// Forgets an object that is no longer seen; those that it owned have to be looked at.
     pub(super) fn remove(&mut self, uid: &str) -> Vec<Work> {
         let Some(node) = self.nodes.remove(uid) else {
             return Vec::new();
         };
-        self.absent.insert(Arc::clone(&node.uid));
         self.relink(&node.uid, &node.owners, &[]);
         let mut work = self.dependents_work(uid);
         work.extend(self.waiting_owners(&node.owners));
         work
     }
 
-    /// Removes the objects of a resource that are not among `present`.
+    /// Removes the objects of a resource, in whatever version, that are not among `present`.
     pub(super) fn retain(
         &mut self,
         resource: &ServedResource,
         present: &HashSet<Uid>,
     ) -> Vec<Work> {
-        let gone = self.nodes.values().filter(|node| *node.resource == *resource);
+        let gone = self.nodes.values().filter(|node| node.resource.name() == resource.name());
         let gone = gone.filter(|node| !present.contains(&node.uid));
         let gone: Vec<Uid> = gone.map(|node| Arc::clone(&node.uid)).collect();
         gone.iter().flat_map(|uid| self.remove(uid)).collect()
@@ -222,24 +231,31 @@ impl Graph {
     }
 }
 
-/// The uids that were deleted last.
+/// The objects that were deleted last.
 #[derive(Debug, Default)]
-struct Absent {
-    set: HashSet<Uid>,
-    /// In the order of deletion; holds exactly what `set` holds.
+struct Deleted {
+    nodes: HashMap<Uid, Node>,
+    /// In the order of deletion; holds exactly the uids of `nodes`.
     order: VecDeque<Uid>,
 }
 
-impl Absent {
-    fn insert(&mut self, uid: Uid) {
-        if !self.set.insert(Arc::clone(&uid)) {
+impl Deleted {
+    fn remember(&mut self, node: Node) {
+        let uid = Arc::clone(&node.uid);
+        if self.nodes.insert(Arc::clone(&uid), node).is_some() {
             return;
         }
         self.order.push_back(uid);
-        if self.order.len() > ABSENT_MAX
+        if self.order.len() > DELETED_MAX
             && let Some(oldest) = self.order.pop_front()
         {
-            self.set.remove(&oldest);
+            self.nodes.remove(&oldest);
+        }
+    }
+
+    fn forget(&mut self, uid: &str) {
+        if self.nodes.remove(uid).is_some() {
+            self.order.retain(|deleted| **deleted != *uid);
         }
     }
 }

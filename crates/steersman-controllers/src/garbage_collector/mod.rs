@@ -16,16 +16,18 @@ mod reconcile;
 #[cfg(test)]
 mod tests;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
 use steersman::workqueue::{ExponentialBackoff, WorkQueue};
-use steersman::{Client, Result};
+use steersman::{Client, Error, Result};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::discovery::{self, ChangeCheck, ServedResource};
+use crate::discovery::{self, ChangeCheck, Discovered, ServedResource};
 use graph::{Graph, Work};
 use monitors::Monitors;
 use objects::Catalogue;
@@ -91,13 +93,18 @@ impl Collector {
     async fn follow_discovery(self: Arc<Self>, workers: &mut JoinSet<()>) {
         let mut monitors = Monitors::default();
         let mut check = ChangeCheck::default();
+        let mut known = Vec::new();
         loop {
             let changed = self.resources_changed.notified();
-            let pause = match self.discover(&mut check).await {
+            let pause = match caught(self.discover(&mut check, &known)).await {
                 Ok(None) => DISCOVERY_INTERVAL,
-                Ok(Some(served)) => {
-                    self.catalogue.replace(&served);
-                    monitors.follow(served, &self);
+                Ok(Some(Discovered { resources, complete })) => {
+                    if !complete {
+                        check = ChangeCheck::default(); // what failed has to be asked for again
+                    }
+                    known.clone_from(&resources);
+                    self.catalogue.replace(&resources);
+                    monitors.follow(resources, &self);
                     if workers.is_empty() {
                         let _ = tokio::time::timeout(SYNC_PATIENCE, monitors.synced()).await;
                         for _ in 0..WORKERS {
@@ -120,16 +127,20 @@ impl Collector {
     }
 
     /// What the server serves, if that has changed.
-    async fn discover(&self, check: &mut ChangeCheck) -> Result<Option<Vec<ServedResource>>> {
+    async fn discover(
+        &self,
+        check: &mut ChangeCheck,
+        known: &[ServedResource],
+    ) -> Result<Option<Discovered>> {
         if !check.has_changed(&self.client).await? {
             return Ok(None);
         }
-        discovery::served_resources(&self.client).await.map(Some)
+        discovery::served_resources(&self.client, known).await.map(Some)
     }
 
     async fn work(self: Arc<Self>) {
         while let Some(work) = self.queue.get().await {
-            match self.attempt(&work).await {
+            match caught(self.attempt(&work)).await {
                 Ok(again) => {
                     self.queue.forget(&work);
                     if let Some(delay) = again {
@@ -144,4 +155,10 @@ impl Collector {
             self.queue.done(&work);
         }
     }
+}
+
+/// What comes of a piece of work; a panic is an error like others, to be tried again.
+async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let caught = AssertUnwindSafe(work).catch_unwind().await;
+    caught.unwrap_or_else(|_| Err(Error::message("the garbage collector panicked")))
 }

@@ -3,8 +3,11 @@
 //! There is no cache beside the graph; it holds all that is needed of every object.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::FutureExt;
 use steersman::reflector::{Delta, Reflector, Selection};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
@@ -12,40 +15,46 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Collector;
 use super::graph::{Node, Uid, Work};
 use super::objects::Metadata;
-use crate::discovery::ServedResource;
+use crate::discovery::{ResourceName, ServedResource};
 
 /// Deltas waiting between a reflector and the graph.
 const DELTAS_MAX: usize = 256;
+/// How long to wait before a monitor that panicked starts anew.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// The monitors of all resources, by the resource's path.
+/// The monitors of all resources, by the resource's name.
 #[derive(Default)]
 pub(super) struct Monitors {
-    running: HashMap<String, Monitor>,
+    running: HashMap<ResourceName, Monitor>,
 }
 
 /// Follows one resource for as long as it lives.
 struct Monitor {
     resource: Arc<ServedResource>,
     synced: watch::Receiver<bool>,
-    _tasks: [AbortOnDropHandle<()>; 2],
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Monitors {
     /// Starts and stops monitors so that there is one for every resource that can be collected.
+    /// If a resource is served in another version than before, its objects are the same: the
+    /// graph keeps them until the new monitor tells what is there.
     pub(super) fn follow(&mut self, served: Vec<ServedResource>, collector: &Arc<Collector>) {
         let wanted = served.into_iter().filter(is_collectable);
-        let wanted: HashMap<_, _> =
-            wanted.map(|resource| (resource.path(None), resource)).collect();
-        self.running.retain(|path, monitor| {
-            let stays = wanted.contains_key(path);
+        let wanted: HashMap<_, _> = wanted.map(|resource| (resource.name(), resource)).collect();
+        self.running.retain(|name, monitor| {
+            let stays = wanted.contains_key(name);
             if !stays {
                 let work = collector.graph().retain(&monitor.resource, &HashSet::new());
                 collector.enqueue(work);
             }
             stays
         });
-        for (path, resource) in wanted {
-            self.running.entry(path).or_insert_with(|| Monitor::start(resource, collector));
+        for (name, resource) in wanted {
+            if self.running.get(&name).is_none_or(|monitor| *monitor.resource != resource) {
+                self.running.remove(&name); // the old one stops before the new one starts
+                self.running.insert(name, Monitor::start(resource, collector));
+            }
         }
     }
 
@@ -67,27 +76,43 @@ fn is_collectable(resource: &ServedResource) -> bool {
 impl Monitor {
     fn start(resource: ServedResource, collector: &Arc<Collector>) -> Self {
         let resource = Arc::new(resource);
-        let (send, deltas) = mpsc::channel(DELTAS_MAX);
         let (tell_synced, synced) = watch::channel(false);
+        let task = monitor(Arc::clone(&resource), Arc::clone(collector), tell_synced);
+        Self { resource, synced, _task: AbortOnDropHandle::new(tokio::spawn(task)) }
+    }
+}
+
+/// Follows a resource for ever. A panic may have lost a delta, so then everything is read anew.
+async fn monitor(
+    resource: Arc<ServedResource>,
+    collector: Arc<Collector>,
+    synced: watch::Sender<bool>,
+) {
+    loop {
+        let (send, deltas) = mpsc::channel(DELTAS_MAX);
         let client = collector.client.kube().clone();
         let reflector = Reflector::new(client, &resource.api, Selection::default(), send);
-        let feed = feed(Arc::clone(&resource), Arc::clone(collector), deltas, tell_synced);
-        let tasks = [tokio::spawn(reflector.run()), tokio::spawn(feed)];
-        Self { resource, synced, _tasks: tasks.map(AbortOnDropHandle::new) }
+        let both = async {
+            tokio::join!(reflector.run(), feed(&resource, &collector, deltas, &synced));
+        };
+        if AssertUnwindSafe(both).catch_unwind().await.is_err() {
+            tracing::error!(resource = resource.api.plural, "monitor panicked and starts anew");
+        }
+        tokio::time::sleep(RESTART_DELAY).await;
     }
 }
 
 /// Takes a resource's deltas into the graph.
 async fn feed(
-    resource: Arc<ServedResource>,
-    collector: Arc<Collector>,
+    resource: &Arc<ServedResource>,
+    collector: &Collector,
     mut deltas: mpsc::Receiver<Delta<Metadata>>,
-    synced: watch::Sender<bool>,
+    synced: &watch::Sender<bool>,
 ) {
     let defines_resources = resource.api.kind == "CustomResourceDefinition";
     while let Some(delta) = deltas.recv().await {
         let changed = !matches!(delta, Delta::Bookmark { .. });
-        let work = take(&resource, &collector, delta);
+        let work = take(resource, collector, delta);
         collector.enqueue(work);
         synced.send_replace(true);
         if defines_resources && changed {
@@ -112,9 +137,7 @@ fn take(
             work
         }
         Delta::Applied(object) => node(object).map(|node| graph.observe(node)).unwrap_or_default(),
-        Delta::Deleted(object) => {
-            node(object).map(|node| graph.remove(&node.uid)).unwrap_or_default()
-        }
+        Delta::Deleted(object) => node(object).map(|node| graph.delete(node)).unwrap_or_default(),
         Delta::Bookmark { .. } => Vec::new(),
     }
 }

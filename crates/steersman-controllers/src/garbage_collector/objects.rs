@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions, PropagationPolicy};
-use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta, Request};
+use kube::core::{
+    ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta, Request, Status,
+};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use steersman::{Client, ObjectKey, Result};
@@ -114,13 +116,14 @@ impl<'a> Remote<'a> {
         Self { client, collection, name: &key.name }
     }
 
-    /// Its metadata, if it exists.
+    /// Its metadata, if it exists. That its kind is not served says nothing about it, and is an
+    /// error.
     pub(super) async fn get(&self) -> Result<Option<ObjectMeta>> {
         let request = self.collection.get_metadata(self.name, &GetParams::default());
         let request = request.map_err(kube::Error::BuildRequest)?;
         match self.client.kube().request::<PartialObjectMeta<DynamicObject>>(request).await {
             Ok(object) => Ok(Some(object.metadata)),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(kube::Error::Api(status)) if is_absent(&status) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -141,12 +144,13 @@ impl<'a> Remote<'a> {
         absent_is_fine(self.client.kube().request_text(request).await.map(drop))
     }
 
-    /// Replaces the owners of exactly the version that was seen.
+    /// Replaces the owners of exactly the version that was seen; without any, the field goes.
     pub(super) async fn set_owners(
         &self,
         seen: &ObjectMeta,
         owners: &[OwnerReference],
     ) -> Result<()> {
+        let owners = (!owners.is_empty()).then_some(owners);
         self.patch(seen, json!({"ownerReferences": owners})).await
     }
 
@@ -168,6 +172,12 @@ impl<'a> Remote<'a> {
         let request = request.map_err(kube::Error::BuildRequest)?;
         absent_is_fine(self.client.kube().request_text(request).await.map(drop))
     }
+}
+
+/// Whether this says that one object does not exist, rather than that its kind is not served.
+fn is_absent(status: &Status) -> bool {
+    let details = status.details.as_ref();
+    status.is_not_found() && details.is_some_and(|details| !details.name.is_empty())
 }
 
 /// What is gone need not be changed any more.

@@ -77,11 +77,9 @@ impl Collector {
     }
 
     async fn owner_state(&self, node: &Node, reference: &OwnerReference) -> Result<OwnerState> {
-        if self.graph().is_absent(&reference.uid) {
-            return Ok(OwnerState::Dangling);
-        }
         let Some(resource) = self.catalogue.of(reference) else {
-            return Ok(OwnerState::Unresolvable);
+            let deleted = self.graph().was_deleted(node, reference);
+            return Ok(if deleted { OwnerState::Dangling } else { OwnerState::Unresolvable });
         };
         let namespace = node.key.namespace.clone();
         if resource.namespaced && namespace.is_none() {

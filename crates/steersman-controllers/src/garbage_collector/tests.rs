@@ -79,7 +79,6 @@ fn when_an_owner_goes_its_dependents_are_looked_at() {
     graph.observe(node("a", &["owner"]));
     graph.observe(node("b", &["owner"]));
     assert_eq!(graph.remove("owner"), [collect("a"), collect("b")]);
-    assert!(graph.is_absent("owner"));
     assert_eq!(graph.remove("owner"), []);
 }
 
@@ -91,6 +90,44 @@ fn a_relist_removes_what_it_does_not_contain() {
     let present = HashSet::from(["pod".into()]);
     assert_eq!(graph.retain(&resource(), &present), [collect("pod")]);
     assert!(graph.get("pod").is_some());
+}
+
+#[test]
+fn a_relist_in_another_version_is_about_the_same_objects() {
+    let newer = Arc::new(test_resource("apps/v2", "ReplicaSet", "replicasets"));
+    let mut graph = Graph::default();
+    graph.observe(node("owner", &[]));
+    graph.observe(node("pod", &["owner"]));
+    let present = HashSet::from(["owner".into()]);
+    assert_eq!(graph.retain(&newer, &present), []);
+    assert!(graph.get("pod").is_none());
+    assert_eq!(graph.observe(Node::new(newer, meta("owner", &[])).unwrap()), []);
+    assert_eq!(graph.get("owner").unwrap().resource.api.version, "v2");
+}
+
+#[test]
+fn only_the_server_says_that_an_owner_was_deleted_and_seeing_it_again_refutes_that() {
+    let mut graph = Graph::default();
+    let pod = node("pod", &["owner"]);
+    graph.observe(node("owner", &[]));
+    graph.remove("owner");
+    assert!(!graph.was_deleted(&pod, &reference("owner")), "only no longer seen");
+    graph.delete(node("owner", &[]));
+    assert!(graph.was_deleted(&pod, &reference("owner")));
+    let mut cluster_scoped = pod.clone();
+    cluster_scoped.key.namespace = None;
+    assert!(!graph.was_deleted(&cluster_scoped, &reference("owner")), "it means another object");
+    graph.observe(node("owner", &[]));
+    assert!(!graph.was_deleted(&pod, &reference("owner")));
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_to_be_tried_again() {
+    async fn broken() -> steersman::Result<()> {
+        panic!("as a broken attempt does")
+    }
+    assert!(super::caught(broken()).await.is_err());
+    assert!(super::caught(async { Ok(1) }).await.is_ok());
 }
 
 #[test]

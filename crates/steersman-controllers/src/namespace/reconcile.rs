@@ -16,12 +16,14 @@ pub(super) async fn reconcile(namespace: Arc<Namespace>, ctx: Context<Namespace>
         return Ok(Next::Settled);
     }
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
-    let content = plan::content(discovery::served_resources(ctx.live()).await?);
+    let served = discovery::served_resources(ctx.live(), &[]).await?;
+    let content = plan::content(served.resources);
     let mut empty = delete_all(&content.pods, name, ctx.live()).await?;
     if empty {
         empty = delete_all(&content.rest, name, ctx.live()).await?;
     }
-    if !empty {
+    if !(empty && served.complete) {
+        // What could not be discovered may still have objects here.
         return Ok(Next::After(plan::look_again(&namespace, clock::now())));
     }
     let finalized = ctx.live().replace_subresource("finalize", &plan::released(&namespace)).await;

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::DeleteParams;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, PropagationPolicy};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::json;
 use steersman::Result;
 use steersman_testkit::Cluster;
@@ -73,10 +76,98 @@ async fn owners_in_a_circle_can_be_deleted_in_the_foreground(cluster: Cluster) -
 }
 
 #[steersman::test]
+async fn orphans_lose_the_whole_field_of_their_last_owner(cluster: Cluster) -> Result<()> {
+    let owner: ConfigMap = cluster.client().create(&config_map("owner", &[])).await?;
+    cluster.client().create(&config_map("orphan", &[&owner])).await?;
+    let orphaning = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    cluster.client().delete::<ConfigMap>("owner", &orphaning).await?;
+    cluster.gone::<ConfigMap>("owner").await?;
+    let orphan: ConfigMap = cluster.client().get("orphan").await?.unwrap();
+    assert_eq!(orphan.metadata.owner_references, None);
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_cluster_scoped_object_is_never_collected_for_an_owner_in_a_namespace(
+    cluster: Cluster,
+) -> Result<()> {
+    let owner: ConfigMap = cluster.client().create(&config_map("owner", &[])).await?;
+    let mut role: ClusterRole = object(json!({"metadata": {"name": "role"}, "rules": []}));
+    role.metadata.owner_references = config_map("x", &[&owner]).metadata.owner_references;
+    cluster.client().create(&role).await?;
+    cluster.client().create(&config_map("child", &[&owner])).await?;
+    cluster.advance(Duration::from_secs(5)).await;
+    cluster.client().delete::<ConfigMap>("owner", &DeleteParams::default()).await?;
+    cluster.gone::<ConfigMap>("child").await?;
+    cluster.advance(Duration::from_secs(120)).await;
+    assert!(cluster.client().get::<ClusterRole>("role").await?.is_some());
+    Ok(())
+}
+
+#[steersman::test]
 async fn custom_resources_own_and_are_owned(cluster: Cluster) -> Result<()> {
-    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-    use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-    let definition: CustomResourceDefinition = object(json!({
+    cluster.client().create(&boats(&[("v1", true)])).await?;
+    launch("v1", &cluster).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    assert!(cluster.client().get::<ConfigMap>("sail").await?.is_some());
+    fleet("v1", &cluster).delete("argo", &DeleteParams::default()).await?;
+    cluster.gone::<ConfigMap>("sail").await
+}
+
+#[steersman::test]
+async fn an_owner_that_is_served_in_other_versions_than_before_keeps_its_dependents(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.client().create(&boats(&[("v1", true)])).await?;
+    launch("v1", &cluster).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    for versions in [[("v1", true), ("v2", true)], [("v1", false), ("v2", true)]] {
+        serve(&versions, &cluster).await?;
+        cluster.advance(Duration::from_secs(120)).await;
+        assert!(cluster.client().get::<ConfigMap>("sail").await?.is_some(), "{versions:?}");
+    }
+    fleet("v2", &cluster).delete("argo", &DeleteParams::default()).await?;
+    cluster.gone::<ConfigMap>("sail").await
+}
+
+#[steersman::test]
+async fn an_owner_that_is_not_served_for_a_while_keeps_its_dependents(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.client().create(&boats(&[("v1", true)])).await?;
+    launch("v1", &cluster).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    serve(&[("v1", false)], &cluster).await?;
+    cluster.advance(Duration::from_secs(120)).await;
+    assert!(cluster.client().get::<ConfigMap>("sail").await?.is_some());
+    serve(&[("v1", true)], &cluster).await?;
+    cluster.advance(Duration::from_secs(120)).await;
+    assert!(cluster.client().get::<ConfigMap>("sail").await?.is_some());
+    fleet("v1", &cluster).delete("argo", &DeleteParams::default()).await?;
+    cluster.gone::<ConfigMap>("sail").await
+}
+
+#[steersman::test]
+async fn what_a_custom_resource_owned_goes_with_its_definition(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&boats(&[("v1", true)])).await?;
+    launch("v1", &cluster).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    let definition = "boats.example.com";
+    cluster
+        .client()
+        .delete::<CustomResourceDefinition>(definition, &DeleteParams::default())
+        .await?;
+    cluster.gone::<ConfigMap>("sail").await
+}
+
+/// The definition of boats in these versions, each served or not.
+fn boats(versions: &[(&str, bool)]) -> CustomResourceDefinition {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = |(name, served): &(&str, bool)| json!({"name": name, "served": served, "storage": *name == "v1", "schema": schema});
+    object(json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "boats.example.com"},
@@ -84,25 +175,36 @@ async fn custom_resources_own_and_are_owned(cluster: Cluster) -> Result<()> {
             "group": "example.com",
             "scope": "Namespaced",
             "names": {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object",
-                           "x-kubernetes-preserve-unknown-fields": true}},
-            }],
+            "versions": versions.iter().map(version).collect::<Vec<_>>(),
         },
-    }));
-    cluster.client().create(&definition).await?;
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Boat"));
-    let boats: kube::Api<DynamicObject> =
-        kube::Api::namespaced_with(cluster.client().kube().clone(), "default", &kind);
+    }))
+}
+
+/// Changes which versions of boats are served.
+async fn serve(versions: &[(&str, bool)], cluster: &Cluster) -> Result<()> {
+    let mut current: CustomResourceDefinition =
+        cluster.client().get("boats.example.com").await?.expect("boats are defined");
+    current.spec = boats(versions).spec;
+    cluster.client().update(&current).await.map(drop)
+}
+
+fn boat_kind(version: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", version, "Boat"))
+}
+
+fn fleet(version: &str, cluster: &Cluster) -> kube::Api<DynamicObject> {
+    let client = cluster.client().kube().clone();
+    kube::Api::namespaced_with(client, "default", &boat_kind(version))
+}
+
+/// Creates the boat `argo` and the ConfigMap `sail`, which it owns.
+async fn launch(version: &str, cluster: &Cluster) -> Result<()> {
+    let kind = boat_kind(version);
     cluster.advance(Duration::from_secs(1)).await;
-    let boat = boats.create(&Default::default(), &DynamicObject::new("argo", &kind)).await?;
+    let boat = DynamicObject::new("argo", &kind);
+    let boat = fleet(version, cluster).create(&Default::default(), &boat).await?;
     let mut sail = config_map("sail", &[]);
     sail.metadata.owner_references =
         kube::Resource::owner_ref(&boat, &kind).map(|owner| vec![owner]);
-    cluster.client().create(&sail).await?;
-    cluster.advance(Duration::from_secs(60)).await;
-    assert!(cluster.client().get::<ConfigMap>("sail").await?.is_some());
-    boats.delete("argo", &DeleteParams::default()).await?;
-    cluster.gone::<ConfigMap>("sail").await
+    cluster.client().create(&sail).await.map(drop)
 }

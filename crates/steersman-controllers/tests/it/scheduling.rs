@@ -47,6 +47,25 @@ async fn a_pod_that_fits_nowhere_is_scheduled_when_a_node_appears(cluster: Clust
 }
 
 #[steersman::test]
+async fn of_pods_bound_beyond_what_a_node_can_run_the_last_fail(cluster: Cluster) -> Result<()> {
+    cluster.eventually("node-0", |_: &Node| true).await?;
+    for n in 0..112 {
+        let here = json!({"nodeName": "node-0", "hostNetwork": n % 10 == 0});
+        cluster.client().create(&pod(&format!("p{n}"), &here)).await?;
+    }
+    let rejected = |pod: &&Pod| {
+        let status = pod.status.clone().unwrap_or_default();
+        status.phase.as_deref() == Some("Failed") && status.reason.as_deref() == Some("OutOfpods")
+    };
+    all_become(&cluster, |pods: &[Pod]| {
+        let running = pods.iter().filter(|pod| is_ready(pod)).count();
+        running == 110 && pods.iter().filter(rejected).count() == 2
+    })
+    .await
+    .map(drop)
+}
+
+#[steersman::test]
 async fn a_pod_that_waits_for_room_gets_it_when_another_goes(cluster: Cluster) -> Result<()> {
     for name in ["a", "b", "c"] {
         cluster.client().create(&asking(name, "8")).await?;

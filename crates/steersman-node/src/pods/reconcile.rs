@@ -8,7 +8,7 @@ use steersman::{Context, Next, Reconciler, Result, clock};
 
 use super::status::{self, Surroundings};
 use super::{Machines, bound_to};
-use crate::addresses::Addresses;
+use crate::addresses::{Addresses, OutOfPods};
 use crate::registration::Machine;
 use crate::runtime::ContainerRuntime;
 
@@ -28,29 +28,42 @@ impl<R: ContainerRuntime> PodWorker<R> {
     }
 
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
+        let pod_address = match self.address(pod, machine, ctx)? {
+            Ok(address) => address,
+            Err(full) => {
+                ctx.status(status::rejected(pod, &full, &clock::now_time()));
+                return Ok(Next::Settled);
+            }
+        };
         let containers = self.runtime.run(pod).await?;
-        let pod_address = self.address(pod, machine, ctx)?;
         let around = Surroundings { pod_address, host_address: machine.address(), containers };
         ctx.status(status::running(pod, &around, &clock::now_time()));
         Ok(Next::Settled)
     }
 
-    /// The Pod's address: the node's own if it uses the node's network.
-    fn address(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<String> {
-        if pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true) {
-            return Ok(machine.address());
-        }
+    /// The Pod's address, if the node has room for it: the node's own if it uses the node's
+    /// network.
+    fn address(
+        &self,
+        pod: &Pod,
+        machine: &Machine,
+        ctx: &Context<Pod>,
+    ) -> Result<Result<String, OutOfPods>> {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         if let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) {
             self.addresses.settle(uid); // the Pod itself holds it now
-            return Ok(address);
+            return Ok(Ok(address));
         }
         let cache = ctx.cache::<Pod>()?;
         cache.add_index(NODE_INDEX, |pod: &Pod| {
             bound_to(pod).map(str::to_owned).into_iter().collect()
         });
-        let on_node = cache.by_index(NODE_INDEX, &machine.name);
-        Ok(self.addresses.reserve(pod, machine.pod_addresses(), &on_node)?)
+        let mut running = cache.by_index(NODE_INDEX, &machine.name);
+        running.retain(|other| !status::has_ended(other));
+        let reserved =
+            self.addresses.reserve(pod, machine.pod_addresses(), machine.max_pods(), &running);
+        let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
+        Ok(reserved.map(|address| if on_host { machine.address() } else { address }))
     }
 
     /// Stops the Pod's containers, then removes the Pod for good.
@@ -81,6 +94,7 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
         if pod.metadata.deletion_timestamp.is_some() {
             self.end(&pod, &ctx).await
         } else if status::has_ended(&pod) {
+            self.addresses.settle(pod.metadata.uid.as_deref().unwrap_or_default());
             Ok(Next::Settled)
         } else {
             self.run(&pod, machine, &ctx).await

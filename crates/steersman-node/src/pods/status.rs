@@ -1,4 +1,4 @@
-//! The status of a Pod that runs.
+//! The status of a Pod that runs, or that its node cannot run.
 
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus,
@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::addresses::OutOfPods;
 use crate::runtime::StartedContainer;
 
 /// The conditions that a kubelet reports for a Pod that runs.
@@ -51,6 +52,17 @@ pub(super) fn running(pod: &Pod, around: &Surroundings, now: &Time) -> PodStatus
         status.init_container_statuses =
             Some(init.collect()).filter(|all: &Vec<_>| !all.is_empty());
     }
+    status
+}
+
+/// The status of a Pod that its node has no room for.
+pub(super) fn rejected(pod: &Pod, full: &OutOfPods, now: &Time) -> PodStatus {
+    let mut status = pod.status.clone().unwrap_or_default();
+    status.start_time.get_or_insert_with(|| now.clone());
+    status.observed_generation = pod.metadata.generation;
+    status.phase = Some("Failed".into());
+    status.reason = Some("OutOfpods".into());
+    status.message = Some(format!("Pod was rejected: {full}"));
     status
 }
 

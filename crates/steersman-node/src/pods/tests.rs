@@ -2,7 +2,8 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
-use super::status::{Surroundings, has_ended, running};
+use super::status::{Surroundings, has_ended, rejected, running};
+use crate::addresses::OutOfPods;
 use crate::runtime::{ContainerRuntime, Simulated};
 
 fn pod() -> Pod {
@@ -77,6 +78,18 @@ async fn looking_again_changes_nothing() {
     let first = running(&pod, &around, &time("2030-01-01T12:00:00Z"));
     pod.status = Some(first.clone());
     assert_eq!(running(&pod, &around, &time("2030-01-01T13:00:00Z")), first);
+}
+
+#[test]
+fn a_pod_that_finds_no_room_fails_and_says_why() {
+    let full = OutOfPods { used: 110, capacity: 110 };
+    let mut pod = pod();
+    let status = rejected(&pod, &full, &time("2030-01-01T12:00:00Z"));
+    assert_eq!(status.reason.as_deref(), Some("OutOfpods"));
+    let why = "Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110";
+    assert_eq!(status.message, Some(format!("Pod was rejected: {why}")));
+    pod.status = Some(status);
+    assert!(has_ended(&pod));
 }
 
 #[test]

@@ -8,11 +8,12 @@ pub(super) struct NodeResourcesFit;
 impl FilterPlugin for NodeResourcesFit {
     fn filter(&self, pod: &PodView<'_>, node: &NodeView<'_>) -> Result<(), Vec<String>> {
         let mut reasons = Vec::new();
-        if node.used.pods + 1 > node.allocatable.get("pods") {
+        if node.used.pods >= node.allocatable.get("pods") {
             reasons.push("Too many pods".to_owned());
         }
         for (name, asked) in pod.requests.asked.iter() {
-            if asked > node.allocatable.get(name) - node.used.asked.get(name) && asked > 0 {
+            let free = node.allocatable.get(name).saturating_sub(node.used.asked.get(name));
+            if asked > free && asked > 0 {
                 reasons.push(format!("Insufficient {name}"));
             }
         }
@@ -26,7 +27,8 @@ pub(super) struct LeastAllocated;
 impl ScorePlugin for LeastAllocated {
     fn score(&self, pod: &PodView<'_>, node: &NodeView<'_>) -> i64 {
         let free = ["cpu", "memory"].map(|name| {
-            let taken = node.used.assumed.get(name) + pod.requests.assumed.get(name);
+            let used = node.used.assumed.get(name);
+            let taken = used.saturating_add(pod.requests.assumed.get(name));
             free_percent(node.allocatable.get(name), taken)
         });
         free.iter().sum::<i64>() / 2

@@ -79,6 +79,18 @@ fn what_other_pods_take_counts() {
 }
 
 #[test]
+fn the_largest_requests_there_are_overflow_nothing() {
+    let mut state = State::default();
+    let huge = asking("100E");
+    let roomy = || node("a", "9223372036854775807m", &json!({}));
+    assert_eq!(place(&huge, &[roomy()], &mut state), Decision::Node("a".into()));
+    state.assume("x", "a", PodRequests::of(&huge));
+    let message = "0/1 nodes are available: 1 Insufficient cpu.";
+    assert_eq!(place(&huge, &[roomy()], &mut state), nowhere(message));
+    assert_eq!(place(&asking("-1"), &[roomy()], &mut state), Decision::Node("a".into()));
+}
+
+#[test]
 fn extended_resources_must_be_there() {
     let gpu = json!({"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}});
     let pod = pod(&json!({"containers": [{"name": "c", "resources": gpu}]}));
