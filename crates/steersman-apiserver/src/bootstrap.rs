@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::mutate::create::create_object;
 use crate::mutate::{Tracking, Writer};
-use crate::server::Server;
+use crate::state::Server;
 use crate::status::{Result, Status};
 
 const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];

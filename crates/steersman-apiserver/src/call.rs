@@ -1,25 +1,21 @@
 //! One request on its way: who asks for what, of which resource, in which form.
 //!
-//! [`answer`] is the pipeline: path → user → non-resource paths → resource → verb → answer.
-//! Every kind takes it; verbs only differ in the function at its end.
+//! The [pipeline](crate::pipeline) makes it; the verbs take from it what they need.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderMap, Method, Response, header};
+use http::{HeaderMap, header};
 use serde_json::Value;
-use tracing::Instrument;
 
 use crate::authn::User;
+use crate::crd;
 use crate::document::Stored;
-use crate::negotiate::{self, Output, Shape};
-use crate::reply::{self, Reply, ResponseBody};
-use crate::request::{Query, RequestInfo, segments};
-use crate::resource::{Place, Resource, Verb};
-use crate::server::Server;
+use crate::negotiate::{self, Output};
+use crate::request::RequestInfo;
+use crate::resource::{Place, Resource};
+use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::{authz, crd, discovery, health, mutate, openapi, read, review};
 
 /// A request for a resource that is served.
 pub(crate) struct Call {
@@ -34,7 +30,8 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     /// The right to write definitions, if this writes any.
     pub(crate) turn: Option<crd::Turn>,
-    warnings: Mutex<Vec<String>>,
+    /// What the client is told although its request succeeds.
+    pub(crate) warnings: Mutex<Vec<String>>,
 }
 
 impl Call {
@@ -89,154 +86,5 @@ impl Call {
 
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Answers any request. Never fails: what goes wrong is an answer, too.
-pub(crate) async fn answer(
-    server: Arc<Server>,
-    parts: Parts,
-    body: Result<Bytes>,
-) -> Response<ResponseBody> {
-    match try_answer(server, parts, body).await {
-        Ok(response) => response,
-        Err(status) => {
-            tracing::debug!(code = status.code, reason = status.reason, message = %status.message, "request refused");
-            reply::failure(&status)
-        }
-    }
-}
-
-async fn try_answer(
-    server: Arc<Server>,
-    mut parts: Parts,
-    body: Result<Bytes>,
-) -> Result<Response<ResponseBody>> {
-    let path = segments(parts.uri.path())?;
-    let query = Query::parse(parts.uri.query().unwrap_or(""))?;
-    let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
-    authz::authorize(&user, &path)?;
-    if let Some(response) = not_a_resource(&server, &parts, &path, &query)? {
-        return Ok(response);
-    }
-    let info = RequestInfo::parse(&parts.method, &path, query)?;
-    let mut call = resolve(server, user, info, parts.headers, body?)?;
-    call.turn = crd::turn(&call.server, &call.resource, call.info.verb).await;
-    let span = tracing::info_span!(
-        "request",
-        verb = ?call.info.verb,
-        resource = %call.info.resource,
-        key = %format_args!("{}/{}", call.place().namespace, call.place().name),
-        user = %call.user.name,
-    );
-    async {
-        let reply = perform(&call).await?;
-        reply::render(&call, reply)
-    }
-    .instrument(span)
-    .await
-}
-
-/// Answers paths that name no resource: discovery, health, version, OpenAPI.
-fn not_a_resource(
-    server: &Server,
-    parts: &Parts,
-    path: &[String],
-    query: &Query,
-) -> Result<Option<Response<ResponseBody>>> {
-    let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    let is_resource = matches!(path.as_slice(), ["api", _, _, ..] | ["apis", _, _, _, ..]);
-    if is_resource {
-        return Ok(None);
-    }
-    if !matches!(parts.method, Method::GET | Method::HEAD) {
-        return Err(Status::method_not_allowed());
-    }
-    let response = match path.as_slice() {
-        ["healthz" | "livez" | "readyz", ..] => health::answer(&path, query),
-        ["openapi", ..] => openapi::answer(&path, &parts.headers),
-        _ => discovery::answer(&server.registry.table(), &path, &parts.headers),
-    };
-    response.map(Some)
-}
-
-/// Subresources that need a real node behind the object; there is none yet.
-const NOT_YET: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
-
-/// Finds the resource, and checks that it knows the verb.
-fn resolve(
-    server: Arc<Server>,
-    user: User,
-    info: RequestInfo,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Call> {
-    let table = server.registry.table();
-    let resource = table.get(&info.group, &info.version, &info.resource);
-    let resource = Arc::clone(resource.ok_or_else(Status::no_such_resource)?);
-    check_path(&resource, &info)?;
-    let verbs = match &info.subresource {
-        None => resource.verbs,
-        Some(name) => match resource.subresource(name) {
-            Some(subresource) => subresource.verbs,
-            None if NOT_YET.contains(&name.as_str()) => {
-                return Err(Status::not_implemented(&resource.qualified(), name));
-            }
-            None => return Err(Status::no_such_resource()),
-        },
-    };
-    if !verbs.contains(&info.verb) {
-        return Err(Status::method_not_allowed());
-    }
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let shapes = [Shape::Table, Shape::Metadata];
-    let output = match info.verb {
-        Verb::Watch => negotiate::accept_stream(accept, &shapes)?,
-        _ => negotiate::accept(accept, &shapes)?,
-    };
-    let api_version = resource.api_version();
-    let warnings = Mutex::default();
-    let turn = None;
-    Ok(Call { server, user, info, resource, api_version, output, headers, body, turn, warnings })
-}
-
-/// Whether the path fits the scope of the resource.
-fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
-    let in_namespace = info.namespace.is_some();
-    let odd = |part: &Option<String>| part.as_deref().is_some_and(|text| text.contains('/'));
-    if (in_namespace && !resource.namespaced) || odd(&info.namespace) || odd(&info.name) {
-        return Err(Status::no_such_resource());
-    }
-    if resource.namespaced && !in_namespace {
-        return match info.verb {
-            Verb::List | Verb::Watch if info.name.is_none() => Ok(()),
-            _ if info.name.is_none() => Err(Status::method_not_allowed()),
-            _ => Err(Status::no_such_resource()),
-        };
-    }
-    Ok(())
-}
-
-/// The verbs.
-async fn perform(call: &Call) -> Result<Reply> {
-    if let Some(reply) = review::answer(call)? {
-        return Ok(reply);
-    }
-    match (call.info.verb, call.subresource()) {
-        (Verb::Get, "scale") => mutate::scale::get(call).await,
-        (Verb::Get, _) => read::get::get(call).await,
-        (Verb::List, _) => read::list::list(call).await,
-        (Verb::Watch, _) => read::watch::watch(call).await,
-        (Verb::Create, "binding") => mutate::binding::bind(call).await,
-        (Verb::Create, "eviction") => mutate::eviction::evict(call).await,
-        (Verb::Create, "") if call.resource.is("", "bindings") => mutate::binding::bind(call).await,
-        (Verb::Create, "") => mutate::create::create(call).await,
-        (Verb::Create, _) => Err(Status::no_such_resource()),
-        (Verb::Update, "scale") => mutate::scale::update(call).await,
-        (Verb::Update, _) => mutate::update::update(call).await,
-        (Verb::Patch, "scale") => mutate::scale::patch(call).await,
-        (Verb::Patch, _) => mutate::patch::patch(call).await,
-        (Verb::Delete, _) => mutate::delete::delete(call).await,
-        (Verb::DeleteCollection, _) => mutate::delete_collection::delete_collection(call).await,
     }
 }

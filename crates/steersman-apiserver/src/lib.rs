@@ -9,6 +9,7 @@
 //! through the modules in the order below.
 
 mod server;
+mod state;
 
 // A request, from bytes to a call.
 pub mod authn;
@@ -16,6 +17,7 @@ pub mod authz;
 mod call;
 pub mod listen;
 pub mod negotiate;
+mod pipeline;
 pub mod pki;
 pub mod protobuf;
 pub mod request;
@@ -55,4 +57,5 @@ mod random;
 mod retention;
 
 pub use reply::ResponseBody;
-pub use server::{ApiServer, Clock, Config};
+pub use server::{ApiServer, Config};
+pub use state::Clock;

@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use steersman_store::{Entry, Expected, RangeRequest, Revision, WriteRequest};
 
 use crate::read::list;
-use crate::server::{ApiServer, Server};
+use crate::server::ApiServer;
+use crate::state::Server;
 
 /// How long an Event stays after its last change.
 const EVENT_TTL: Duration = Duration::from_secs(3600);

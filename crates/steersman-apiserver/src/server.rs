@@ -1,6 +1,5 @@
 //! The service itself: what it is made of, and how HTTP enters it.
 
-use std::any::Any;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,22 +11,19 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use jiff::Timestamp;
-use steersman_store::{Entry, Store, StoreError};
+use steersman_store::Store;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
-use crate::status::{BODY_LIMIT, Result, Status};
-use crate::{authn, bootstrap, call, crd, metadata};
+use crate::state::{Clock, Server};
+use crate::status::{BODY_LIMIT, Result, Status, panic_text};
+use crate::{authn, bootstrap, crd, pipeline};
 
 /// How long the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(60);
-
-/// Where timestamps come from; it follows the clock of the process, which may be virtual.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// What an [`ApiServer`] is made of.
 #[derive(Clone)]
@@ -119,19 +115,13 @@ where
             let (parts, body) = request.into_parts();
             let body = read_body(body).await;
             // What a request breaks, it breaks for itself alone.
-            let answer = AssertUnwindSafe(call::answer(server, parts, body)).catch_unwind();
+            let answer = AssertUnwindSafe(pipeline::answer(server, parts, body)).catch_unwind();
             Ok(answer.await.unwrap_or_else(|panic| {
                 tracing::error!(panic = panic_text(&*panic), "a request panicked");
                 reply::failure(&Status::internal("the request could not be processed"))
             }))
         })
     }
-}
-
-/// The text of a panic, for the log.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let owned = || panic.downcast_ref::<String>().map(String::as_str);
-    panic.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("a panic without a text")
 }
 
 /// Reads a body up to the limit. What is larger, breaks off or does not end in time is an error
@@ -150,29 +140,5 @@ where
         Err(_) => Err(Status::timeout("the body of the request did not arrive in time")),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Status::too_large()),
         Ok(Err(error)) => Err(Status::bad_request(format!("error reading the body: {error}"))),
-    }
-}
-
-/// What all requests share.
-pub(crate) struct Server {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: Clock,
-    pub(crate) random: Random,
-    pub(crate) registry: Registry,
-    pub(crate) shutdown: CancellationToken,
-    pub(crate) tokens: authn::Tokens,
-    /// Held while a custom resource definition is written, for its names depend on the others'.
-    pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
-}
-
-impl Server {
-    /// The time, as objects carry it.
-    pub(crate) fn now(&self) -> String {
-        metadata::time((self.clock)())
-    }
-
-    /// The entry of a key.
-    pub(crate) async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
-        self.store.get(key).await
     }
 }

@@ -316,6 +316,12 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+/// The text of a panic, for the log.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let owned = || panic.downcast_ref::<String>().map(String::as_str);
+    panic.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("a panic without a text")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Named, Status};

@@ -15,11 +15,12 @@ use serde_json::{Value, json};
 
 use crate::cache::{Cache, OwnWrite};
 use crate::caches::Caches;
+use crate::cause::Causes;
 use crate::client::{Client, Deleted, names_an_object};
-use crate::controller::{Causes, OwnWrites};
 use crate::error::{Error, Result};
 use crate::merge_diff::merge_diff;
 use crate::object::{Object, ObjectKey, set_controller_reference, version_of};
+use crate::own_writes::OwnWrites;
 
 /// What a reconcile of a `K` works with. Cheap to clone.
 pub struct Context<K> {

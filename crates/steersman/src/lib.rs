@@ -6,8 +6,8 @@
 //! alone, in the order in which a change passes through them:
 //!
 //! [`reflector`] lists and watches → [`informer`] keeps the [`cache`] and tells of changes →
-//! [`predicate`]s choose → the [`workqueue`] holds keys → the [`controller`] calls the
-//! reconciler → the [`context`] reads the cache and writes to the server.
+//! [`predicate`]s choose → the [`workqueue`] holds keys, each with its [`cause`]s → the
+//! [`controller`] calls the reconciler → the [`context`] reads the cache and writes to the server.
 //!
 //! It knows nothing of API servers and stores: a [`kube::Client`] is all it sees of a cluster.
 
@@ -30,10 +30,13 @@ pub mod predicate;
 
 pub mod workqueue;
 
-pub mod controller;
+pub mod cause;
+mod own_writes;
 
 pub mod context;
 mod merge_diff;
+
+pub mod controller;
 
 pub mod manager;
 

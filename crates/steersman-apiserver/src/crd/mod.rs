@@ -22,7 +22,7 @@ use crate::mutate::delete::{DeleteOptions, delete_object};
 use crate::mutate::{Writer, change};
 use crate::registry::Custom;
 use crate::resource::{Place, Resource, Verb};
-use crate::server::Server;
+use crate::state::Server;
 use crate::status::{Result, Status};
 
 pub(crate) use validate::validate;

@@ -26,7 +26,7 @@ use crate::call::Call;
 use crate::crd;
 use crate::field::FieldError;
 use crate::resource::{Place, Resource, Verb};
-use crate::server::Server;
+use crate::state::Server;
 use crate::status::{Named, Result, Status};
 
 /// The longest name of a field manager.

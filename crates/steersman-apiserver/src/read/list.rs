@@ -16,7 +16,7 @@ use super::options::{ListOptions, Match};
 use crate::call::Call;
 use crate::document::Stored;
 use crate::reply::{Page, Reply};
-use crate::server::Server;
+use crate::state::Server;
 use crate::status::{Result, Status};
 
 /// How long a list waits for a revision that has not happened yet.

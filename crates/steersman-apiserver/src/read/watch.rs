@@ -27,7 +27,8 @@ use crate::negotiate::{Output, Shape};
 use crate::reply::Reply;
 use crate::resource::Resource;
 use crate::selector::Selector;
-use crate::server::{Server, panic_text};
+use crate::state::Server;
+use crate::status::panic_text;
 use crate::status::{Result, Status};
 use crate::table::{self, IncludeObject};
 

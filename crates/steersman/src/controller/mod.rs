@@ -3,10 +3,8 @@
 //! Built in one expression:
 //! `Controller::of::<AppService>().owns::<Deployment>().reconcile(reconcile)`. Events become
 //! keys in a work queue ([`source`]), workers take keys and call the reconciler ([`worker`]),
-//! and every reconcile knows its causes ([`cause`]).
+//! and every reconcile knows its [causes](crate::cause).
 
-mod cause;
-mod own_writes;
 mod source;
 mod worker;
 
@@ -21,17 +19,16 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::caches::Caches;
+use crate::cause::CauseBook;
 use crate::client::Client;
 use crate::context::Context;
 use crate::error::Result;
 use crate::informer::Event;
 use crate::object::{Object, ObjectKey};
+use crate::own_writes::OwnWrites;
 use crate::predicate::Predicate;
 use crate::workqueue::{ExponentialBackoff, RateLimiter, WorkQueue};
 
-pub(crate) use cause::CauseBook;
-pub use cause::{Cause, Causes, ObjectChange};
-pub(crate) use own_writes::OwnWrites;
 use source::{Enqueuer, Source};
 use worker::{ErasedReconciler, Worker};
 pub use worker::{Outcome, ReconcileRecord};

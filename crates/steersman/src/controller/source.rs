@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::{Cause, CauseBook, Filter, Observer};
+use super::{Filter, Observer};
 use crate::caches::Caches;
+use crate::cause::{Cause, CauseBook};
 use crate::informer::Event;
 use crate::object::{Object, ObjectKey, controller_of};
 use crate::predicate::Predicate;

@@ -20,14 +20,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::own_writes::Visibility;
-use super::{Cause, CauseBook, Causes, Filter, Next, OwnWrites, Reconciler};
+use super::{Filter, Next, Reconciler};
 use crate::cache::Cache;
 use crate::caches::Caches;
+use crate::cause::{Cause, CauseBook, Causes};
 use crate::client::Client;
 use crate::context::{Context, ReconcileScope};
 use crate::error::{Error, Result};
 use crate::object::{Object, ObjectKey};
+use crate::own_writes::{OwnWrites, Visibility};
 use crate::workqueue::WorkQueue;
 
 /// How long running reconciles may take to end after shutdown began.

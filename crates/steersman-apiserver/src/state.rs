@@ -1,0 +1,38 @@
+//! What all requests share: the store, the clock, the registry of what is served.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use steersman_store::{Entry, Store, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::random::Random;
+use crate::registry::Registry;
+use crate::{authn, metadata};
+
+/// Where timestamps come from; it follows the clock of the process, which may be virtual.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What all requests share.
+pub(crate) struct Server {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) registry: Registry,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) tokens: authn::Tokens,
+    /// Held while a custom resource definition is written, for its names depend on the others'.
+    pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Server {
+    /// The time, as objects carry it.
+    pub(crate) fn now(&self) -> String {
+        metadata::time((self.clock)())
+    }
+
+    /// The entry of a key.
+    pub(crate) async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.store.get(key).await
+    }
+}
