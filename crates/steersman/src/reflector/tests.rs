@@ -19,7 +19,7 @@ type Answer = UnsyncBoxBody<Bytes, Infallible>;
 #[derive(Clone)]
 struct Script {
     answers: Arc<Mutex<VecDeque<(u16, Answer)>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    asked: Arc<tokio::sync::watch::Sender<Vec<String>>>,
 }
 
 impl Script {
@@ -30,7 +30,7 @@ impl Script {
     fn client(&self) -> kube::Client {
         let script = self.clone();
         let service = tower::service_fn(move |request: http::Request<Body>| {
-            script.asked.lock().unwrap().push(request.uri().to_string());
+            script.asked.send_modify(|asked| asked.push(request.uri().to_string()));
             let next = script.answers.lock().unwrap().pop_front();
             async move {
                 let (code, body) = next.unwrap_or_else(|| watch([], Then::Hang));
@@ -41,7 +41,13 @@ impl Script {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.borrow().clone()
+    }
+
+    /// What was asked, once there were so many requests.
+    async fn asked_times(&self, count: usize) -> Vec<String> {
+        let mut asked = self.asked.subscribe();
+        asked.wait_for(|asked| asked.len() >= count).await.unwrap().clone()
     }
 
     /// Starts a reflector against this script.
@@ -122,8 +128,7 @@ async fn it_lists_all_pages_and_watches_from_the_version_of_the_list() {
     let script = Script::new([list("5", &["a"], "token/=1"), list("5", &["b"], "")]);
     let mut deltas = script.reflect();
     assert_eq!(told(&mut deltas, 1).await, ["=a,b@5"]);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let asked = script.asked();
+    let asked = script.asked_times(3).await;
     assert!(asked[1].contains("continue=token%2F%3D1"), "{asked:?}");
     assert!(asked[2].contains("watch=true") && asked[2].contains("resourceVersion=5"), "{asked:?}");
 }
@@ -134,8 +139,8 @@ async fn a_watch_that_ends_is_resumed_from_the_last_version_seen() {
     let script = Script::new([list("5", &["a"], ""), watch(first, Then::End)]);
     let mut deltas = script.reflect();
     assert_eq!(told(&mut deltas, 3).await, ["=a@5", "~b", "#9"]);
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert!(script.asked().last().unwrap().contains("resourceVersion=9"));
+    let asked = script.asked_times(3).await;
+    assert!(asked[2].contains("resourceVersion=9"), "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]
