@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its results")]
 
 mod config_maps;
+mod informer;
 mod program;
 mod report;
 mod start;
@@ -20,16 +21,26 @@ struct Arguments {
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    extent: informer::Extent,
 }
 
 /// A benchmark: its name and what it does.
-type Benchmark = (&'static str, fn(&mut Report) -> Result<(), String>);
+type Benchmark = (&'static str, fn(&Arguments, &mut Report) -> Result<(), String>);
 
 /// Every benchmark there is.
-const BENCHMARKS: &[Benchmark] =
-    &[("start", start::run), ("up", up::run), ("config-maps", config_maps::run)];
+const BENCHMARKS: &[Benchmark] = &[
+    ("start", |_, report| start::run(report)),
+    ("up", |_, report| up::run(report)),
+    ("config-maps", |_, report| config_maps::run(report)),
+    ("informer", |arguments, report| informer::run(&arguments.extent, report)),
+];
 
 fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some("child") {
+        return informer::child::run(std::env::args().skip(1));
+    }
     let arguments = Arguments::parse();
     let chosen: Vec<&Benchmark> = BENCHMARKS
         .iter()
@@ -42,7 +53,7 @@ fn main() -> ExitCode {
     }
     for (name, run) in chosen {
         let mut report = Report::new(name, arguments.json);
-        if let Err(error) = run(&mut report) {
+        if let Err(error) = run(&arguments, &mut report) {
             eprintln!("error: {name}: {error}");
             return ExitCode::FAILURE;
         }

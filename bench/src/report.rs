@@ -1,4 +1,4 @@
-//! Results, as a table for people or as JSON lines for programs.
+//! Results, as tables for people or as JSON lines for programs.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ pub(crate) struct Report {
     json: bool,
 }
 
-/// One measured figure.
+/// One measured figure of our own.
 pub(crate) struct Figure<'a> {
     /// What was measured.
     pub(crate) metric: &'a str,
@@ -18,6 +18,20 @@ pub(crate) struct Figure<'a> {
     pub(crate) unit: &'a str,
     /// What it should be, if there is a goal.
     pub(crate) goal: &'a str,
+}
+
+/// One metric of several systems.
+pub(crate) struct Row<'a> {
+    /// What was measured.
+    pub(crate) metric: &'a str,
+    /// In which unit.
+    pub(crate) unit: &'a str,
+    /// Whether less is better.
+    pub(crate) lower_is_better: bool,
+    /// How much it was for each system, where it was measured.
+    pub(crate) values: Vec<Option<f64>>,
+    /// By which factor the first system should be better than another.
+    pub(crate) goals: &'a [(&'a str, f64)],
 }
 
 impl Report {
@@ -33,17 +47,114 @@ impl Report {
     pub(crate) fn figure(&mut self, figure: &Figure<'_>) {
         let Figure { metric, value, unit, goal } = figure;
         if self.json {
-            let line = json!({"bench": self.bench, "system": "steersman", "metric": metric,
-                              "value": value, "unit": unit});
-            println!("{line}");
+            self.line("steersman", metric, *value, unit);
         } else {
             println!("  {metric:<52} {value:>10.1} {unit:<5} {goal}");
         }
     }
+
+    /// Prints the figures of several systems side by side; the first is compared with the rest.
+    pub(crate) fn comparison(&mut self, systems: &[&str], rows: &[Row<'_>]) {
+        if self.json {
+            for row in rows {
+                for (system, value) in systems.iter().zip(&row.values) {
+                    value.iter().for_each(|value| self.line(system, row.metric, *value, row.unit));
+                }
+            }
+            return;
+        }
+        let heads: String = systems.iter().map(|system| format!(" {system:>16}")).collect();
+        println!("  {:<24}{:<3}{heads}   {} is better by", "", "", systems[0]);
+        for row in rows.iter().filter(|row| row.values.iter().any(Option::is_some)) {
+            let values: String = row.values.iter().map(|value| cell(*value)).collect();
+            println!("  {:<24}{:<3}{values}   {}", row.metric, row.unit, row.factors(systems));
+        }
+    }
+
+    fn line(&self, system: &str, metric: &str, value: f64, unit: &str) {
+        let bench = self.bench;
+        let line = json!({"bench": bench, "system": system, "metric": metric,
+                          "value": value, "unit": unit});
+        println!("{line}");
+    }
+}
+
+impl Row<'_> {
+    /// By how much the first system is better than each of the rest, and whether that will do.
+    fn factors(&self, systems: &[&str]) -> String {
+        let others = systems.iter().zip(&self.values).skip(1);
+        let factors = others.filter_map(|(system, value)| {
+            let (first, other) = (self.values[0]?, (*value)?);
+            let factor = if self.lower_is_better { other / first } else { first / other };
+            let goal = self.goals.iter().find(|(name, _)| name == system);
+            let verdict = goal.map_or_else(String::new, |(_, goal)| {
+                let verdict = if factor >= *goal { "met" } else { "MISSED" };
+                format!(" (goal {goal:.1}: {verdict})")
+            });
+            Some(format!("{factor:.2}x {system}{verdict}"))
+        });
+        factors.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A value with as many digits as matter.
+fn cell(value: Option<f64>) -> String {
+    let text = match value {
+        None => "-".to_owned(),
+        Some(value) if value.abs() >= 1000.0 => thousands(value),
+        Some(value) if value.abs() >= 10.0 => format!("{value:.1}"),
+        Some(value) => format!("{value:.3}"),
+    };
+    format!(" {text:>16}")
+}
+
+/// A whole number in groups of three digits.
+fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        let left = digits.len() - index;
+        if index > 0 && left % 3 == 0 && !grouped.ends_with('-') {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// The middle one of several measurements.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_values_are_grouped_and_small_ones_keep_their_digits() {
+        assert_eq!(cell(Some(1_234_567.4)).trim(), "1,234,567");
+        assert_eq!(cell(Some(-4096.0)).trim(), "-4,096");
+        assert_eq!(cell(Some(12.34)).trim(), "12.3");
+        assert_eq!(cell(Some(0.5)).trim(), "0.500");
+        assert_eq!(cell(None).trim(), "-");
+    }
+
+    #[test]
+    fn the_first_system_is_compared_with_each_that_was_measured() {
+        let systems = ["ours", "theirs", "absent"];
+        let mut row = Row {
+            metric: "time",
+            unit: "s",
+            lower_is_better: true,
+            values: vec![Some(2.0), Some(5.0), None],
+            goals: &[("theirs", 3.0)],
+        };
+        assert_eq!(row.factors(&systems), "2.50x theirs (goal 3.0: MISSED)");
+        row.values[1] = Some(6.0);
+        assert_eq!(row.factors(&systems), "3.00x theirs (goal 3.0: met)");
+        row.lower_is_better = false;
+        assert_eq!(row.factors(&systems), "0.33x theirs (goal 3.0: MISSED)");
+    }
 }

@@ -5,3 +5,4 @@
 #[expect(unreachable_pub, reason = "the derive repeats the type inside a function")]
 #[expect(clippy::duplicated_attributes, reason = "two columns may have the same type")]
 pub mod app_service;
+pub mod workqueue;

@@ -2,11 +2,16 @@
 
 use crate::process::{self, Outcome};
 
+/// The benchmarks that do without the program `steersman`.
+const WITHOUT_PROGRAM: [&str; 1] = ["informer"];
+
 /// Runs the benchmark that is named, or all; every argument goes to the benchmarks.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    // The benchmarks start the program that stands beside them.
-    let program = ["build", "--release", "--locked", "--package", "steersman-cli"];
-    process::run(process::cargo().args(program))?;
+    if !arguments.iter().any(|argument| WITHOUT_PROGRAM.contains(&argument.as_str())) {
+        // The others start the program that stands beside them.
+        let program = ["build", "--release", "--locked", "--package", "steersman-cli"];
+        process::run(process::cargo().args(program))?;
+    }
     let bench = ["run", "--release", "--locked", "--package", "steersman-bench", "--"];
     process::run(process::cargo().args(bench).args(arguments))
 }

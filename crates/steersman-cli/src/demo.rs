@@ -99,22 +99,25 @@ impl Screen {
         describe: impl Fn(&K) -> String + Send + 'static,
     ) -> Informer<K> {
         let selection = Selection { namespace: Some("default".into()), ..Selection::default() };
-        let informer = Informer::<K>::start(cluster.client(), &(), selection);
+        let informer = Informer::<K>::builder(cluster.client()).selection(selection).start();
         let sender = self.sender.clone();
         let kind = K::kind(&());
         informer
             .add_handler(move |event: &Event<K>| {
-                let object = event.object();
+                let item = event.object();
+                let Some(object) = item.object() else { return };
                 let what = match event {
-                    Event::Added { initial: true, .. } => return,
+                    Event::Added { initial: true, .. } | Event::Resynced { .. } => return,
                     Event::Added { .. } => "created",
                     Event::Updated { .. } => "updated",
                     Event::Deleted { .. } => "deleted",
                 };
-                let key = ObjectKey::of(&**object);
-                let line = format!("{what:<9} {kind} {key}  {}", describe(object));
+                let key = item.key();
+                let line = format!("{what:<9} {kind} {key}  {}", describe(&object));
                 let _ = sender.try_send(line); // a full screen drops lines, never the cluster's events
             })
+            .await
+            .synced()
             .await;
         informer
     }

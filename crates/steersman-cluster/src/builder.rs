@@ -23,6 +23,7 @@ use crate::{Cluster, Endpoint, STOP_GRACE};
 #[derive(Clone, Debug)]
 pub struct Builder {
     nodes: usize,
+    controllers: bool,
     seed: Option<u64>,
     history: Duration,
     listen: Option<SocketAddr>,
@@ -31,7 +32,8 @@ pub struct Builder {
 impl Default for Builder {
     /// Three nodes, five minutes of history, no socket.
     fn default() -> Self {
-        Self { nodes: 3, seed: None, history: Duration::from_secs(300), listen: None }
+        let history = Duration::from_secs(300);
+        Self { nodes: 3, controllers: true, seed: None, history, listen: None }
     }
 }
 
@@ -68,6 +70,14 @@ impl Builder {
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// Whether the built-in controllers and the scheduler run. Without them objects stay as they
+    /// were written, and idle time costs next to nothing.
+    #[must_use]
+    pub fn controllers(mut self, run: bool) -> Self {
+        self.controllers = run;
         self
     }
 
@@ -118,8 +128,11 @@ impl Builder {
         };
         stopwatch.lap("https");
 
-        let manager = steersman_controllers::install(Manager::new(client.clone()));
-        let manager = manager.with(steersman_scheduler::controller());
+        let mut manager = Manager::new(client.clone());
+        if self.controllers {
+            manager = steersman_controllers::install(manager);
+            manager = manager.with(steersman_scheduler::controller());
+        }
         let built_in = SimulatedNodes::new(self.nodes).install(manager).start();
         stopwatch.lap("controllers");
         let timings = stopwatch.laps;

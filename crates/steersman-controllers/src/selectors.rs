@@ -56,12 +56,11 @@ impl<K: Selects> Selectors<K> {
 
     /// Takes a change of an owner into account.
     pub(crate) fn observe(&self, event: &Event<K>) {
-        let owner = &**event.object();
-        let key = ObjectKey::of(owner);
+        let key = event.object().key().clone();
         let Some(namespace) = key.namespace else { return };
         let selector = match event {
             Event::Deleted { .. } => None,
-            Event::Added { .. } | Event::Updated { .. } => selector_of(owner),
+            _ => event.object().object().and_then(|owner| selector_of(&*owner)),
         };
         let mut by_namespace = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
         let owners = by_namespace.entry(Arc::clone(&namespace)).or_default();
@@ -86,15 +85,16 @@ pub(crate) fn selector_of<K: Selects>(owner: &K) -> Option<Selector> {
 mod tests {
     use k8s_openapi::api::apps::v1::ReplicaSet;
     use serde_json::json;
+    use steersman::cache::Item;
 
     use super::*;
 
-    fn set(name: &str, app: &str) -> Arc<ReplicaSet> {
+    fn set(name: &str, app: &str) -> Item<ReplicaSet> {
         let set = json!({
             "metadata": {"namespace": "default", "name": name},
             "spec": {"selector": {"matchLabels": {"app": app}}},
         });
-        Arc::new(serde_json::from_value(set).unwrap())
+        Item::typed(serde_json::from_value(set).unwrap())
     }
 
     fn meta(labels: &[(&str, &str)]) -> ObjectMeta {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_empty_selector_claims_nothing() {
-        let mut empty = ReplicaSet::clone(&set("web", "web"));
+        let mut empty = ReplicaSet::clone(&set("web", "web").object().unwrap());
         empty.spec.as_mut().unwrap().selector = LabelSelector::default();
         assert!(selector_of(&empty).is_none());
     }

@@ -138,20 +138,21 @@ impl State {
 
     /// Takes in what happened to a Pod.
     pub(crate) fn observe(&mut self, event: &Event<Pod>) {
-        let pod = event.object();
-        let Some(uid) = pod.metadata.uid.as_deref() else { return };
+        let item = event.object();
+        let Some(uid) = item.uid() else { return };
         if let Event::Deleted { .. } = event {
             self.displace(uid);
-            self.backlog.remove(&ObjectKey::of(&**pod));
+            self.backlog.remove(item.key());
             return;
         }
-        if bound_to(pod).is_some() {
-            self.backlog.remove(&ObjectKey::of(&**pod)); // by whomever
+        let Some(pod) = item.object() else { return };
+        if bound_to(&pod).is_some() {
+            self.backlog.remove(item.key()); // by whomever
         }
-        match bound_to(pod) {
-            Some(_) if is_terminal(pod) => self.displace(uid),
+        match bound_to(&pod) {
+            Some(_) if is_terminal(&pod) => self.displace(uid),
             Some(node) => {
-                let requests = PodRequests::of(pod);
+                let requests = PodRequests::of(&pod);
                 self.place(uid, Placed { node: node.to_owned(), requests, assumed: false });
             }
             None => {} // an assumption is still on its way to the server
@@ -194,17 +195,18 @@ pub(crate) fn is_terminal(pod: &Pod) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use steersman::cache::Item;
 
     use super::*;
 
-    fn pod(node: Option<&str>, phase: &str) -> Arc<Pod> {
+    fn pod(node: Option<&str>, phase: &str) -> Item<Pod> {
         let pod = json!({
             "metadata": {"namespace": "default", "name": "p", "uid": "p"},
             "spec": {"nodeName": node, "containers": [
                 {"name": "c", "resources": {"requests": {"cpu": "2"}}}]},
             "status": {"phase": phase},
         });
-        Arc::new(serde_json::from_value(pod).unwrap())
+        Item::typed(serde_json::from_value(pod).unwrap())
     }
 
     fn used(state: &mut State) -> (i64, i64) {
@@ -214,15 +216,15 @@ mod tests {
         (view.used.asked.get("cpu"), view.used.pods)
     }
 
-    fn updated(pod: Arc<Pod>) -> Event<Pod> {
-        Event::Updated { old: Arc::clone(&pod), new: pod }
+    fn updated(pod: Item<Pod>) -> Event<Pod> {
+        Event::Updated { old: pod.clone(), new: pod }
     }
 
     #[test]
     fn an_assumed_pod_counts_once_until_and_after_it_is_seen_bound() {
         let mut state = State::default();
         state.observe(&Event::Added { object: pod(None, "Pending"), initial: false });
-        state.assume("p", "n", PodRequests::of(&pod(None, "Pending")));
+        state.assume("p", "n", PodRequests::of(&pod(None, "Pending").object().unwrap()));
         assert_eq!(used(&mut state), (2000, 1));
         state.observe(&updated(pod(None, "Pending")));
         assert_eq!(used(&mut state), (2000, 1));
@@ -234,7 +236,7 @@ mod tests {
     #[test]
     fn an_assumption_can_be_taken_back_but_a_binding_cannot() {
         let mut state = State::default();
-        state.assume("p", "n", PodRequests::of(&pod(None, "Pending")));
+        state.assume("p", "n", PodRequests::of(&pod(None, "Pending").object().unwrap()));
         state.forget("p");
         assert_eq!(used(&mut state), (0, 0));
         state.observe(&updated(pod(Some("n"), "Running")));

@@ -13,6 +13,7 @@ use steersman::reflector::Selection;
 use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
 use tokio::sync::{broadcast, watch};
 
+use crate::faults::Faults;
 use crate::run::Settings;
 
 /// How much virtual time [`Cluster::eventually`] gives.
@@ -33,8 +34,9 @@ pub struct Cluster {
 impl Cluster {
     /// Starts a cluster.
     pub(crate) async fn start(settings: Settings) -> Result<Self> {
-        let builder = steersman_cluster::Cluster::builder().nodes(settings.nodes);
-        let inner = builder.seed(settings.seed).start().await?;
+        let builder = steersman_cluster::Cluster::builder().seed(settings.seed);
+        let builder = builder.nodes(settings.nodes).controllers(settings.controllers);
+        let inner = builder.start().await?;
         let client = Client::new(inner.client(), "test");
         let controllers = Manager::new(inner.client()).start();
         let history = Mutex::new(controllers.reconciles());
@@ -44,6 +46,12 @@ impl Cluster {
     /// Reads and writes objects as a user would.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// A client that reaches the cluster through these faults.
+    pub fn client_with(&self, faults: &Faults) -> kube::Client {
+        let namespace = self.client.kube().default_namespace().to_owned();
+        kube::Client::new(faults.around(self.inner.api().clone()), namespace)
     }
 
     /// The cluster underneath.
@@ -102,10 +110,12 @@ impl Cluster {
             fields: Some(format!("metadata.name={}", key.name)),
             ..Selection::default()
         };
-        let informer = Informer::<K>::start(self.client.kube().clone(), &(), selection);
+        let client = self.client.kube().clone();
+        let informer = Informer::<K>::builder(client).selection(selection).start();
         let (changed, mut changes) = watch::channel(());
         let seen = async {
-            informer.add_handler(move |_: &Event<K>| _ = changed.send(())).await;
+            let handler = informer.add_handler(move |_: &Event<K>| _ = changed.send(())).await;
+            handler.synced().await;
             while !fits(informer.cache().get(&key).as_deref()) {
                 if changes.changed().await.is_err() {
                     std::future::pending::<()>().await;

@@ -13,9 +13,13 @@
 //!     cluster.eventually("default/default", |_: &ServiceAccount| true).await
 //! }
 //! ```
+//!
+//! [`faults`] puts trouble between a client and that cluster, from a seed.
 
 mod cluster;
+pub mod faults;
 mod run;
 
 pub use cluster::Cluster;
+pub use faults::{Fault, Faults};
 pub use run::{Settings, run, run_with};

@@ -17,13 +17,22 @@ const START: &str = "2030-01-01T00:00:00Z";
 pub struct Settings {
     /// How many simulated nodes there are.
     pub nodes: usize,
+    /// Whether the built-in controllers and the scheduler run.
+    pub controllers: bool,
     /// Everything random follows from this.
     pub seed: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: 3, seed: 1 }
+        Self { nodes: 3, controllers: true, seed: 1 }
+    }
+}
+
+impl Settings {
+    /// Only an API server: nothing happens that the test does not do.
+    pub fn bare(seed: u64) -> Self {
+        Self { nodes: 0, controllers: false, seed }
     }
 }
 

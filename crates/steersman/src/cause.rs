@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kube::Resource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::informer::Event;
 use crate::object::{Cacheable, ObjectKey};
@@ -47,6 +47,8 @@ pub enum ObjectChange {
     Deleting,
     /// It is gone.
     Deleted,
+    /// Nothing happened to it; it was time to look at everything again.
+    Resynced,
 }
 
 impl Cause {
@@ -55,15 +57,18 @@ impl Cause {
         let change = match event {
             Event::Added { initial: true, .. } => ObjectChange::Listed,
             Event::Added { initial: false, .. } => ObjectChange::Created,
-            Event::Updated { old, new } => updated(&**old, &**new),
+            Event::Updated { old, new } => match (old.meta(), new.meta()) {
+                (Some(old), Some(new)) => updated(&old, &new),
+                _ => ObjectChange::Updated,
+            },
             Event::Deleted { .. } => ObjectChange::Deleted,
+            Event::Resynced { .. } => ObjectChange::Resynced,
         };
-        Self::Event { kind: kind.to_owned(), key: ObjectKey::of(&**event.object()), change }
+        Self::Event { kind: kind.to_owned(), key: event.object().key().clone(), change }
     }
 }
 
-fn updated<K: Resource>(old: &K, new: &K) -> ObjectChange {
-    let (old, new) = (old.meta(), new.meta());
+fn updated(old: &ObjectMeta, new: &ObjectMeta) -> ObjectChange {
     if old.deletion_timestamp.is_none() && new.deletion_timestamp.is_some() {
         ObjectChange::Deleting
     } else if old.generation != new.generation {
@@ -93,6 +98,7 @@ impl fmt::Display for ObjectChange {
             Self::Updated => "updated",
             Self::Deleting => "is being deleted",
             Self::Deleted => "deleted",
+            Self::Resynced => "resynced",
         })
     }
 }

@@ -5,21 +5,29 @@
 //! [`Controller`], [`Context`] and [`Manager`]; the parts beneath them are public and usable
 //! alone, in the order in which a change passes through them:
 //!
-//! [`reflector`] lists and watches → [`informer`] keeps the [`cache`] and tells of changes →
-//! [`predicate`]s choose → the [`workqueue`] holds keys, each with its [`cause`]s → the
-//! [`controller`] calls the reconciler → the [`context`] reads the cache and writes to the server.
+//! [`reflector`] lists and watches → the [`delta_queue`] holds what it learned → the
+//! [`informer`] keeps the [`cache`] and tells of changes → [`predicate`]s choose → the
+//! [`workqueue`] holds keys, each with its [`cause`]s → the [`controller`] calls the reconciler
+//! → the [`context`] reads the cache and writes to the server.
 //!
 //! It knows nothing of API servers and stores: a [`kube::Client`] is all it sees of a cluster.
+
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub mod object;
 
 pub mod clock;
+pub mod metrics;
 pub mod random;
 
 pub mod client;
 pub mod error;
 
 pub mod reflector;
+
+pub mod delta_queue;
 
 pub mod cache;
 pub mod informer;
@@ -45,6 +53,7 @@ pub use context::Context;
 pub use controller::{Controller, Next, Reconciler};
 pub use error::{Error, Result};
 pub use manager::{Manager, shutdown_signal};
+pub use metrics::Metrics;
 pub use object::{Object, ObjectKey};
 pub use steersman_macros::test;
 

@@ -18,6 +18,9 @@ use crate::caches::Caches;
 use crate::client::Client;
 use crate::controller::{Controller, Environment, ReconcileRecord};
 use crate::error::{Error, Result};
+use crate::informer::CacheConfig;
+use crate::metrics::Metrics;
+use crate::object::Object;
 
 /// Records kept for a slow listener; older ones are dropped.
 const RECORDS_MAX: usize = 4096;
@@ -30,6 +33,7 @@ type Runnable = Box<dyn FnOnce(Client, CancellationToken) -> BoxFuture<'static, 
 pub struct Manager {
     client: Client,
     caches: Caches,
+    metrics: Metrics,
     controllers: Vec<Controller>,
     runnables: Vec<(String, Runnable)>,
     records: broadcast::Sender<Arc<ReconcileRecord>>,
@@ -38,8 +42,10 @@ pub struct Manager {
 impl Manager {
     /// A manager of controllers that talk to this cluster.
     pub fn new(client: kube::Client) -> Self {
+        let metrics = Metrics::default();
         Self {
-            caches: Caches::new(client.clone()),
+            caches: Caches::new(client.clone(), metrics.clone()),
+            metrics,
             client: Client::new(client, "steersman"),
             controllers: Vec::new(),
             runnables: Vec::new(),
@@ -49,7 +55,11 @@ impl Manager {
 
     /// A manager for the cluster of the current kubeconfig, or for the one it runs in.
     pub async fn from_env() -> Result<Self> {
-        Ok(Self::new(kube::Client::try_default().await?))
+        let mut config = kube::Config::infer().await?;
+        // The client would retry refused requests by itself, for minutes and creations too.
+        // Watches and reconciles have their own ways of trying again.
+        config.default_retry = false;
+        Ok(Self::new(kube::Client::try_from(config)?))
     }
 
     /// Adds a controller.
@@ -70,6 +80,22 @@ impl Manager {
         let run: Runnable = Box::new(move |client, token| Box::pin(run(client, token)));
         self.runnables.push((name.into(), run));
         self
+    }
+
+    /// Chooses how the cache holds the objects of a kind:
+    /// `.cache::<Pod>(|cache| cache.form(Form::Typed))`.
+    #[must_use]
+    pub fn cache<K: Object>(
+        self,
+        configure: impl FnOnce(CacheConfig<K>) -> CacheConfig<K>,
+    ) -> Self {
+        self.caches.configure(configure(CacheConfig::default()));
+        self
+    }
+
+    /// What queues and caches count.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The client that controllers share.
@@ -98,6 +124,7 @@ impl Manager {
         let mut running = Running {
             client: self.client,
             caches: self.caches,
+            metrics: self.metrics,
             records: self.records,
             shutdown: CancellationToken::new(),
             tasks: JoinSet::new(),
@@ -118,6 +145,7 @@ impl Manager {
 pub struct Running {
     client: Client,
     caches: Caches,
+    metrics: Metrics,
     records: broadcast::Sender<Arc<ReconcileRecord>>,
     shutdown: CancellationToken,
     tasks: JoinSet<()>,
@@ -131,6 +159,7 @@ impl Running {
         let environment = Environment {
             client: self.client.clone(),
             caches: self.caches.clone(),
+            metrics: self.metrics.clone(),
             shutdown: self.shutdown.clone(),
             records: self.records.clone(),
         };
@@ -138,6 +167,11 @@ impl Running {
             controller.run(environment).await;
             Ok(())
         });
+    }
+
+    /// What queues and caches count.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The caches that controllers share.

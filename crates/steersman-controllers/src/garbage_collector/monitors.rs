@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use steersman::delta_queue::{self, Mode};
 use steersman::reflector::{Delta, Reflector, Selection};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Collector;
@@ -89,7 +90,7 @@ async fn monitor(
     synced: watch::Sender<bool>,
 ) {
     loop {
-        let (send, deltas) = mpsc::channel(DELTAS_MAX);
+        let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity: DELTAS_MAX });
         let client = collector.client.kube().clone();
         let reflector = Reflector::new(client, &resource.api, Selection::default(), send);
         let both = async {
@@ -106,29 +107,37 @@ async fn monitor(
 async fn feed(
     resource: &Arc<ServedResource>,
     collector: &Collector,
-    mut deltas: mpsc::Receiver<Delta<Metadata>>,
+    mut deltas: delta_queue::Receiver<Delta<Metadata>>,
     synced: &watch::Sender<bool>,
 ) {
     let defines_resources = resource.api.kind == "CustomResourceDefinition";
-    while let Some(delta) = deltas.recv().await {
-        let changed = !matches!(delta, Delta::Bookmark { .. });
-        let work = take(resource, collector, delta);
-        collector.enqueue(work);
-        synced.send_replace(true);
-        if defines_resources && changed {
-            collector.resources_changed.notify_one();
+    loop {
+        let batch = deltas.pop_batch(DELTAS_MAX).await;
+        if batch.is_empty() {
+            return;
+        }
+        for delta in batch {
+            let changed = !matches!(delta, Delta::Bookmark { .. });
+            let Some(work) = take(resource, collector, delta) else { return };
+            collector.enqueue(work);
+            synced.send_replace(true);
+            if defines_resources && changed {
+                collector.resources_changed.notify_one();
+            }
         }
     }
 }
 
+/// Takes one delta into the graph. `None` if it cannot tell which node it is about; then
+/// everything must be read anew.
 fn take(
     resource: &Arc<ServedResource>,
     collector: &Collector,
     delta: Delta<Metadata>,
-) -> Vec<Work> {
+) -> Option<Vec<Work>> {
     let node = |object: Metadata| Node::new(Arc::clone(resource), object.into_inner());
     let mut graph = collector.graph();
-    match delta {
+    Some(match delta {
         Delta::Replaced { objects, .. } => {
             let nodes: Vec<Node> = objects.into_iter().filter_map(node).collect();
             let present: HashSet<Uid> = nodes.iter().map(|node| Arc::clone(&node.uid)).collect();
@@ -138,6 +147,8 @@ fn take(
         }
         Delta::Applied(object) => node(object).map(|node| graph.observe(node)).unwrap_or_default(),
         Delta::Deleted(object) => node(object).map(|node| graph.delete(node)).unwrap_or_default(),
+        // The graph knows objects by uid.
+        Delta::DeletedKey { .. } => return None,
         Delta::Bookmark { .. } => Vec::new(),
-    }
+    })
 }

@@ -37,7 +37,7 @@ pub(crate) fn controller(machines: Machines, runtime: impl ContainerRuntime) -> 
         .observes(move |event| {
             // A Pod removed by force is never reconciled again.
             if let Event::Deleted { object, .. } = event {
-                released.settle(object.metadata.uid.as_deref().unwrap_or_default());
+                released.settle(object.uid().unwrap_or_default());
             }
         })
         .concurrency(CONCURRENCY)

@@ -55,9 +55,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
             return Ok(Ok(address));
         }
         let cache = ctx.cache::<Pod>()?;
-        cache.add_index(NODE_INDEX, |pod: &Pod| {
-            bound_to(pod).map(str::to_owned).into_iter().collect()
-        });
+        cache.add_index(NODE_INDEX, |pod: &Pod| bound_to(pod).map(str::to_owned));
         let mut running = cache.by_index(NODE_INDEX, &machine.name);
         running.retain(|other| !status::has_ended(other));
         let reserved =

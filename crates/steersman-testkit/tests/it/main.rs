@@ -56,7 +56,7 @@ async fn time_stands_still_while_there_is_work(cluster: Cluster) -> Result<()> {
 #[test]
 fn the_same_seed_gives_the_same_cluster() {
     let uid = |seed| {
-        run_with(Settings { nodes: 1, seed }, |cluster| async move {
+        run_with(Settings { nodes: 1, seed, ..Settings::default() }, |cluster| async move {
             cluster.eventually("node-0", |_: &Node| true).await.unwrap();
             let default = cluster.client().get::<Namespace>("default").await.unwrap();
             default.unwrap().metadata.uid.unwrap()
@@ -68,8 +68,17 @@ fn the_same_seed_gives_the_same_cluster() {
 
 #[test]
 fn a_cluster_can_have_no_nodes() {
-    run_with(Settings { nodes: 0, seed: 1 }, |cluster| async move {
+    run_with(Settings { nodes: 0, ..Settings::default() }, |cluster| async move {
         let nodes: Vec<Node> = cluster.client().list(&ListOptions::default()).await.unwrap();
         assert!(nodes.is_empty());
+    });
+}
+
+#[test]
+fn a_bare_cluster_leaves_everything_to_the_test() {
+    run_with(Settings::bare(1), |cluster| async move {
+        cluster.advance(Duration::from_secs(60)).await;
+        let maps: Vec<ConfigMap> = cluster.client().list(&ListOptions::default()).await.unwrap();
+        assert!(maps.is_empty(), "a controller wrote {maps:?}");
     });
 }

@@ -1,132 +1,268 @@
-//! Secondary indexes of a cache: by owner, and by names the author chooses.
+//! Secondary indexes of a cache: by owner, by label, and by what the author chooses.
 //!
-//! The author's functions ([`Indexers`]) run before the cache is locked; under the lock only
-//! the values they gave are filed ([`Indexes`]).
+//! The author's functions run before the cache is locked; under the lock only the values they
+//! gave are filed. A posting holds pointers to items, ordered by key, and its copies share
+//! structure: an answer is taken out in one step and read while the writer goes on.
 
-use std::collections::{BTreeSet, HashMap};
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use imbl::OrdSet;
 
-use crate::object::ObjectKey;
+use super::item::{ByKey, Item};
+use crate::object::{Cacheable, ObjectKey};
+
+/// Items, ordered by key.
+pub(super) type Items<K> = OrdSet<ByKey<K>>;
 
 /// Gives the values under which an object is found.
-pub(super) type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+type IndexFn<K> = Arc<dyn Fn(&Item<K>) -> Vec<Box<str>> + Send + Sync>;
 
-/// The values of one object, by index.
-pub(super) type IndexValues = Vec<(&'static str, Vec<String>)>;
+/// The same for what needs no decoding.
+type AtHand<K> = fn(&Item<K>) -> Vec<Box<str>>;
 
-/// The author's index functions.
-pub(super) struct Indexers<K>(Vec<(&'static str, IndexFn<K>)>);
+/// What an index can be searched by.
+pub trait IndexValue {
+    /// The value as text; equal values have equal texts.
+    fn text(&self) -> Cow<'_, str>;
+}
 
-impl<K> Default for Indexers<K> {
-    fn default() -> Self {
-        Self(Vec::new())
+impl IndexValue for str {
+    fn text(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self)
     }
 }
 
-impl<K> Indexers<K> {
-    /// Adds a function; false if there is one of that name already.
-    pub(super) fn add(&mut self, name: &'static str, values: IndexFn<K>) -> bool {
-        let new = self.0.iter().all(|(existing, _)| *existing != name);
-        if new {
-            self.0.push((name, values));
-        }
-        new
+impl IndexValue for String {
+    fn text(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self)
+    }
+}
+
+macro_rules! index_values {
+    ($($kind:ty),*) => {
+        $(impl IndexValue for $kind {
+            fn text(&self) -> Cow<'_, str> {
+                Cow::Owned(self.to_string())
+            }
+        })*
+    };
+}
+
+index_values!(ObjectKey, bool, i32, i64, u16, u32, u64);
+
+/// Every index has a name. Those of the cache itself begin with what no author writes.
+pub(super) const BY_OWNER: &str = "\0owner";
+/// Under `name=value` and under `name` alone.
+pub(super) const BY_LABEL: &str = "\0label";
+
+/// The indexes that a cache has, and how each finds the values of an object. A cache's list
+/// only grows, and each entry keeps its place.
+pub(super) struct Indexers<K>(Vec<(&'static str, Indexer<K>)>);
+
+enum Indexer<K> {
+    /// Derived from what is at hand, so it can be computed again when an object goes.
+    AtHand(AtHand<K>),
+    /// The author's: what it gave is remembered beside the object.
+    Authors(IndexFn<K>),
+}
+
+impl<K> Clone for Indexers<K> {
+    fn clone(&self) -> Self {
+        let copy = |(name, indexer): &(&'static str, Indexer<K>)| {
+            let indexer = match indexer {
+                Indexer::AtHand(values) => Indexer::AtHand(*values),
+                Indexer::Authors(values) => Indexer::Authors(Arc::clone(values)),
+            };
+            (*name, indexer)
+        };
+        Self(self.0.iter().map(copy).collect())
+    }
+}
+
+/// The values that the author's functions gave for one object, by the place of the index.
+pub(super) type Values = Box<[(usize, Vec<Box<str>>)]>;
+
+impl<K: Cacheable> Indexers<K> {
+    /// The one index that every cache has.
+    pub(super) fn new() -> Self {
+        Self(vec![(BY_OWNER, Indexer::AtHand(owners))])
     }
 
-    /// The values of an object in all indexes.
-    pub(super) fn values(&self, object: &K) -> IndexValues {
-        self.0.iter().map(|(name, f)| (*name, values_of(name, f, object))).collect()
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|(existing, _)| *existing == name)
+    }
+
+    pub(super) fn with_labels(mut self) -> Self {
+        self.0.push((BY_LABEL, Indexer::AtHand(labels)));
+        self
+    }
+
+    pub(super) fn with<V: IndexValue, I: IntoIterator<Item = V>>(
+        mut self,
+        name: &'static str,
+        values: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) -> Self {
+        let texts = move |item: &Item<K>| {
+            let Some(object) = item.object_in_passing() else { return Vec::new() };
+            values(&object).into_iter().map(|value| value.text().into()).collect()
+        };
+        self.0.push((name, Indexer::Authors(Arc::new(texts))));
+        self
+    }
+
+    /// What the author's functions give for an object.
+    pub(super) fn authors_values(&self, item: &Item<K>) -> Values {
+        let values = self.0.iter().enumerate().filter_map(|(place, (name, indexer))| {
+            let Indexer::Authors(function) = indexer else { return None };
+            Some((place, values_of(name, function, item)))
+        });
+        values.collect()
+    }
+
+    /// What one index gives for an object.
+    pub(super) fn values_at(&self, place: usize, item: &Item<K>) -> Vec<Box<str>> {
+        match self.0.get(place) {
+            Some((_, Indexer::AtHand(values))) => values(item),
+            Some((name, Indexer::Authors(function))) => values_of(name, function, item),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether the values of the index at this place are remembered beside the object.
+    pub(super) fn is_authors(&self, place: usize) -> bool {
+        matches!(self.0.get(place), Some((_, Indexer::Authors(_))))
+    }
+
+    fn at_hand(&self) -> impl Iterator<Item = (usize, AtHand<K>)> {
+        self.0.iter().enumerate().filter_map(|(place, (_, indexer))| match indexer {
+            Indexer::AtHand(values) => Some((place, *values)),
+            Indexer::Authors(_) => None,
+        })
     }
 }
 
 /// What an index function gives; one that panics gives nothing.
-pub(super) fn values_of<K>(name: &str, values: &IndexFn<K>, object: &K) -> Vec<String> {
-    catch_unwind(AssertUnwindSafe(|| values(object))).unwrap_or_else(|_| {
+fn values_of<K>(name: &str, values: &IndexFn<K>, item: &Item<K>) -> Vec<Box<str>> {
+    catch_unwind(AssertUnwindSafe(|| values(item))).unwrap_or_else(|_| {
         tracing::error!(index = name, "an index function panicked; the object is not found by it");
         Vec::new()
     })
 }
 
-/// Where objects are found by owner and by index value.
-#[derive(Default)]
-pub(super) struct Indexes {
-    owners: Postings,
-    named: HashMap<&'static str, Postings>,
+fn owners<K: Cacheable>(item: &Item<K>) -> Vec<Box<str>> {
+    item.owner_uids().into_iter().map(Into::into).collect()
 }
 
-/// Which keys are found under a value. Values without keys are removed, so that an index
-/// does not outgrow what it indexes.
-#[derive(Default)]
-struct Postings(HashMap<Box<str>, BTreeSet<ObjectKey>>);
-
-impl Postings {
-    fn insert(&mut self, value: &str, key: &ObjectKey) {
-        if let Some(keys) = self.0.get_mut(value) {
-            keys.insert(key.clone());
-        } else {
-            self.0.insert(value.into(), BTreeSet::from([key.clone()]));
-        }
-    }
-
-    fn remove(&mut self, value: &str, key: &ObjectKey) {
-        if let Some(keys) = self.0.get_mut(value) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.0.remove(value);
-            }
-        }
-    }
-
-    fn keys(&self, value: &str) -> impl Iterator<Item = &ObjectKey> + use<'_> {
-        self.0.get(value).into_iter().flatten()
-    }
+fn labels<K: Cacheable>(item: &Item<K>) -> Vec<Box<str>> {
+    let labels = item.labels();
+    let both = labels.iter().map(|(name, value)| label_text(name, value));
+    both.chain(labels.iter().map(|(name, _)| (*name).into())).collect()
 }
 
-impl Indexes {
-    pub(super) fn insert(&mut self, key: &ObjectKey, meta: &ObjectMeta, values: &IndexValues) {
-        for uid in owner_uids(meta) {
-            self.owners.insert(uid, key);
+/// Under what an object with this label is found.
+pub(super) fn label_text(name: &str, value: &str) -> Box<str> {
+    [name, "=", value].concat().into()
+}
+
+/// Where objects are found, index by index, in the order of the [`Indexers`].
+pub(super) struct Indexes<K>(Vec<HashMap<Box<str>, Posting<K>>>);
+
+/// What is found under one value; many values have one object only.
+enum Posting<K> {
+    One(Item<K>),
+    Many(Items<K>),
+}
+
+impl<K: Cacheable> Indexes<K> {
+    pub(super) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Files an object under everything.
+    pub(super) fn insert(&mut self, indexers: &Indexers<K>, item: &Item<K>, values: &Values) {
+        for (place, at_hand) in indexers.at_hand() {
+            self.insert_at(place, item, &at_hand(item));
         }
-        for (name, values) in values {
-            self.insert_named(name, key, values);
+        for (place, values) in values {
+            self.insert_at(*place, item, values);
         }
     }
 
-    pub(super) fn insert_named(&mut self, name: &'static str, key: &ObjectKey, values: &[String]) {
-        let postings = self.named.entry(name).or_default();
+    /// Files an object in one index.
+    pub(super) fn insert_at(&mut self, place: usize, item: &Item<K>, values: &[Box<str>]) {
+        if self.0.len() <= place {
+            self.0.resize_with(place + 1, HashMap::new);
+        }
+        let Some(index) = self.0.get_mut(place) else { return };
         for value in values {
-            postings.insert(value, key);
-        }
-    }
-
-    pub(super) fn remove(&mut self, key: &ObjectKey, meta: &ObjectMeta, values: &IndexValues) {
-        for uid in owner_uids(meta) {
-            self.owners.remove(uid, key);
-        }
-        for (name, values) in values {
-            if let Some(postings) = self.named.get_mut(name) {
-                values.iter().for_each(|value| postings.remove(value, key));
+            match index.get_mut(value) {
+                Some(posting) => posting.insert(item),
+                None => _ = index.insert(value.clone(), Posting::One(item.clone())),
             }
         }
     }
 
-    pub(super) fn owner(&self, uid: &str) -> impl Iterator<Item = &ObjectKey> + use<'_> {
-        self.owners.keys(uid)
+    /// Takes an object out of everything. Values without objects go too, so that an index does
+    /// not outgrow what it indexes.
+    pub(super) fn remove(&mut self, indexers: &Indexers<K>, item: &Item<K>, values: &Values) {
+        for (place, at_hand) in indexers.at_hand() {
+            self.remove_at(place, item, &at_hand(item));
+        }
+        for (place, values) in values {
+            self.remove_at(*place, item, values);
+        }
     }
 
-    pub(super) fn named(
-        &self,
-        name: &str,
-        value: &str,
-    ) -> impl Iterator<Item = &ObjectKey> + use<'_> {
-        let keys = self.named.get(name).and_then(|postings| postings.0.get(value));
-        keys.into_iter().flatten()
+    fn remove_at(&mut self, place: usize, item: &Item<K>, values: &[Box<str>]) {
+        let Some(index) = self.0.get_mut(place) else { return };
+        for value in values {
+            if index.get_mut(value).is_some_and(|posting| posting.remove(item)) {
+                index.remove(value);
+            }
+        }
+        if index.capacity() > 64 && index.len() * 4 < index.capacity() {
+            index.shrink_to(index.len() * 2);
+        }
+    }
+
+    /// What one index has under a value.
+    pub(super) fn at(&self, place: usize, value: &str) -> Items<K> {
+        match self.0.get(place).and_then(|index| index.get(value)) {
+            Some(Posting::One(item)) => OrdSet::unit(ByKey(item.clone())),
+            Some(Posting::Many(items)) => items.clone(),
+            None => OrdSet::new(),
+        }
+    }
+
+    /// The values of one index.
+    pub(super) fn values(&self, place: usize) -> Vec<Box<str>> {
+        self.0.get(place).map(|index| index.keys().cloned().collect()).unwrap_or_default()
     }
 }
 
-fn owner_uids(meta: &ObjectMeta) -> impl Iterator<Item = &str> {
-    meta.owner_references.iter().flatten().map(|owner| owner.uid.as_str())
+impl<K: Cacheable> Posting<K> {
+    fn insert(&mut self, item: &Item<K>) {
+        match self {
+            Self::One(only) if only.key() == item.key() => *only = item.clone(),
+            Self::One(only) => {
+                let items = [only.clone(), item.clone()].map(ByKey);
+                *self = Self::Many(items.into_iter().collect());
+            }
+            Self::Many(items) => _ = items.insert(ByKey(item.clone())),
+        }
+    }
+
+    /// Removes an object; true if nothing is left.
+    fn remove(&mut self, item: &Item<K>) -> bool {
+        match self {
+            Self::One(only) => only.key() == item.key(),
+            Self::Many(items) => {
+                items.remove(item.key());
+                items.is_empty()
+            }
+        }
+    }
 }

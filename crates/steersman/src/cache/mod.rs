@@ -1,24 +1,44 @@
 //! The cache of a kind: every object of it, indexed, as of one resourceVersion.
 //!
 //! One [`Writer`] (not `Clone`, held by the informer) changes it; any number of [`Cache`]
-//! handles read it. Objects are shared as `Arc<K>`, so reads copy nothing and nobody can
-//! change what another reader sees. The informer before it feeds it deltas; the context after
-//! it reads.
+//! handles read it. Readers hold the lock for a look-up or for the time it takes to note where
+//! the answer lies; lists are snapshots that share structure with the cache, so the writer goes
+//! on while they are read. In which [`Form`] objects are held is chosen per kind. The informer
+//! before it feeds it; the context after it reads.
 
+mod compact;
+mod decode;
+mod dictionary;
 mod event;
+mod form;
 mod index;
+mod item;
+mod recent;
+mod selector;
+mod store;
 mod writer;
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
+use kube::core::Selector;
 use tokio::sync::watch;
 
 use crate::object::{Cacheable, ObjectKey};
+pub(crate) use decode::Decoder;
+pub use decode::Transform;
 pub use event::Event;
-use index::{IndexFn, IndexValues, Indexers, Indexes, values_of};
-pub use writer::{Writer, channel};
+pub use form::Form;
+pub use index::IndexValue;
+use index::{BY_LABEL, BY_OWNER, Indexers, Items};
+pub use item::{Item, Meta};
+use store::{Store, in_namespace};
+pub use writer::{Replacement, Writer};
+
+/// Lists longer than this pass by the recently used objects, which they would all displace.
+const IN_PASSING: usize = 64;
+/// So many objects are filed in a new index at a time, between which the writer may write.
+const FILED_AT_ONCE: usize = 256;
 
 /// Reads the cache of a kind. Cheap to clone.
 pub struct Cache<K> {
@@ -27,26 +47,23 @@ pub struct Cache<K> {
 
 /// What the writer and the readers share.
 struct Shared<K> {
-    /// Locked before `state`, and held while an object's values are computed and filed, so
-    /// that a new index misses no object. The functions may read the cache, not add indexes.
-    indexers: RwLock<Indexers<K>>,
+    /// Held while an index is being added, together with the author's function: locked before
+    /// `store`. An index function must not add indexes itself.
+    adding: Mutex<()>,
     /// Held only for look-ups and single updates, never across user code or an await.
-    state: RwLock<State<K>>,
-    /// Announces every change after it is visible in `state`.
+    store: RwLock<Store<K>>,
+    /// Announces every change after it is visible in `store`.
     progress: watch::Sender<Progress>,
 }
 
-struct State<K> {
-    /// Ordered by namespace, then name: a namespace is a contiguous range.
-    objects: BTreeMap<ObjectKey, Entry<K>>,
-    /// Covers exactly the objects above.
-    indexes: Indexes,
-}
-
-struct Entry<K> {
-    object: Arc<K>,
-    /// Under which values the indexes have it.
-    values: IndexValues,
+/// An empty cache: the side that writes and the side that reads.
+pub fn channel<K: Cacheable>() -> (Writer<K>, Cache<K>) {
+    let shared = Arc::new(Shared {
+        adding: Mutex::default(),
+        store: RwLock::new(Store::new()),
+        progress: watch::Sender::new(Progress::default()),
+    });
+    (Writer { shared: Arc::clone(&shared) }, Cache { shared })
 }
 
 /// How far a cache has come.
@@ -69,69 +86,105 @@ impl<K> Clone for Cache<K> {
 impl<K: Cacheable> Cache<K> {
     /// The object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.read().objects.get(key).map(|entry| Arc::clone(&entry.object))
+        self.item(key)?.object()
+    }
+
+    /// The object with this key, as it is held.
+    pub fn item(&self, key: &ObjectKey) -> Option<Item<K>> {
+        self.shared.read().get(key).cloned()
+    }
+
+    /// Everything, as it is now.
+    pub fn snapshot(&self) -> Snapshot<K> {
+        Snapshot { items: self.shared.read().ordered() }
     }
 
     /// Every object, ordered by namespace and name.
     pub fn list(&self) -> Vec<Arc<K>> {
-        self.read().objects.values().map(|entry| Arc::clone(&entry.object)).collect()
+        objects(self.snapshot().iter())
     }
 
     /// Every object in a namespace, ordered by name.
     pub fn list_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
-        let first = ObjectKey::namespaced(namespace, "");
-        let state = self.read();
-        state
-            .objects
-            .range((Bound::Included(first), Bound::Unbounded))
-            .take_while(|(key, _)| key.namespace.as_deref() == Some(namespace))
-            .map(|(_, entry)| Arc::clone(&entry.object))
-            .collect()
+        objects(self.snapshot().namespace(namespace))
     }
 
     /// Every object that names this uid among its owners.
     pub fn by_owner(&self, uid: &str) -> Vec<Arc<K>> {
-        self.read().owned_by(uid)
+        self.by_index(BY_OWNER, uid)
+    }
+
+    /// Every object with these labels, in one namespace or in all. The first call makes an
+    /// index of labels, which then is kept.
+    pub fn by_labels(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<K>> {
+        let requirements = selector::requirements(selector);
+        self.add_indexer(BY_LABEL, Indexers::with_labels);
+        let items = selector::candidates(&self.shared.read(), &requirements);
+        let snapshot = Snapshot { items };
+        match namespace {
+            None => objects(snapshot.iter().filter(|item| selector::fits(item, &requirements))),
+            Some(namespace) => {
+                let inside = snapshot.namespace(namespace);
+                objects(inside.filter(|item| selector::fits(item, &requirements)))
+            }
+        }
     }
 
     /// Every object to which the named index gives this value. An index that nobody added
     /// finds nothing.
-    pub fn by_index(&self, index: &str, value: &str) -> Vec<Arc<K>> {
-        let state = self.read();
-        state.resolve(state.indexes.named(index, value))
+    pub fn by_index(&self, index: &str, value: &(impl IndexValue + ?Sized)) -> Vec<Arc<K>> {
+        objects(self.indexed(index, value).iter())
     }
 
-    /// Adds a named index; `values` gives the values under which an object is found, and may
-    /// not add indexes itself. An index of the same name is kept as it is.
-    pub fn add_index(
+    /// The same, as the objects are held.
+    pub fn indexed(&self, index: &str, value: &(impl IndexValue + ?Sized)) -> Snapshot<K> {
+        Snapshot { items: self.shared.read().indexed(index, &value.text()) }
+    }
+
+    /// Adds a named index at any time; `values` gives the values under which an object is
+    /// found, and may not add indexes itself. An index of the same name is kept as it is.
+    pub fn add_index<V: IndexValue, I: IntoIterator<Item = V>>(
         &self,
         name: &'static str,
-        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
-    ) {
-        let values: IndexFn<K> = Arc::new(values);
-        let mut indexers = self.shared.indexers.write().unwrap_or_else(PoisonError::into_inner);
-        if !indexers.add(name, Arc::clone(&values)) {
-            return;
+        values: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) -> Index<K, V> {
+        self.add_indexer(name, |indexers| indexers.with(name, values));
+        Index { cache: self.clone(), name, values: PhantomData }
+    }
+
+    /// Adds an index unless there is one of that name, and files every object in it.
+    fn add_indexer(&self, name: &str, add: impl FnOnce(Indexers<K>) -> Indexers<K>) {
+        if self.shared.read().indexers.place(name).is_some()
+            && self.shared.adding.try_lock().is_ok()
+        {
+            return; // it is there, and nobody is still filling it
         }
-        // The writer waits for `indexers`, so what is there now is all there is to file.
-        let filed: Vec<(ObjectKey, Vec<String>)> = self
-            .list()
-            .iter()
-            .map(|object| (ObjectKey::of(&**object), values_of(name, &values, &**object)))
-            .collect();
-        let mut state = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);
-        let State { objects, indexes } = &mut *state;
-        for (key, values) in filed {
-            indexes.insert_named(name, &key, &values);
-            if let Some(entry) = objects.get_mut(&key) {
-                entry.values.push((name, values));
+        let _adding = self.shared.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let (indexers, present) = {
+            let mut store = self.shared.store.write().unwrap_or_else(PoisonError::into_inner);
+            if store.indexers.place(name).is_some() {
+                return;
+            }
+            store.indexers = Arc::new(add(Indexers::clone(&store.indexers)));
+            (Arc::clone(&store.indexers), store.ordered())
+        };
+        // From here on the writer files what it writes; what was there before is filed below,
+        // unless it has been replaced by then.
+        let Some(place) = indexers.place(name) else { return };
+        let mut present = present.iter().map(|item| &item.0).peekable();
+        while present.peek().is_some() {
+            let some = present.by_ref().take(FILED_AT_ONCE);
+            let filed: Vec<_> = some.map(|item| (item, indexers.values_at(place, item))).collect();
+            let mut store = self.shared.store.write().unwrap_or_else(PoisonError::into_inner);
+            for (item, values) in filed {
+                store.file(place, item, values);
             }
         }
     }
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.read().objects.len()
+        self.shared.read().len()
     }
 
     /// Whether there are no objects.
@@ -159,22 +212,76 @@ impl<K: Cacheable> Cache<K> {
         // The sender lives in `shared`, which `self` keeps alive: this cannot fail.
         let _ = progress.wait_for(condition).await;
     }
+}
 
-    fn read(&self) -> RwLockReadGuard<'_, State<K>> {
-        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
+impl<K> Shared<K> {
+    fn read(&self) -> RwLockReadGuard<'_, Store<K>> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K> State<K> {
-    fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
-        self.resolve(self.indexes.owner(uid))
+/// Objects as they were at one moment, whatever happens to the cache meanwhile.
+pub struct Snapshot<K> {
+    items: Items<K>,
+}
+
+impl<K: Cacheable> Snapshot<K> {
+    /// Every item, ordered by namespace and name.
+    pub fn iter(&self) -> impl Iterator<Item = &Item<K>> {
+        self.items.iter().map(|item| &item.0)
     }
 
-    fn resolve<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<Arc<K>> {
-        keys.filter_map(|key| self.objects.get(key))
-            .map(|entry| Arc::clone(&entry.object))
-            .collect()
+    /// The items of a namespace, ordered by name.
+    pub fn namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Item<K>> {
+        in_namespace(&self.items, namespace)
     }
+
+    /// The item with this key.
+    pub fn get(&self, key: &ObjectKey) -> Option<&Item<K>> {
+        self.items.get(key).map(|item| &item.0)
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
+/// Finds the objects of a cache by a value of type `V`.
+pub struct Index<K, V> {
+    cache: Cache<K>,
+    name: &'static str,
+    values: PhantomData<fn(&V)>,
+}
+
+impl<K: Cacheable, V: IndexValue> Index<K, V> {
+    /// Every object with this value.
+    pub fn get(&self, value: &V) -> Vec<Arc<K>> {
+        self.cache.by_index(self.name, value)
+    }
+
+    /// The same, as the objects are held.
+    pub fn items(&self, value: &V) -> Snapshot<K> {
+        self.cache.indexed(self.name, value)
+    }
+
+    /// Every value that some object has, as text.
+    pub fn values(&self) -> Vec<Box<str>> {
+        self.cache.shared.read().index_values(self.name)
+    }
+}
+
+fn objects<'a, K: Cacheable>(items: impl Iterator<Item = &'a Item<K>>) -> Vec<Arc<K>> {
+    let items: Vec<&Item<K>> = items.collect();
+    if items.len() > IN_PASSING {
+        return items.into_iter().filter_map(Item::object_in_passing).collect();
+    }
+    items.into_iter().filter_map(Item::object).collect()
 }
 
 /// What a controller has written and its cache has yet to show.
@@ -199,13 +306,10 @@ impl<K: Cacheable> AnyCache for Cache<K> {
     fn shows(&self, write: &OwnWrite) -> bool {
         match write {
             OwnWrite::Version(version) => Cache::progress(self).version >= *version,
-            OwnWrite::Deleted { key, uid } => match self.get(key) {
-                None => true,
-                Some(object) => {
-                    let meta = object.meta();
-                    meta.deletion_timestamp.is_some() || (uid.is_some() && meta.uid != *uid)
-                }
-            },
+            OwnWrite::Deleted { key, uid } => self.item(key).is_none_or(|item| {
+                let replaced = uid.is_some() && item.uid() != uid.as_deref();
+                replaced || item.meta().is_some_and(|meta| meta.deletion_timestamp.is_some())
+            }),
         }
     }
 

@@ -24,6 +24,7 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::error::Result;
 use crate::informer::Event;
+use crate::metrics::Metrics;
 use crate::object::{Object, ObjectKey};
 use crate::own_writes::OwnWrites;
 use crate::predicate::Predicate;
@@ -89,6 +90,7 @@ type Observer<K> = Box<dyn Fn(&Event<K>) + Send>;
 pub(crate) struct Environment {
     pub(crate) client: Client,
     pub(crate) caches: Caches,
+    pub(crate) metrics: Metrics,
     pub(crate) shutdown: CancellationToken,
     pub(crate) records: broadcast::Sender<Arc<ReconcileRecord>>,
 }
@@ -111,6 +113,7 @@ impl Controller {
             observers: Vec::new(),
             concurrency: 1,
             limiter: Box::new(ExponentialBackoff::default()),
+            fair: false,
             timeout: None,
         }
     }
@@ -138,6 +141,7 @@ pub struct Builder<K> {
     observers: Vec<Observer<K>>,
     concurrency: usize,
     limiter: Box<dyn RateLimiter<ObjectKey>>,
+    fair: bool,
     timeout: Option<Duration>,
 }
 
@@ -206,6 +210,12 @@ impl<K: Object> Builder<K> {
         self
     }
 
+    /// Lets namespaces take turns, so that a flood in one does not hold up the others.
+    pub fn fair_between_namespaces(mut self) -> Self {
+        self.fair = true;
+        self
+    }
+
     /// Aborts a reconcile that takes longer than this, and retries it.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -220,22 +230,30 @@ impl<K: Object> Builder<K> {
     }
 
     async fn run(self, reconciler: Arc<dyn ErasedReconciler<K>>, env: Environment) {
-        let queue = WorkQueue::new(self.limiter);
+        let mut queue = WorkQueue::builder()
+            .name(self.name.as_str())
+            .rate_limiter(self.limiter)
+            .metrics(&env.metrics);
+        if self.fair {
+            queue = queue.fair_by(|key: &ObjectKey| key.namespace.clone());
+        }
+        let queue = queue.build();
         let causes = Arc::new(CauseBook::default());
         let enqueuer = Enqueuer { queue: queue.clone(), causes: Arc::clone(&causes) };
         let informer = env.caches.informer::<K>();
         let own = source::reconciled(self.observers, self.predicate, self.only.clone());
         let synced = async {
-            own(env.caches.clone(), enqueuer.clone()).await;
+            let mut held = vec![own(env.caches.clone(), enqueuer.clone()).await];
             for source in self.sources {
-                source(env.caches.clone(), enqueuer.clone()).await;
+                held.push(source(env.caches.clone(), enqueuer.clone()).await);
             }
+            held
         };
-        tokio::select! {
-            () = synced => {}
-            () = say_that_it_waits(&self.name) => {}
+        let _held = tokio::select! {
+            held = synced => held,
+            () = say_that_it_waits(&self.name) => return,
             () = env.shutdown.cancelled() => return,
-        }
+        };
         tracing::debug!(controller = self.name, "caches synced, workers start");
         let worker = Worker {
             name: self.name.as_str().into(),

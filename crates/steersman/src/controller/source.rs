@@ -1,20 +1,27 @@
 //! Sources: where keys come from. Each listens to one kind's events and only enqueues.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Filter, Observer};
+use crate::cache::Item;
 use crate::caches::Caches;
 use crate::cause::{Cause, CauseBook};
 use crate::informer::Event;
 use crate::object::{Object, ObjectKey, controller_of};
 use crate::predicate::Predicate;
-use crate::workqueue::WorkQueue;
+use crate::workqueue::{AddOptions, Priority, WorkQueue};
 
-/// Attaches itself to a kind's events; ready once that kind's cache is synced.
-pub(super) type Source = Box<dyn FnOnce(Caches, Enqueuer) -> BoxFuture<'static, ()> + Send>;
+/// Attaches itself to a kind's events; ready once it has heard of that kind's first list. The
+/// informer runs for as long as what this gives is held.
+pub(super) type Source = Box<dyn FnOnce(Caches, Enqueuer) -> BoxFuture<'static, Held> + Send>;
+
+/// Keeps an informer running.
+pub(super) type Held = Arc<dyn Any + Send + Sync>;
 
 /// The way into a controller's queue.
 #[derive(Clone)]
@@ -24,10 +31,15 @@ pub(super) struct Enqueuer {
 }
 
 impl Enqueuer {
-    /// The cause is noted first: whoever takes the key finds it.
-    fn enqueue(&self, key: ObjectKey, cause: Cause) {
-        self.causes.note(&key, cause);
-        self.queue.add(key);
+    /// Asks for a reconcile because of an event. The cause is noted first: whoever takes the key
+    /// finds it. What was there at the start and resyncs wait for live changes.
+    fn enqueue<C: Object>(&self, key: ObjectKey, kind: &str, event: &Event<C>) {
+        self.causes.note(&key, Cause::of(kind, event));
+        let priority = match event {
+            Event::Added { initial: true, .. } | Event::Resynced { .. } => Priority::LOW,
+            _ => Priority::NORMAL,
+        };
+        self.queue.add_with(key, AddOptions { priority: Some(priority), ..AddOptions::default() });
     }
 }
 
@@ -44,12 +56,12 @@ pub(super) fn reconciled<K: Object>(
         }
         let concerned = only
             .as_ref()
-            .is_none_or(|only| guarded(&kind, true, || event.objects().any(|object| only(object))));
+            .is_none_or(|only| guarded(&kind, true, || objects(event).any(|object| only(&object))));
         let matters = predicate
             .as_ref()
             .is_none_or(|predicate| guarded(&kind, true, || predicate.matters(event)));
         if concerned && matters {
-            enqueuer.enqueue(ObjectKey::of(&**event.object()), Cause::of(&kind, event));
+            enqueuer.enqueue(event.object().key().clone(), &kind, event);
         }
     })
 }
@@ -58,9 +70,9 @@ pub(super) fn reconciled<K: Object>(
 pub(super) fn owned<K: Object, C: Object>() -> Source {
     let kind = C::kind(&()).into_owned();
     listen::<C>(move |enqueuer, event| {
-        for object in event.objects() {
-            if let Some(key) = owner_key::<K, C>(object) {
-                enqueuer.enqueue(key, Cause::of(&kind, event));
+        for meta in event.objects().filter_map(Item::meta) {
+            if let Some(key) = owner_key::<K>(&meta) {
+                enqueuer.enqueue(key, &kind, event);
             }
         }
     })
@@ -72,9 +84,9 @@ pub(super) fn mapped<C: Object, I: IntoIterator<Item = ObjectKey>>(
 ) -> Source {
     let kind = C::kind(&()).into_owned();
     listen::<C>(move |enqueuer, event| {
-        for object in event.objects() {
-            for key in keys(object) {
-                enqueuer.enqueue(key, Cause::of(&kind, event));
+        for object in objects(event) {
+            for key in keys(&object) {
+                enqueuer.enqueue(key, &kind, event);
             }
         }
     })
@@ -82,14 +94,22 @@ pub(super) fn mapped<C: Object, I: IntoIterator<Item = ObjectKey>>(
 
 /// A kind that is only read.
 pub(super) fn silent<C: Object>() -> Source {
-    Box::new(|caches, _| Box::pin(async move { caches.informer::<C>().cache().synced().await }))
+    Box::new(|caches, _| {
+        Box::pin(async move {
+            let informer = caches.informer::<C>();
+            informer.cache().synced().await;
+            informer as Held
+        })
+    })
 }
 
 fn listen<C: Object>(handle: impl Fn(&Enqueuer, &Event<C>) + Send + 'static) -> Source {
     Box::new(|caches, enqueuer| {
         Box::pin(async move {
             let informer = caches.informer::<C>();
-            informer.add_handler(move |event| handle(&enqueuer, event)).await;
+            let handler = informer.add_handler(move |event| handle(&enqueuer, event)).await;
+            handler.synced().await;
+            informer as Held
         })
     })
 }
@@ -102,9 +122,13 @@ fn guarded<T>(kind: &str, otherwise: T, call: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The key of the `K` that controls this object.
-fn owner_key<K: Object, C: Object>(object: &C) -> Option<ObjectKey> {
-    let meta = object.meta();
+/// The objects that an event is about, as far as they can be decoded.
+fn objects<C: Object>(event: &Event<C>) -> impl Iterator<Item = Arc<C>> {
+    event.objects().filter_map(Item::object)
+}
+
+/// The key of the `K` that controls the object with this metadata.
+fn owner_key<K: Object>(meta: &ObjectMeta) -> Option<ObjectKey> {
     let owner = controller_of(meta)?;
     let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
     if owner.kind != K::kind(&()) || group != K::group(&()) {

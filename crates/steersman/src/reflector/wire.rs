@@ -1,24 +1,27 @@
 //! Lists and watches on the wire: requests out, pages and events in.
 //!
-//! Objects are decoded one by one, so that one that cannot be decoded is reported and skipped
-//! and never stops the rest.
+//! Pages and events are parsed once, into the borrowed text of each object; what becomes of that
+//! text is the decoder's business.
 
-use std::marker::PhantomData;
-use std::pin::Pin;
 use std::time::Duration;
 
-use futures::io::AsyncBufReadExt;
-use futures::stream::{Stream, StreamExt};
+use bytes::Bytes;
+use http::{Request, Response};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::Resource;
 use kube::api::{ListParams, VersionMatch, WatchParams};
-use kube::core::{Request, Status};
+use kube::client::Body;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::object::Cacheable;
+use super::lines::{Lines, next_data};
+use super::trouble::Trouble;
+use crate::object::ObjectKey;
 
-/// How much longer than asked a watch may stay silent before it is taken for dead.
-const WATCH_GRACE: Duration = Duration::from_secs(30);
+/// How long to wait for the beginning of an answer, and then for each piece of it. A server
+/// gives up on a list after a minute.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(65);
 
 /// Which objects of a kind to reflect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,275 +35,254 @@ pub struct Selection {
 }
 
 /// The objects of one kind on a server.
-pub(super) struct Collection<K> {
+pub(super) struct Collection {
     client: kube::Client,
-    request: Request,
-    kind_name: String,
+    request: kube::core::Request,
+    pub(super) kind: String,
+    metadata_only: bool,
     selection: Selection,
-    kind: PhantomData<fn() -> K>,
 }
 
-/// Some or all objects of a list.
-pub(super) struct Page<K> {
-    pub(super) objects: Vec<K>,
-    pub(super) version: String,
-    /// The token of the page after this one.
-    pub(super) next: Option<String>,
+/// What to ask of a list.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ListOptions<'a> {
+    /// The most objects to give; zero is all.
+    pub(super) limit: u32,
+    /// Where to go on.
+    pub(super) token: Option<&'a str>,
+    /// Not the latest state: this version or any later one.
+    pub(super) not_older_than: Option<&'a str>,
 }
 
-/// Why a list failed.
-pub(super) enum ListError {
-    /// The version or the continue token is too old, or newer than the server knows.
-    Expired,
-    Failed(kube::Error),
-}
-
-/// Why a watch failed.
-pub(super) enum WatchError {
-    /// The version to watch from is too old, or newer than the server knows.
-    Expired,
-    Failed(String),
-}
-
-/// One thing that a watch said.
-pub(super) enum WatchItem<K> {
-    Applied {
-        object: K,
-        version: String,
-    },
-    Deleted {
-        object: K,
-        version: String,
-    },
-    Bookmark {
-        version: String,
-    },
-    /// An event whose object could not be decoded.
-    Skipped {
-        version: Option<String>,
-    },
-    UnreadableDelete,
-    Ended(Result<(), WatchError>),
-}
-
-/// The lines of a running watch.
+/// A running watch.
 pub(super) struct WatchStream {
-    lines: Pin<Box<dyn Stream<Item = std::io::Result<String>> + Send>>,
-    /// Silence for longer than this means that the connection is dead.
-    patience: Duration,
+    lines: Lines,
+    pub(super) opened: Instant,
+    /// When something came, or the watch began.
+    pub(super) heard: Instant,
+    /// How long it was asked to last.
+    pub(super) timeout: Duration,
+    /// Its silence has been reported.
+    pub(super) stalled: bool,
+}
+
+/// What came of a watch.
+pub(super) enum Heard {
+    Line(Bytes),
+    Ended,
+    Broken(String),
+    /// Nothing, until the deadline.
+    Silence,
 }
 
 #[derive(Deserialize)]
-struct RawList<'a> {
+pub(super) struct Page<'a> {
     #[serde(default)]
-    metadata: ListMeta,
+    pub(super) metadata: ListMeta,
     #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
+    pub(super) items: Vec<&'a RawValue>,
+}
+
+/// An event of a watch.
+pub(super) enum Event<'a> {
+    Added(&'a RawValue),
+    Modified(&'a RawValue),
+    /// `None` is a deletion that does not say of what.
+    Deleted(Option<&'a RawValue>),
+    Bookmark {
+        version: Option<String>,
+        /// The stream has given the whole state.
+        initial_end: bool,
+    },
+    Error(Trouble),
 }
 
 #[derive(Deserialize)]
 struct RawEvent<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
-    #[serde(borrow)]
-    object: &'a RawValue,
+    #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
 }
 
 /// Just enough of an object to say which one it is.
-#[derive(Deserialize)]
-struct Identity {
-    #[serde(default)]
-    metadata: IdentityMeta,
-}
-
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct IdentityMeta {
+pub(super) struct Identity {
     namespace: Option<String>,
     name: Option<String>,
-    resource_version: Option<String>,
+    pub(super) resource_version: Option<String>,
 }
 
-impl<K: Cacheable> Collection<K> {
-    pub(super) fn new(
+impl Identity {
+    /// Reads as much as can be read.
+    pub(super) fn of(raw: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        struct Outer {
+            metadata: Identity,
+        }
+        serde_json::from_str::<Outer>(raw.get()).map_or_else(|_| Self::default(), |o| o.metadata)
+    }
+
+    pub(super) fn key(&self) -> Option<ObjectKey> {
+        let name = self.name.as_deref().filter(|name| !name.is_empty())?;
+        let namespace = self.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+        Some(ObjectKey { namespace: namespace.map(Into::into), name: name.into() })
+    }
+}
+
+impl<'a> Event<'a> {
+    /// Reads one line of a watch.
+    pub(super) fn parse(line: &'a [u8]) -> Result<Self, String> {
+        let event: RawEvent<'a> = serde_json::from_slice(line)
+            .map_err(|error| format!("cannot read watch event: {error}"))?;
+        match (event.kind, event.object) {
+            ("ADDED", Some(raw)) => Ok(Self::Added(raw)),
+            ("MODIFIED", Some(raw)) => Ok(Self::Modified(raw)),
+            ("DELETED", raw) => Ok(Self::Deleted(raw)),
+            ("BOOKMARK", Some(raw)) => Ok(Self::bookmark(raw)),
+            ("ERROR", Some(raw)) => Ok(Self::Error(error_event(raw))),
+            (kind, _) => Err(format!("cannot read watch event of type {kind}")),
+        }
+    }
+
+    fn bookmark(raw: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        struct Outer {
+            metadata: Mark,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Mark {
+            resource_version: Option<String>,
+            #[serde(default)]
+            annotations: Annotations,
+        }
+        #[derive(Deserialize, Default)]
+        struct Annotations {
+            #[serde(rename = "k8s.io/initial-events-end")]
+            initial_events_end: Option<String>,
+        }
+        let mark = serde_json::from_str::<Outer>(raw.get()).ok().map(|outer| outer.metadata);
+        let Some(Mark { resource_version, annotations }) = mark else {
+            return Self::Bookmark { version: None, initial_end: false };
+        };
+        let version = resource_version.filter(|version| !version.is_empty());
+        let initial_end = annotations.initial_events_end.as_deref() == Some("true");
+        Self::Bookmark { version, initial_end }
+    }
+}
+
+fn error_event(raw: &RawValue) -> Trouble {
+    match serde_json::from_str(raw.get()) {
+        Ok(status) => Trouble::of_status(&status, None),
+        Err(error) => Trouble::Failed(error.to_string()),
+    }
+}
+
+impl WatchStream {
+    /// What comes next, or silence until the deadline. Cancel-safe.
+    pub(super) async fn next(&mut self, deadline: Instant) -> Heard {
+        match timeout_at(deadline, self.lines.next()).await {
+            Ok(Some(Ok(line))) => {
+                self.heard = Instant::now();
+                Heard::Line(line)
+            }
+            Ok(Some(Err(why))) => Heard::Broken(why),
+            Ok(None) => Heard::Ended,
+            Err(_) => Heard::Silence,
+        }
+    }
+}
+
+impl Collection {
+    pub(super) fn new<K: Resource>(
         client: kube::Client,
         dynamic_type: &K::DynamicType,
         selection: Selection,
     ) -> Self {
-        let request = Request::new(K::url_path(dynamic_type, selection.namespace.as_deref()));
-        let kind_name = K::kind(dynamic_type).into_owned();
-        Self { client, request, kind_name, selection, kind: PhantomData }
+        let path = K::url_path(dynamic_type, selection.namespace.as_deref());
+        Self {
+            client,
+            request: kube::core::Request::new(path),
+            kind: K::kind(dynamic_type).into_owned(),
+            metadata_only: K::metadata_api(),
+            selection,
+        }
     }
 
-    pub(super) fn kind(&self) -> &str {
-        &self.kind_name
-    }
-
-    /// One page of the latest state; a limit of zero is the whole list.
-    pub(super) async fn list_page(
-        &self,
-        limit: u32,
-        token: Option<&str>,
-    ) -> Result<Page<K>, ListError> {
+    /// The text of a list or of one page of it.
+    pub(super) async fn list(&self, options: ListOptions<'_>) -> Result<Vec<u8>, Trouble> {
         let params = ListParams {
-            limit: (limit > 0).then_some(limit),
-            continue_token: token.map(str::to_owned),
-            ..self.list_params()
+            label_selector: self.selection.labels.clone(),
+            field_selector: self.selection.fields.clone(),
+            limit: (options.limit > 0).then_some(options.limit),
+            continue_token: options.token.map(str::to_owned),
+            resource_version: options.not_older_than.map(str::to_owned),
+            version_match: options.not_older_than.map(|_| VersionMatch::NotOlderThan),
+            ..ListParams::default()
         };
-        self.list(&params).await
-    }
-
-    /// The whole state at this version or any later one.
-    pub(super) async fn list_not_older_than(&self, version: &str) -> Result<Page<K>, ListError> {
-        let params = self.list_params().at(version).matching(VersionMatch::NotOlderThan);
-        self.list(&params).await
-    }
-
-    async fn list(&self, params: &ListParams) -> Result<Page<K>, ListError> {
-        let request = if K::metadata_api() {
-            self.request.list_metadata(params)
+        let request = if self.metadata_only {
+            self.request.list_metadata(&params)
         } else {
-            self.request.list(params)
+            self.request.list(&params)
         };
-        let request =
-            request.map_err(|error| ListError::Failed(kube::Error::BuildRequest(error)))?;
-        let text = self.client.request_text(request).await.map_err(list_error)?;
-        let list: RawList<'_> = serde_json::from_str(&text)
-            .map_err(|error| ListError::Failed(kube::Error::SerdeError(error)))?;
-        let objects = list.items.iter().filter_map(|raw| self.decode(raw)).collect();
-        let version = list.metadata.resource_version.unwrap_or_default();
-        let next = list.metadata.continue_.filter(|token| !token.is_empty());
-        Ok(Page { objects, version, next })
+        let request = request.map_err(|error| Trouble::Failed(error.to_string()))?;
+        read(self.send(request).await?.into_body()).await
     }
 
+    /// Watches from a version. With `initial`, the stream begins with the whole state, not older
+    /// than that version, where the empty version is the latest.
     pub(super) async fn watch(
         &self,
         version: &str,
+        initial: bool,
         timeout: Duration,
-    ) -> Result<WatchStream, WatchError> {
+    ) -> Result<WatchStream, Trouble> {
         let params = WatchParams {
             label_selector: self.selection.labels.clone(),
             field_selector: self.selection.fields.clone(),
             timeout: u32::try_from(timeout.as_secs()).ok(),
-            ..WatchParams::default()
+            bookmarks: true,
+            send_initial_events: initial,
         };
-        let request = if K::metadata_api() {
+        let request = if self.metadata_only {
             self.request.watch_metadata(&params, version)
         } else {
             self.request.watch(&params, version)
         };
-        let mut request = request.map_err(|error| WatchError::Failed(error.to_string()))?;
+        let mut request = request.map_err(|error| Trouble::Failed(error.to_string()))?;
         // Newer servers compress each event as a gzip member of its own, which decoders mishandle.
         let identity = http::HeaderValue::from_static("identity");
         request.headers_mut().insert(http::header::ACCEPT_ENCODING, identity);
-        let body = self.client.request_stream(request).await.map_err(watch_error)?;
-        let lines = Box::pin(Box::pin(body).lines());
-        Ok(WatchStream { lines, patience: timeout + WATCH_GRACE })
+        let body = self.send(request).await?.into_body();
+        let now = Instant::now();
+        let lines = Lines::new(body);
+        Ok(WatchStream { lines, opened: now, heard: now, timeout, stalled: false })
     }
 
-    /// The next thing a watch says. Cancel-safe.
-    pub(super) async fn next(&self, stream: &mut WatchStream) -> WatchItem<K> {
-        let line = match tokio::time::timeout(stream.patience, stream.lines.next()).await {
-            Ok(Some(Ok(line))) => line,
-            Ok(Some(Err(error))) => return failed(error.to_string()),
-            Ok(None) => return WatchItem::Ended(Ok(())),
-            Err(_) => return failed("nothing heard for longer than the watch should last".into()),
-        };
-        match serde_json::from_str::<RawEvent<'_>>(&line) {
-            Ok(event) => self.interpret(&event),
-            Err(error) => failed(format!("cannot read watch event: {error}")),
+    async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, Trouble> {
+        let answer = timeout(ANSWER_PATIENCE, self.client.send(request.map(Body::from))).await;
+        let response =
+            answer.map_err(|_| Trouble::NoAnswer)?.map_err(|error| Trouble::of_error(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let (head, body) = response.into_parts();
+        let text = read(body).await.unwrap_or_default();
+        Err(Trouble::of_answer(head.status, &head.headers, &text))
+    }
+}
+
+/// Reads a body to its end.
+async fn read(mut body: Body) -> Result<Vec<u8>, Trouble> {
+    let mut text = Vec::new();
+    loop {
+        match timeout(ANSWER_PATIENCE, next_data(&mut body)).await {
+            Ok(Some(Ok(data))) => text.extend_from_slice(&data),
+            Ok(Some(Err(error))) => return Err(Trouble::busy(error.to_string())),
+            Ok(None) => return Ok(text),
+            Err(_) => return Err(Trouble::busy("the answer does not go on")),
         }
     }
-
-    fn interpret(&self, event: &RawEvent<'_>) -> WatchItem<K> {
-        match event.kind {
-            "ADDED" | "MODIFIED" => match (self.decode(event.object), version(event.object)) {
-                (Some(object), Some(version)) => WatchItem::Applied { object, version },
-                (_, version) => WatchItem::Skipped { version },
-            },
-            "DELETED" => match (self.decode(event.object), version(event.object)) {
-                (Some(object), Some(version)) => WatchItem::Deleted { object, version },
-                _ => WatchItem::UnreadableDelete,
-            },
-            "BOOKMARK" => match version(event.object) {
-                Some(version) => WatchItem::Bookmark { version },
-                None => WatchItem::Skipped { version: None },
-            },
-            "ERROR" => WatchItem::Ended(Err(error_event(event.object))),
-            other => failed(format!("unknown watch event type {other}")),
-        }
-    }
-
-    /// Decodes one object, or reports and skips it.
-    fn decode(&self, raw: &RawValue) -> Option<K> {
-        match serde_json::from_str(raw.get()) {
-            Ok(object) => Some(object),
-            Err(error) => {
-                let id: IdentityMeta = serde_json::from_str::<Identity>(raw.get())
-                    .map_or_else(|_| IdentityMeta::default(), |i| i.metadata);
-                tracing::error!(
-                    kind = self.kind(),
-                    namespace = id.namespace.unwrap_or_default(),
-                    name = id.name.unwrap_or_default(),
-                    %error,
-                    "object cannot be decoded and is skipped"
-                );
-                None
-            }
-        }
-    }
-
-    fn list_params(&self) -> ListParams {
-        ListParams {
-            label_selector: self.selection.labels.clone(),
-            field_selector: self.selection.fields.clone(),
-            ..ListParams::default()
-        }
-    }
-}
-
-fn failed<K>(reason: String) -> WatchItem<K> {
-    WatchItem::Ended(Err(WatchError::Failed(reason)))
-}
-
-fn version(raw: &RawValue) -> Option<String> {
-    serde_json::from_str::<Identity>(raw.get()).ok()?.metadata.resource_version
-}
-
-fn error_event(raw: &RawValue) -> WatchError {
-    match serde_json::from_str::<Status>(raw.get()) {
-        Ok(status) if is_expired(&status) || is_too_large(&status) => WatchError::Expired,
-        Ok(status) => WatchError::Failed(status.message),
-        Err(error) => WatchError::Failed(error.to_string()),
-    }
-}
-
-fn list_error(error: kube::Error) -> ListError {
-    match error {
-        kube::Error::Api(status) if is_expired(&status) || is_too_large(&status) => {
-            ListError::Expired
-        }
-        error => ListError::Failed(error),
-    }
-}
-
-fn watch_error(error: kube::Error) -> WatchError {
-    match error {
-        kube::Error::Api(status) if is_expired(&status) || is_too_large(&status) => {
-            WatchError::Expired
-        }
-        kube::Error::Api(status) => WatchError::Failed(status.message),
-        error => WatchError::Failed(error.to_string()),
-    }
-}
-
-/// 410, by code or by either of its two reasons.
-fn is_expired(status: &Status) -> bool {
-    status.code == 410 || status.reason == "Expired" || status.reason == "Gone"
-}
-
-/// The server has not reached the version asked for, as after a restore from a backup.
-fn is_too_large(status: &Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
 }

@@ -1,7 +1,10 @@
 //! The framework on a cluster inside the test.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
+mod defects;
+mod faults;
 mod gaps;
+mod informers;
 mod reconcile;
 mod status;
 mod triggers;

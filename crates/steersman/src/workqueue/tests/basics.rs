@@ -1,4 +1,8 @@
-use super::*;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::workqueue::WorkQueue;
 
 fn queue() -> WorkQueue<&'static str> {
     WorkQueue::default()
@@ -164,4 +168,67 @@ async fn shutting_down_wakes_every_worker_and_accepts_nothing_more() {
     }
     queue.add("a");
     assert_eq!(queue.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_gives_up_waiting_leaves_the_key_to_another() {
+    let queue = queue();
+    let mut leaving = Box::pin(queue.get());
+    assert!(futures::poll!(&mut leaving).is_pending());
+    let staying = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.get().await }
+    });
+    tokio::task::yield_now().await;
+    queue.add("a");
+    queue.add("b");
+    drop(leaving);
+    assert!(staying.await.unwrap().is_some());
+    assert!(queue.get().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_finishes_what_is_ready_and_running_and_forgets_what_is_later() {
+    let queue = queue();
+    for key in ["a", "b"] {
+        queue.add(key);
+    }
+    let a = take(&queue).await;
+    queue.add(a);
+    queue.add_after("later", Duration::from_secs(1));
+    let mut drained = Box::pin(queue.shut_down_with_drain());
+    queue.add("too late");
+    assert!(queue.is_shutting_down() && futures::poll!(&mut drained).is_pending());
+    let b = take(&queue).await;
+    queue.done(&b);
+    queue.done(&a);
+    assert!(futures::poll!(&mut drained).is_pending());
+    let a = take(&queue).await;
+    assert_eq!((a, queue.get().await), ("a", None), "nothing is left to take");
+    queue.done(&a);
+    drained.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_key_that_is_due_when_draining_begins_is_still_worked_on() {
+    let queue = queue();
+    queue.add_after("a", Duration::from_secs(1));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    drop(queue.shut_down_with_drain());
+    assert_eq!(take(&queue).await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_gives_out_nothing_more_and_ends_a_drain_once_running_keys_are_done() {
+    let queue = queue();
+    for key in ["a", "b"] {
+        queue.add(key);
+    }
+    let a = take(&queue).await;
+    let mut drained = Box::pin(queue.shut_down_with_drain());
+    queue.shut_down();
+    assert_eq!((queue.get().await, queue.len()), (None, 0));
+    assert!(futures::poll!(&mut drained).is_pending());
+    queue.done(&a);
+    drained.await;
 }

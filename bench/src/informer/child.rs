@@ -1,0 +1,94 @@
+//! The parts of the benchmark that run as processes of their own, so that the memory of each is
+//! its own: `steersman-bench child ROLE …`, started by the benchmark itself.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use k8s_openapi::api::core::v1::Pod;
+use steersman::workqueue::WorkQueue;
+use steersman_bench_server::SEED;
+use steersman_bench_server::pods::Pods;
+use tokio::runtime::Runtime;
+
+use super::kube_runtime::KubeRuntime;
+use super::queue::{self, Size};
+use super::server;
+use super::steersman::Steersman;
+use super::subject;
+use super::wire::figure;
+
+/// What the process is told to be.
+#[derive(Parser)]
+struct Child {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// The server.
+    Serve { kubeconfig: PathBuf, pods: usize },
+    /// An informer.
+    Informer { system: System, kubeconfig: PathBuf, updates: usize },
+    /// A work queue.
+    Queue { operations: usize, delayed: usize },
+    /// A plain map of Pods, to compare reads with.
+    Map { pods: usize },
+}
+
+/// The systems that are written in Rust.
+#[derive(Clone, Copy, ValueEnum)]
+enum System {
+    Steersman,
+    SteersmanTyped,
+    KubeRuntime,
+}
+
+/// Does what the arguments behind `child` say.
+pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let child = Child::parse_from(arguments);
+    let runtime = Runtime::new().map_err(|error| error.to_string());
+    let ended = runtime.and_then(|runtime| runtime.block_on(act(child.role)));
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn act(role: Role) -> Result<(), String> {
+    match role {
+        Role::Serve { kubeconfig, pods } => server::run(&kubeconfig, pods).await,
+        Role::Informer { system, kubeconfig, updates } => match system {
+            System::Steersman => subject::measure::<Steersman<false>>(&kubeconfig, updates).await,
+            System::SteersmanTyped => {
+                subject::measure::<Steersman<true>>(&kubeconfig, updates).await
+            }
+            System::KubeRuntime => subject::measure::<KubeRuntime>(&kubeconfig, updates).await,
+        },
+        Role::Queue { operations, delayed } => {
+            queue::measure::<WorkQueue<String>>(Size { operations, delayed }).await
+        }
+        Role::Map { pods } => map(pods),
+    }
+}
+
+/// Reads from a plain map, with nothing around it.
+fn map(count: usize) -> Result<(), String> {
+    let mut pods = Pods::new(SEED, count);
+    let mut map = HashMap::with_capacity(count);
+    for _ in 0..count {
+        let pod: Pod =
+            serde_json::from_value(pods.next_pod()).map_err(|error| error.to_string())?;
+        let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
+        let part = |part: &Option<String>| part.clone().unwrap_or_default();
+        map.insert(format!("{}/{}", part(namespace), part(name)), Arc::new(pod));
+    }
+    let hot: Vec<String> = map.keys().take(subject::HOT).cloned().collect();
+    figure("get_ns", subject::hot_reads(&hot, |key| map.get(key).cloned()))
+}

@@ -1,0 +1,21 @@
+//! The Go program that measures client-go, built where Go is installed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds the program beside this one and gives its path, or why it could not be built.
+pub(crate) fn build() -> Result<PathBuf, String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = here.with_file_name("steersman-bench-client-go");
+    let built = Command::new("go")
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("go"))
+        .args(["build", "-o"])
+        .arg(&program)
+        .arg(".")
+        .output()
+        .map_err(|error| format!("cannot run `go`: {error}"))?;
+    if built.status.success() {
+        return Ok(program);
+    }
+    Err(format!("`go build` failed: {}", String::from_utf8_lossy(&built.stderr).trim()))
+}

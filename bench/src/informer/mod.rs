@@ -1,0 +1,186 @@
+//! Informers and work queues side by side: Steersman, kube-runtime and client-go.
+//!
+//! Every system runs in a process of its own against a fresh server with the same Pods, and
+//! reads the same bytes over HTTPS: [`server`] serves, [`subject`] says what is measured of an
+//! informer and [`queue`] of a work queue, [`writer`] makes the updates that handlers hear of.
+//! Here everything is started, in turns, and the medians are reported.
+
+pub(crate) mod child;
+mod connect;
+mod go;
+mod hearing;
+mod kube_runtime;
+mod metrics;
+mod process;
+mod queue;
+mod server;
+mod steersman;
+mod subject;
+mod systems;
+mod talk;
+mod wire;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tokio::runtime::Runtime;
+
+use crate::report::{Report, Row, median};
+use metrics::{METRICS, Metric};
+use systems::System;
+use talk::Process;
+use wire::{Line, Phase};
+
+/// How much the benchmark `informer` measures.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Extent {
+    /// informer: how many Pods there are; updates and queues shrink with them.
+    #[arg(long, default_value_t = 50_000, value_name = "N")]
+    pods: usize,
+    /// informer: how often everything is measured; medians count.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    rounds: usize,
+    /// informer: only the system of this name.
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
+}
+
+impl Extent {
+    fn updates(&self) -> usize {
+        self.pods.min(20_000)
+    }
+
+    /// How many keys are added to a queue at once.
+    fn queue_operations(&self) -> usize {
+        self.pods * 40
+    }
+
+    /// How many keys are added to a queue with a delay.
+    fn queue_delayed(&self) -> usize {
+        self.pods * 20
+    }
+}
+
+/// What was measured: metric and value, of the system it is listed under.
+type Figures = Vec<(String, f64)>;
+
+/// Runs the benchmark.
+pub(crate) fn run(extent: &Extent, report: &mut Report) -> Result<(), String> {
+    let mut systems = systems::all()?;
+    systems.retain(|system| extent.system.as_deref().is_none_or(|name| name == system.name));
+    if systems.is_empty() {
+        return Err("there is no such system to measure".to_owned());
+    }
+    let runtime = Runtime::new().map_err(|error| error.to_string())?;
+    let mut measured: BTreeMap<(&str, String), Vec<f64>> = BTreeMap::new();
+    for round in 0..extent.rounds {
+        // No system always comes first.
+        let order = (0..systems.len()).map(|turn| &systems[(turn + round) % systems.len()]);
+        for system in order {
+            eprintln!("informer: round {} of {}: {}", round + 1, extent.rounds, system.name);
+            let figures = runtime.block_on(measure(system, extent));
+            let figures = figures.map_err(|error| format!("{}: {error}", system.name))?;
+            for (metric, value) in figures {
+                measured.entry((system.name, metric)).or_default().push(value);
+            }
+        }
+    }
+    let names: Vec<&str> = systems.iter().map(|system| system.name).collect();
+    let value = |system: &&str, metric: &Metric| {
+        measured.get(&(*system, metric.name.to_owned())).cloned().map(median)
+    };
+    let rows = METRICS.iter().map(|metric| Row {
+        metric: metric.name,
+        unit: metric.unit,
+        lower_is_better: metric.lower_is_better,
+        values: names.iter().map(|system| value(system, metric)).collect(),
+        goals: metric.goals,
+    });
+    report.comparison(&names, &rows.collect::<Vec<_>>());
+    Ok(())
+}
+
+/// Measures everything that a system has, once.
+async fn measure(system: &System, extent: &Extent) -> Result<Figures, String> {
+    let mut figures = Figures::new();
+    if system.informer {
+        figures.extend(informer(system, extent).await?);
+    }
+    if system.queue {
+        let (operations, delayed) = (extent.queue_operations(), extent.queue_delayed());
+        let arguments = ["queue".to_owned(), operations.to_string(), delayed.to_string()];
+        figures.extend(alone(system, &arguments).await?);
+    }
+    if system.map {
+        figures.extend(alone(system, &["map".to_owned(), extent.pods.to_string()]).await?);
+    }
+    Ok(figures)
+}
+
+/// Lets a process measure by itself.
+async fn alone(system: &System, arguments: &[String]) -> Result<Figures, String> {
+    let mut process = Process::start(system.command(arguments))?;
+    let mut figures = Figures::new();
+    while let Some(line) = process.hear().await? {
+        if let Line::Figure { metric, value } = line {
+            figures.push((metric, value));
+        }
+    }
+    Ok(figures)
+}
+
+/// Measures an informer against a server of its own.
+async fn informer(system: &System, extent: &Extent) -> Result<Figures, String> {
+    let kubeconfig = Kubeconfig::new();
+    let path = kubeconfig.0.display().to_string();
+    let serve = ["serve".to_owned(), path.clone(), extent.pods.to_string()];
+    let mut server = Process::start(systems::ourselves(&serve)?)?;
+    let Some(Line::Serving { .. }) = server.hear().await? else {
+        return Err("the server does not serve".to_owned());
+    };
+    let arguments = ["informer".to_owned(), path, extent.updates().to_string()];
+    let mut subject = Process::start(system.command(&arguments))?;
+    let mut figures = Figures::new();
+    let mut begun = 0;
+    while let Some(line) = subject.hear().await? {
+        match line {
+            Line::Figure { metric, value } => figures.push((metric, value)),
+            Line::Await(Phase::Patches) => {
+                writer::patch(&kubeconfig.0, extent.pods, extent.updates()).await?;
+            }
+            Line::Await(Phase::Burst) => {
+                server.tell(&extent.updates().to_string()).await?;
+                if let Some(Line::Begun { at }) = server.hear().await? {
+                    begun = at;
+                }
+            }
+            Line::Heard { phase: Phase::Burst, at } => {
+                let seconds = at.saturating_sub(begun) as f64 / 1e9;
+                figures.push(("updates_per_second".to_owned(), extent.updates() as f64 / seconds));
+            }
+            Line::Heard { .. } | Line::Serving { .. } | Line::Begun { .. } => {}
+        }
+    }
+    let pods = figures.iter().find(|(metric, _)| metric == "pods").map(|(_, value)| *value);
+    if pods != Some(extent.pods as f64) {
+        return Err(format!("{pods:?} Pods were synced, of {}", extent.pods));
+    }
+    Ok(figures)
+}
+
+/// A file for the server's kubeconfig, removed when dropped.
+struct Kubeconfig(PathBuf);
+
+impl Kubeconfig {
+    fn new() -> Self {
+        let name = format!("steersman-bench-informer-{}.kubeconfig", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Kubeconfig {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

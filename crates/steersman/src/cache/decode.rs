@@ -1,0 +1,298 @@
+//! From what the server sent to what the cache holds.
+//!
+//! In the compact form only the metadata is read; the object is decoded when somebody wants it.
+//! Each object gets its own memory, so that none keeps the page of its list alive.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::compact::{Compact, Identity, Packed};
+use super::form::Form;
+use super::item::{Body, Inner, Item};
+use crate::object::{Cacheable, ObjectKey};
+use crate::reflector::{Decode, DecodeError, Keyed};
+
+/// Changes an object before it is stored.
+pub struct Transform<K> {
+    change: Arc<dyn Fn(&mut K) + Send + Sync>,
+    encode: fn(&K) -> serde_json::Result<Vec<u8>>,
+}
+
+impl<K> Clone for Transform<K> {
+    fn clone(&self) -> Self {
+        Self { change: Arc::clone(&self.change), encode: self.encode }
+    }
+}
+
+impl<K: Serialize> Transform<K> {
+    /// Calls `change` with every object on its way into the cache, to drop what nobody reads.
+    pub fn new(change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+        Self { change: Arc::new(change), encode: |object| serde_json::to_vec(object) }
+    }
+}
+
+/// Turns what the server sent into items of one cache.
+pub(crate) struct Decoder<K> {
+    /// `None` if objects are held typed.
+    pub(super) compact: Option<Arc<Compact<K>>>,
+    pub(crate) transform: Option<Transform<K>>,
+    pub(crate) strip_managed_fields: bool,
+    shared: Shared,
+}
+
+impl<K: Cacheable> Decoder<K> {
+    pub(crate) fn new(form: Form) -> Self {
+        let compact = match form {
+            Form::Typed => None,
+            Form::Compact { recent } => Some(Arc::new(Compact::new(recent))),
+        };
+        Self { compact, transform: None, strip_managed_fields: false, shared: Shared::default() }
+    }
+
+    /// How many compact objects could not be decoded when they were read.
+    pub(crate) fn undecodable(&self) -> impl Fn() -> u64 + Send + Sync + use<K> {
+        let compact = self.compact.clone();
+        move || compact.as_ref().map_or(0, |compact| compact.undecodable())
+    }
+
+    /// The item that this JSON is.
+    pub(crate) fn decode(&mut self, json: &str) -> serde_json::Result<Item<K>> {
+        let json = match self.strip_managed_fields {
+            true => without_managed_fields(json)?,
+            false => Cow::Borrowed(json),
+        };
+        let Some(compact) = self.compact.clone() else {
+            let mut object: K = serde_json::from_str(&json)?;
+            if let Some(transform) = &self.transform {
+                (transform.change)(&mut object);
+            }
+            return Ok(Item::typed(object));
+        };
+        let head: Head<'_> = serde_json::from_str(&json)?;
+        let (key, identity) = self.shared.identity(&head.metadata);
+        let packed = match &self.transform {
+            None => Packed::new(identity, json.as_bytes(), compact),
+            Some(transform) => {
+                let mut object: K = serde_json::from_str(&json)?;
+                (transform.change)(&mut object);
+                Packed::new(identity, &(transform.encode)(&object)?, compact)
+            }
+        };
+        Ok(Item(Arc::new(Inner { key, body: Body::Compact(packed) })))
+    }
+}
+
+impl<K: Cacheable> Decode for Decoder<K> {
+    type Output = Item<K>;
+
+    fn decode(&mut self, raw: &RawValue) -> Result<Item<K>, DecodeError> {
+        Ok(Self::decode(self, raw.get())?)
+    }
+}
+
+impl<K: Cacheable> Keyed for Item<K> {
+    fn key(&self) -> ObjectKey {
+        Item::key(self).clone()
+    }
+
+    fn resource_version(&self) -> Option<&str> {
+        Item::resource_version(self)
+    }
+}
+
+/// Strings that many objects have in common, each kept once.
+#[derive(Default)]
+struct Shared {
+    strings: HashSet<Arc<str>>,
+    /// When there are so many, those that no object has any more are dropped.
+    sweep_at: usize,
+}
+
+impl Shared {
+    fn string(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.strings.get(text) {
+            return Arc::clone(known);
+        }
+        if self.strings.len() >= self.sweep_at {
+            self.strings.retain(|string| Arc::strong_count(string) > 1);
+            self.strings.shrink_to_fit();
+            self.sweep_at = (self.strings.len() * 2).max(1024);
+        }
+        let string: Arc<str> = text.into();
+        self.strings.insert(Arc::clone(&string));
+        string
+    }
+
+    fn identity(&mut self, meta: &HeadMeta<'_>) -> (ObjectKey, Identity) {
+        let namespace = meta.namespace.as_ref().filter(|namespace| !namespace.0.is_empty());
+        let key = ObjectKey {
+            namespace: namespace.map(|namespace| self.string(&namespace.0)),
+            name: meta.name.as_ref().map_or("", |name| &name.0).into(),
+        };
+        let labels = meta.labels.iter().flatten();
+        let labels = labels.map(|(name, value)| (self.string(&name.0), self.string(&value.0)));
+        let labels = labels.collect();
+        let owners = meta.owner_references.iter().flatten();
+        let owner_uids = owners.map(|owner| self.string(&owner.uid.0)).collect();
+        let uid = meta.uid.as_ref().map(|uid| uid.0.as_ref().into());
+        let resource_version =
+            meta.resource_version.as_ref().map(|version| version.0.as_ref().into());
+        (key, Identity { uid, resource_version, labels, owner_uids })
+    }
+}
+
+/// As much of an object as is kept at hand.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    metadata: HeadMeta<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct HeadMeta<'a> {
+    #[serde(borrow)]
+    namespace: Option<Text<'a>>,
+    name: Option<Text<'a>>,
+    uid: Option<Text<'a>>,
+    resource_version: Option<Text<'a>>,
+    labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
+    owner_references: Option<Vec<Owner<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Owner<'a> {
+    #[serde(borrow)]
+    uid: Text<'a>,
+}
+
+/// A string that is borrowed where it has no escapes.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The same object without its managedFields.
+fn without_managed_fields(json: &str) -> serde_json::Result<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Object<'a> {
+        #[serde(borrow)]
+        metadata: Option<Managed<'a>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Managed<'a> {
+        #[serde(borrow)]
+        managed_fields: Option<&'a RawValue>,
+    }
+    let object: Object<'_> = serde_json::from_str(json)?;
+    let Some(fields) = object.metadata.and_then(|metadata| metadata.managed_fields) else {
+        return Ok(Cow::Borrowed(json));
+    };
+    // The value lies inside the text that it was borrowed from.
+    let start = fields.get().as_ptr() as usize - json.as_ptr() as usize;
+    let (before, after) = (&json[..start], &json[start + fields.get().len()..]);
+    Ok(Cow::Owned([before, "null", after].concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod() -> String {
+        json!({
+            "metadata": {
+                "namespace": "default", "name": "web-1", "uid": "u1", "resourceVersion": "7",
+                "labels": {"tier": "front", "app": "we\"b"},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+                                     "name": "web", "uid": "o1"}],
+                "managedFields": [{"manager": "kubectl", "operation": "Update"}],
+            },
+            "spec": {"containers": [{"name": "main"}], "nodeName": "n1"},
+        })
+        .to_string()
+    }
+
+    fn both_forms(test: impl Fn(&mut Decoder<Pod>)) {
+        for form in [Form::Typed, Form::Compact { recent: 1 }] {
+            test(&mut Decoder::new(form));
+        }
+    }
+
+    #[test]
+    fn an_item_says_the_same_of_its_object_in_both_forms() {
+        both_forms(|decoder| {
+            let item = decoder.decode(&pod()).unwrap();
+            assert_eq!(item.key().to_string(), "default/web-1");
+            assert_eq!((item.uid(), item.resource_version()), (Some("u1"), Some("7")));
+            assert_eq!(item.labels(), [("app", "we\"b"), ("tier", "front")]);
+            assert_eq!((item.label("tier"), item.label("none")), (Some("front"), None));
+            assert_eq!(item.owner_uids(), ["o1"]);
+            assert_eq!(item.meta().unwrap().owner_references.as_ref().unwrap()[0].name, "web");
+            let spec = item.object().unwrap().spec.clone().unwrap();
+            assert_eq!(spec.node_name.as_deref(), Some("n1"));
+        });
+    }
+
+    #[test]
+    fn managed_fields_can_be_left_out() {
+        both_forms(|decoder| {
+            let kept = decoder.decode(&pod()).unwrap();
+            assert!(kept.meta().unwrap().managed_fields.is_some());
+            decoder.strip_managed_fields = true;
+            let item = decoder.decode(&pod()).unwrap();
+            assert_eq!(item.meta().unwrap().managed_fields, None);
+            assert_eq!(item.object().unwrap().metadata.uid.as_deref(), Some("u1"));
+        });
+    }
+
+    #[test]
+    fn a_transform_changes_objects_before_they_are_stored() {
+        both_forms(|decoder| {
+            decoder.transform = Some(Transform::new(|pod: &mut Pod| pod.spec = None));
+            let item = decoder.decode(&pod()).unwrap();
+            assert_eq!(item.object().unwrap().spec, None);
+            assert_eq!(item.key().to_string(), "default/web-1");
+        });
+    }
+
+    #[test]
+    fn an_object_of_another_shape_is_refused_or_found_out_when_it_is_read() {
+        let odd = r#"{"metadata":{"name":"odd"},"spec":{"containers":"none"}}"#;
+        assert!(Decoder::<Pod>::new(Form::Typed).decode(odd).is_err());
+        let mut compact = Decoder::<Pod>::new(Form::COMPACT);
+        let undecodable = compact.undecodable();
+        let item = compact.decode(odd).unwrap();
+        assert_eq!((item.object(), item.object()), (None, None));
+        assert_eq!(undecodable(), 1);
+    }
+
+    #[test]
+    fn a_slim_view_reads_only_what_it_names() {
+        #[derive(Deserialize)]
+        struct View {
+            spec: Placement,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Placement {
+            node_name: String,
+        }
+        let item = Decoder::<Pod>::new(Form::COMPACT).decode(&pod()).unwrap();
+        assert_eq!(item.view::<View>().unwrap().spec.node_name, "n1");
+    }
+
+    #[test]
+    fn strings_that_no_object_has_any_more_are_forgotten() {
+        let mut shared = Shared::default();
+        let kept = shared.string("kept");
+        (0..10_000).for_each(|n| _ = shared.string(&n.to_string()));
+        assert!(shared.strings.len() < 3000, "{}", shared.strings.len());
+        assert!(Arc::ptr_eq(&kept, &shared.string("kept")));
+    }
+}

@@ -1,0 +1,203 @@
+//! One object as a cache holds it.
+//!
+//! What identifies it is always at hand: key, uid, version, labels, owners. The object itself
+//! is there too in the typed form; in the compact form it is decoded when somebody asks, and
+//! kept while it is among the recently used ones.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+
+use super::compact::Packed;
+use crate::object::{Cacheable, ObjectKey};
+
+/// An object in a cache. Cheap to clone, and never changes: a new version is a new item.
+pub struct Item<K>(pub(super) Arc<Inner<K>>);
+
+pub(super) struct Inner<K> {
+    pub(super) key: ObjectKey,
+    pub(super) body: Body<K>,
+}
+
+/// In which form the object is held.
+pub(super) enum Body<K> {
+    Typed(Arc<K>),
+    Compact(Packed<K>),
+}
+
+impl<K> Clone for Item<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: Cacheable> Item<K> {
+    /// An item in the typed form.
+    pub fn typed(object: K) -> Self {
+        let key = ObjectKey::of(&object);
+        Self(Arc::new(Inner { key, body: Body::Typed(Arc::new(object)) }))
+    }
+
+    /// Which object it is.
+    pub fn key(&self) -> &ObjectKey {
+        &self.0.key
+    }
+
+    /// Tells this object from others of the same name.
+    pub fn uid(&self) -> Option<&str> {
+        match &self.0.body {
+            Body::Typed(object) => object.meta().uid.as_deref(),
+            Body::Compact(packed) => packed.uid(),
+        }
+    }
+
+    /// Its version.
+    pub fn resource_version(&self) -> Option<&str> {
+        match &self.0.body {
+            Body::Typed(object) => object.meta().resource_version.as_deref(),
+            Body::Compact(packed) => packed.resource_version(),
+        }
+    }
+
+    /// The value of a label.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        match &self.0.body {
+            Body::Typed(object) => object.meta().labels.as_ref()?.get(name).map(String::as_str),
+            Body::Compact(packed) => packed.label(name),
+        }
+    }
+
+    /// Its labels.
+    pub fn labels(&self) -> Vec<(&str, &str)> {
+        match &self.0.body {
+            Body::Typed(object) => {
+                let labels = object.meta().labels.iter().flatten();
+                labels.map(|(name, value)| (name.as_str(), value.as_str())).collect()
+            }
+            Body::Compact(packed) => packed.labels().collect(),
+        }
+    }
+
+    /// The uids of its owners.
+    pub fn owner_uids(&self) -> Vec<&str> {
+        match &self.0.body {
+            Body::Typed(object) => {
+                let owners = object.meta().owner_references.iter().flatten();
+                owners.map(|owner| owner.uid.as_str()).collect()
+            }
+            Body::Compact(packed) => packed.owner_uids().collect(),
+        }
+    }
+
+    /// The object, or `None` if it turns out not to be one of its type: that is reported, and
+    /// the others are not affected. In the compact form it is decoded unless it was used lately.
+    pub fn object(&self) -> Option<Arc<K>> {
+        match &self.0.body {
+            Body::Typed(object) => Some(Arc::clone(object)),
+            Body::Compact(packed) => packed.decode(self, true),
+        }
+    }
+
+    /// The object, without counting it among the recently used: for passes over everything.
+    pub(super) fn object_in_passing(&self) -> Option<Arc<K>> {
+        match &self.0.body {
+            Body::Typed(object) => Some(Arc::clone(object)),
+            Body::Compact(packed) => packed.decode(self, false),
+        }
+    }
+
+    /// Its metadata, without decoding the rest.
+    pub fn meta(&self) -> Option<Meta<K>> {
+        match &self.0.body {
+            Body::Typed(object) => Some(Meta::Whole(Arc::clone(object))),
+            Body::Compact(packed) => packed.meta(self.key()),
+        }
+    }
+
+    /// The object as the author's own slim type, which names only the fields that matter.
+    /// In the compact form only those are decoded; an object that is held typed has no encoded
+    /// form to decode from, and gives `None`.
+    pub fn view<V: DeserializeOwned>(&self) -> Option<V> {
+        match &self.0.body {
+            Body::Typed(_) => None,
+            Body::Compact(packed) => packed.view(self.key()),
+        }
+    }
+
+    /// Whether both are the same object in the same version.
+    pub(super) fn same_version(&self, other: &Self) -> bool {
+        self.uid() == other.uid()
+            && self.resource_version().is_some()
+            && self.resource_version() == other.resource_version()
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<K> fmt::Debug for Item<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Item({})", self.0.key)
+    }
+}
+
+/// The metadata of an object, wherever it lies.
+pub enum Meta<K> {
+    /// Inside the object.
+    Whole(Arc<K>),
+    /// Decoded alone.
+    Alone(Box<ObjectMeta>),
+}
+
+impl<K: Cacheable> Deref for Meta<K> {
+    type Target = ObjectMeta;
+
+    fn deref(&self) -> &ObjectMeta {
+        match self {
+            Self::Whole(object) => object.meta(),
+            Self::Alone(meta) => meta,
+        }
+    }
+}
+
+/// An item that stands in an order: that of its key. It is its key as far as comparing goes,
+/// so that a set of items is searched by key and holds nothing but pointers.
+pub(super) struct ByKey<K>(pub(super) Item<K>);
+
+impl<K> Clone for ByKey<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K> Borrow<ObjectKey> for ByKey<K> {
+    fn borrow(&self) -> &ObjectKey {
+        &self.0.0.key
+    }
+}
+
+impl<K> PartialEq for ByKey<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<K> Eq for ByKey<K> {}
+
+impl<K> PartialOrd for ByKey<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K> Ord for ByKey<K> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.0.key.cmp(&other.0.0.key)
+    }
+}

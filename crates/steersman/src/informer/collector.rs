@@ -1,0 +1,108 @@
+//! The metrics of informers, read off them when somebody asks.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::status::InformerStatus;
+
+/// An informer of any kind.
+pub(crate) trait AnyInformer: Send + Sync {
+    fn status(&self) -> InformerStatus;
+}
+
+/// The informers that are counted, as long as they live.
+#[derive(Clone, Default)]
+pub(crate) struct Informers(Arc<Mutex<Vec<Weak<dyn AnyInformer>>>>);
+
+/// What is said of each informer: name, help, whether it only grows, and the value.
+type Row = (&'static str, &'static str, MetricType, fn(&InformerStatus) -> u64);
+
+const ROWS: &[Row] = &[
+    ("informer_objects", "Objects in the cache", MetricType::Gauge, |s| s.objects as u64),
+    (
+        "informer_store_resource_version",
+        "Everything up to this version is visible in the cache",
+        MetricType::Gauge,
+        |s| s.version,
+    ),
+    (
+        "informer_queued_items",
+        "Deltas that wait to be put into the cache",
+        MetricType::Gauge,
+        |s| s.queued as u64,
+    ),
+    (
+        "informer_handler_queued_items",
+        "Events that wait for the slowest handler",
+        MetricType::Gauge,
+        |s| s.handlers.iter().map(|handler| handler.queued as u64).max().unwrap_or(0),
+    ),
+    (
+        "informer_handler_merged_events",
+        "Events merged into others because a handler was slow",
+        MetricType::Counter,
+        |s| s.merged,
+    ),
+    (
+        "informer_undecodable_objects",
+        "Objects that could not be decoded and were skipped",
+        MetricType::Counter,
+        |s| s.undecodable,
+    ),
+    ("reflector_lists", "Lists begun", MetricType::Counter, |s| s.counts.lists + s.counts.streams),
+    ("reflector_watches", "Watches begun", MetricType::Counter, |s| s.counts.watches),
+    (
+        "reflector_stalled",
+        "Whether the watch has been silent for too long",
+        MetricType::Gauge,
+        |s| u64::from(s.stalled),
+    ),
+];
+
+impl Informers {
+    /// Counts an informer from now on. Those that are gone are forgotten.
+    pub(crate) fn add(&self, informer: Weak<dyn AnyInformer>) {
+        let mut informers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        informers.retain(|informer| informer.strong_count() > 0);
+        informers.push(informer);
+    }
+
+    /// How every informer is doing.
+    pub(crate) fn statuses(&self) -> Vec<InformerStatus> {
+        let informers: Vec<Arc<dyn AnyInformer>> = {
+            let informers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            informers.iter().filter_map(Weak::upgrade).collect()
+        };
+        informers.iter().map(|informer| informer.status()).collect()
+    }
+}
+
+impl fmt::Debug for Informers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Informers")
+    }
+}
+
+impl Collector for Informers {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let statuses = self.statuses();
+        for (name, help, kind, value) in ROWS {
+            let mut metric = encoder.encode_descriptor(name, help, None, *kind)?;
+            for status in &statuses {
+                let labels = [("name", status.kind.as_str())];
+                let family = metric.encode_family(&labels)?;
+                match kind {
+                    MetricType::Counter => ConstCounter::new(value(status)).encode(family)?,
+                    _ => ConstGauge::new(value(status)).encode(family)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! The task that turns deltas into cache updates, and those into events for the handlers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::handler::{Joiner, Seat, Told};
+use super::status::Observed;
+use crate::cache::{Cache, Event, Item, Replacement, Writer};
+use crate::delta_queue::Receiver;
+use crate::object::Cacheable;
+use crate::random;
+use crate::reflector::Delta;
+
+/// Deltas taken at a time.
+const BATCH: usize = 256;
+/// By how much of itself a resync period varies, so that handlers do not resync together.
+const RESYNC_JITTER: f64 = 0.1;
+
+/// What others ask of the distributor.
+pub(super) enum Control<K> {
+    Join(Joiner<K>),
+}
+
+/// Turns deltas into cache updates and events.
+pub(super) struct Distributor<K> {
+    writer: Writer<K>,
+    cache: Cache<K>,
+    seats: Vec<(Seat<K>, Option<Resync>)>,
+    observed: Arc<Observed<K>>,
+    stop: CancellationToken,
+}
+
+/// When a handler is to hear of every object again.
+#[derive(Clone, Copy)]
+struct Resync {
+    every: Duration,
+    due: Instant,
+}
+
+impl Resync {
+    fn next(every: Duration) -> Self {
+        Self { every, due: Instant::now() + random::jitter(every, RESYNC_JITTER) }
+    }
+}
+
+impl<K: Cacheable> Distributor<K> {
+    pub(super) fn new(
+        writer: Writer<K>,
+        cache: Cache<K>,
+        observed: Arc<Observed<K>>,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { writer, cache, seats: Vec::new(), observed, stop }
+    }
+
+    pub(super) async fn run(
+        mut self,
+        mut deltas: Receiver<Delta<Item<K>>>,
+        mut controls: mpsc::Receiver<Control<K>>,
+    ) {
+        loop {
+            let resync = self.seats.iter().filter_map(|(_, resync)| resync.map(|r| r.due)).min();
+            tokio::select! {
+                biased;
+                Some(Control::Join(joiner)) = controls.recv() => self.join(joiner),
+                () = until(resync) => self.resync(),
+                batch = deltas.pop_batch(BATCH) => {
+                    if batch.is_empty() {
+                        break;
+                    }
+                    self.take(batch);
+                    tokio::task::yield_now().await; // others want to run as well
+                }
+            }
+        }
+        let kind = &*self.observed.kind;
+        tracing::error!(kind, "the reflector has ended; the cache stands still");
+    }
+
+    /// A handler that joins hears of what is there first.
+    fn join(&mut self, joiner: Joiner<K>) {
+        self.observed.joined(&joiner);
+        let resync = joiner.options.resync.map(Resync::next);
+        let seat = joiner.seat(&self.observed.kind, self.stop.clone());
+        for object in self.cache.snapshot().iter().cloned() {
+            tell(&seat, Told::Event(Event::Added { object, initial: true }));
+        }
+        if self.cache.progress().synced {
+            tell(&seat, Told::Synced);
+        }
+        self.seats.push((seat, resync));
+    }
+
+    fn resync(&mut self) {
+        let now = Instant::now();
+        for (seat, resync) in &mut self.seats {
+            let Some(due) = resync.filter(|resync| resync.due <= now) else { continue };
+            *resync = Some(Resync::next(due.every));
+            for object in self.cache.snapshot().iter().cloned() {
+                tell(seat, Told::Event(Event::Resynced { object }));
+            }
+        }
+    }
+
+    /// Takes deltas in order. Objects that follow each other are put into the cache together.
+    fn take(&mut self, batch: Vec<Delta<Item<K>>>) {
+        let mut applied = Vec::new();
+        for delta in batch {
+            if let Delta::Applied(item) = delta {
+                applied.push(item);
+                continue;
+            }
+            self.apply(std::mem::take(&mut applied));
+            match delta {
+                Delta::Applied(_) => {}
+                Delta::Replaced { objects, skipped, version } => {
+                    self.replace(Replacement { objects, skipped, version });
+                }
+                Delta::Deleted(item) => {
+                    let event = self.writer.delete(&item);
+                    self.distribute(event);
+                }
+                Delta::DeletedKey { key, version } => {
+                    let event = self.writer.delete_key(&key, version);
+                    self.distribute(event);
+                }
+                Delta::Bookmark { version } => self.writer.bookmark(version),
+            }
+        }
+        self.apply(applied);
+    }
+
+    fn apply(&mut self, items: Vec<Item<K>>) {
+        if !items.is_empty() {
+            let events = self.writer.apply(items);
+            self.distribute(events);
+        }
+    }
+
+    fn replace(&mut self, replacement: Replacement<K>) {
+        let first = !self.cache.progress().synced;
+        let events = self.writer.replace(replacement);
+        self.distribute(events);
+        if first {
+            for (seat, _) in &self.seats {
+                tell(seat, Told::Synced);
+            }
+        }
+    }
+
+    fn distribute(&mut self, events: impl IntoIterator<Item = Event<K>>) {
+        self.seats.retain(|(seat, _)| !seat.leave.is_cancelled());
+        for event in events {
+            for (seat, _) in &self.seats {
+                tell(seat, Told::Event(event.clone()));
+            }
+        }
+    }
+}
+
+/// Never waits: a handler's queue merges what it cannot hold. A handler that has left is not
+/// told, and leaves the list at the next change.
+fn tell<K: Cacheable>(seat: &Seat<K>, told: Told<K>) {
+    let _ = seat.queue.try_push(told);
+}
+
+/// Sleeps until then, or for ever.
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

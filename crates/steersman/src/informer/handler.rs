@@ -1,0 +1,208 @@
+//! One handler of an informer: its queue, its task, and the handle by which it is removed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::Event;
+use crate::delta_queue::{self, Coalesce, Merged, Mode, Observer, Receiver, Sender};
+use crate::object::{Cacheable, ObjectKey};
+
+/// Events that wait for a handler, complete and in order; beyond that they are merged.
+const IN_ORDER: usize = 1024;
+/// Events that a handler takes at a time.
+const BATCH: usize = 128;
+
+/// Hears of every change of a kind. It should only note what changed, such as a key in a queue.
+pub(super) type Handler<K> = Box<dyn FnMut(&Event<K>) + Send>;
+
+/// How a handler is told.
+#[derive(Clone, Copy, Debug)]
+pub struct HandlerOptions {
+    /// Hears of every object again this often, give or take a tenth.
+    pub resync: Option<Duration>,
+    /// So many events wait for it, complete and in order; beyond that, events of one object
+    /// are merged into one.
+    pub in_order: usize,
+}
+
+impl Default for HandlerOptions {
+    fn default() -> Self {
+        Self { resync: None, in_order: IN_ORDER }
+    }
+}
+
+/// A handler that was added to an informer. Dropping this does not remove it.
+pub struct Registration {
+    pub(super) progress: watch::Receiver<HandlerProgress>,
+    leave: CancellationToken,
+}
+
+/// How far a handler has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HandlerProgress {
+    /// It has heard of the whole first list.
+    pub(super) synced: bool,
+    /// It will not be called again.
+    pub(super) ended: bool,
+}
+
+impl Registration {
+    /// Whether the handler has heard of every object of the first list.
+    pub fn has_synced(&self) -> bool {
+        self.progress.borrow().synced
+    }
+
+    /// Waits until the handler has heard of every object of the first list, or will not any more.
+    pub async fn synced(&self) {
+        let mut progress = self.progress.clone();
+        // An error means that the handler has ended.
+        let _ = progress.wait_for(|progress| progress.synced || progress.ended).await;
+    }
+
+    /// Removes the handler; when this is ready, it will not be called again.
+    pub async fn remove(mut self) {
+        self.leave.cancel();
+        let _ = self.progress.wait_for(|progress| progress.ended).await;
+    }
+}
+
+/// A handler on its way into the informer.
+pub(super) struct Joiner<K> {
+    pub(super) options: HandlerOptions,
+    handler: Handler<K>,
+    queue: (Sender<Told<K>>, Receiver<Told<K>>),
+    progress: watch::Sender<HandlerProgress>,
+    leave: CancellationToken,
+}
+
+/// What a handler's queue holds.
+pub(super) enum Told<K> {
+    Event(Event<K>),
+    /// Everything of the first list stands before this.
+    Synced,
+}
+
+/// A handler, as the distributor sees it.
+pub(super) struct Seat<K> {
+    pub(super) queue: Sender<Told<K>>,
+    pub(super) leave: CancellationToken,
+}
+
+/// Makes a handler and the handle for whoever added it.
+pub(super) fn join<K: Cacheable>(
+    options: HandlerOptions,
+    handler: Handler<K>,
+) -> (Joiner<K>, Registration) {
+    let queue = delta_queue::channel(Mode::Coalescing { threshold: options.in_order });
+    let leave = CancellationToken::new();
+    let progress = watch::Sender::new(HandlerProgress::default());
+    let registration = Registration { progress: progress.subscribe(), leave: leave.clone() };
+    (Joiner { options, handler, queue, progress, leave }, registration)
+}
+
+impl<K: Cacheable> Joiner<K> {
+    /// Starts the handler's task.
+    pub(super) fn seat(self, kind: &str, stop: CancellationToken) -> Seat<K> {
+        let Self { handler, queue: (queue, receiver), progress, leave, .. } = self;
+        let kind = kind.to_owned();
+        let work = Work { kind, handler, receiver, progress, leave: leave.clone(), stop };
+        tokio::spawn(work.run());
+        Seat { queue, leave }
+    }
+
+    pub(super) fn observer(&self) -> Observer<Told<K>> {
+        self.queue.0.observer()
+    }
+
+    pub(super) fn progress(&self) -> watch::Receiver<HandlerProgress> {
+        self.progress.subscribe()
+    }
+}
+
+/// The task of one handler.
+struct Work<K> {
+    kind: String,
+    handler: Handler<K>,
+    receiver: Receiver<Told<K>>,
+    progress: watch::Sender<HandlerProgress>,
+    leave: CancellationToken,
+    stop: CancellationToken,
+}
+
+impl<K: Cacheable> Work<K> {
+    async fn run(mut self) {
+        loop {
+            let batch = tokio::select! {
+                biased;
+                () = self.leave.cancelled() => break,
+                () = self.stop.cancelled() => break,
+                batch = self.receiver.pop_batch(BATCH) => batch,
+            };
+            if batch.is_empty() {
+                break;
+            }
+            for told in batch {
+                if self.leave.is_cancelled() || self.stop.is_cancelled() {
+                    break;
+                }
+                self.tell(told);
+            }
+            tokio::task::yield_now().await; // others want to run as well
+        }
+        self.progress.send_modify(|progress| progress.ended = true);
+    }
+
+    fn tell(&mut self, told: Told<K>) {
+        match told {
+            Told::Synced => self.progress.send_modify(|progress| progress.synced = true),
+            Told::Event(event) => {
+                let handler = &mut self.handler;
+                if catch_unwind(AssertUnwindSafe(|| handler(&event))).is_err() {
+                    let kind = &*self.kind;
+                    tracing::error!(kind, ?event, "an event handler panicked; it lost this event");
+                }
+            }
+        }
+    }
+}
+
+impl<K: Cacheable> Coalesce for Told<K> {
+    fn key(&self) -> Option<ObjectKey> {
+        match self {
+            Self::Event(event) => Some(event.object().key().clone()),
+            Self::Synced => None,
+        }
+    }
+
+    /// What a handler that sleeps through both must be told.
+    fn merge(earlier: Self, later: Self) -> Merged<Self> {
+        let (Self::Event(earlier), Self::Event(later)) = (earlier, later) else {
+            return Merged::Nothing; // neither has a key, so the queue never asks
+        };
+        match merged(earlier, later) {
+            Merged::Nothing => Merged::Nothing,
+            Merged::One(event) => Merged::One(Self::Event(event)),
+            Merged::Both(first, second) => Merged::Both(Self::Event(first), Self::Event(second)),
+        }
+    }
+}
+
+fn merged<K: Cacheable>(earlier: Event<K>, later: Event<K>) -> Merged<Event<K>> {
+    use Event::{Added, Deleted, Resynced, Updated};
+    match (earlier, later) {
+        (Added { initial, .. }, Updated { new: object, .. }) => {
+            Merged::One(Added { object, initial })
+        }
+        // The handler never heard of it.
+        (Added { .. }, Deleted { .. }) => Merged::Nothing,
+        (Updated { old, .. }, Updated { new, .. }) => Merged::One(Updated { old, new }),
+        (Resynced { .. }, later) => Merged::One(later),
+        (Updated { .. }, deleted @ Deleted { .. }) => Merged::One(deleted),
+        (earlier @ (Added { .. } | Updated { .. }), Resynced { .. }) => Merged::One(earlier),
+        // Another object took the name: its predecessor's end must be told.
+        (earlier, later) => Merged::Both(earlier, later),
+    }
+}

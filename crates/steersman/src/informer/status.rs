@@ -1,0 +1,151 @@
+//! How an informer is doing, for people and for metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::collector::AnyInformer;
+use super::handler::{HandlerProgress, Joiner, Told};
+use crate::cache::{Cache, Item};
+use crate::delta_queue::Observer;
+use crate::object::Cacheable;
+use crate::reflector::{Counts, Delta, Phase, ReflectorStatus};
+
+/// How an informer is doing.
+#[derive(Clone, Debug, Serialize)]
+pub struct InformerStatus {
+    /// The kind.
+    pub kind: String,
+    /// Whether the first list is complete.
+    pub synced: bool,
+    /// Everything up to this version is visible.
+    pub version: u64,
+    /// How many objects the cache holds.
+    pub objects: usize,
+    /// How many objects could not be decoded, and are not in the cache or not readable.
+    pub undecodable: u64,
+    /// Deltas that wait to be put into the cache.
+    pub queued: usize,
+    /// What listing and watching is at.
+    pub phase: String,
+    /// How long nothing was heard from the server, not even a bookmark.
+    pub silent_for: Option<Duration>,
+    /// The watch has been silent for longer than a server is.
+    pub stalled: bool,
+    /// How often listing and watching did what.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Events that were merged into others because a handler was slow.
+    pub merged: u64,
+    /// Its handlers.
+    pub handlers: Vec<HandlerStatus>,
+}
+
+/// How a handler is doing.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HandlerStatus {
+    /// Whether it has heard of the whole first list.
+    pub synced: bool,
+    /// Events that wait for it.
+    pub queued: usize,
+    /// Events that were merged into others because it was slow.
+    pub merged: u64,
+    /// How long the oldest event has waited.
+    pub oldest: Option<Duration>,
+}
+
+/// What can be seen of a running informer.
+pub(super) struct Observed<K> {
+    pub(super) kind: String,
+    pub(super) cache: Cache<K>,
+    pub(super) reflector: ReflectorStatus,
+    pub(super) queue: Observer<Delta<Item<K>>>,
+    pub(super) handlers: Mutex<Vec<ObservedHandler<K>>>,
+    /// What was merged for handlers that have left.
+    pub(super) merged_before: AtomicU64,
+    /// How many objects turned out to be undecodable when they were read.
+    pub(super) undecodable: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+pub(super) struct ObservedHandler<K> {
+    queue: Observer<Told<K>>,
+    progress: watch::Receiver<HandlerProgress>,
+}
+
+impl<K: Cacheable> Observed<K> {
+    pub(super) fn joined(&self, joiner: &Joiner<K>) {
+        let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (left, stay) = handlers.drain(..).partition(ObservedHandler::has_left);
+        let left: Vec<ObservedHandler<K>> = left;
+        *handlers = stay;
+        let merged: u64 = left.iter().map(|handler| handler.status().merged).sum();
+        self.merged_before.fetch_add(merged, Ordering::Relaxed);
+        handlers.push(ObservedHandler { queue: joiner.observer(), progress: joiner.progress() });
+    }
+
+    pub(super) fn status(&self) -> InformerStatus {
+        let progress = self.cache.progress();
+        let (phase, counts) = (self.reflector.phase(), self.reflector.counts());
+        InformerStatus {
+            kind: self.kind.clone(),
+            synced: progress.synced,
+            version: progress.version,
+            objects: self.cache.len(),
+            undecodable: counts.undecodable + (self.undecodable)(),
+            queued: self.queue.stats().len,
+            phase: describe(&phase),
+            silent_for: self.reflector.silent_for(),
+            stalled: phase == Phase::Stalled,
+            counts,
+            merged: self.merged(),
+            handlers: self.handlers(),
+        }
+    }
+
+    /// Including those of handlers that have left.
+    fn merged(&self) -> u64 {
+        let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        let present: u64 = handlers.iter().map(|handler| handler.status().merged).sum();
+        self.merged_before.load(Ordering::Relaxed) + present
+    }
+
+    fn handlers(&self) -> Vec<HandlerStatus> {
+        let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        handlers.iter().filter(|handler| !handler.has_left()).map(ObservedHandler::status).collect()
+    }
+}
+
+fn describe(phase: &Phase) -> String {
+    match phase {
+        Phase::Listing => "listing".into(),
+        Phase::Streaming => "streaming the first list".into(),
+        Phase::Watching => "watching".into(),
+        Phase::Stalled => "watching, but nothing is heard".into(),
+        Phase::BackingOff { error, since } => {
+            format!("failing for {:.0?}: {error}", since.elapsed())
+        }
+        Phase::NotServed { since } => format!("not served for {:.0?}", since.elapsed()),
+        Phase::Ended => "ended".into(),
+    }
+}
+
+impl<K> ObservedHandler<K> {
+    fn has_left(&self) -> bool {
+        self.progress.borrow().ended
+    }
+
+    fn status(&self) -> HandlerStatus {
+        let stats = self.queue.stats();
+        let synced = self.progress.borrow().synced;
+        HandlerStatus { synced, queued: stats.len, merged: stats.merged, oldest: stats.oldest }
+    }
+}
+
+impl<K: Cacheable> AnyInformer for Observed<K> {
+    fn status(&self) -> InformerStatus {
+        Observed::status(self)
+    }
+}

@@ -1,0 +1,147 @@
+//! A handler's queue: what it merges, and that it is bounded.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use proptest::prelude::*;
+
+use super::handler::{Told, join};
+use super::*;
+use crate::cache::{Item, Replacement};
+
+fn map(name: &str, uid: u64, version: u64) -> Item<ConfigMap> {
+    let mut map = ConfigMap::default();
+    map.metadata.namespace = Some("default".into());
+    map.metadata.name = Some(name.into());
+    map.metadata.uid = Some(uid.to_string());
+    map.metadata.resource_version = Some(version.to_string());
+    Item::typed(map)
+}
+
+/// What somebody believes who only hears events: name → uid and version.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct View(BTreeMap<String, (String, String)>);
+
+impl View {
+    /// Takes an event in. An event that makes no sense after those before it is a failure.
+    fn hear(&mut self, event: &Event<ConfigMap>) {
+        let known = |item: &Item<ConfigMap>| {
+            let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+            (text(item.uid()), text(item.resource_version()))
+        };
+        let name = event.object().key().to_string();
+        match event {
+            Event::Added { object, .. } => {
+                assert!(self.0.insert(name, known(object)).is_none(), "added twice: {event:?}");
+            }
+            Event::Updated { old, new } => {
+                assert_eq!(self.0.insert(name, known(new)), Some(known(old)), "{event:?}");
+            }
+            Event::Deleted { .. } => assert!(self.0.remove(&name).is_some(), "{event:?}"),
+            Event::Resynced { object } => assert_eq!(self.0.get(&name), Some(&known(object))),
+        }
+    }
+}
+
+/// A handler with the view it comes to.
+fn viewer() -> (Arc<Mutex<View>>, impl FnMut(&Event<ConfigMap>) + Send + 'static) {
+    let view = Arc::new(Mutex::new(View::default()));
+    let shared = Arc::clone(&view);
+    (view, move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).hear(event))
+}
+
+/// Writes to a cache, and what each write tells.
+fn history(writes: &[(u64, bool, bool)]) -> (Vec<Event<ConfigMap>>, Cache<ConfigMap>) {
+    let (mut writer, cache) = cache::channel();
+    let mut events = writer.replace(Replacement {
+        objects: vec![map("0", 0, 1), map("1", 1, 1)],
+        skipped: Vec::new(),
+        version: Some(1),
+    });
+    for (version, (name, deleted, other)) in (2..).zip(writes) {
+        let uid = if *other { version } else { *name };
+        let item = map(&name.to_string(), uid, version);
+        if *deleted {
+            events.extend(writer.delete(&item));
+        } else {
+            events.extend(writer.apply(vec![item]));
+        }
+    }
+    (events, cache)
+}
+
+fn view_of(cache: &Cache<ConfigMap>) -> View {
+    let mut view = View::default();
+    for object in cache.snapshot().iter().cloned() {
+        view.hear(&Event::Added { object, initial: true });
+    }
+    view
+}
+
+proptest! {
+    #[test]
+    fn a_slow_handler_comes_to_the_same_view_and_what_waits_is_bounded(
+        writes in prop::collection::vec((0..5_u64, any::<bool>(), any::<bool>()), 0..200),
+        in_order in 0..20_usize,
+        pauses in prop::collection::vec(any::<bool>(), 50),
+    ) {
+        let (events, cache) = history(&writes);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (view, handler) = viewer();
+            let options = HandlerOptions { in_order, ..HandlerOptions::default() };
+            let (joiner, _registration) = join(options, Box::new(handler));
+            let seat = joiner.seat("ConfigMap", CancellationToken::new());
+            for (event, pause) in events.into_iter().zip(pauses.into_iter().cycle()) {
+                prop_assert!(seat.queue.try_push(Told::Event(event)).is_ok());
+                // Five names, each at most a deletion and an addition.
+                prop_assert!(seat.queue.len() <= in_order + 10, "{} wait", seat.queue.len());
+                if pause {
+                    tokio::task::yield_now().await;
+                }
+            }
+            while !seat.queue.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            tokio::task::yield_now().await;
+            prop_assert_eq!(&*view.lock().unwrap(), &view_of(&cache));
+            Ok(())
+        })?;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_panics_loses_one_event_and_hears_the_rest() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&heard);
+    let handler = move |event: &Event<ConfigMap>| {
+        let name = event.object().key().name.to_string();
+        assert_ne!(name, "b", "on purpose");
+        shared.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+    };
+    let (joiner, registration) = join(HandlerOptions::default(), Box::new(handler));
+    let seat = joiner.seat("ConfigMap", CancellationToken::new());
+    for name in ["a", "b", "c"] {
+        let object = map(name, 1, 1);
+        assert!(seat.queue.try_push(Told::Event(Event::Added { object, initial: true })).is_ok());
+    }
+    assert!(seat.queue.try_push(Told::Synced).is_ok());
+    registration.synced().await;
+    assert_eq!(*heard.lock().unwrap(), ["a", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_left_is_not_called_again() {
+    let (view, handler) = viewer();
+    let (joiner, registration) = join(HandlerOptions::default(), Box::new(handler));
+    let seat = joiner.seat("ConfigMap", CancellationToken::new());
+    let added = |name| Told::Event(Event::Added { object: map(name, 1, 1), initial: false });
+    assert!(seat.queue.try_push(added("a")).is_ok());
+    assert!(seat.queue.try_push(Told::Synced).is_ok());
+    registration.synced().await;
+    registration.remove().await;
+    let _ = seat.queue.try_push(added("b"));
+    tokio::task::yield_now().await;
+    assert_eq!(view.lock().unwrap().0.len(), 1);
+}

@@ -1,0 +1,64 @@
+//! What objects become on their way in: the choice of whoever keeps them.
+
+use std::error::Error;
+use std::marker::PhantomData;
+
+use kube::Resource;
+use serde_json::value::RawValue;
+
+use crate::object::{Cacheable, ObjectKey};
+
+/// Why an object could not be decoded.
+pub type DecodeError = Box<dyn Error + Send + Sync>;
+
+/// Makes something to keep of an object's JSON: the typed object, or its bytes, or a view of it.
+pub trait Decode: Send + 'static {
+    /// What is kept of an object.
+    type Output: Keyed + Send + 'static;
+
+    /// Decodes one object. The text is part of a page or of a watch: keep no reference to it.
+    fn decode(&mut self, raw: &RawValue) -> Result<Self::Output, DecodeError>;
+}
+
+/// Knows which object it is, and in which version. Every [`kube::Resource`] does.
+pub trait Keyed {
+    /// Which object this is.
+    fn key(&self) -> ObjectKey;
+
+    /// The version of the object.
+    fn resource_version(&self) -> Option<&str>;
+}
+
+impl<K: Resource> Keyed for K {
+    fn key(&self) -> ObjectKey {
+        ObjectKey::of(self)
+    }
+
+    fn resource_version(&self) -> Option<&str> {
+        self.meta().resource_version.as_deref()
+    }
+}
+
+/// Decodes objects into their type.
+pub struct Typed<K>(PhantomData<fn() -> K>);
+
+impl<K> Typed<K> {
+    /// The decoder of a type.
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<K> Default for Typed<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Cacheable> Decode for Typed<K> {
+    type Output = K;
+
+    fn decode(&mut self, raw: &RawValue) -> Result<K, DecodeError> {
+        Ok(serde_json::from_str(raw.get())?)
+    }
+}

@@ -1,0 +1,62 @@
+//! What a reflector learns, and how two pieces of it become one.
+
+use super::Keyed;
+use crate::delta_queue::{Coalesce, Merged, Sweep};
+use crate::object::ObjectKey;
+
+/// What the reflector learned.
+#[derive(Debug)]
+pub enum Delta<T> {
+    /// The whole state at a version. What is neither in `objects` nor in `skipped` does not
+    /// exist.
+    Replaced {
+        /// Every object that could be decoded. Should a key occur twice, the later one holds.
+        objects: Vec<T>,
+        /// The objects that exist and could not be decoded: what is known of them stays.
+        skipped: Vec<ObjectKey>,
+        /// The version of the state; `None` if it is not a number, or if the kind is no longer
+        /// served.
+        version: Option<u64>,
+    },
+    /// An object was created or changed.
+    Applied(T),
+    /// An object was deleted; this is its last state.
+    Deleted(T),
+    /// An object was deleted, and its last state could not be decoded.
+    DeletedKey {
+        /// The object.
+        key: ObjectKey,
+        /// The version of the deletion.
+        version: Option<u64>,
+    },
+    /// Everything up to this version has been told.
+    Bookmark {
+        /// The version.
+        version: Option<u64>,
+    },
+}
+
+/// The later event of an object says it all. A deletion followed by a new object of the same
+/// name becomes that object: its uid tells a cache that the former one is gone.
+impl<T: Keyed> Coalesce for Delta<T> {
+    fn key(&self) -> Option<ObjectKey> {
+        match self {
+            Self::Applied(object) | Self::Deleted(object) => Some(object.key()),
+            Self::DeletedKey { key, .. } => Some(key.clone()),
+            Self::Replaced { .. } | Self::Bookmark { .. } => None,
+        }
+    }
+
+    fn merge(_earlier: Self, later: Self) -> Merged<Self> {
+        Merged::One(later)
+    }
+
+    fn sweep(&self) -> Sweep {
+        match self {
+            // Objects that were skipped keep the state in which they were last told.
+            Self::Replaced { skipped, .. } if skipped.is_empty() => Sweep::Reset,
+            Self::Bookmark { .. } => Sweep::Mark,
+            _ => Sweep::Barrier,
+        }
+    }
+}

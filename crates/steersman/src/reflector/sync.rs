@@ -1,0 +1,240 @@
+//! Reading the whole state: as a stream where the server can, as a list where it cannot.
+
+use std::time::Duration;
+
+use tokio::task::coop::consume_budget;
+use tokio::time::Instant;
+
+use super::Reflector;
+use super::decode::Decode;
+use super::gathered::Gathered;
+use super::machine::{State, StateOf, WATCH_MIN, is_older};
+use super::status::Phase;
+use super::trouble::Trouble;
+use super::wire::{Event, Heard, Identity, ListOptions, Page, WatchStream};
+use crate::random;
+
+/// A stream that is silent for so long before its state is complete will never complete it.
+const STREAM_SILENCE: Duration = Duration::from_secs(10);
+/// Streams that may break before a list is tried.
+const STREAM_TRIES: u32 = 3;
+/// How often a page is asked for again before the whole list is.
+const PAGE_TRIES: u32 = 5;
+
+impl<D: Decode> Reflector<D> {
+    pub(super) fn may_stream(&self) -> bool {
+        self.options.streaming
+            && !self.memory.never_streams
+            && self.memory.broken_streams < STREAM_TRIES
+    }
+
+    pub(super) async fn open_stream(&mut self, not_older_than: Option<String>) -> StateOf<D> {
+        self.report.enter(Phase::Streaming);
+        self.report.count(|tally| &tally.streams);
+        let from = not_older_than.as_deref().unwrap_or_default();
+        match self.collection.watch(from, true, random::jitter(WATCH_MIN, 1.0)).await {
+            Ok(stream) => State::Streaming { gathered: Gathered::new(), stream, not_older_than },
+            Err(trouble) => self.stream_failed(trouble, not_older_than).await,
+        }
+    }
+
+    /// Takes one event of the state.
+    pub(super) async fn gather(
+        &mut self,
+        mut gathered: Gathered<D::Output>,
+        mut stream: WatchStream,
+        not_older_than: Option<String>,
+    ) -> StateOf<D> {
+        let line = match stream.next(stream.heard + STREAM_SILENCE).await {
+            Heard::Line(line) => line,
+            Heard::Ended => {
+                let trouble = Trouble::busy("the stream ended before the state was complete");
+                return self.stream_failed(trouble, not_older_than).await;
+            }
+            Heard::Broken(why) => {
+                return self.stream_failed(Trouble::busy(why), not_older_than).await;
+            }
+            Heard::Silence => {
+                let trouble = Trouble::Refused("the end of the state does not come".to_owned());
+                return self.stream_failed(trouble, not_older_than).await;
+            }
+        };
+        self.heard(&stream);
+        consume_budget().await; // a server that never pauses must not keep others from running
+        match Event::parse(&line) {
+            Ok(Event::Bookmark { version: Some(version), initial_end: true }) => {
+                self.complete_stream(gathered, stream, version, not_older_than).await
+            }
+            Ok(Event::Bookmark { .. }) => State::Streaming { gathered, stream, not_older_than },
+            Ok(Event::Error(trouble)) => self.stream_failed(trouble, not_older_than).await,
+            Ok(event) if self.put_aside(&mut gathered, &event) => {
+                State::Streaming { gathered, stream, not_older_than }
+            }
+            Ok(_) => {
+                let trouble = Trouble::busy("a deletion does not say of what");
+                self.stream_failed(trouble, not_older_than).await
+            }
+            Err(why) => self.stream_failed(Trouble::busy(why), not_older_than).await,
+        }
+    }
+
+    /// Puts an object of an unfinished state aside. False if the event cannot be understood and
+    /// cannot be skipped either.
+    fn put_aside(&mut self, gathered: &mut Gathered<D::Output>, event: &Event<'_>) -> bool {
+        match event {
+            Event::Added(raw) => match self.decode(raw) {
+                Ok(object) => gathered.add(object),
+                Err(identity) => identity.key().into_iter().for_each(|key| gathered.skip(key)),
+            },
+            Event::Modified(raw) => match self.decode(raw) {
+                Ok(object) => gathered.change(object),
+                Err(identity) => identity.key().into_iter().for_each(|key| gathered.skip(key)),
+            },
+            Event::Deleted(raw) => match raw.and_then(|raw| Identity::of(raw).key()) {
+                Some(key) => gathered.remove(&key),
+                None => return false,
+            },
+            Event::Bookmark { .. } | Event::Error(_) => {}
+        }
+        true
+    }
+
+    async fn complete_stream(
+        &mut self,
+        gathered: Gathered<D::Output>,
+        stream: WatchStream,
+        version: String,
+        not_older_than: Option<String>,
+    ) -> StateOf<D> {
+        if is_older(&version, not_older_than.as_deref()) {
+            return State::Sync { not_older_than: None };
+        }
+        self.report.enter(Phase::Watching);
+        self.report.count(|tally| &tally.watches);
+        let next = State::Watching { version: version.clone(), stream };
+        self.replace(gathered, &version, next).await
+    }
+
+    /// Decides how to go on after a stream that gave no whole state.
+    async fn stream_failed(
+        &mut self,
+        trouble: Trouble,
+        not_older_than: Option<String>,
+    ) -> StateOf<D> {
+        let kind = &self.collection.kind;
+        match &trouble {
+            Trouble::Refused(why) => {
+                tracing::warn!(kind, why, "the server does not stream lists; listing instead");
+                self.memory.never_streams = true;
+                return State::Sync { not_older_than };
+            }
+            // Whoever may not watch may still list.
+            Trouble::Failed(why) => {
+                tracing::warn!(kind, why, "streaming list failed; listing instead");
+                self.memory.broken_streams = STREAM_TRIES;
+                return State::Sync { not_older_than };
+            }
+            Trouble::Busy { .. } | Trouble::NoAnswer => self.memory.broken_streams += 1,
+            Trouble::Expired | Trouble::NotServed => {}
+        }
+        self.sync_failed("streaming list failed", &trouble, not_older_than).await
+    }
+
+    pub(super) async fn list(&mut self, not_older_than: Option<String>) -> StateOf<D> {
+        self.report.enter(Phase::Listing);
+        self.report.count(|tally| &tally.lists);
+        match self.read_list(not_older_than.as_deref()).await {
+            // A server that gives an older state than asked for does not know what we know.
+            Ok((_, version)) if is_older(&version, not_older_than.as_deref()) => {
+                self.sync_failed("list failed", &Trouble::Expired, not_older_than).await
+            }
+            Ok((gathered, version)) => {
+                let next = State::Watch { version: version.clone() };
+                self.replace(gathered, &version, next).await
+            }
+            Err(trouble) => self.sync_failed("list failed", &trouble, not_older_than).await,
+        }
+    }
+
+    /// Reads every page. A continue token that expires on the way is answered by one list
+    /// without pages: restarting the pages could expire for ever. A list that must not be older
+    /// than something is read in one piece, since servers answer that from memory.
+    async fn read_list(
+        &mut self,
+        not_older_than: Option<&str>,
+    ) -> Result<(Gathered<D::Output>, String), Trouble> {
+        let mut gathered = Gathered::new();
+        let limit = if not_older_than.is_some() { 0 } else { self.options.page_size };
+        let first = ListOptions { limit, token: None, not_older_than };
+        let (version, mut next) = self.read_page(first, &mut gathered).await?;
+        while let Some(token) = next {
+            let page = ListOptions { limit, token: Some(&token), not_older_than: None };
+            match self.read_page(page, &mut gathered).await {
+                Ok((_, following)) => next = following,
+                Err(Trouble::Expired) => {
+                    gathered = Gathered::new();
+                    let (version, _) =
+                        self.read_page(ListOptions::default(), &mut gathered).await?;
+                    return Ok((gathered, version));
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok((gathered, version))
+    }
+
+    /// Reads one page, again if the server was busy; gives its version and the next one's token.
+    async fn read_page(
+        &mut self,
+        options: ListOptions<'_>,
+        gathered: &mut Gathered<D::Output>,
+    ) -> Result<(String, Option<String>), Trouble> {
+        let mut tries = 0;
+        let text = loop {
+            tries += 1;
+            match self.collection.list(options).await {
+                Ok(text) => break text,
+                // The first page is no worse than a new list.
+                Err(trouble @ Trouble::Busy { .. })
+                    if options.token.is_some() && tries < PAGE_TRIES =>
+                {
+                    self.pause("page failed", &trouble).await;
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        };
+        self.report.heard(Instant::now());
+        let page: Page<'_> =
+            serde_json::from_slice(&text).map_err(|error| Trouble::busy(error.to_string()))?;
+        for raw in page.items {
+            consume_budget().await;
+            match self.decode(raw) {
+                Ok(object) => gathered.add(object),
+                Err(identity) => identity.key().into_iter().for_each(|key| gathered.skip(key)),
+            }
+        }
+        let next = page.metadata.continue_.filter(|token| !token.is_empty());
+        Ok((page.metadata.resource_version.unwrap_or_default(), next))
+    }
+
+    /// Decides how to go on after the state could not be read.
+    async fn sync_failed(
+        &mut self,
+        what: &'static str,
+        trouble: &Trouble,
+        not_older_than: Option<String>,
+    ) -> StateOf<D> {
+        match trouble {
+            Trouble::NotServed => self.not_served(State::Sync { not_older_than }).await,
+            Trouble::Expired | Trouble::NoAnswer => {
+                // The version we insisted on is unknown to this server: ask for its latest.
+                self.pause(what, trouble).await;
+                State::Sync { not_older_than: None }
+            }
+            _ => {
+                self.pause(what, trouble).await;
+                State::Sync { not_older_than }
+            }
+        }
+    }
+}

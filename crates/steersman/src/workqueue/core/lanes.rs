@@ -1,0 +1,155 @@
+//! Keys that a worker can take now: one lane per priority, each first in, first out.
+//!
+//! The lane whose head [ranks](Priority::rank) lowest gives the next key, so a lane that waits
+//! gains on the others as time passes. Lanes hold tickets; stale ones are dropped when they
+//! come to the head, or all at once when they are the greater part. Taking costs time in
+//! proportion to the number of different priorities that wait, of which programs have few.
+
+use std::collections::VecDeque;
+
+use super::line::Line;
+use super::slots::Ticket;
+use crate::workqueue::Priority;
+use crate::workqueue::time::Tick;
+
+/// So few stale tickets are not worth a sweep.
+const TOLERATED: usize = 64;
+
+/// A ticket and when its key was added, or [`Tick::UNTIMED`] where only
+/// [`Priority::NORMAL`] was in use then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) at: Tick,
+    pub(super) ticket: Ticket,
+}
+
+#[derive(Debug)]
+struct Lane {
+    priority: Priority,
+    line: Line,
+    /// How many keys have this priority. Their tickets are in this line; a key whose priority
+    /// was raised is counted in the higher lane, and its older ticket here still holds.
+    live: usize,
+    /// Sweep when the line has grown beyond this.
+    sweep_at: usize,
+}
+
+/// The lanes, highest priority first. That of [`Priority::NORMAL`] is always there.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    lanes: Vec<Lane>,
+    /// How many keys wait in all lanes.
+    ready: usize,
+    /// When another priority than the normal one was last new: what was not timed until then
+    /// counts as added then.
+    mixed_since: Tick,
+    fair: bool,
+}
+
+impl Lanes {
+    /// Lanes that take turns among groups if `fair`.
+    pub(super) fn new(fair: bool) -> Self {
+        let normal = Lane::new(Priority::NORMAL, fair);
+        Self { lanes: vec![normal], ready: 0, mixed_since: Tick(0), fair }
+    }
+
+    pub(super) fn ready(&self) -> usize {
+        self.ready
+    }
+
+    pub(super) fn is_fair(&self) -> bool {
+        self.fair
+    }
+
+    /// Whether the order depends on when keys were added.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.lanes.len() > 1
+    }
+
+    /// How many keys wait in each lane.
+    pub(super) fn depths(&self) -> impl Iterator<Item = (Priority, usize)> {
+        self.lanes.iter().map(|lane| (lane.priority, lane.live))
+    }
+
+    /// Lets a key wait behind the others of its priority.
+    pub(super) fn enter(
+        &mut self,
+        priority: Priority,
+        group: u64,
+        entry: Entry,
+        valid: impl Fn(Ticket) -> bool,
+    ) {
+        self.ready += 1;
+        if !self.is_mixed() && priority != Priority::NORMAL {
+            self.mixed_since = entry.at;
+        }
+        let lane = self.lane(priority);
+        lane.live += 1;
+        lane.line.push(group, entry);
+        lane.sweep_if_mostly_stale(valid);
+    }
+
+    /// Notes that a key of this priority does not wait any more, or not with this priority.
+    pub(super) fn leave(&mut self, priority: Priority) {
+        self.ready -= 1;
+        self.lane(priority).live -= 1;
+    }
+
+    /// The next ticket that is valid. The caller says [`leave`](Self::leave) for its key.
+    pub(super) fn pop(&mut self, valid: impl Fn(Ticket) -> bool) -> Option<Ticket> {
+        let mut best: Option<(i64, usize)> = None;
+        for (place, lane) in self.lanes.iter_mut().enumerate() {
+            if let Some(head) = lane.line.head(&valid) {
+                let rank = lane.priority.rank(head.at.known().unwrap_or(self.mixed_since));
+                if best.is_none_or(|(lowest, _)| rank < lowest) {
+                    best = Some((rank, place));
+                }
+            }
+        }
+        let entry = best.and_then(|(_, place)| self.lanes[place].line.pop());
+        if self.lanes.len() > 1 {
+            self.lanes.retain(Lane::is_kept);
+        }
+        entry.map(|entry| entry.ticket)
+    }
+
+    #[inline]
+    fn lane(&mut self, priority: Priority) -> &mut Lane {
+        if self.lanes[0].priority == priority {
+            return &mut self.lanes[0]; // nearly always
+        }
+        let place = match self.lanes.binary_search_by(|lane| priority.cmp(&lane.priority)) {
+            Ok(place) => place,
+            Err(place) => {
+                self.lanes.insert(place, Lane::new(priority, self.fair));
+                place
+            }
+        };
+        &mut self.lanes[place]
+    }
+
+    /// How many tickets there are, stale ones included.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.line.len()).sum()
+    }
+}
+
+impl Lane {
+    fn new(priority: Priority, fair: bool) -> Self {
+        let line = if fair { Line::Fair(Box::default()) } else { Line::Fifo(VecDeque::new()) };
+        Self { priority, line, live: 0, sweep_at: TOLERATED }
+    }
+
+    fn is_kept(&self) -> bool {
+        self.priority == Priority::NORMAL || self.live > 0 || self.line.len() > 0
+    }
+
+    fn sweep_if_mostly_stale(&mut self, valid: impl Fn(Ticket) -> bool) {
+        let len = self.line.len();
+        if len > self.sweep_at && len > 2 * self.live + TOLERATED {
+            self.line.retain(valid);
+            self.sweep_at = 2 * self.line.len() + TOLERATED;
+        }
+    }
+}

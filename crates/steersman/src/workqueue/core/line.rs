@@ -1,0 +1,137 @@
+//! The order within one lane: first come, first served, or groups in turn.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+
+use super::lanes::Entry;
+use super::slots::Ticket;
+
+/// An empty line keeps no more room than this.
+const KEPT: usize = 1024;
+
+/// The keys of one priority, in order.
+#[derive(Debug)]
+pub(super) enum Line {
+    /// First in, first out.
+    Fifo(VecDeque<Entry>),
+    /// One of each group in turn, first in, first out within the group.
+    Fair(Box<RoundRobin>),
+}
+
+/// Groups of keys that take turns.
+#[derive(Debug, Default)]
+pub(super) struct RoundRobin {
+    /// The groups that have keys, each once; the first has its turn.
+    turns: VecDeque<u64>,
+    groups: HashMap<u64, VecDeque<Entry>>,
+    len: usize,
+}
+
+impl Line {
+    #[inline]
+    pub(super) fn push(&mut self, group: u64, entry: Entry) {
+        match self {
+            Self::Fifo(queue) => queue.push_back(entry),
+            Self::Fair(groups) => groups.push(group, entry),
+        }
+    }
+
+    /// The next entry; drops the stale ones before it.
+    #[inline]
+    pub(super) fn head(&mut self, valid: impl Fn(Ticket) -> bool) -> Option<Entry> {
+        match self {
+            Self::Fifo(queue) => valid_front(queue, valid),
+            Self::Fair(groups) => groups.head(valid),
+        }
+    }
+
+    /// Takes out the entry that [`head`](Self::head) showed.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        match self {
+            Self::Fifo(queue) => {
+                let entry = queue.pop_front();
+                if queue.is_empty() && queue.capacity() > KEPT {
+                    *queue = VecDeque::new();
+                }
+                entry
+            }
+            Self::Fair(groups) => groups.pop(),
+        }
+    }
+
+    pub(super) fn retain(&mut self, valid: impl Fn(Ticket) -> bool) {
+        match self {
+            Self::Fifo(queue) => queue.retain(|entry| valid(entry.ticket)),
+            Self::Fair(groups) => groups.retain(valid),
+        }
+    }
+
+    /// How many entries there are, stale ones included.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Fifo(queue) => queue.len(),
+            Self::Fair(groups) => groups.len,
+        }
+    }
+}
+
+impl RoundRobin {
+    fn push(&mut self, group: u64, entry: Entry) {
+        self.len += 1;
+        let queue = self.groups.entry(group).or_default();
+        if queue.is_empty() {
+            self.turns.push_back(group);
+        }
+        queue.push_back(entry);
+    }
+
+    fn head(&mut self, valid: impl Fn(Ticket) -> bool) -> Option<Entry> {
+        loop {
+            let group = *self.turns.front()?;
+            let queue = self.groups.entry(group).or_default();
+            let before = queue.len();
+            let head = valid_front(queue, &valid);
+            self.len -= before - queue.len();
+            if let Some(entry) = head {
+                return Some(entry);
+            }
+            self.turns.pop_front();
+            self.groups.remove(&group);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Entry> {
+        let group = self.turns.pop_front()?;
+        let queue = self.groups.get_mut(&group)?;
+        let entry = queue.pop_front()?;
+        self.len -= 1;
+        if queue.is_empty() {
+            self.groups.remove(&group);
+        } else {
+            self.turns.push_back(group);
+        }
+        Some(entry)
+    }
+
+    fn retain(&mut self, valid: impl Fn(Ticket) -> bool) {
+        self.groups.retain(|_, queue| {
+            queue.retain(|entry| valid(entry.ticket));
+            !queue.is_empty()
+        });
+        self.turns.retain(|group| self.groups.contains_key(group));
+        self.len = self.groups.values().map(VecDeque::len).sum();
+    }
+}
+
+fn valid_front(queue: &mut VecDeque<Entry>, valid: impl Fn(Ticket) -> bool) -> Option<Entry> {
+    while let Some(entry) = queue.front() {
+        if valid(entry.ticket) {
+            return Some(*entry);
+        }
+        queue.pop_front();
+    }
+    None
+}

@@ -1,0 +1,156 @@
+//! Informers on a cluster: handlers that come and go, resyncs, sharing, kinds that vanish.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::DeleteParams;
+use kube::{CustomResource, CustomResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use steersman::cache::Form;
+use steersman::caches::Caches;
+use steersman::informer::{CacheConfig, Event, Informer};
+use steersman::metrics::Metrics;
+use steersman::reflector::Selection;
+use steersman::{ObjectKey, Result};
+use steersman_testkit::Cluster;
+
+use crate::reconcile::config_map;
+
+/// What a handler heard, in a few words each.
+type Heard = Arc<Mutex<Vec<String>>>;
+
+fn listener<K: steersman::object::Cacheable>() -> (Heard, impl FnMut(&Event<K>) + Send + 'static) {
+    let heard = Heard::default();
+    let shared = Arc::clone(&heard);
+    (heard, move |event| shared.lock().unwrap().push(format!("{event:?}")))
+}
+
+fn take(heard: &Heard) -> Vec<String> {
+    std::mem::take(&mut *heard.lock().unwrap())
+}
+
+fn maps_of_the_test(cluster: &Cluster) -> Informer<ConfigMap> {
+    let selection = Selection {
+        namespace: Some("default".into()),
+        fields: Some("metadata.name!=kube-root-ca.crt".into()),
+        ..Selection::default()
+    };
+    Informer::builder(cluster.client().kube().clone()).selection(selection).start()
+}
+
+#[steersman::test]
+async fn a_handler_that_joins_late_hears_of_what_is_there_first(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&config_map("a")).await?;
+    let informer = maps_of_the_test(&cluster);
+    let (early, handler) = listener();
+    informer.add_handler(handler).await.synced().await;
+    cluster.client().create(&config_map("b")).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    let (late, handler) = listener();
+    informer.add_handler(handler).await.synced().await;
+    assert_eq!(take(&late), ["Listed(default/a)", "Listed(default/b)"]);
+    cluster.client().delete::<ConfigMap>("a", &DeleteParams::default()).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert_eq!(take(&late), ["Deleted(default/a)"]);
+    assert_eq!(take(&early), ["Listed(default/a)", "Added(default/b)", "Deleted(default/a)"]);
+    Ok(())
+}
+
+#[steersman::test]
+async fn only_the_handler_that_asked_for_a_resync_hears_of_it(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&config_map("a")).await?;
+    let informer = maps_of_the_test(&cluster);
+    let ((plain, first), (resynced, second)) = (listener(), listener());
+    informer.add_handler(first).await.synced().await;
+    let handler = informer.add_resynced_handler(Duration::from_secs(60), second).await;
+    handler.synced().await;
+    cluster.advance(Duration::from_secs(140)).await;
+    assert_eq!(take(&plain), ["Listed(default/a)"]);
+    let twice = ["Listed(default/a)", "Resynced(default/a)", "Resynced(default/a)"];
+    assert_eq!(take(&resynced), twice);
+    handler.remove().await;
+    cluster.advance(Duration::from_secs(140)).await;
+    assert!(take(&resynced).is_empty());
+    Ok(())
+}
+
+#[steersman::test]
+async fn an_informer_is_shared_and_stops_with_its_last_user(cluster: Cluster) -> Result<()> {
+    let metrics = Metrics::default();
+    let caches = Caches::new(cluster.client().kube().clone(), metrics.clone());
+    let (first, second) = (caches.informer::<ConfigMap>(), caches.informer::<ConfigMap>());
+    assert!(Arc::ptr_eq(&first, &second));
+    first.cache().synced().await;
+    assert!(metrics.render().contains("informer_objects{name=\"ConfigMap\"}"));
+    let cache = first.cache().clone();
+    drop((first, second));
+    assert!(caches.find::<ConfigMap>().is_none());
+    cluster.client().create(&config_map("a")).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    let key = ObjectKey::from("default/a");
+    assert!(cache.get(&key).is_none(), "nobody follows any more");
+    assert!(!metrics.render().contains("informer_objects{"));
+    let again = caches.informer::<ConfigMap>();
+    again.cache().synced().await;
+    assert!(again.cache().get(&key).is_some());
+    Ok(())
+}
+
+#[steersman::test]
+async fn both_forms_show_the_same_pods(cluster: Cluster) -> Result<()> {
+    let client = cluster.client().kube();
+    let compact = Informer::<Pod>::builder(client.clone()).start();
+    let config = CacheConfig::default().form(Form::Typed);
+    let typed = Informer::<Pod>::builder(client.clone()).cache(config).start();
+    for n in 0..200 {
+        let pod = json!({
+            "metadata": {"name": format!("web-{n}"), "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": "web:v1"}]},
+        });
+        cluster.client().create(&serde_json::from_value::<Pod>(pod)?).await?;
+    }
+    cluster.advance(Duration::from_secs(60)).await;
+    assert_eq!(compact.cache().len(), 200);
+    assert_eq!(compact.cache().list(), typed.cache().list());
+    let selector = kube::core::Selector::from_iter([("app", "web")]);
+    assert_eq!(compact.cache().by_labels(Some("default"), &selector).len(), 200);
+    Ok(())
+}
+
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+#[kube(group = "test.steersman.dev", version = "v1", kind = "Boat", namespaced)]
+struct BoatSpec {
+    masts: u32,
+}
+
+#[steersman::test]
+async fn a_kind_whose_definition_goes_and_returns_is_followed_again(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.install::<Boat>().await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    let mut boat = Boat::new("argo", BoatSpec { masts: 1 });
+    boat.metadata.namespace = Some("default".into());
+    cluster.client().create(&boat).await?;
+    let informer = Informer::<Boat>::builder(cluster.client().kube().clone()).start();
+    let (heard, handler) = listener();
+    informer.add_handler(handler).await.synced().await;
+    let name = Boat::crd_name();
+    cluster.client().delete::<CustomResourceDefinition>(name, &DeleteParams::default()).await?;
+    cluster.gone::<CustomResourceDefinition>(name).await?;
+    cluster.advance(Duration::from_secs(900)).await;
+    assert_eq!(take(&heard).len(), 2, "listed, and deleted or vanished");
+    assert!(informer.cache().is_empty());
+    assert!(informer.status().phase.starts_with("not served"), "{}", informer.status().phase);
+
+    cluster.install::<Boat>().await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    cluster.client().create(&boat).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    assert_eq!(take(&heard), ["Added(default/argo)"]);
+    Ok(())
+}
