@@ -16,7 +16,7 @@ use steersman::{ObjectKey, Result};
 pub const RETRIES_MAX: u32 = 5;
 
 /// What is done with a Pod, or with the key of one that is gone.
-pub type Sync = Arc<dyn Fn(&ObjectKey, Option<&Pod>) -> Result<()> + Send + core::marker::Sync>;
+pub type SyncPod = Arc<dyn Fn(&ObjectKey, Option<&Pod>) -> Result<()> + Send + Sync>;
 
 /// Calls a function for every Pod that changes.
 pub struct PodLoop {
@@ -27,12 +27,12 @@ pub struct PodLoop {
     queue: WorkQueue<ObjectKey>,
     /// Lists and watches for as long as it lives.
     informer: Informer<Pod>,
-    sync: Sync,
+    sync: SyncPod,
 }
 
 impl PodLoop {
     /// Starts to follow the Pods of a cluster.
-    pub async fn start(client: kube::Client, sync: Sync) -> Self {
+    pub async fn start(client: kube::Client, sync: SyncPod) -> Self {
         let informer = Informer::<Pod>::builder(client).start();
         let queue = WorkQueue::default();
         // A handler only notes which key changed. The work is done elsewhere, at its own pace.
@@ -77,11 +77,11 @@ impl PodLoop {
 /// Prints what happened to a Pod.
 pub fn print(key: &ObjectKey, pod: Option<&Pod>) -> Result<()> {
     match pod {
-        None => tracing::info!("Pod {key} does not exist anymore"),
+        None => tracing::info!(%key, "pod does not exist anymore"),
         Some(pod) => {
             let status = pod.status.as_ref();
             let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or("unknown");
-            tracing::info!("Sync/Add/Update for Pod {key} ({phase})");
+            tracing::info!(%key, phase, "pod added or updated");
         }
     }
     Ok(())
@@ -111,7 +111,7 @@ mod tests {
     ) -> (Arc<PodLoop>, Arc<Mutex<Vec<String>>>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let shared = Arc::clone(&seen);
-        let sync: Sync = Arc::new(move |key, pod| {
+        let sync: SyncPod = Arc::new(move |key, pod| {
             let what = if pod.is_some() { "is there" } else { "is gone" };
             shared.lock().unwrap().push(format!("{key} {what}"));
             if &*key.name == failing { Err(Error::message("on purpose")) } else { Ok(()) }
@@ -143,7 +143,6 @@ mod tests {
         cluster: Cluster,
     ) -> Result<()> {
         let mut bad = pod("bad");
-        bad.metadata.labels = None;
         // Nobody schedules it, so nothing happens to it after its creation.
         bad.spec.as_mut().unwrap().scheduler_name = Some("nobody".into());
         cluster.client().create(&bad).await?;

@@ -7,7 +7,8 @@ The chores of this repository.
 
   cargo xtask test [ARGS]            install what the tests need, then run every test;
                                      ARGS go to cargo test
-  cargo xtask bench [NAME] [--json]  run the benchmark NAME, or all of them
+  cargo xtask bench [NAME] [--json]  run the benchmark NAME, or all of them; informer also
+                                     takes --pods N, --rounds N and --system NAME
   cargo xtask tidy                   run only the checks of the repository's own rules
   cargo xtask schemas                write the API server's table of built-in types again
   cargo xtask help                   show this

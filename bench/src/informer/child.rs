@@ -72,7 +72,7 @@ async fn act(role: Role) -> Result<(), String> {
             System::KubeRuntime => subject::measure::<KubeRuntime>(&kubeconfig, updates).await,
         },
         Role::Queue { operations, delayed } => {
-            queue::measure::<WorkQueue<String>>(Size { operations, delayed }).await
+            queue::measure::<WorkQueue<queue::Key>>(Size { operations, delayed }).await
         }
         Role::Map { pods } => map(pods),
     }

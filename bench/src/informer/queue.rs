@@ -1,12 +1,11 @@
 //! The work queue on its own: eight producers, eight workers, many keys.
 //!
-//! Three runs, each ended when the workers are done with everything. In `Cycle` a key is added
-//! only when it is not under way, so that every operation is an add, a get and a done. In
-//! `Flood` the producers add as fast as they can, and most keys wait already. In the last run
-//! keys are added with a delay.
+//! Three runs, each ended when the workers are done with everything. In `Cycle` every key is
+//! another one, so that every operation is an add, a get and a done. In `Flood` the same keys
+//! come again and again, and most wait already. In the last run keys are added with a delay.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -18,25 +17,28 @@ use super::wire::figure;
 const PRODUCERS: usize = 8;
 /// How many tasks take them.
 const WORKERS: usize = 8;
-/// How many different keys are added.
+/// How many different keys a flood has.
 const KEYS: usize = 10_000;
 /// How often a producer lets other tasks run, as goroutines are made to.
-const TURN: usize = 64;
+const TURN: usize = 1024;
 /// Over which time the delayed keys become due.
 const SPREAD: Duration = Duration::from_secs(1);
+
+/// What is queued: a string whose copies are shared, as in Go.
+pub(crate) type Key = Arc<str>;
 
 /// A work queue of strings.
 pub(crate) trait Queue: Clone + Send + Sync + 'static {
     /// A new queue.
     fn start() -> Self;
     /// Adds a key.
-    fn add(&self, key: String);
+    fn add(&self, key: Key);
     /// Adds a key later.
-    fn add_after(&self, key: String, delay: Duration);
+    fn add_after(&self, key: Key, delay: Duration);
     /// Takes a key.
-    fn get(&self) -> impl Future<Output = Option<String>> + Send;
+    fn get(&self) -> impl Future<Output = Option<Key>> + Send;
     /// Ends the work on a key.
-    fn done(&self, key: String);
+    fn done(&self, key: Key);
     /// Whether no key waits.
     fn is_empty(&self) -> bool;
     /// Ends the workers.
@@ -52,45 +54,27 @@ pub(crate) struct Size {
     pub(crate) delayed: usize,
 }
 
-/// What the producers do when a key is still under way.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Manner {
-    /// Take another.
-    Cycle,
-    /// Add it all the same.
-    Flood,
-}
-
 /// Measures a queue.
 pub(crate) async fn measure<Q: Queue>(size: Size) -> Result<(), String> {
     let rate = |took: Duration| size.operations as f64 / took.as_secs_f64();
-    figure("queue_ops_per_second", rate(throughput::<Q>(size.operations, Manner::Cycle).await))?;
-    figure("queue_flood_per_second", rate(throughput::<Q>(size.operations, Manner::Flood).await))?;
+    figure("queue_ops_per_second", rate(throughput::<Q>(size.operations, size.operations).await))?;
+    figure("queue_flood_per_second", rate(throughput::<Q>(size.operations, KEYS).await))?;
     let took = delayed::<Q>(size.delayed).await;
     figure("queue_delayed_seconds", took.as_secs_f64())
 }
 
-/// The time until all keys were added and worked on.
-async fn throughput<Q: Queue>(operations: usize, manner: Manner) -> Duration {
+/// The time until so many adds of so many different keys were worked on.
+async fn throughput<Q: Queue>(operations: usize, different: usize) -> Duration {
+    let keys: Arc<[Key]> = (0..different).map(key).collect();
     let queue = Q::start();
     let work = Work::start(&queue);
     let start = Instant::now();
     let mut producers = JoinSet::new();
     for producer in 0..PRODUCERS {
-        let (queue, under_way) = (queue.clone(), Arc::clone(&work.under_way));
-        let own = (0..KEYS).filter(move |number| number % PRODUCERS == producer);
-        let keys: Vec<(usize, String)> = own.map(|number| (number, key(number))).collect();
+        let (queue, keys) = (queue.clone(), Arc::clone(&keys));
         producers.spawn(async move {
-            let mut left = operations / PRODUCERS;
-            for (turn, (number, key)) in keys.iter().cycle().enumerate() {
-                let idle = !under_way[*number].swap(true, Ordering::Relaxed);
-                if idle || manner == Manner::Flood {
-                    queue.add(key.clone());
-                    left -= 1;
-                }
-                if left == 0 {
-                    return;
-                }
+            for turn in 0..operations / PRODUCERS {
+                queue.add(Arc::clone(&keys[(turn * PRODUCERS + producer) % keys.len()]));
                 if turn % TURN == 0 {
                     tokio::task::yield_now().await;
                 }
@@ -104,13 +88,8 @@ async fn throughput<Q: Queue>(operations: usize, manner: Manner) -> Duration {
     took
 }
 
-fn key(number: usize) -> String {
-    format!("namespace-{}/pod-{number}", number % 50)
-}
-
-/// The number in a key.
-fn number(key: &str) -> usize {
-    key.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or_default()
+fn key(number: usize) -> Key {
+    format!("namespace-{}/pod-{number}", number % 50).into()
 }
 
 /// The time from the first delayed key until all were worked on.
@@ -136,32 +115,24 @@ async fn delayed<Q: Queue>(count: usize) -> Duration {
 struct Work {
     taken: Arc<AtomicUsize>,
     done: Arc<AtomicUsize>,
-    /// Which of the repeating keys were added and not done yet.
-    under_way: Arc<[AtomicBool]>,
     workers: JoinSet<()>,
 }
 
 impl Work {
     fn start<Q: Queue>(queue: &Q) -> Self {
         let [taken, done] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
-        let under_way: Arc<[AtomicBool]> = (0..KEYS).map(|_| AtomicBool::new(false)).collect();
         let mut workers = JoinSet::new();
         for _ in 0..WORKERS {
             let (queue, taken, done) = (queue.clone(), Arc::clone(&taken), Arc::clone(&done));
-            let under_way = Arc::clone(&under_way);
             workers.spawn(async move {
                 while let Some(key) = queue.get().await {
                     taken.fetch_add(1, Ordering::Relaxed);
-                    let number = number(&key);
                     queue.done(key);
-                    if let Some(flag) = under_way.get(number) {
-                        flag.store(false, Ordering::Relaxed);
-                    }
                     done.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
-        Self { taken, done, under_way, workers }
+        Self { taken, done, workers }
     }
 
     /// Waits until no key waits and none is being worked on.

@@ -11,7 +11,7 @@ use steersman::workqueue::{ExponentialBackoff, WorkQueue};
 use steersman_bench_server::WRITTEN;
 
 use super::hearing::Handler;
-use super::queue::Queue;
+use super::queue::{Key, Queue};
 use super::subject::Subject;
 
 const BY_NODE: &str = "by-node";
@@ -71,24 +71,24 @@ impl<const TYPED: bool> Subject for Steersman<TYPED> {
 }
 
 /// The work queue with its default rate limiter.
-impl Queue for WorkQueue<String> {
+impl Queue for WorkQueue<Key> {
     fn start() -> Self {
         WorkQueue::new(ExponentialBackoff::default())
     }
 
-    fn add(&self, key: String) {
+    fn add(&self, key: Key) {
         WorkQueue::add(self, key);
     }
 
-    fn add_after(&self, key: String, delay: Duration) {
+    fn add_after(&self, key: Key, delay: Duration) {
         WorkQueue::add_after(self, key, delay);
     }
 
-    async fn get(&self) -> Option<String> {
+    async fn get(&self) -> Option<Key> {
         WorkQueue::get(self).await
     }
 
-    fn done(&self, key: String) {
+    fn done(&self, key: Key) {
         WorkQueue::done(self, &key);
     }
 

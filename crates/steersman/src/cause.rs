@@ -165,6 +165,16 @@ impl CauseBook {
         self.lock().entry(key.clone()).or_default().scheduled = Some(cause);
     }
 
+    /// Why a key waits, in words.
+    pub(crate) fn why(&self, key: &ObjectKey) -> Option<String> {
+        let entries = self.lock();
+        let BookEntry { causes, scheduled } = entries.get(key)?;
+        match (causes.kept.is_empty(), scheduled) {
+            (true, scheduled) => scheduled.as_ref().map(Cause::to_string),
+            (false, _) => Some(causes.to_string()),
+        }
+    }
+
     /// Takes the causes of a key whose reconcile begins.
     pub(crate) fn take(&self, key: &ObjectKey) -> Causes {
         let Some(BookEntry { mut causes, scheduled }) = self.lock().remove(key) else {

@@ -16,11 +16,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::caches::Caches;
 use crate::client::Client;
-use crate::controller::{Controller, Environment, ReconcileRecord};
+use crate::controller::{Controller, Environment, Queues, ReconcileRecord};
 use crate::error::{Error, Result};
 use crate::informer::CacheConfig;
 use crate::metrics::Metrics;
-use crate::object::Object;
+use crate::object::{Object, ObjectKey};
+use crate::workqueue::Dump;
 
 /// Records kept for a slow listener; older ones are dropped.
 const RECORDS_MAX: usize = 4096;
@@ -125,6 +126,7 @@ impl Manager {
             client: self.client,
             caches: self.caches,
             metrics: self.metrics,
+            queues: Queues::default(),
             records: self.records,
             shutdown: CancellationToken::new(),
             tasks: JoinSet::new(),
@@ -146,6 +148,7 @@ pub struct Running {
     client: Client,
     caches: Caches,
     metrics: Metrics,
+    queues: Queues,
     records: broadcast::Sender<Arc<ReconcileRecord>>,
     shutdown: CancellationToken,
     tasks: JoinSet<()>,
@@ -160,6 +163,7 @@ impl Running {
             client: self.client.clone(),
             caches: self.caches.clone(),
             metrics: self.metrics.clone(),
+            queues: self.queues.clone(),
             shutdown: self.shutdown.clone(),
             records: self.records.clone(),
         };
@@ -172,6 +176,11 @@ impl Running {
     /// What queues and caches count.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// What waits, runs and backs off in the queue of each controller, and why.
+    pub fn queues(&self) -> Vec<Dump<ObjectKey>> {
+        self.queues.dump()
     }
 
     /// The caches that controllers share.

@@ -43,7 +43,11 @@ impl Metrics {
     pub fn render(&self) -> String {
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
-        text::encode(&mut text, &registry).expect("writing to a string does not fail");
+        if text::encode(&mut text, &registry).is_err() {
+            tracing::error!(
+                "a collector of metrics failed; what it and those behind it say is missing"
+            );
+        }
         text
     }
 }

@@ -100,6 +100,13 @@ impl fmt::Debug for ObjectKey {
     }
 }
 
+impl Serialize for ObjectKey {
+    /// As text: `name` or `namespace/name`.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl From<&str> for ObjectKey {
     /// `name` or `namespace/name`.
     fn from(text: &str) -> Self {

@@ -101,6 +101,13 @@ mod tests {
     }
 
     #[test]
+    fn a_resync_that_was_asked_for_always_passes() {
+        let resync = Event::Resynced { object: deployment(1) };
+        assert!(generation_changed().matters(&resync));
+        assert!(labels_changed().matters(&resync) && annotations_changed().matters(&resync));
+    }
+
+    #[test]
     fn predicates_combine() {
         assert!(any(generation_changed(), |_: &Event<Deployment>| true).matters(&update(1, 1)));
         assert!(!all(generation_changed(), |_: &Event<Deployment>| true).matters(&update(1, 1)));

@@ -10,9 +10,10 @@ async fn main() -> Result<()> {
     tracing_subscriber::fmt().init();
     let client = kube::Client::try_default().await?;
     let pods = PodLoop::start(client, Arc::new(print)).await;
-    tokio::select! {
-        () = pods.run_worker() => {}
-        () = shutdown_signal() => pods.stop(),
-    }
+    let stop = async {
+        shutdown_signal().await;
+        pods.stop(); // the worker ends after the Pod that it has in hand
+    };
+    tokio::join!(pods.run_worker(), stop);
     Ok(())
 }

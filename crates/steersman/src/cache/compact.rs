@@ -59,6 +59,11 @@ pub(super) struct Packed<K> {
 /// What has become of the encoded bytes.
 enum Decoded<K> {
     Not,
+    /// Only the metadata, which several handlers of an event want; kept like a whole object.
+    Metadata {
+        meta: Arc<ObjectMeta>,
+        used: bool,
+    },
     /// Kept until it is no longer recently used.
     Kept {
         object: Arc<K>,
@@ -69,8 +74,13 @@ enum Decoded<K> {
 }
 
 impl<K> Packed<K> {
-    pub(super) fn new(identity: Identity, json: &[u8], shared: Arc<Compact<K>>) -> Self {
-        let encoded = shared.dictionary.encode(json);
+    pub(super) fn new(
+        key: &ObjectKey,
+        identity: Identity,
+        json: &[u8],
+        shared: Arc<Compact<K>>,
+    ) -> Self {
+        let encoded = shared.dictionary.encode(key, json);
         Self { identity, encoded, decoded: Mutex::new(Decoded::Not), shared }
     }
 
@@ -100,15 +110,21 @@ impl<K> Packed<K> {
     /// it was let go.
     pub(super) fn cool(&self) -> bool {
         let mut decoded = self.lock();
-        if let Decoded::Kept { used, .. } = &mut *decoded
-            && std::mem::take(used)
-        {
-            return false;
-        }
-        if matches!(*decoded, Decoded::Kept { .. }) {
-            *decoded = Decoded::Not;
+        match &mut *decoded {
+            Decoded::Kept { used, .. } | Decoded::Metadata { used, .. } => {
+                if std::mem::take(used) {
+                    return false;
+                }
+                *decoded = Decoded::Not;
+            }
+            Decoded::Not | Decoded::Never => {}
         }
         true
+    }
+
+    /// Whether it is known not to be an object of its type.
+    pub(super) fn is_unreadable(&self) -> bool {
+        matches!(*self.lock(), Decoded::Never)
     }
 
     fn lock(&self) -> MutexGuard<'_, Decoded<K>> {
@@ -117,36 +133,74 @@ impl<K> Packed<K> {
 }
 
 impl<K: Cacheable> Packed<K> {
-    /// The object of `item`, whose body this is; it is kept decoded if `keep`.
-    pub(super) fn decode(&self, item: &Item<K>, keep: bool) -> Option<Arc<K>> {
+    /// The object, if it is kept decoded.
+    pub(super) fn decoded(&self) -> Option<Arc<K>> {
         match &mut *self.lock() {
             Decoded::Kept { object, used } => {
                 *used = true;
-                return Some(Arc::clone(object));
+                Some(Arc::clone(object))
             }
-            Decoded::Never => return None,
-            Decoded::Not => {}
+            Decoded::Not | Decoded::Metadata { .. } | Decoded::Never => None,
         }
-        // Decoded without the lock: two readers at once may both do it, which harms nobody.
-        let object = match self.read::<K>() {
-            Ok(object) => Arc::new(object),
-            Err(error) => {
-                self.give_up(item.key(), &error);
-                return None;
-            }
-        };
-        if keep && self.shared.recent.keeps_any() {
-            *self.lock() = Decoded::Kept { object: Arc::clone(&object), used: false };
-            self.shared.recent.keep(item);
-        }
-        Some(object)
     }
 
-    pub(super) fn meta(&self, key: &ObjectKey) -> Option<Meta<K>> {
-        if let Decoded::Kept { object, .. } = &*self.lock() {
-            return Some(Meta::Whole(Arc::clone(object)));
+    /// The object of `item`, whose body this is; it is kept decoded if `keep`.
+    pub(super) fn decode(&self, item: &Item<K>, keep: bool) -> Option<Arc<K>> {
+        if self.is_unreadable() {
+            return None;
         }
-        Some(Meta::Alone(Box::new(self.view::<OnlyMetadata>(key)?.metadata)))
+        let object = self.try_decode(item, keep);
+        object.map_err(|error| self.give_up(item.key(), &error)).ok()
+    }
+
+    /// The same, or why it is not an object of its type.
+    pub(super) fn try_decode(&self, item: &Item<K>, keep: bool) -> serde_json::Result<Arc<K>> {
+        if let Some(object) = self.decoded() {
+            return Ok(object);
+        }
+        // Decoded without the lock: two readers at once may both do it, which harms nobody.
+        let object = Arc::new(self.read::<K>()?);
+        if keep {
+            self.keep(item, Decoded::Kept { object: Arc::clone(&object), used: false });
+        }
+        Ok(object)
+    }
+
+    /// The metadata of `item`, whose body this is.
+    pub(super) fn meta(&self, item: &Item<K>) -> Option<Meta<K>> {
+        match &mut *self.lock() {
+            Decoded::Kept { object, used } => {
+                *used = true;
+                return Some(Meta::Whole(Arc::clone(object)));
+            }
+            Decoded::Metadata { meta, used } => {
+                *used = true;
+                return Some(Meta::Alone(Arc::clone(meta)));
+            }
+            Decoded::Not | Decoded::Never => {}
+        }
+        let meta = Arc::new(self.view::<OnlyMetadata>(item.key())?.metadata);
+        self.keep(item, Decoded::Metadata { meta: Arc::clone(&meta), used: false });
+        Some(Meta::Alone(meta))
+    }
+
+    /// Keeps what was decoded for as long as it is recently used.
+    fn keep(&self, item: &Item<K>, what: Decoded<K>) {
+        if !self.shared.recent.keeps_any() {
+            return;
+        }
+        let mut decoded = self.lock();
+        let listed = match &*decoded {
+            // Another reader was faster, or found out that it cannot be decoded.
+            Decoded::Never | Decoded::Kept { .. } => return,
+            Decoded::Metadata { .. } => true,
+            Decoded::Not => false,
+        };
+        *decoded = what;
+        drop(decoded);
+        if !listed {
+            self.shared.recent.keep(item);
+        }
     }
 
     pub(super) fn view<V: DeserializeOwned>(&self, key: &ObjectKey) -> Option<V> {

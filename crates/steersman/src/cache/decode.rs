@@ -75,11 +75,11 @@ impl<K: Cacheable> Decoder<K> {
         let head: Head<'_> = serde_json::from_str(&json)?;
         let (key, identity) = self.shared.identity(&head.metadata);
         let packed = match &self.transform {
-            None => Packed::new(identity, json.as_bytes(), compact),
+            None => Packed::new(&key, identity, json.as_bytes(), compact),
             Some(transform) => {
                 let mut object: K = serde_json::from_str(&json)?;
                 (transform.change)(&mut object);
-                Packed::new(identity, &(transform.encode)(&object)?, compact)
+                Packed::new(&key, identity, &(transform.encode)(&object)?, compact)
             }
         };
         Ok(Item(Arc::new(Inner { key, body: Body::Compact(packed) })))
@@ -91,6 +91,14 @@ impl<K: Cacheable> Decode for Decoder<K> {
 
     fn decode(&mut self, raw: &RawValue) -> Result<Item<K>, DecodeError> {
         Ok(Self::decode(self, raw.get())?)
+    }
+
+    /// Decodes the object at once: if that fails, the last state that could be read stays. It is
+    /// kept decoded, since whoever hears of the change wants to see it.
+    fn decode_change(&mut self, raw: &RawValue) -> Result<Item<K>, DecodeError> {
+        let item = Self::decode(self, raw.get())?;
+        item.try_object()?;
+        Ok(item)
     }
 }
 
@@ -108,19 +116,23 @@ impl<K: Cacheable> Keyed for Item<K> {
 #[derive(Default)]
 struct Shared {
     strings: HashSet<Arc<str>>,
-    /// When there are so many, those that no object has any more are dropped.
-    sweep_at: usize,
+    /// Strings asked for since those that no object has any more were dropped.
+    asked: usize,
 }
+
+/// At least so many strings are asked for between two sweeps.
+const SWEEP_MIN: usize = 4096;
 
 impl Shared {
     fn string(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.strings.get(text) {
-            return Arc::clone(known);
-        }
-        if self.strings.len() >= self.sweep_at {
+        self.asked += 1;
+        if self.asked > SWEEP_MIN.max(2 * self.strings.len()) {
             self.strings.retain(|string| Arc::strong_count(string) > 1);
             self.strings.shrink_to_fit();
-            self.sweep_at = (self.strings.len() * 2).max(1024);
+            self.asked = 0;
+        }
+        if let Some(known) = self.strings.get(text) {
+            return Arc::clone(known);
         }
         let string: Arc<str> = text.into();
         self.strings.insert(Arc::clone(&string));
@@ -291,8 +303,9 @@ mod tests {
     fn strings_that_no_object_has_any_more_are_forgotten() {
         let mut shared = Shared::default();
         let kept = shared.string("kept");
-        (0..10_000).for_each(|n| _ = shared.string(&n.to_string()));
-        assert!(shared.strings.len() < 3000, "{}", shared.strings.len());
+        (0..20_000).for_each(|n| _ = shared.string(&n.to_string()));
+        (0..40_000).for_each(|_| _ = shared.string("kept"));
+        assert!(shared.strings.len() < 5000, "{}", shared.strings.len());
         assert!(Arc::ptr_eq(&kept, &shared.string("kept")));
     }
 }

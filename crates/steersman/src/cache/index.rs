@@ -18,7 +18,7 @@ use crate::object::{Cacheable, ObjectKey};
 pub(super) type Items<K> = OrdSet<ByKey<K>>;
 
 /// Gives the values under which an object is found.
-type IndexFn<K> = Arc<dyn Fn(&Item<K>) -> Vec<Box<str>> + Send + Sync>;
+type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<Box<str>> + Send + Sync>;
 
 /// The same for what needs no decoding.
 type AtHand<K> = fn(&Item<K>) -> Vec<Box<str>>;
@@ -105,19 +105,21 @@ impl<K: Cacheable> Indexers<K> {
         name: &'static str,
         values: impl Fn(&K) -> I + Send + Sync + 'static,
     ) -> Self {
-        let texts = move |item: &Item<K>| {
-            let Some(object) = item.object_in_passing() else { return Vec::new() };
-            values(&object).into_iter().map(|value| value.text().into()).collect()
-        };
+        let texts =
+            move |object: &K| values(object).into_iter().map(|value| value.text().into()).collect();
         self.0.push((name, Indexer::Authors(Arc::new(texts))));
         self
     }
 
-    /// What the author's functions give for an object.
+    /// What the author's functions give for an object, which is decoded once for all of them.
     pub(super) fn authors_values(&self, item: &Item<K>) -> Values {
+        if !(0..self.0.len()).any(|place| self.is_authors(place)) {
+            return Values::default();
+        }
+        let Some(object) = item.object_in_passing() else { return Values::default() };
         let values = self.0.iter().enumerate().filter_map(|(place, (name, indexer))| {
             let Indexer::Authors(function) = indexer else { return None };
-            Some((place, values_of(name, function, item)))
+            Some((place, values_of(name, function, &*object)))
         });
         values.collect()
     }
@@ -126,7 +128,10 @@ impl<K: Cacheable> Indexers<K> {
     pub(super) fn values_at(&self, place: usize, item: &Item<K>) -> Vec<Box<str>> {
         match self.0.get(place) {
             Some((_, Indexer::AtHand(values))) => values(item),
-            Some((name, Indexer::Authors(function))) => values_of(name, function, item),
+            Some((name, Indexer::Authors(function))) => item
+                .object_in_passing()
+                .map(|object| values_of(name, function, &*object))
+                .unwrap_or_default(),
             None => Vec::new(),
         }
     }
@@ -145,8 +150,8 @@ impl<K: Cacheable> Indexers<K> {
 }
 
 /// What an index function gives; one that panics gives nothing.
-fn values_of<K>(name: &str, values: &IndexFn<K>, item: &Item<K>) -> Vec<Box<str>> {
-    catch_unwind(AssertUnwindSafe(|| values(item))).unwrap_or_else(|_| {
+fn values_of<K>(name: &str, values: &IndexFn<K>, object: &K) -> Vec<Box<str>> {
+    catch_unwind(AssertUnwindSafe(|| values(object))).unwrap_or_else(|_| {
         tracing::error!(index = name, "an index function panicked; the object is not found by it");
         Vec::new()
     })

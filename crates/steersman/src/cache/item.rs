@@ -103,6 +103,22 @@ impl<K: Cacheable> Item<K> {
         }
     }
 
+    /// The object, or why it is none of its type.
+    pub(super) fn try_object(&self) -> serde_json::Result<Arc<K>> {
+        match &self.0.body {
+            Body::Typed(object) => Ok(Arc::clone(object)),
+            Body::Compact(packed) => packed.try_decode(self, true),
+        }
+    }
+
+    /// The object, if it need not be decoded.
+    pub(super) fn decoded(&self) -> Option<Arc<K>> {
+        match &self.0.body {
+            Body::Typed(object) => Some(Arc::clone(object)),
+            Body::Compact(packed) => packed.decoded(),
+        }
+    }
+
     /// The object, without counting it among the recently used: for passes over everything.
     pub(super) fn object_in_passing(&self) -> Option<Arc<K>> {
         match &self.0.body {
@@ -115,7 +131,7 @@ impl<K: Cacheable> Item<K> {
     pub fn meta(&self) -> Option<Meta<K>> {
         match &self.0.body {
             Body::Typed(object) => Some(Meta::Whole(Arc::clone(object))),
-            Body::Compact(packed) => packed.meta(self.key()),
+            Body::Compact(packed) => packed.meta(self),
         }
     }
 
@@ -134,6 +150,15 @@ impl<K: Cacheable> Item<K> {
         self.uid() == other.uid()
             && self.resource_version().is_some()
             && self.resource_version() == other.resource_version()
+            && !self.is_unreadable()
+    }
+
+    /// Whether somebody tried to decode it, in vain. Then the same version may come better.
+    fn is_unreadable(&self) -> bool {
+        match &self.0.body {
+            Body::Typed(_) => false,
+            Body::Compact(packed) => packed.is_unreadable(),
+        }
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {
@@ -152,7 +177,7 @@ pub enum Meta<K> {
     /// Inside the object.
     Whole(Arc<K>),
     /// Decoded alone.
-    Alone(Box<ObjectMeta>),
+    Alone(Arc<ObjectMeta>),
 }
 
 impl<K: Cacheable> Deref for Meta<K> {

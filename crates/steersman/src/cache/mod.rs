@@ -35,8 +35,8 @@ pub use item::{Item, Meta};
 use store::{Store, in_namespace};
 pub use writer::{Replacement, Writer};
 
-/// Lists longer than this pass by the recently used objects, which they would all displace.
-const IN_PASSING: usize = 64;
+/// Lists longer than this pass by the recently used objects, which they would displace.
+const IN_PASSING: usize = 256;
 /// So many objects are filed in a new index at a time, between which the writer may write.
 const FILED_AT_ONCE: usize = 256;
 
@@ -73,8 +73,6 @@ pub struct Progress {
     pub synced: bool,
     /// Everything up to this version is visible; zero if the server's versions are not numbers.
     pub version: u64,
-    /// Counts changes, so that waiting for "the next change" is possible.
-    changes: u64,
 }
 
 impl<K> Clone for Cache<K> {
@@ -86,12 +84,25 @@ impl<K> Clone for Cache<K> {
 impl<K: Cacheable> Cache<K> {
     /// The object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.item(key)?.object()
+        let item = {
+            let store = self.shared.read();
+            let item = store.get(key)?;
+            if let Some(object) = item.decoded() {
+                return Some(object);
+            }
+            item.clone()
+        };
+        item.object() // decoding is not done under the lock
     }
 
     /// The object with this key, as it is held.
     pub fn item(&self, key: &ObjectKey) -> Option<Item<K>> {
         self.shared.read().get(key).cloned()
+    }
+
+    /// The metadata of the object with this key, without decoding the rest of it.
+    pub fn metadata(&self, key: &ObjectKey) -> Option<Meta<K>> {
+        self.item(key)?.meta()
     }
 
     /// Everything, as it is now.
@@ -119,15 +130,19 @@ impl<K: Cacheable> Cache<K> {
     pub fn by_labels(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<K>> {
         let requirements = selector::requirements(selector);
         self.add_indexer(BY_LABEL, Indexers::with_labels);
-        let items = selector::candidates(&self.shared.read(), &requirements);
-        let snapshot = Snapshot { items };
-        match namespace {
-            None => objects(snapshot.iter().filter(|item| selector::fits(item, &requirements))),
-            Some(namespace) => {
-                let inside = snapshot.namespace(namespace);
-                objects(inside.filter(|item| selector::fits(item, &requirements)))
+        let sets = selector::candidates(&self.shared.read(), &requirements);
+        let mut found: Vec<&Item<K>> = Vec::new();
+        for set in &sets {
+            let fitting = |item: &&Item<K>| selector::fits(item, &requirements);
+            match namespace {
+                None => found.extend(set.iter().map(|item| &item.0).filter(fitting)),
+                Some(namespace) => found.extend(in_namespace(set, namespace).filter(fitting)),
             }
         }
+        if sets.len() > 1 {
+            found.sort_by(|a, b| a.key().cmp(b.key()));
+        }
+        objects(found.into_iter())
     }
 
     /// Every object to which the named index gives this value. An index that nobody added
@@ -154,10 +169,10 @@ impl<K: Cacheable> Cache<K> {
 
     /// Adds an index unless there is one of that name, and files every object in it.
     fn add_indexer(&self, name: &str, add: impl FnOnce(Indexers<K>) -> Indexers<K>) {
-        if self.shared.read().indexers.place(name).is_some()
-            && self.shared.adding.try_lock().is_ok()
-        {
-            return; // it is there, and nobody is still filling it
+        let is_filled =
+            |store: &Store<K>| store.indexers.place(name).is_some_and(|place| place < store.filled);
+        if is_filled(&self.shared.read()) {
+            return;
         }
         let _adding = self.shared.adding.lock().unwrap_or_else(PoisonError::into_inner);
         let (indexers, present) = {
@@ -180,6 +195,7 @@ impl<K: Cacheable> Cache<K> {
                 store.file(place, item, values);
             }
         }
+        self.shared.store.write().unwrap_or_else(PoisonError::into_inner).filled = place + 1;
     }
 
     /// How many objects there are.

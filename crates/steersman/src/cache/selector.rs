@@ -7,18 +7,22 @@ use super::item::Item;
 use super::store::Store;
 use crate::object::Cacheable;
 
-/// Objects among which everything that fits the selector is: the smallest set that one of its
-/// requirements leads to, or everything if none leads anywhere.
-pub(super) fn candidates<K: Cacheable>(store: &Store<K>, selector: &[Expression]) -> Items<K> {
+/// Sets, no two with an object in common, among which everything is that fits the selector: the
+/// smallest that one of its requirements leads to, or everything if none leads anywhere.
+pub(super) fn candidates<K: Cacheable>(store: &Store<K>, selector: &[Expression]) -> Vec<Items<K>> {
+    let labelled = |name: &str, value: &str| store.indexed(BY_LABEL, &label_text(name, value));
     let sets = selector.iter().filter_map(|expression| match expression {
-        Expression::Equal(name, value) => Some(store.indexed(BY_LABEL, &label_text(name, value))),
-        Expression::Exists(name) => Some(store.indexed(BY_LABEL, name)),
-        Expression::In(name, values) => Some(Items::unions(
-            values.iter().map(|value| store.indexed(BY_LABEL, &label_text(name, value))),
-        )),
+        Expression::Equal(name, value) => Some(vec![labelled(name, value)]),
+        Expression::Exists(name) => Some(vec![store.indexed(BY_LABEL, name)]),
+        // An object has one value of a label.
+        Expression::In(name, values) => {
+            Some(values.iter().map(|value| labelled(name, value)).collect())
+        }
         _ => None,
     });
-    sets.min_by_key(Items::len).unwrap_or_else(|| store.ordered())
+    let smallest =
+        sets.min_by_key(|sets: &Vec<Items<K>>| sets.iter().map(Items::len).sum::<usize>());
+    smallest.unwrap_or_else(|| vec![store.ordered()])
 }
 
 /// The requirements of a selector.

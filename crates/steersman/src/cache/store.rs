@@ -17,6 +17,8 @@ pub(super) struct Store<K> {
     /// Replaced as a whole when an index is added, so that whoever computed values with an
     /// older list notices.
     pub(super) indexers: Arc<Indexers<K>>,
+    /// How many of them, from the first on, have every object. Indexes are added one by one.
+    pub(super) filled: usize,
     /// For single look-ups.
     by_key: HashTable<Entry<K>>,
     hasher: DefaultHashBuilder,
@@ -41,6 +43,7 @@ impl<K: Cacheable> Store<K> {
     pub(super) fn new() -> Self {
         Self {
             indexers: Arc::new(Indexers::new()),
+            filled: 1,
             by_key: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             ordered: OrdSet::new(),

@@ -28,10 +28,16 @@ impl<K: Cacheable> Writer<K> {
     /// Makes the cache hold exactly these objects, in one step; returns what changed. Objects
     /// that are missing were deleted while nobody watched.
     pub fn replace(&mut self, replacement: Replacement<K>) -> Vec<Event<K>> {
-        let Replacement { objects, skipped, version } = replacement;
+        let Replacement { mut objects, skipped, version } = replacement;
         let initial = !self.shared.progress.borrow().synced;
         let exist: HashSet<ObjectKey> =
             objects.iter().map(|item| item.key().clone()).chain(skipped).collect();
+        // Most are as they were: their index values need not be found again.
+        let present = self.shared.read().ordered();
+        objects.retain(|item| {
+            !present.get(item.key()).is_some_and(|known| known.0.same_version(item))
+        });
+        drop(present); // or every removal below would copy what it shares
         let changes = self.write(objects, |store, incoming| {
             let ordered = store.ordered();
             let gone = ordered.iter().map(|item| item.0.key()).filter(|key| !exist.contains(key));
@@ -67,7 +73,13 @@ impl<K: Cacheable> Writer<K> {
 
     /// Removes one object; `last` is its final state, which carries the version of the deletion.
     pub fn delete(&mut self, last: &Item<K>) -> Option<Event<K>> {
-        self.delete_key(last.key(), version_of(last.resource_version()))
+        let known = self.lock().remove(last.key(), false);
+        self.bookmark(version_of(last.resource_version()));
+        let Event::Deleted { object, .. } = known? else { return None };
+        // If it was another that had the name, its own final state is not known.
+        let final_state_unknown = object.uid() != last.uid();
+        let object = if final_state_unknown { object } else { last.clone() };
+        Some(Event::Deleted { object, final_state_unknown })
     }
 
     /// Removes the object with this key, whose deletion has this version.
@@ -106,10 +118,7 @@ impl<K: Cacheable> Writer<K> {
     }
 
     fn announce(&self, advance: impl FnOnce(&mut Progress)) {
-        self.shared.progress.send_modify(|progress| {
-            advance(progress);
-            progress.changes += 1;
-        });
+        self.shared.progress.send_modify(advance); // wakes whoever waits, changed or not
     }
 }
 

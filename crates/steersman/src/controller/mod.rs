@@ -11,7 +11,7 @@ mod worker;
 use std::any::TypeId;
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -28,7 +28,7 @@ use crate::metrics::Metrics;
 use crate::object::{Object, ObjectKey};
 use crate::own_writes::OwnWrites;
 use crate::predicate::Predicate;
-use crate::workqueue::{ExponentialBackoff, RateLimiter, WorkQueue};
+use crate::workqueue::{Dump, ExponentialBackoff, RateLimiter, WorkQueue};
 
 use source::{Enqueuer, Source};
 use worker::{ErasedReconciler, Worker};
@@ -86,11 +86,30 @@ type Filter<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 /// Hears of every event of the reconciled kind.
 type Observer<K> = Box<dyn Fn(&Event<K>) + Send>;
 
+/// The queues of running controllers, for whoever wants to look into them.
+#[derive(Clone, Default)]
+pub(crate) struct Queues(Arc<Mutex<Vec<DumpQueue>>>);
+
+/// Shows what waits, runs and backs off in a queue, and why.
+type DumpQueue = Box<dyn Fn() -> Dump<ObjectKey> + Send>;
+
+impl Queues {
+    fn add(&self, queue: WorkQueue<ObjectKey>, causes: Arc<CauseBook>) {
+        let dump = move || queue.dump_with(|key| causes.why(key));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(dump));
+    }
+
+    pub(crate) fn dump(&self) -> Vec<Dump<ObjectKey>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|dump| dump()).collect()
+    }
+}
+
 /// What a controller needs from the manager that runs it.
 pub(crate) struct Environment {
     pub(crate) client: Client,
     pub(crate) caches: Caches,
     pub(crate) metrics: Metrics,
+    pub(crate) queues: Queues,
     pub(crate) shutdown: CancellationToken,
     pub(crate) records: broadcast::Sender<Arc<ReconcileRecord>>,
 }
@@ -239,15 +258,15 @@ impl<K: Object> Builder<K> {
         }
         let queue = queue.build();
         let causes = Arc::new(CauseBook::default());
+        env.queues.add(queue.clone(), Arc::clone(&causes));
         let enqueuer = Enqueuer { queue: queue.clone(), causes: Arc::clone(&causes) };
         let informer = env.caches.informer::<K>();
         let own = source::reconciled(self.observers, self.predicate, self.only.clone());
         let synced = async {
-            let mut held = vec![own(env.caches.clone(), enqueuer.clone()).await];
-            for source in self.sources {
-                held.push(source(env.caches.clone(), enqueuer.clone()).await);
-            }
-            held
+            // All at once: a kind that cannot be listed must not keep the others from it.
+            let sources = std::iter::once(own).chain(self.sources);
+            let attached = sources.map(|source| source(env.caches.clone(), enqueuer.clone()));
+            futures::future::join_all(attached).await
         };
         let _held = tokio::select! {
             held = synced => held,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use tokio_util::sync::DropGuard;
 
 use super::{Filter, Observer};
 use crate::cache::Item;
@@ -20,8 +21,11 @@ use crate::workqueue::{AddOptions, Priority, WorkQueue};
 /// informer runs for as long as what this gives is held.
 pub(super) type Source = Box<dyn FnOnce(Caches, Enqueuer) -> BoxFuture<'static, Held> + Send>;
 
-/// Keeps an informer running.
-pub(super) type Held = Arc<dyn Any + Send + Sync>;
+/// Keeps an informer running, and a handler of it that is removed with this.
+pub(super) struct Held {
+    _informer: Arc<dyn Any + Send + Sync>,
+    _handler: Option<DropGuard>,
+}
 
 /// The way into a controller's queue.
 #[derive(Clone)]
@@ -85,7 +89,9 @@ pub(super) fn mapped<C: Object, I: IntoIterator<Item = ObjectKey>>(
     let kind = C::kind(&()).into_owned();
     listen::<C>(move |enqueuer, event| {
         for object in objects(event) {
-            for key in keys(&object) {
+            // If the mapping panics for what the object was, what it is still counts.
+            let keys = guarded(&kind, Vec::new(), || keys(&object).into_iter().collect());
+            for key in keys {
                 enqueuer.enqueue(key, &kind, event);
             }
         }
@@ -98,7 +104,7 @@ pub(super) fn silent<C: Object>() -> Source {
         Box::pin(async move {
             let informer = caches.informer::<C>();
             informer.cache().synced().await;
-            informer as Held
+            Held { _informer: informer, _handler: None }
         })
     })
 }
@@ -109,15 +115,20 @@ fn listen<C: Object>(handle: impl Fn(&Enqueuer, &Event<C>) + Send + 'static) -> 
             let informer = caches.informer::<C>();
             let handler = informer.add_handler(move |event| handle(&enqueuer, event)).await;
             handler.synced().await;
-            informer as Held
+            if !handler.has_synced() {
+                // Its informer has ended, which it never should: nobody must act on its cache.
+                tracing::error!(kind = &*C::kind(&()), "the informer has ended");
+                std::future::pending::<()>().await;
+            }
+            Held { _informer: informer, _handler: Some(handler.into_guard()) }
         })
     })
 }
 
-/// Calls the author's code; if it panics, the event still counts, so that nothing is lost.
+/// Calls the author's code, which may panic.
 fn guarded<T>(kind: &str, otherwise: T, call: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
-        tracing::error!(kind, "a filter or observer of events panicked; the event is let through");
+        tracing::error!(kind, "a filter, mapping or observer of events panicked");
         otherwise
     })
 }

@@ -34,6 +34,9 @@ use crate::workqueue::WorkQueue;
 /// How long running reconciles may take to end after shutdown began.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(400);
 
+/// When a key comes again after a panic around its reconcile, such as one of a rate limiter.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
+
 /// A reconciler whose type has been forgotten, so that workers are compiled once per kind.
 pub(super) trait ErasedReconciler<K>: Send + Sync {
     fn call(&self, object: Arc<K>, ctx: Context<K>) -> BoxFuture<'_, Result<Next>>;
@@ -135,7 +138,7 @@ impl<K: Object> Worker<K> {
             let one = AssertUnwindSafe(self.reconcile_key(&key, id)).catch_unwind();
             if one.await.is_err() {
                 tracing::error!(controller = &*self.name, %key, "panic around a reconcile, retried");
-                self.queue.add_rate_limited(key.clone());
+                self.queue.add_after(key.clone(), AFTER_PANIC);
             }
             self.queue.done(&key);
         }

@@ -26,8 +26,8 @@ use waiting::Waiting;
 
 /// An event that can be merged with another of the same object.
 ///
-/// Both functions run while the queue is locked or about to be: they must be quick and must not
-/// touch the queue.
+/// All its functions run while the queue is locked or about to be: they must be quick and must
+/// not touch the queue.
 pub trait Coalesce: Sized {
     /// Which object the event is about; `None` if it is about all of them.
     fn key(&self) -> Option<ObjectKey>;
@@ -70,11 +70,17 @@ pub enum Sweep {
 pub enum Mode {
     /// Every event is kept, in order; a producer waits while so many are waiting.
     InOrder {
-        /// The most events that wait.
+        /// The most events that wait; at least one, at most [`Semaphore::MAX_PERMITS`].
         capacity: usize,
     },
     /// A producer never waits. Every event is kept, in order, up to a number; from there on,
     /// events of one object are merged.
+    ///
+    /// A merged event takes the place of its earlier half, before events of other objects that
+    /// are older than it. In front of a cache this makes versions approximate: that the cache
+    /// has seen an event of some version does not mean that it has seen all older ones, until
+    /// the queue has been emptied. Events without a key that are a [`Sweep::Barrier`] (such as a
+    /// whole state from which objects were skipped) are all kept.
     Coalescing {
         /// How many events wait before merging begins; zero merges always.
         threshold: usize,
@@ -84,7 +90,10 @@ pub enum Mode {
 /// Makes a queue: the side that tells and the side that is told.
 pub fn channel<E: Coalesce>(mode: Mode) -> (Sender<E>, Receiver<E>) {
     let (capacity, threshold) = match mode {
-        Mode::InOrder { capacity } => (Some(Semaphore::new(capacity.max(1))), usize::MAX),
+        Mode::InOrder { capacity } => {
+            let capacity = capacity.clamp(1, Semaphore::MAX_PERMITS);
+            (Some(Semaphore::new(capacity)), usize::MAX)
+        }
         Mode::Coalescing { threshold } => (None, threshold),
     };
     let shared = Arc::new(Shared {

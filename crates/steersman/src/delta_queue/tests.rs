@@ -86,6 +86,15 @@ async fn events_leave_in_the_order_in_which_they_came_in_batches() {
     assert_eq!(receive.pop_batch(9).await.len(), 3);
 }
 
+#[test]
+fn no_capacity_is_too_large_or_too_small() {
+    for capacity in [0, usize::MAX] {
+        let (send, mut receive) = channel(Mode::InOrder { capacity });
+        send.try_push(Change::Set(1, 1)).unwrap();
+        assert_eq!(receive.try_pop_batch(9), [Change::Set(1, 1)]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_makes_its_producer_wait_until_there_is_room() {
     let mode = Mode::InOrder { capacity: 2 };

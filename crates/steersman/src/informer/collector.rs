@@ -1,5 +1,6 @@
 //! The metrics of informers, read off them when somebody asks.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -20,17 +21,18 @@ pub(crate) trait AnyInformer: Send + Sync {
 #[derive(Clone, Default)]
 pub(crate) struct Informers(Arc<Mutex<Vec<Weak<dyn AnyInformer>>>>);
 
-/// What is said of each informer: name, help, whether it only grows, and the value.
+/// What is said of each kind: name, help, whether it only grows, and the value of one informer.
+/// Several informers of a kind are summed, since a series must not come twice.
 type Row = (&'static str, &'static str, MetricType, fn(&InformerStatus) -> u64);
+
+/// Not summed: the one that is furthest behind counts.
+const VERSION: (&str, &str) = (
+    "informer_store_resource_version",
+    "Everything up to this version is visible in the caches of the kind",
+);
 
 const ROWS: &[Row] = &[
     ("informer_objects", "Objects in the cache", MetricType::Gauge, |s| s.objects as u64),
-    (
-        "informer_store_resource_version",
-        "Everything up to this version is visible in the cache",
-        MetricType::Gauge,
-        |s| s.version,
-    ),
     (
         "informer_queued_items",
         "Deltas that wait to be put into the cache",
@@ -91,17 +93,28 @@ impl fmt::Debug for Informers {
 
 impl Collector for Informers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let statuses = self.statuses();
+        let mut kinds: BTreeMap<(String, String), Vec<InformerStatus>> = BTreeMap::new();
+        for status in self.statuses() {
+            kinds.entry((status.group.clone(), status.kind.clone())).or_default().push(status);
+        }
         for (name, help, kind, value) in ROWS {
             let mut metric = encoder.encode_descriptor(name, help, None, *kind)?;
-            for status in &statuses {
-                let labels = [("name", status.kind.as_str())];
+            for ((group, name), statuses) in &kinds {
+                let labels = [("name", name.as_str()), ("group", group.as_str())];
                 let family = metric.encode_family(&labels)?;
+                let sum = statuses.iter().map(value).sum();
                 match kind {
-                    MetricType::Counter => ConstCounter::new(value(status)).encode(family)?,
-                    _ => ConstGauge::new(value(status)).encode(family)?,
+                    MetricType::Counter => ConstCounter::<u64>::new(sum).encode(family)?,
+                    _ => ConstGauge::<u64>::new(sum).encode(family)?,
                 }
             }
+        }
+        let mut metric =
+            encoder.encode_descriptor(VERSION.0, VERSION.1, None, MetricType::Gauge)?;
+        for ((group, name), statuses) in &kinds {
+            let labels = [("name", name.as_str()), ("group", group.as_str())];
+            let last = statuses.iter().map(|status| status.version).min().unwrap_or(0);
+            ConstGauge::<u64>::new(last).encode(metric.encode_family(&labels)?)?;
         }
         Ok(())
     }

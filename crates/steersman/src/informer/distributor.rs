@@ -42,8 +42,10 @@ struct Resync {
 }
 
 impl Resync {
-    fn next(every: Duration) -> Self {
-        Self { every, due: Instant::now() + random::jitter(every, RESYNC_JITTER) }
+    /// The next one; none if there is no such time, or if that would be always.
+    fn next(every: Duration) -> Option<Self> {
+        let due = Instant::now().checked_add(random::jitter(every, RESYNC_JITTER))?;
+        (!every.is_zero()).then_some(Self { every, due })
     }
 }
 
@@ -84,7 +86,8 @@ impl<K: Cacheable> Distributor<K> {
     /// A handler that joins hears of what is there first.
     fn join(&mut self, joiner: Joiner<K>) {
         self.observed.joined(&joiner);
-        let resync = joiner.options.resync.map(Resync::next);
+        self.seats.retain(|(seat, _)| !seat.leave.is_cancelled());
+        let resync = joiner.options.resync.and_then(Resync::next);
         let seat = joiner.seat(&self.observed.kind, self.stop.clone());
         for object in self.cache.snapshot().iter().cloned() {
             tell(&seat, Told::Event(Event::Added { object, initial: true }));
@@ -99,7 +102,7 @@ impl<K: Cacheable> Distributor<K> {
         let now = Instant::now();
         for (seat, resync) in &mut self.seats {
             let Some(due) = resync.filter(|resync| resync.due <= now) else { continue };
-            *resync = Some(Resync::next(due.every));
+            *resync = Resync::next(due.every);
             for object in self.cache.snapshot().iter().cloned() {
                 tell(seat, Told::Event(Event::Resynced { object }));
             }

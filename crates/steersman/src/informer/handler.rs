@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cache::Event;
 use crate::delta_queue::{self, Coalesce, Merged, Mode, Observer, Receiver, Sender};
@@ -21,16 +21,20 @@ pub(super) type Handler<K> = Box<dyn FnMut(&Event<K>) + Send>;
 /// How a handler is told.
 #[derive(Clone, Copy, Debug)]
 pub struct HandlerOptions {
-    /// Hears of every object again this often, give or take a tenth.
+    /// Hears of every object again this often, or up to a tenth later. Zero is never.
     pub resync: Option<Duration>,
     /// So many events wait for it, complete and in order; beyond that, events of one object
     /// are merged into one.
     pub in_order: usize,
+    /// The handler may block, as on a lock or a disk: it gets a thread of its own. Others run on
+    /// the threads of the runtime, where whoever blocks holds up unrelated work. On a paused
+    /// clock, such a thread keeps time from advancing by itself.
+    pub blocking: bool,
 }
 
 impl Default for HandlerOptions {
     fn default() -> Self {
-        Self { resync: None, in_order: IN_ORDER }
+        Self { resync: None, in_order: IN_ORDER, blocking: false }
     }
 }
 
@@ -60,6 +64,11 @@ impl Registration {
         let mut progress = self.progress.clone();
         // An error means that the handler has ended.
         let _ = progress.wait_for(|progress| progress.synced || progress.ended).await;
+    }
+
+    /// Removes the handler when this is dropped.
+    pub(crate) fn into_guard(self) -> DropGuard {
+        self.leave.drop_guard()
     }
 
     /// Removes the handler; when this is ready, it will not be called again.
@@ -106,10 +115,15 @@ pub(super) fn join<K: Cacheable>(
 impl<K: Cacheable> Joiner<K> {
     /// Starts the handler's task.
     pub(super) fn seat(self, kind: &str, stop: CancellationToken) -> Seat<K> {
-        let Self { handler, queue: (queue, receiver), progress, leave, .. } = self;
+        let Self { options, handler, queue: (queue, receiver), progress, leave } = self;
         let kind = kind.to_owned();
         let work = Work { kind, handler, receiver, progress, leave: leave.clone(), stop };
-        tokio::spawn(work.run());
+        if options.blocking {
+            let runtime = tokio::runtime::Handle::current();
+            tokio::task::spawn_blocking(move || runtime.block_on(work.run()));
+        } else {
+            tokio::spawn(work.run());
+        }
         Seat { queue, leave }
     }
 

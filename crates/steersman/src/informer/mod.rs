@@ -33,7 +33,7 @@ pub use status::{HandlerStatus, InformerStatus};
 
 /// Deltas waiting between the reflector and the cache; then the reflector stops reading.
 const DELTAS_MAX: usize = 1024;
-/// Handlers joining or leaving at the same time; more wait their turn.
+/// Handlers joining at the same time; more wait their turn.
 const CONTROLS_MAX: usize = 64;
 
 /// Keeps a cache of one kind up to date for as long as it lives.
@@ -159,6 +159,7 @@ impl<K: Cacheable> Builder<K> {
         let stop = CancellationToken::new();
         let observed = Arc::new(Observed {
             kind,
+            group: K::group(&self.dynamic_type).into_owned(),
             cache: cache.clone(),
             reflector: reflector.status(),
             queue: deltas.observer(),
@@ -171,8 +172,10 @@ impl<K: Cacheable> Builder<K> {
         }
         let distributor =
             Distributor::new(writer, cache.clone(), Arc::clone(&observed), stop.clone());
-        tokio::spawn(stop.clone().run_until_cancelled_owned(reflector.run()));
-        tokio::spawn(stop.clone().run_until_cancelled_owned(distributor.run(deltas, controlled)));
+        // One task for both: what the reflector learns is in the cache without a detour through
+        // the scheduler.
+        let both = async { tokio::join!(reflector.run(), distributor.run(deltas, controlled)) };
+        tokio::spawn(stop.clone().run_until_cancelled_owned(both));
         Informer { cache, controls, observed, _stop: stop.drop_guard() }
     }
 }
@@ -203,7 +206,8 @@ impl<K: Cacheable> Informer<K> {
         &self.cache
     }
 
-    /// Adds a handler. It first hears of every object that is there, as initial additions.
+    /// Adds a handler. It first hears of every object that is there, as initial additions. It
+    /// should only note what changed; one that blocks must [say so](HandlerOptions::blocking).
     /// It stays until it is [removed](Registration::remove) or the informer goes.
     pub async fn add_handler(
         &self,

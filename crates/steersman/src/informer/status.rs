@@ -19,6 +19,8 @@ use crate::reflector::{Counts, Delta, Phase, ReflectorStatus};
 pub struct InformerStatus {
     /// The kind.
     pub kind: String,
+    /// The group of the kind.
+    pub group: String,
     /// Whether the first list is complete.
     pub synced: bool,
     /// Everything up to this version is visible.
@@ -60,6 +62,7 @@ pub struct HandlerStatus {
 /// What can be seen of a running informer.
 pub(super) struct Observed<K> {
     pub(super) kind: String,
+    pub(super) group: String,
     pub(super) cache: Cache<K>,
     pub(super) reflector: ReflectorStatus,
     pub(super) queue: Observer<Delta<Item<K>>>,
@@ -91,6 +94,7 @@ impl<K: Cacheable> Observed<K> {
         let (phase, counts) = (self.reflector.phase(), self.reflector.counts());
         InformerStatus {
             kind: self.kind.clone(),
+            group: self.group.clone(),
             synced: progress.synced,
             version: progress.version,
             objects: self.cache.len(),

@@ -1,7 +1,9 @@
 //! What objects become on their way in: the choice of whoever keeps them.
 
+use std::any::Any;
 use std::error::Error;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kube::Resource;
 use serde_json::value::RawValue;
@@ -12,12 +14,21 @@ use crate::object::{Cacheable, ObjectKey};
 pub type DecodeError = Box<dyn Error + Send + Sync>;
 
 /// Makes something to keep of an object's JSON: the typed object, or its bytes, or a view of it.
+///
+/// A panic counts as an error of the object that was being decoded, as does an object that comes
+/// out without a name; the decoder is used again for the others.
 pub trait Decode: Send + 'static {
     /// What is kept of an object.
     type Output: Keyed + Send + 'static;
 
     /// Decodes one object. The text is part of a page or of a watch: keep no reference to it.
     fn decode(&mut self, raw: &RawValue) -> Result<Self::Output, DecodeError>;
+
+    /// Decodes an object that was added or changed while its kind is being watched; what is known
+    /// of it so far stays if this fails, so it should find out now.
+    fn decode_change(&mut self, raw: &RawValue) -> Result<Self::Output, DecodeError> {
+        self.decode(raw)
+    }
 }
 
 /// Knows which object it is, and in which version. Every [`kube::Resource`] does.
@@ -27,6 +38,11 @@ pub trait Keyed {
 
     /// The version of the object.
     fn resource_version(&self) -> Option<&str>;
+
+    /// Whether it has a name, without which nobody can keep it.
+    fn has_name(&self) -> bool {
+        !self.key().name.is_empty()
+    }
 }
 
 impl<K: Resource> Keyed for K {
@@ -36,6 +52,10 @@ impl<K: Resource> Keyed for K {
 
     fn resource_version(&self) -> Option<&str> {
         self.meta().resource_version.as_deref()
+    }
+
+    fn has_name(&self) -> bool {
+        self.meta().name.as_deref().is_some_and(|name| !name.is_empty())
     }
 }
 
@@ -61,4 +81,14 @@ impl<K: Cacheable> Decode for Typed<K> {
     fn decode(&mut self, raw: &RawValue) -> Result<K, DecodeError> {
         Ok(serde_json::from_str(raw.get())?)
     }
+}
+
+/// Calls what somebody else wrote; a panic becomes its text.
+pub(super) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panic_text(&*panic))
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }

@@ -38,6 +38,11 @@ pub enum Delta<T> {
 
 /// The later event of an object says it all. A deletion followed by a new object of the same
 /// name becomes that object: its uid tells a cache that the former one is gone.
+///
+/// Where deltas are merged, versions are approximate: who was told of an object's version need
+/// not have been told of every older change of the others. A [`Delta::Replaced`] makes what waits
+/// before it superfluous, unless it skipped objects: then it is a barrier, before which
+/// everything stays and across which nothing is merged.
 impl<T: Keyed> Coalesce for Delta<T> {
     fn key(&self) -> Option<ObjectKey> {
         match self {

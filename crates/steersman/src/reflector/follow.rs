@@ -21,6 +21,9 @@ const WATCH_TOO_SHORT: Duration = Duration::from_secs(1);
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 /// A silence of a watch that is worth a warning: servers send a bookmark every minute.
 const STALLED_AFTER: Duration = Duration::from_secs(180);
+/// Watches in a row that may fall silent on a server that sends bookmarks before the state is
+/// read anew.
+const SILENT_MAX: u32 = 2;
 /// Events that cannot be read at all, in a row, before the state is read anew.
 const UNREADABLE_MAX: u32 = 3;
 
@@ -31,19 +34,28 @@ impl<D: Decode> Reflector<D> {
         match self.collection.watch(&version, false, timeout).await {
             Ok(stream) => {
                 self.memory.not_served = 0;
-                self.report.enter(Phase::Watching);
+                let silent = self.memory.silence_reported;
+                self.report.enter(if silent { Phase::Stalled } else { Phase::Watching });
                 State::Watching { version, stream }
             }
             Err(Trouble::NotServed) => self.not_served(State::Watch { version }).await,
-            Err(trouble @ (Trouble::Expired | Trouble::NoAnswer)) => {
-                // A server that forgets faster than we list would otherwise keep us listing.
-                self.pause("watch failed", &trouble).await;
-                self.sync_after(version)
-            }
-            Err(trouble) => {
-                self.pause("watch failed", &trouble).await;
-                State::Watch { version }
-            }
+            Err(trouble) => self.watch_failed("watch failed", &trouble, version).await,
+        }
+    }
+
+    /// Decides how to go on after a watch that could not begin or broke. The same is only asked
+    /// again of a server that may answer it later.
+    async fn watch_failed(
+        &mut self,
+        what: &'static str,
+        trouble: &Trouble,
+        version: String,
+    ) -> StateOf<D> {
+        // A server that forgets faster than we list would otherwise keep us listing.
+        self.pause(what, trouble).await;
+        match trouble {
+            Trouble::Busy { .. } | Trouble::NotServed => State::Watch { version },
+            _ => self.sync_after(version),
         }
     }
 
@@ -90,7 +102,7 @@ impl<D: Decode> Reflector<D> {
         stream: WatchStream,
     ) -> StateOf<D> {
         let delta = match event {
-            Event::Added(raw) | Event::Modified(raw) => match self.decode(raw) {
+            Event::Added(raw) | Event::Modified(raw) => match self.decode_change(raw) {
                 Ok(object) => {
                     advance(&mut version, object.resource_version());
                     Delta::Applied(object)
@@ -124,7 +136,6 @@ impl<D: Decode> Reflector<D> {
         version: &mut String,
     ) -> Option<Delta<D::Output>> {
         match self.decode(raw?) {
-            Ok(object) if object.key().name.is_empty() => None,
             Ok(object) => {
                 advance(version, object.resource_version());
                 Some(Delta::Deleted(object))
@@ -152,10 +163,21 @@ impl<D: Decode> Reflector<D> {
         }
         self.report.enter(Phase::Stalled);
         if self.memory.bookmarks {
-            return State::Watch { version };
+            return self.watch_anew(version);
         }
         stream.stalled = true;
         State::Watching { version, stream }
+    }
+
+    /// Leaves a silent watch for another one; if that was one already, for a new state, which
+    /// shows whether the server knows this version at all.
+    fn watch_anew(&mut self, version: String) -> StateOf<D> {
+        self.memory.silent_watches += 1;
+        if self.memory.silent_watches < SILENT_MAX {
+            return State::Watch { version };
+        }
+        self.memory.silent_watches = 0;
+        State::Sync { not_older_than: None }
     }
 
     /// Decides how to go on after a watch has ended. One that ended at once is a failure,
@@ -183,10 +205,7 @@ impl<D: Decode> Reflector<D> {
                 }
                 self.sync_after(version)
             }
-            Some(trouble) => {
-                self.pause("watch broke", &trouble).await;
-                State::Watch { version }
-            }
+            Some(trouble) => self.watch_failed("watch broke", &trouble, version).await,
         }
     }
 }

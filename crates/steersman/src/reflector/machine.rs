@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::decode::Decode;
+use super::decode::{Decode, DecodeError, Keyed, guarded};
 use super::gathered::Gathered;
-use super::status::Phase;
 use super::trouble::Trouble;
 use super::wire::{Identity, WatchStream};
 use super::{Delta, Reflector, Undecodable};
@@ -16,8 +15,8 @@ use crate::object::version_of;
 /// How long a watch is asked to last, before jitter.
 pub(super) const WATCH_MIN: Duration = Duration::from_secs(300);
 /// How often in a row a kind must be found missing before its objects are taken for gone: a
-/// server that starts may not know all its kinds at once.
-const NOT_SERVED_LOOKS: u32 = 3;
+/// server that starts may not know all its kinds at once. The pauses between are about 12 s.
+const NOT_SERVED_LOOKS: u32 = 5;
 
 /// Where a reflector is in the protocol.
 pub(super) enum State<T> {
@@ -64,8 +63,8 @@ impl<D: Decode> Reflector<D> {
             tokio::time::sleep(delay).await;
             return same_again;
         }
-        let kind = &self.collection.kind;
-        if self.memory.not_served == NOT_SERVED_LOOKS {
+        if !std::mem::replace(&mut self.memory.missing, true) {
+            let kind = &self.collection.kind;
             tracing::info!(kind, "the kind is not served; looking for it now and then");
         }
         if self.memory.synced_at.take().is_some() {
@@ -85,7 +84,7 @@ impl<D: Decode> Reflector<D> {
         version: &str,
         next: StateOf<D>,
     ) -> StateOf<D> {
-        if self.memory.not_served >= NOT_SERVED_LOOKS {
+        if std::mem::take(&mut self.memory.missing) {
             tracing::info!(kind = self.collection.kind, "the kind is served");
         }
         if self.memory.synced_at.replace(version.to_owned()).is_some() {
@@ -93,6 +92,8 @@ impl<D: Decode> Reflector<D> {
         }
         self.memory.broken_streams = 0;
         self.memory.not_served = 0;
+        self.memory.silence_reported = false;
+        self.memory.silent_watches = 0;
         self.report.recovered();
         self.tell(gathered.into_delta(version), next).await
     }
@@ -108,33 +109,56 @@ impl<D: Decode> Reflector<D> {
     pub(super) fn heard(&mut self, stream: &WatchStream) {
         self.report.heard(stream.heard);
         self.report.count(|tally| &tally.events);
-        if self.memory.silence_reported || stream.stalled {
-            self.memory.silence_reported = false;
-            self.report.enter(Phase::Watching);
+        self.memory.silent_watches = 0;
+        if std::mem::take(&mut self.memory.silence_reported) {
+            self.report.silence_is_over();
         }
     }
 
     /// Decodes one object, or reports it and tells which one it is.
     pub(super) fn decode(&mut self, raw: &RawValue) -> Result<D::Output, Identity> {
-        self.decoder.decode(raw).map_err(|error| {
-            let identity = Identity::of(raw);
-            self.report.count(|tally| &tally.undecodable);
-            let undecodable = Undecodable {
-                kind: self.collection.kind.clone(),
-                key: identity.key(),
-                error: error.to_string(),
-            };
-            let Undecodable { kind, key, error } = &undecodable;
-            tracing::error!(kind, ?key, error, "object cannot be decoded and is skipped");
-            if let Some(hear) = &self.options.on_undecodable {
-                hear(&undecodable);
-            }
-            identity
-        })
+        self.decode_by(D::decode, raw)
+    }
+
+    /// Decodes an object that was added or changed after the state was told.
+    pub(super) fn decode_change(&mut self, raw: &RawValue) -> Result<D::Output, Identity> {
+        self.decode_by(D::decode_change, raw)
+    }
+
+    fn decode_by(
+        &mut self,
+        decode: fn(&mut D, &RawValue) -> Result<D::Output, DecodeError>,
+        raw: &RawValue,
+    ) -> Result<D::Output, Identity> {
+        let decoder = &mut self.decoder;
+        let decoded = guarded(|| match decode(decoder, raw) {
+            Ok(object) if object.has_name() => Ok(object),
+            Ok(_) => Err("it has no name".to_owned()),
+            Err(error) => Err(error.to_string()),
+        });
+        let decoded = decoded.unwrap_or_else(|panic| Err(format!("decoding panicked: {panic}")));
+        decoded.map_err(|error| self.report_undecodable(raw, error))
+    }
+
+    /// Reports an object that cannot be decoded and tells which one it is.
+    fn report_undecodable(&self, raw: &RawValue, error: String) -> Identity {
+        let identity = Identity::of(raw);
+        self.report.count(|tally| &tally.undecodable);
+        let kind = self.collection.kind.clone();
+        let undecodable = Undecodable { kind, key: identity.key(), error };
+        let Undecodable { kind, key, error } = &undecodable;
+        tracing::error!(kind, ?key, error, "object cannot be decoded and is skipped");
+        if let Some(hear) = &self.options.on_undecodable
+            && let Err(panic) = guarded(|| hear(&undecodable))
+        {
+            tracing::error!(kind, panic, "the hook for undecodable objects panicked");
+        }
+        identity
     }
 
     /// Waits before the next try: longer each time, and not less than the server wishes.
     pub(super) async fn pause(&mut self, what: &'static str, trouble: &Trouble) {
+        self.memory.not_served = 0; // whatever this trouble is, it is another one
         let delay = self.backoff.failed().max(trouble.after());
         let why = trouble.why();
         tracing::warn!(kind = self.collection.kind, what, why, ?delay, "backing off");

@@ -6,7 +6,7 @@
 //! reaches the socket.
 //!
 //! ```text
-//!               ┌───────────── 410, or newer than the server knows ─────────────┐
+//!               ┌──────── 410, refused, or newer than the server knows ─────────┐
 //!               ▼                                                               │
 //!  ──────────► Sync ──── streaming ───► Streaming ── end of the state ──► Watching ◄─┐
 //!               │  ▲                        │           (Replaced)           │       │
@@ -20,7 +20,8 @@
 //!   for progress. A server that refuses or ignores it is asked for lists from then on.
 //! * **Time never goes back**: a state read anew is at least as new as what was told, unless the
 //!   server itself no longer knows that version; then it is the server's latest.
-//! * **Everything that fails** is tried again after a pause that grows, from the same version.
+//! * **Everything that fails** is tried again after a pause that grows, from the same version;
+//!   a watch that the server refuses, or that stays silent twice, gives way to a new state.
 //! * **A kind that is no longer served** is told as empty, and looked for until it is back.
 //! * **An object that cannot be decoded** is reported and skipped; a deletion never is.
 //!
@@ -60,7 +61,7 @@ pub struct Options {
     pub page_size: u32,
     /// Whether to read the state as a stream where the server can.
     pub streaming: bool,
-    /// Is called for every object that cannot be decoded. Must not block.
+    /// Is called for every object that cannot be decoded. Must not block; a panic is logged.
     pub on_undecodable: Option<OnUndecodable>,
 }
 
@@ -106,10 +107,14 @@ struct Memory {
     broken_streams: u32,
     /// How often in a row the kind was found not to be served.
     not_served: u32,
+    /// The kind is taken for not served, and has not been seen since.
+    missing: bool,
     /// The server sends bookmarks, so that its silence means something.
     bookmarks: bool,
     /// A silence has been reported that is not over yet.
     silence_reported: bool,
+    /// Watches in a row that fell silent on a server that sends bookmarks.
+    silent_watches: u32,
     /// Events in a row that could not be read at all.
     unreadable: u32,
 }

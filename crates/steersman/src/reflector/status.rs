@@ -145,6 +145,17 @@ impl Reporter {
         });
     }
 
+    /// Something was heard where nothing had been for long.
+    pub(super) fn silence_is_over(&mut self) {
+        self.phase.send_if_modified(|now| {
+            let stalled = *now == Phase::Stalled;
+            if stalled {
+                *now = Phase::Watching;
+            }
+            stalled
+        });
+    }
+
     pub(super) fn backs_off(&mut self, error: &str) {
         let since = *self.failing_since.get_or_insert_with(Instant::now);
         self.enter(Phase::BackingOff { error: error.into(), since });

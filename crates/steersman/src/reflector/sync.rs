@@ -33,7 +33,10 @@ impl<D: Decode> Reflector<D> {
         self.report.count(|tally| &tally.streams);
         let from = not_older_than.as_deref().unwrap_or_default();
         match self.collection.watch(from, true, random::jitter(WATCH_MIN, 1.0)).await {
-            Ok(stream) => State::Streaming { gathered: Gathered::new(), stream, not_older_than },
+            Ok(stream) => {
+                self.memory.not_served = 0;
+                State::Streaming { gathered: Gathered::new(), stream, not_older_than }
+            }
             Err(trouble) => self.stream_failed(trouble, not_older_than).await,
         }
     }
@@ -65,7 +68,12 @@ impl<D: Decode> Reflector<D> {
             Ok(Event::Bookmark { version: Some(version), initial_end: true }) => {
                 self.complete_stream(gathered, stream, version, not_older_than).await
             }
-            Ok(Event::Bookmark { .. }) => State::Streaming { gathered, stream, not_older_than },
+            // Whoever knows what a streaming list is marks its end before anything else.
+            Ok(Event::Bookmark { .. }) => {
+                let trouble =
+                    Trouble::Refused("a bookmark came before the end of the state".into());
+                self.stream_failed(trouble, not_older_than).await
+            }
             Ok(Event::Error(trouble)) => self.stream_failed(trouble, not_older_than).await,
             Ok(event) if self.put_aside(&mut gathered, &event) => {
                 State::Streaming { gathered, stream, not_older_than }
@@ -102,13 +110,14 @@ impl<D: Decode> Reflector<D> {
     async fn complete_stream(
         &mut self,
         gathered: Gathered<D::Output>,
-        stream: WatchStream,
+        mut stream: WatchStream,
         version: String,
         not_older_than: Option<String>,
     ) -> StateOf<D> {
         if is_older(&version, not_older_than.as_deref()) {
             return State::Sync { not_older_than: None };
         }
+        stream.becomes_a_watch();
         self.report.enter(Phase::Watching);
         self.report.count(|tally| &tally.watches);
         let next = State::Watching { version: version.clone(), stream };
@@ -122,6 +131,9 @@ impl<D: Decode> Reflector<D> {
         not_older_than: Option<String>,
     ) -> StateOf<D> {
         let kind = &self.collection.kind;
+        if trouble != Trouble::NotServed {
+            self.memory.not_served = 0;
+        }
         match &trouble {
             Trouble::Refused(why) => {
                 tracing::warn!(kind, why, "the server does not stream lists; listing instead");
@@ -134,8 +146,10 @@ impl<D: Decode> Reflector<D> {
                 self.memory.broken_streams = STREAM_TRIES;
                 return State::Sync { not_older_than };
             }
-            Trouble::Busy { .. } | Trouble::NoAnswer => self.memory.broken_streams += 1,
-            Trouble::Expired | Trouble::NotServed => {}
+            Trouble::Busy { .. } | Trouble::NoAnswer | Trouble::Expired => {
+                self.memory.broken_streams += 1;
+            }
+            Trouble::NotServed => {}
         }
         self.sync_failed("streaming list failed", &trouble, not_older_than).await
     }
@@ -166,21 +180,31 @@ impl<D: Decode> Reflector<D> {
         let mut gathered = Gathered::new();
         let limit = if not_older_than.is_some() { 0 } else { self.options.page_size };
         let first = ListOptions { limit, token: None, not_older_than };
-        let (version, mut next) = self.read_page(first, &mut gathered).await?;
+        let (version, next) = self.read_page(first, &mut gathered).await?;
+        match self.read_on(limit, next, &mut gathered).await {
+            Ok(()) => return Ok((gathered, version)),
+            Err(Trouble::Expired) => {}
+            Err(trouble) => return Err(trouble),
+        }
+        let mut gathered = Gathered::new();
+        let (version, next) = self.read_page(ListOptions::default(), &mut gathered).await?;
+        // Some servers give pages to who did not ask for them.
+        self.read_on(0, next, &mut gathered).await?;
+        Ok((gathered, version))
+    }
+
+    /// Reads the pages that follow one.
+    async fn read_on(
+        &mut self,
+        limit: u32,
+        mut next: Option<String>,
+        gathered: &mut Gathered<D::Output>,
+    ) -> Result<(), Trouble> {
         while let Some(token) = next {
             let page = ListOptions { limit, token: Some(&token), not_older_than: None };
-            match self.read_page(page, &mut gathered).await {
-                Ok((_, following)) => next = following,
-                Err(Trouble::Expired) => {
-                    gathered = Gathered::new();
-                    let (version, _) =
-                        self.read_page(ListOptions::default(), &mut gathered).await?;
-                    return Ok((gathered, version));
-                }
-                Err(trouble) => return Err(trouble),
-            }
+            (_, next) = self.read_page(page, gathered).await?;
         }
-        Ok((gathered, version))
+        Ok(())
     }
 
     /// Reads one page, again if the server was busy; gives its version and the next one's token.
@@ -203,6 +227,7 @@ impl<D: Decode> Reflector<D> {
                 Err(trouble) => return Err(trouble),
             }
         };
+        self.memory.not_served = 0;
         self.report.heard(Instant::now());
         let page: Page<'_> =
             serde_json::from_slice(&text).map_err(|error| Trouble::busy(error.to_string()))?;

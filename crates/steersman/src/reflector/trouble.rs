@@ -5,6 +5,8 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use kube::core::Status;
 
+use crate::client::names_an_object;
+
 /// No server's wish to be left alone is followed for longer than this.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
@@ -41,6 +43,10 @@ impl Trouble {
 
     /// What an answer other than success means.
     pub(super) fn of_answer(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        // So says a server of a group that it does not know at all.
+        if code == StatusCode::NOT_FOUND && body.trim_ascii() == b"404 page not found" {
+            return Self::NotServed;
+        }
         let mut status: Status = serde_json::from_slice(body).unwrap_or_default();
         status.code = code.as_u16();
         if status.message.is_empty() {
@@ -56,9 +62,10 @@ impl Trouble {
         let why = status.message.clone();
         match status.code {
             _ if is_expired(status) || is_too_large(status) => Self::Expired,
-            404 => Self::NotServed,
+            404 if status.reason == "NotFound" && !names_an_object(status) => Self::NotServed,
             400 | 405 | 406 | 415 | 422 | 501 => Self::Refused(why),
-            408 | 429 | 500 | 502 | 503 | 504 => {
+            // A 404 that does not speak of the kind comes from something on the way to the server.
+            404 | 408 | 429 | 500 | 502 | 503 | 504 => {
                 let details = status.details.as_ref().map(|details| details.retry_after_seconds);
                 let details = details.filter(|seconds| *seconds > 0);
                 let after = after.or(details.map(|seconds| Duration::from_secs(seconds.into())));

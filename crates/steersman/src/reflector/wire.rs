@@ -62,7 +62,7 @@ pub(super) struct WatchStream {
     pub(super) heard: Instant,
     /// How long it was asked to last.
     pub(super) timeout: Duration,
-    /// Its silence has been reported.
+    /// Its silence has been reported and is not over yet.
     pub(super) stalled: bool,
 }
 
@@ -106,8 +106,7 @@ struct RawEvent<'a> {
 }
 
 /// Just enough of an object to say which one it is.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Identity {
     namespace: Option<String>,
     name: Option<String>,
@@ -115,13 +114,30 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Reads as much as can be read.
+    /// Reads as much as can be read: a field of a wrong type does not hide the others.
     pub(super) fn of(raw: &RawValue) -> Self {
         #[derive(Deserialize)]
-        struct Outer {
-            metadata: Identity,
+        struct Outer<'a> {
+            #[serde(borrow)]
+            metadata: Fields<'a>,
         }
-        serde_json::from_str::<Outer>(raw.get()).map_or_else(|_| Self::default(), |o| o.metadata)
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase")]
+        struct Fields<'a> {
+            #[serde(borrow)]
+            namespace: Option<&'a RawValue>,
+            #[serde(borrow)]
+            name: Option<&'a RawValue>,
+            #[serde(borrow)]
+            resource_version: Option<&'a RawValue>,
+        }
+        let outer = serde_json::from_str::<Outer<'_>>(raw.get());
+        let fields = outer.map_or_else(|_| Fields::default(), |outer| outer.metadata);
+        Self {
+            namespace: fields.namespace.and_then(text_of),
+            name: fields.name.and_then(text_of),
+            resource_version: fields.resource_version.and_then(text_of),
+        }
     }
 
     pub(super) fn key(&self) -> Option<ObjectKey> {
@@ -129,6 +145,15 @@ impl Identity {
         let namespace = self.namespace.as_deref().filter(|namespace| !namespace.is_empty());
         Some(ObjectKey { namespace: namespace.map(Into::into), name: name.into() })
     }
+}
+
+/// The text of a string or of a number.
+fn text_of(raw: &RawValue) -> Option<String> {
+    let text = raw.get();
+    if text.starts_with('"') {
+        return serde_json::from_str(text).ok();
+    }
+    serde_json::from_str::<serde_json::Number>(text).ok().map(|_| text.to_owned())
 }
 
 impl<'a> Event<'a> {
@@ -152,23 +177,18 @@ impl<'a> Event<'a> {
             metadata: Mark,
         }
         #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
         struct Mark {
-            resource_version: Option<String>,
-            #[serde(default)]
-            annotations: Annotations,
+            annotations: Option<Annotations>,
         }
-        #[derive(Deserialize, Default)]
+        #[derive(Deserialize)]
         struct Annotations {
             #[serde(rename = "k8s.io/initial-events-end")]
             initial_events_end: Option<String>,
         }
-        let mark = serde_json::from_str::<Outer>(raw.get()).ok().map(|outer| outer.metadata);
-        let Some(Mark { resource_version, annotations }) = mark else {
-            return Self::Bookmark { version: None, initial_end: false };
-        };
-        let version = resource_version.filter(|version| !version.is_empty());
-        let initial_end = annotations.initial_events_end.as_deref() == Some("true");
+        let mark = serde_json::from_str::<Outer>(raw.get()).ok();
+        let end = mark.and_then(|mark| mark.metadata.annotations?.initial_events_end);
+        let initial_end = end.as_deref() == Some("true");
+        let version = Identity::of(raw).resource_version.filter(|version| !version.is_empty());
         Self::Bookmark { version, initial_end }
     }
 }
@@ -186,12 +206,20 @@ impl WatchStream {
         match timeout_at(deadline, self.lines.next()).await {
             Ok(Some(Ok(line))) => {
                 self.heard = Instant::now();
+                self.stalled = false;
                 Heard::Line(line)
             }
             Ok(Some(Err(why))) => Heard::Broken(why),
             Ok(None) => Heard::Ended,
             Err(_) => Heard::Silence,
         }
+    }
+
+    /// The state is complete; how long it took says nothing of how well the watch goes.
+    pub(super) fn becomes_a_watch(&mut self) {
+        let now = Instant::now();
+        self.timeout = self.timeout.saturating_sub(now - self.opened);
+        self.opened = now;
     }
 }
 

@@ -76,12 +76,15 @@ impl<T> Dump<T> {
 
 impl<T: Key> WorkQueue<T> {
     /// What waits, runs and backs off.
+    ///
+    /// The queue stands still while its keys are copied, each with its `clone`: for as long as
+    /// that takes, nobody adds or gets a key.
     pub fn dump(&self) -> Dump<T> {
         self.dump_with(|_| None)
     }
 
     /// What waits, runs and backs off; `reason` knows why, because causes live outside of the
-    /// queue.
+    /// queue. The queue stands still for a [copy](Self::dump), not while `reason` is asked.
     pub fn dump_with(&self, reason: impl Fn(&T) -> Option<String>) -> Dump<T> {
         let now = self.shared.clock.now();
         // Only copied under the lock: limiter and `reason` are not called there.

@@ -1,11 +1,12 @@
 //! What a queue tells Prometheus, under client-go's names.
 //!
 //! Durations are observed as they end. Everything else is read from the queues when somebody
-//! asks, so that it costs nothing until then; a queue that is gone is not reported any more.
+//! asks, so that it costs nothing until then. Of a queue that is gone only its counts are still
+//! reported, so that the sums of its name never go back.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -59,19 +60,32 @@ impl QueueFamilies {
         Self { queue_duration, work_duration, queues }
     }
 
-    /// Reports this queue from now on, as long as it lives.
+    /// Reports this queue from now on, as long as it lives, and its counts for ever.
     pub(super) fn watch<T: Key>(&self, queue: &WorkQueue<T>) {
-        let queue: Weak<dyn Observed> = Arc::downgrade(&queue.shared) as Weak<Shared<T>>;
-        let mut queues = self.queues.lock();
-        queues.retain(|queue| queue.strong_count() > 0);
-        queues.push(queue);
+        let shared = &queue.shared;
+        let Some(metrics) = &shared.metrics else { return };
+        let queue: Weak<dyn Observed> = Arc::downgrade(shared) as Weak<Shared<T>>;
+        let (name, tally) = (Arc::clone(&shared.name), Arc::clone(&metrics.tally));
+        let mut reported = self.queues.lock();
+        reported.bury();
+        reported.queues.push(Watched { name, queue, tally });
     }
 }
 
-/// The durations that one queue observes.
+/// The durations that one queue observes, and what it counts.
 pub(super) struct QueueMetrics {
     queue_duration: Histogram,
     work_duration: Histogram,
+    tally: Arc<Tally>,
+}
+
+/// What a queue counts. Outlives it.
+#[derive(Debug, Default)]
+struct Tally {
+    /// How often a key became wanted now.
+    adds: AtomicU64,
+    /// How often a key was added for later.
+    retries: AtomicU64,
 }
 
 impl QueueMetrics {
@@ -80,7 +94,17 @@ impl QueueMetrics {
         Self {
             queue_duration: families.queue_duration.get_or_create_owned(&labels(name)),
             work_duration: families.work_duration.get_or_create_owned(&labels(name)),
+            tally: Arc::default(),
         }
+    }
+
+    /// Tells how many adds there were so far; to be called under the queue's lock.
+    pub(super) fn added(&self, adds: u64) {
+        self.tally.adds.store(adds, Ordering::Relaxed);
+    }
+
+    pub(super) fn retried(&self) {
+        self.tally.retries.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn waited(&self, duration: Duration) {
@@ -92,49 +116,52 @@ impl QueueMetrics {
     }
 }
 
-/// What a queue looks like when somebody asks.
+/// What the queues of one name look like when somebody asks.
 #[derive(Clone, Debug, Default)]
 struct Reading {
-    depths: BTreeMap<Priority, usize>,
     adds: u64,
     retries: u64,
+    /// Nothing if they are all gone.
+    load: Option<Load>,
+}
+
+/// What a queue has to do.
+#[derive(Clone, Debug, Default)]
+struct Load {
+    depths: BTreeMap<Priority, usize>,
     unfinished: Duration,
     longest_running: Duration,
 }
 
 impl Reading {
+    fn count(&mut self, tally: &Tally) {
+        self.adds += tally.adds.load(Ordering::Relaxed);
+        self.retries += tally.retries.load(Ordering::Relaxed);
+    }
+
     /// Queues of one name are reported as one.
-    fn merge(&mut self, other: Self) {
+    fn merge(&mut self, other: Load) {
+        let load = self.load.get_or_insert_default();
         for (priority, depth) in other.depths {
-            *self.depths.entry(priority).or_default() += depth;
+            *load.depths.entry(priority).or_default() += depth;
         }
-        self.adds += other.adds;
-        self.retries += other.retries;
-        self.unfinished += other.unfinished;
-        self.longest_running = self.longest_running.max(other.longest_running);
+        load.unfinished += other.unfinished;
+        load.longest_running = load.longest_running.max(other.longest_running);
     }
 }
 
 /// A queue, whatever its keys.
 trait Observed: Send + Sync {
-    fn name(&self) -> &str;
-    fn read(&self) -> Reading;
+    fn read(&self) -> Load;
 }
 
 impl<T: Key> Observed for Shared<T> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn read(&self) -> Reading {
+    fn read(&self) -> Load {
         let now = self.clock.now();
-        let retries = self.retried.load(Ordering::Relaxed);
         self.step(|state| {
             self.catch_up(&mut state.core);
-            Reading {
+            Load {
                 depths: state.core.depths().collect(),
-                adds: state.core.adds,
-                retries,
                 unfinished: state.core.working_times(now).sum(),
                 longest_running: state.core.working_times(now).max().unwrap_or_default(),
             }
@@ -144,18 +171,50 @@ impl<T: Key> Observed for Shared<T> {
 
 /// The queues that are reported.
 #[derive(Default)]
-struct Queues(Mutex<Vec<Weak<dyn Observed>>>);
+struct Queues(Mutex<Reported>);
+
+#[derive(Default)]
+struct Reported {
+    queues: Vec<Watched>,
+    /// The counts of queues that are gone, by name.
+    gone: BTreeMap<Arc<str>, Reading>,
+}
+
+/// A queue and what is left of it when it is gone.
+#[derive(Clone)]
+struct Watched {
+    name: Arc<str>,
+    queue: Weak<dyn Observed>,
+    tally: Arc<Tally>,
+}
+
+impl Reported {
+    /// Keeps no more than their counts of queues that are gone.
+    fn bury(&mut self) {
+        // Nobody else has its tally, so nobody counts any more.
+        for dead in self.queues.extract_if(.., |watched| Arc::get_mut(&mut watched.tally).is_some())
+        {
+            self.gone.entry(dead.name).or_default().count(&dead.tally);
+        }
+    }
+}
 
 impl Queues {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Observed>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Reported> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn readings(&self) -> BTreeMap<String, Reading> {
-        let mut readings = BTreeMap::<String, Reading>::new();
-        let queues: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
-        for queue in queues {
-            readings.entry(queue.name().to_owned()).or_default().merge(queue.read());
+    fn readings(&self) -> BTreeMap<Arc<str>, Reading> {
+        let mut reported = self.lock();
+        reported.bury();
+        let (queues, mut readings) = (reported.queues.clone(), reported.gone.clone());
+        drop(reported); // the last one to have a queue drops it, here as well
+        for Watched { name, queue, tally } in queues {
+            let reading = readings.entry(name).or_default();
+            if let Some(queue) = queue.upgrade() {
+                reading.merge(queue.read());
+            }
+            reading.count(&tally);
         }
         readings
     }
@@ -171,25 +230,25 @@ impl Collector for Queues {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let readings = self.readings();
         encode_depths(&mut encoder, &readings)?;
-        let mut each = |name, help, value: fn(&Reading) -> Value| {
+        let mut each = |name, help, value: fn(&Reading) -> Option<Value>| {
             encode_each(&mut encoder, (name, help), &readings, value)
         };
         each("workqueue_adds", "Total number of adds handled by workqueue", |reading| {
-            Value::Counter(ConstCounter::new(reading.adds))
+            Some(Value::Counter(ConstCounter::new(reading.adds)))
         })?;
         each("workqueue_retries", "Total number of retries handled by workqueue", |reading| {
-            Value::Counter(ConstCounter::new(reading.retries))
+            Some(Value::Counter(ConstCounter::new(reading.retries)))
         })?;
         each(
             "workqueue_unfinished_work_seconds",
             "How many seconds of work has been done that is in progress and hasn't been observed \
              by work_duration; large values indicate stuck threads",
-            |reading| Value::Gauge(ConstGauge::new(reading.unfinished.as_secs_f64())),
+            |reading| reading.load.as_ref().map(|load| Value::seconds(load.unfinished)),
         )?;
         each(
             "workqueue_longest_running_processor_seconds",
             "How many seconds the longest running processor for workqueue has been running",
-            |reading| Value::Gauge(ConstGauge::new(reading.longest_running.as_secs_f64())),
+            |reading| reading.load.as_ref().map(|load| Value::seconds(load.longest_running)),
         )
     }
 }
@@ -200,6 +259,10 @@ enum Value {
 }
 
 impl Value {
+    fn seconds(duration: Duration) -> Self {
+        Self::Gauge(ConstGauge::new(duration.as_secs_f64()))
+    }
+
     fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
         match self {
             Self::Counter(counter) => counter.encode(encoder),
@@ -215,17 +278,19 @@ impl Value {
     }
 }
 
-/// One value for each queue.
+/// One value for each name that has one.
 fn encode_each(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),
-    readings: &BTreeMap<String, Reading>,
-    value: fn(&Reading) -> Value,
+    readings: &BTreeMap<Arc<str>, Reading>,
+    value: fn(&Reading) -> Option<Value>,
 ) -> fmt::Result {
-    let kind = value(&Reading::default()).metric_type();
-    let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
-    for (queue, reading) in readings {
-        value(reading).encode(metric.encode_family(&labels(queue))?)?;
+    let values = readings.iter().filter_map(|(queue, reading)| Some((queue, value(reading)?)));
+    let mut values = values.peekable();
+    let Some((_, first)) = values.peek() else { return Ok(()) };
+    let mut metric = encoder.encode_descriptor(name, help, None, first.metric_type())?;
+    for (queue, value) in values {
+        value.encode(metric.encode_family(&labels(queue))?)?;
     }
     Ok(())
 }
@@ -233,13 +298,13 @@ fn encode_each(
 /// One depth for each queue and priority, as controller-runtime has it.
 fn encode_depths(
     encoder: &mut DescriptorEncoder<'_>,
-    readings: &BTreeMap<String, Reading>,
+    readings: &BTreeMap<Arc<str>, Reading>,
 ) -> fmt::Result {
     let kind = ConstGauge::new(0_u64).metric_type();
     let help = "Current depth of workqueue";
     let mut metric = encoder.encode_descriptor("workqueue_depth", help, None, kind)?;
     for (queue, reading) in readings {
-        for (priority, depth) in &reading.depths {
+        for (priority, depth) in reading.load.iter().flat_map(|load| &load.depths) {
             let [name, controller] = labels(queue);
             let labels = [name, controller, ("priority", priority.0.to_string())];
             ConstGauge::new(*depth as u64).encode(metric.encode_family(&labels)?)?;

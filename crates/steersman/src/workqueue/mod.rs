@@ -3,7 +3,8 @@
 //! In thin layers, each of which can be understood alone: the `core` is the queue as pure state
 //! (deduplication, priorities, delays), the `waiters` decide who is woken, `wait` has the
 //! futures that workers await, the `retries` and [`RateLimiter`]s say how long a key that failed
-//! waits. [`WorkQueue`] puts them behind one lock. No user code runs under it.
+//! waits. [`WorkQueue`] puts them behind one lock. The only user code that runs under it is
+//! `Clone` and `Eq` of the [`Key`].
 //!
 //! ```
 //! # use steersman::workqueue::WorkQueue;
@@ -38,7 +39,6 @@ mod waiters;
 use std::fmt::{self, Debug};
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hashbrown::DefaultHashBuilder;
@@ -49,8 +49,9 @@ pub use builder::WorkQueueBuilder;
 pub use dump::{Dump, KeyDump, KeyState};
 use metrics::QueueMetrics;
 pub use priority::{HEAD_START, Priority};
+use rate_limit::Guarded;
 pub use rate_limit::{ExponentialBackoff, FastSlow, MaxOf, RateLimiter, TokenBucket, WithMaxWait};
-use retries::Retries;
+use retries::{Failure, Retries};
 use sync::Mutex;
 use time::{Clock, Tick};
 pub use wait::{Drain, Get};
@@ -60,6 +61,10 @@ use waiters::Waiters;
 pub const LONGEST_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// What a queue can hold: keys, not objects.
+///
+/// `Clone` and `Eq` are called under a lock of the queue, and so is `Hash` for keys that have
+/// failed: they should be quick, must not use the queue, and must not panic. A key whose `clone`
+/// panics in [`WorkQueue::get`] counts as worked on until [`WorkQueue::done`].
 pub trait Key: Clone + Eq + Hash + Debug + Send + 'static {}
 
 impl<T: Clone + Eq + Hash + Debug + Send + 'static> Key for T {}
@@ -83,16 +88,14 @@ pub struct WorkQueue<T: Key> {
 
 /// What the clones of a queue share.
 struct Shared<T: Key> {
-    /// Never held across an await or a call to user code.
+    /// Never held across an await or a call to user code other than `Clone` and `Eq` of keys.
     state: Mutex<State<T>>,
     clock: Clock,
     /// Keys are hashed before the lock is taken.
     hasher: DefaultHashBuilder,
     group_of: Option<GroupOf<T>>,
-    limiter: Box<dyn RateLimiter<T>>,
+    limiter: Guarded<T>,
     retries: Retries<T>,
-    /// How often a key was added for later.
-    retried: AtomicU64,
     name: Arc<str>,
     metrics: Option<QueueMetrics>,
 }
@@ -156,8 +159,12 @@ impl<T: Key> WorkQueue<T> {
 
     /// Asks for work on `key` after the delay that its failures so far demand.
     ///
-    /// This counts as a failure, unless the key comes from a retry that was early: while the
-    /// delay of the last failure has not passed, only the rest of it is waited for.
+    /// This counts as a failure, unless the key comes from a retry that was early, which is
+    /// said best before [`done`](Self::done): if the run began (or, if the key is not worked on,
+    /// if it is now) before the delay of the last failure had passed, only the rest of that
+    /// delay is waited for.
+    ///
+    /// A [`RateLimiter`] that panics makes the key wait for a second.
     pub fn add_rate_limited(&self, key: T) {
         self.add_with(key, AddOptions { rate_limited: true, ..AddOptions::default() });
     }
@@ -168,12 +175,16 @@ impl<T: Key> WorkQueue<T> {
         let shared = &*self.shared;
         let mut delay = options.after;
         if options.rate_limited {
-            let now = shared.clock.now();
-            delay = delay.max(shared.retries.failed(&key, now, &*shared.limiter));
+            let began = || {
+                let hash = shared.hasher.hash_one(&key);
+                shared.state.lock().core.running_since(&key, hash)
+            };
+            let failure = Failure { now: shared.clock.now(), began };
+            delay = delay.max(shared.retries.failed(&key, failure, &shared.limiter));
         }
         let later = options.rate_limited || !delay.is_zero();
-        if later {
-            shared.retried.fetch_add(1, Ordering::Relaxed);
+        if let Some(metrics) = shared.metrics.as_ref().filter(|_| later) {
+            metrics.retried();
         }
         let priority = options.priority.or((!later).then_some(Priority::NORMAL));
         self.insert(key, delay, priority);
@@ -207,7 +218,8 @@ impl<T: Key> WorkQueue<T> {
     /// [`done`](Self::done) with it.
     ///
     /// The future can be dropped at any time and nothing is lost. It needs tokio's timer only
-    /// if keys are added for later.
+    /// if keys are added for later. Under tokio it is pending now and then although a key is
+    /// ready, so that other tasks get their turn.
     pub fn get(&self) -> Get<'_, T> {
         Get::new(self)
     }
@@ -273,9 +285,8 @@ impl<T: Key> WorkQueue<T> {
             clock: Clock::start(),
             hasher: DefaultHashBuilder::default(),
             group_of: builder.group_of,
-            limiter: builder.limiter,
+            limiter: Guarded::new(builder.limiter),
             retries: Retries::default(),
-            retried: AtomicU64::new(0),
             name: builder.name,
             metrics,
         };
@@ -291,6 +302,9 @@ impl<T: Key> Shared<T> {
         let state = &mut *guard;
         let result = change(state);
         let wakes = state.waiters.rouse(&mut state.core);
+        if let Some(metrics) = &self.metrics {
+            metrics.added(state.core.adds);
+        }
         drop(guard);
         wakes.wake();
         result

@@ -11,7 +11,8 @@ use super::time::Tick;
 /// A key competes with the moment it was added less this much per step, so a higher priority
 /// overtakes, but only what was added shortly before: nothing starves. As long as only
 /// [`Priority::NORMAL`] is in use, a queue without metrics does not note when keys are added;
-/// those that wait when another priority appears count as added then.
+/// those that wait when another priority appears count as added then. From then on it notes the
+/// time, until no key waits.
 pub const HEAD_START: Duration = Duration::from_millis(100);
 
 /// How urgent a key is; higher comes first.

@@ -2,10 +2,15 @@
 //!
 //! Both may be dropped at any time. A worker that was woken and goes away without a key passes
 //! the wake on, so that no key waits while another worker sleeps.
+//!
+//! Getting a key uses up some of the task's [budget](coop), so that workers of a queue that is
+//! never empty let other tasks run. Outside of tokio there is no budget, and none is needed.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+
+use tokio::task::coop;
 
 use super::core::Taken;
 use super::time::{Tick, Timer};
@@ -38,19 +43,20 @@ impl<'a, T: Key> Get<'a, T> {
         let shared = &*self.queue.shared;
         let timed = shared.time_if_measured();
         shared.step(|State { core, waiters }| {
-            let now = shared.time_if(timed, core.has_delayed());
-            if let Some(id) = self.waiter {
+            let now = shared.time_if(timed, core.has_delayed() || shared.retries.any());
+            // Forgotten before the key's `clone` runs: if that panics, this has come already.
+            let waiter = self.waiter.take();
+            if let Some(id) = waiter {
                 waiters.came(id);
             }
             if let Some(taken) = core.take(now) {
-                self.waiter = None;
                 return Found::Key(taken, now);
             }
             if core.has_ended() {
-                self.waiter = None;
                 return Found::Ended;
             }
-            let id = *self.waiter.get_or_insert_with(|| waiters.new_id());
+            let id = waiter.unwrap_or_else(|| waiters.new_id());
+            self.waiter = Some(id);
             Found::Nothing(waiters.wait(id, cx.waker(), core.next_due()))
         })
     }
@@ -61,14 +67,19 @@ impl<T: Key> Future for Get<'_, T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let this = self.get_mut();
+        let budget = ready!(coop::poll_proceed(cx));
         let clock = this.queue.shared.clock;
         loop {
             match this.look(cx) {
                 Found::Key(taken, now) => {
+                    budget.made_progress();
                     this.queue.shared.observe_wait(now.since(taken.waited_since));
                     return Poll::Ready(Some(taken.key));
                 }
-                Found::Ended => return Poll::Ready(None),
+                Found::Ended => {
+                    budget.made_progress();
+                    return Poll::Ready(None);
+                }
                 Found::Nothing(None) => return Poll::Pending,
                 Found::Nothing(Some(due)) => {
                     if this.timer.poll_until(clock, due, cx).is_pending() {

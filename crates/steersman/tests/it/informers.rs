@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman::cache::Form;
 use steersman::caches::Caches;
-use steersman::informer::{CacheConfig, Event, Informer};
+use steersman::informer::{CacheConfig, Event, HandlerOptions, Informer};
 use steersman::metrics::Metrics;
 use steersman::reflector::Selection;
 use steersman::{ObjectKey, Result};
@@ -85,7 +85,7 @@ async fn an_informer_is_shared_and_stops_with_its_last_user(cluster: Cluster) ->
     let (first, second) = (caches.informer::<ConfigMap>(), caches.informer::<ConfigMap>());
     assert!(Arc::ptr_eq(&first, &second));
     first.cache().synced().await;
-    assert!(metrics.render().contains("informer_objects{name=\"ConfigMap\"}"));
+    assert!(metrics.render().contains("informer_objects{name=\"ConfigMap\",group=\"\"}"));
     let cache = first.cache().clone();
     drop((first, second));
     assert!(caches.find::<ConfigMap>().is_none());
@@ -152,5 +152,101 @@ async fn a_kind_whose_definition_goes_and_returns_is_followed_again(
     cluster.client().create(&boat).await?;
     cluster.advance(Duration::from_secs(60)).await;
     assert_eq!(take(&heard), ["Added(default/argo)"]);
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_cache_holds_what_the_manager_chose(cluster: Cluster) -> Result<()> {
+    let caches = Caches::new(cluster.client().kube().clone(), Metrics::default());
+    let config = CacheConfig::<Pod>::default().strip_managed_fields();
+    caches.configure(config.transform(|pod| pod.status = None));
+    let informer = caches.informer::<Pod>();
+    let pod = json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main", "image": "web:v1"}]}});
+    cluster.client().create(&serde_json::from_value::<Pod>(pod)?).await?;
+    cluster.eventually("web", |pod: &Pod| pod.status.is_some()).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    let cached = informer.cache().get(&ObjectKey::from("default/web")).unwrap();
+    assert_eq!((&cached.status, &cached.metadata.managed_fields), (&None, &None));
+    assert!(cached.spec.is_some());
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_transform_that_panics_costs_its_object_and_nothing_else(cluster: Cluster) -> Result<()> {
+    for name in ["a", "bad", "c"] {
+        cluster.client().create(&config_map(name)).await?;
+    }
+    let client = cluster.client().kube().clone();
+    let config = CacheConfig::default().transform(|map: &mut ConfigMap| {
+        assert_ne!(map.metadata.name.as_deref(), Some("bad"), "on purpose");
+    });
+    let informer = Informer::<ConfigMap>::builder(client).cache(config).start();
+    informer.cache().synced().await;
+    let names: Vec<String> = informer
+        .cache()
+        .list_namespace("default")
+        .iter()
+        .filter_map(|map| map.metadata.name.clone())
+        .filter(|name| name != "kube-root-ca.crt")
+        .collect();
+    assert_eq!(names, ["a", "c"]);
+    assert_eq!(informer.status().undecodable, 1);
+    cluster.client().create(&config_map("d")).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert!(informer.cache().get(&ObjectKey::from("default/d")).is_some(), "it goes on");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_hangs_delays_nobody_and_is_shown() -> Result<()> {
+    let cluster = steersman_cluster::Cluster::builder().nodes(0).controllers(false).start().await?;
+    let client = steersman::Client::new(cluster.client(), "test");
+    client.create(&config_map("a")).await?;
+    let metrics = Metrics::default();
+    let selection = Selection { namespace: Some("default".into()), ..Selection::default() };
+    let informer = Informer::<ConfigMap>::builder(cluster.client())
+        .selection(selection)
+        .metrics(&metrics)
+        .start();
+    let (open, gate) = std::sync::mpsc::sync_channel::<()>(0);
+    let slow_heard = Arc::new(Mutex::new(0));
+    let (count, last) = (Arc::clone(&slow_heard), Arc::new(Mutex::new(String::new())));
+    let slow_last = Arc::clone(&last);
+    let options = HandlerOptions { in_order: 10, blocking: true, ..HandlerOptions::default() };
+    informer
+        .add_handler_with(options, move |event| {
+            let _ = gate.recv(); // an error means that the gate stands open
+            *count.lock().unwrap() += 1;
+            *slow_last.lock().unwrap() = event.object().resource_version().unwrap().to_owned();
+        })
+        .await;
+    let (fast, mut fast_heard) = tokio::sync::watch::channel(String::new());
+    informer
+        .add_handler(move |event| {
+            fast.send_replace(event.object().resource_version().unwrap().to_owned());
+        })
+        .await
+        .synced()
+        .await;
+    let mut newest = String::new();
+    for n in 0..100 {
+        let mut map = config_map("a");
+        map.data = Some([("n".to_owned(), n.to_string())].into());
+        newest = client.update(&map).await?.metadata.resource_version.unwrap();
+    }
+    fast_heard.wait_for(|version| *version == newest).await?;
+    let status = informer.status();
+    assert_eq!(*slow_heard.lock().unwrap(), 0, "it hangs");
+    assert!(status.handlers[0].queued <= 12 && status.handlers[0].merged >= 80, "{status:?}");
+    let text = metrics.render();
+    let merged = text.lines().find(|line| line.starts_with("informer_handler_merged_events_total"));
+    assert!(merged.is_some_and(|line| !line.ends_with(" 0")), "{text}");
+
+    drop(open);
+    while *last.lock().unwrap() != newest {
+        tokio::task::yield_now().await;
+    }
+    assert!(*slow_heard.lock().unwrap() < 20);
+    cluster.stop().await;
     Ok(())
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use serde_json::json;
 use steersman::controller::Outcome;
-use steersman::{Context, Controller, Error, ListOptions, Next, Result};
+use steersman::{Context, Controller, Error, ListOptions, Manager, Next, Result};
 use steersman_testkit::Cluster;
 use tokio::time::Instant;
 
@@ -41,6 +41,25 @@ async fn a_failing_reconcile_is_retried_with_growing_delays(cluster: Cluster) ->
     let gaps: Vec<Duration> = tries.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(tries.len() > 8 && tries.len() < 20, "{gaps:?}");
     assert!(gaps.windows(2).all(|pair| pair[1] > pair[0].mul_f64(1.5)), "{gaps:?}");
+    Ok(())
+}
+
+#[steersman::test]
+async fn what_waits_in_a_queue_is_shown_with_its_reason(cluster: Cluster) -> Result<()> {
+    let controller = Controller::of::<ConfigMap>().only(of_the_test).named("stubborn").reconcile(
+        async |_: Arc<ConfigMap>, _: Context<ConfigMap>| -> Result<Next> {
+            Err(Error::message("not yet"))
+        },
+    );
+    let running = Manager::new(cluster.client().kube().clone()).with(controller).start();
+    cluster.client().create(&config_map("a")).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    let queues = serde_json::to_value(running.queues())?;
+    assert_eq!(queues[0]["name"], "stubborn");
+    let key = &queues[0]["keys"][0];
+    assert_eq!((&key["key"], &key["state"]), (&json!("default/a"), &json!("backingOff")));
+    assert!(key["reason"].as_str().is_some_and(|why| why.starts_with("retry ")), "{queues}");
+    assert!(running.metrics().render().contains("workqueue_retries_total{"));
     Ok(())
 }
 

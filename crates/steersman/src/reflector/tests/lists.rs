@@ -1,5 +1,9 @@
 //! Reading the state as a list.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::script::{Answer, Script, Then, bookmark, expired, list, raw_watch, status, watch};
 use crate::reflector::Options;
 
@@ -39,6 +43,29 @@ async fn an_expired_page_leads_to_one_list_without_pages() {
     assert_eq!(reflection.told(1).await, ["=a,b@8"]);
     let asked = script.asked();
     assert!(!asked[2].contains("limit") && !asked[2].contains("continue"), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_nobody_asked_for_are_read_as_well() {
+    let script = Script::new([
+        list("5", &["a"], "next"),
+        Answer::new(410, &expired()),
+        list("8", &["a"], "more"),
+        list("8", &["b"], ""),
+    ]);
+    let mut reflection = script.list();
+    assert_eq!(reflection.told(1).await, ["=a,b@8"]);
+    let asked = script.asked();
+    assert!(!asked[3].contains("limit") && asked[3].contains("continue=more"), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_always_expire_are_not_asked_for_without_pause() {
+    let expiring = || [list("5", &["a"], "next"), Answer::new(410, &expired())];
+    let script = Script::new((0..10).flat_map(|_| expiring()).chain([list("9", &["b"], "")]));
+    let start = Instant::now();
+    assert_eq!(script.list().told(1).await, ["=b@9"]);
+    assert!(start.elapsed() > Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,6 +36,8 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
         Just(Fault::ConnectionRefused),
         Just(Fault::InternalError),
         Just(Fault::Busy),
+        Just(Fault::Forbidden),
+        Just(Fault::NoRoute),
         Just(Fault::Expired),
         Just(Fault::ExpiredEvent),
         Just(Fault::Cut),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -10,10 +11,11 @@ use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 use tower::BoxError;
 
 use crate::delta_queue::{self, Mode, Receiver};
-use crate::reflector::{Delta, Options, Reflector, ReflectorStatus, Selection};
+use crate::reflector::{Decode, Delta, Options, Reflector, ReflectorStatus, Selection, Typed};
 
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, io::Error>;
 
@@ -27,6 +29,12 @@ pub(super) struct Answer {
 impl Answer {
     pub(super) fn new(code: u16, body: &Value) -> Self {
         let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {});
+        Self { code, retry_after: None, body: body.boxed_unsync() }
+    }
+
+    /// An answer that is no JSON.
+    pub(super) fn text(code: u16, text: &'static str) -> Self {
+        let body = Full::new(Bytes::from_static(text.as_bytes())).map_err(|never| match never {});
         Self { code, retry_after: None, body: body.boxed_unsync() }
     }
 
@@ -119,18 +127,30 @@ pub(super) struct Reflection {
 
 impl Reflection {
     pub(super) fn start(client: kube::Client, options: Options) -> Self {
+        Self::decoding(client, options, Typed::new())
+    }
+
+    pub(super) fn decoding(
+        client: kube::Client,
+        options: Options,
+        decoder: impl Decode<Output = ConfigMap>,
+    ) -> Self {
         let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity: 16 });
-        let reflector = Reflector::new(client, &(), Selection::default(), send).options(options);
+        let selection = Selection::default();
+        let reflector = Reflector::with_decoder::<ConfigMap>(client, &(), selection, decoder, send)
+            .options(options);
         let status = reflector.status();
         tokio::spawn(reflector.run());
         Self { deltas, status }
     }
 
-    /// The next `count` deltas, described.
+    /// The next `count` deltas, described. Nothing takes an hour, in a test's time.
     pub(super) async fn told(&mut self, count: usize) -> Vec<String> {
+        let until = Instant::now() + Duration::from_hours(1);
         let mut told = Vec::new();
         while told.len() < count {
-            let batch = self.deltas.pop_batch(count - told.len()).await;
+            let batch = timeout_at(until, self.deltas.pop_batch(count - told.len())).await;
+            let batch = batch.unwrap_or_else(|_| panic!("nothing is told after {told:?}"));
             assert!(!batch.is_empty(), "the reflector ended after {told:?}");
             told.extend(batch.iter().map(describe));
         }
@@ -218,5 +238,17 @@ pub(super) fn raw_watch(pieces: impl IntoIterator<Item = String>, then: Then) ->
             StreamBody::new(sent.chain(reset).boxed())
         }
     };
+    Answer { code: 200, retry_after: None, body: body.boxed_unsync() }
+}
+
+/// A watch whose lines each come so many seconds after the one before, and that never ends.
+pub(super) fn slow_watch(lines: impl IntoIterator<Item = (u64, String)>) -> Answer {
+    let lines: Vec<_> = lines.into_iter().collect();
+    let sent = stream::iter(lines).then(|(seconds, line)| async move {
+        let pause = Duration::from_secs(seconds);
+        let _ = tokio::time::timeout(pause, std::future::pending::<()>()).await;
+        Ok(http_body::Frame::data(Bytes::from(line + "\n")))
+    });
+    let body = StreamBody::new(sent.chain(stream::pending()).boxed());
     Answer { code: 200, retry_after: None, body: body.boxed_unsync() }
 }

@@ -33,6 +33,10 @@ pub(super) enum Fault {
     ConnectionRefused,
     InternalError,
     Busy,
+    /// 403: the rights are being changed.
+    Forbidden,
+    /// 404 of something that stands before the server.
+    NoRoute,
     /// 410 as an answer, wherever a real server may give it.
     Expired,
     /// 410 as an event, for a watch.
@@ -195,6 +199,8 @@ impl Server {
                 let busy = status(429, "TooManyRequests");
                 return Ok(Answer::new(429, &busy).retry_after(3));
             }
+            Some(Fault::Forbidden) => return Ok(Answer::new(403, &status(403, "Forbidden"))),
+            Some(Fault::NoRoute) => return Ok(Answer::text(404, "no route")),
             Some(Fault::Expired) if query.token.is_some() || query.version.is_some() => {
                 return Ok(Answer::new(410, &expired()));
             }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::script::{Answer, Script, Then, bookmark, event, expired, list, object, status, watch};
+use super::script::{
+    Answer, Script, Then, bookmark, event, expired, list, object, slow_watch, status, watch,
+};
+use crate::random;
 use crate::reflector::Phase;
 
 #[tokio::test(start_paused = true)]
@@ -64,6 +67,57 @@ async fn a_server_that_used_to_send_bookmarks_is_watched_anew_when_it_falls_sile
     assert_eq!(reflection.told(3).await, ["=a@5", "#6", "~b"]);
     assert_eq!(start.elapsed().as_secs(), 180);
     assert!(script.asked()[2].contains("resourceVersion=6"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silence_is_shown_until_something_is_heard_even_if_another_watch_begins() {
+    let script = Script::new([
+        list("5", &["a"], ""),
+        watch([bookmark("6")], Then::Hang),
+        slow_watch([(100, bookmark("7"))]),
+    ]);
+    let start = Instant::now();
+    let reflection = script.list();
+    script.asked_times(3).await;
+    assert_eq!(start.elapsed().as_secs(), 180);
+    let watching = reflection.status.reached(|phase| *phase == Phase::Watching);
+    watching.await;
+    assert_eq!(start.elapsed().as_secs(), 280);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_silence_of_a_watch_is_shown() {
+    let long = |seed: &u64| {
+        random::seed(*seed);
+        random::jitter(Duration::from_secs(300), 1.0) > Duration::from_secs(500)
+    };
+    random::seed((0..).find(long).unwrap());
+    let added = event("ADDED", &object("b", "7"));
+    let script = Script::new([list("5", &["a"], ""), slow_watch([(200, added)])]);
+    let start = Instant::now();
+    let reflection = script.list();
+    reflection.status.reached(|phase| *phase == Phase::Stalled).await;
+    reflection.status.reached(|phase| *phase == Phase::Watching).await;
+    assert_eq!(start.elapsed().as_secs(), 200);
+    reflection.status.reached(|phase| *phase == Phase::Stalled).await;
+    assert_eq!(start.elapsed().as_secs(), 380);
+    assert_eq!(script.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_silent_watches_of_a_server_that_sends_bookmarks_lead_to_the_latest_state() {
+    let script = Script::new([
+        list("5", &["a"], ""),
+        watch([bookmark("6")], Then::Hang),
+        watch([], Then::Hang),
+        list("9", &["b"], ""),
+    ]);
+    let start = Instant::now();
+    let mut reflection = script.list();
+    assert_eq!(reflection.told(3).await, ["=a@5", "#6", "=b@9"]);
+    assert_eq!(start.elapsed().as_secs(), 360);
+    assert!(!script.asked()[3].contains("resourceVersion"), "{:?}", script.asked());
+    reflection.status.reached(|phase| *phase == Phase::Watching).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::script::{
-    Answer, Script, Then, bookmark, end_of_state, event, expired, list, malformed, object, status,
-    watch,
+    Answer, Script, Then, bookmark, end_of_state, event, expired, list, malformed, object,
+    slow_watch, status, watch,
 };
 use crate::reflector::Phase;
 
@@ -91,6 +91,40 @@ async fn a_server_that_ignores_the_wish_for_a_stream_is_listed() {
     let start = Instant::now();
     assert_eq!(script.stream().told(1).await, ["=a,b@5"]);
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_before_the_end_of_the_state_shows_that_a_server_does_not_stream() {
+    let lines = (3..100).map(|n| (5, if n == 4 { bookmark("4") } else { added("a", "3") }));
+    let script = Script::new([
+        slow_watch(lines),
+        list("5", &["a", "b"], ""),
+        watch([event("ERROR", &expired())], Then::End),
+        list("9", &["c"], ""),
+    ]);
+    let start = Instant::now();
+    let mut reflection = script.stream();
+    assert_eq!(reflection.told(1).await, ["=a,b@5"]);
+    assert_eq!(start.elapsed().as_secs(), 10);
+    assert_eq!(reflection.told(1).await, ["=c@9"], "the server is not asked for streams again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_that_always_expire_give_way_to_a_list() {
+    let gone = || watch([event("ERROR", &expired())], Then::End);
+    let script = Script::new([gone(), gone(), gone(), list("5", &["a"], "")]);
+    assert_eq!(script.stream().told(1).await, ["=a@5"]);
+    assert!(!script.asked()[3].contains("watch=true"), "{:?}", script.asked());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_state_that_expires_as_soon_as_it_is_told_is_not_read_again_without_pause() {
+    let brief =
+        |n: u64| slow_watch([(2, end_of_state(&n.to_string())), (0, event("ERROR", &expired()))]);
+    let script = Script::new((5..50).map(brief));
+    let start = Instant::now();
+    script.stream().told(10).await;
+    assert!(start.elapsed() > Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

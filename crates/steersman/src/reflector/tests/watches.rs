@@ -6,7 +6,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::script::{
-    Answer, Script, Then, bookmark, event, expired, list, object, raw_watch, too_large, watch,
+    Answer, Script, Then, bookmark, event, expired, list, object, raw_watch, status, too_large,
+    watch,
 };
 
 #[tokio::test(start_paused = true)]
@@ -62,6 +63,37 @@ async fn an_expired_version_as_http_status_leads_to_a_list_as_well() {
     let script =
         Script::new([list("5", &["a"], ""), Answer::new(410, &expired()), list("20", &["b"], "")]);
     assert_eq!(script.list().told(2).await, ["=a@5", "=b@20"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_the_server_refuses_is_not_asked_for_again() {
+    for code in [400, 403, 422] {
+        for refusal in [
+            Answer::new(code, &status(code, "Refused")),
+            watch([event("ERROR", &status(code, "Refused"))], Then::Hang),
+        ] {
+            let script = Script::new([
+                list("5", &["a"], ""),
+                watch([bookmark("6")], Then::End),
+                refusal,
+                list("9", &["b"], ""),
+            ]);
+            assert_eq!(script.list().told(3).await, ["=a@5", "#6", "=b@9"]);
+            let relist = &script.asked()[3];
+            assert!(relist.contains("resourceVersion=6"), "{relist}");
+            assert!(relist.contains("NotOlderThan"), "{relist}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_list_and_not_watch_lists_now_and_then() {
+    let answers = (5..50)
+        .flat_map(|n| [list(&n.to_string(), &["a"], ""), Answer::new(403, &status(403, "No"))]);
+    let script = Script::new(answers);
+    let start = Instant::now();
+    script.list().told(10).await;
+    assert!(start.elapsed() > Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

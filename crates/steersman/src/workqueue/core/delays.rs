@@ -12,6 +12,9 @@ use crate::workqueue::time::Tick;
 /// So few stale tickets are not worth a sweep.
 const TOLERATED: usize = 64;
 
+/// A heap without keys keeps no more room than this.
+const KEPT: usize = 1024;
+
 /// A ticket and when it is due; ordered by that, then by the order of adding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Due {
@@ -48,14 +51,32 @@ impl Delays {
         }
     }
 
-    /// Notes that a ticket has become stale.
+    /// Notes that a ticket has become stale, or was taken out.
     pub(super) fn forget_one(&mut self) {
         self.live -= 1;
+        if self.live == 0 {
+            self.heap.clear(); // stale, all of it
+            self.heap.shrink_to(KEPT);
+        }
     }
 
-    /// When the next ticket is due, stale or not.
-    pub(super) fn peek(&self) -> Option<Tick> {
-        self.heap.peek().map(|Reverse(due)| due.at)
+    /// Whether no key is delayed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Exchanges all tickets, drops those that are stale, and frees what they occupied.
+    pub(super) fn renew(&mut self, renewed: impl Fn(Ticket) -> Option<Ticket>) {
+        let mut tickets = std::mem::take(&mut self.heap).into_vec();
+        tickets.retain_mut(|Reverse(due)| match renewed(due.ticket) {
+            Some(ticket) => {
+                due.ticket = ticket;
+                true
+            }
+            None => false,
+        });
+        tickets.shrink_to(2 * tickets.len());
+        self.heap = tickets.into();
     }
 
     /// When the next valid ticket is due; drops the stale ones before it.
@@ -82,5 +103,11 @@ impl Delays {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.heap.len()
+    }
+
+    /// How many tickets there is room for.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.heap.capacity()
     }
 }

@@ -40,9 +40,10 @@ pub(super) struct Lanes {
     lanes: Vec<Lane>,
     /// How many keys wait in all lanes.
     ready: usize,
-    /// When another priority than the normal one was last new: what was not timed until then
-    /// counts as added then.
-    mixed_since: Tick,
+    /// Since when a key of another priority than the normal one is, or was, among those that
+    /// wait; forgotten when nothing waits. What was not timed counts as added then, which must
+    /// not change while it waits: it would not age.
+    mixed_since: Option<Tick>,
     fair: bool,
 }
 
@@ -50,20 +51,16 @@ impl Lanes {
     /// Lanes that take turns among groups if `fair`.
     pub(super) fn new(fair: bool) -> Self {
         let normal = Lane::new(Priority::NORMAL, fair);
-        Self { lanes: vec![normal], ready: 0, mixed_since: Tick(0), fair }
+        Self { lanes: vec![normal], ready: 0, mixed_since: None, fair }
     }
 
     pub(super) fn ready(&self) -> usize {
         self.ready
     }
 
-    pub(super) fn is_fair(&self) -> bool {
-        self.fair
-    }
-
     /// Whether the order depends on when keys were added.
     pub(super) fn is_mixed(&self) -> bool {
-        self.lanes.len() > 1
+        self.mixed_since.is_some()
     }
 
     /// How many keys wait in each lane.
@@ -81,7 +78,8 @@ impl Lanes {
     ) {
         self.ready += 1;
         if !self.is_mixed() && priority != Priority::NORMAL {
-            self.mixed_since = entry.at;
+            // Such keys are timed; if one were not, the others would rather be too old.
+            self.mixed_since = Some(entry.at.known().unwrap_or_default());
         }
         let lane = self.lane(priority);
         lane.live += 1;
@@ -89,18 +87,23 @@ impl Lanes {
         lane.sweep_if_mostly_stale(valid);
     }
 
-    /// Notes that a key of this priority does not wait any more, or not with this priority.
+    /// Notes that a key of this priority does not wait any more, or not with this priority; in
+    /// the latter case it has [entered](Self::enter) another lane before.
     pub(super) fn leave(&mut self, priority: Priority) {
         self.ready -= 1;
         self.lane(priority).live -= 1;
+        if self.ready == 0 {
+            self.mixed_since = None;
+        }
     }
 
     /// The next ticket that is valid. The caller says [`leave`](Self::leave) for its key.
     pub(super) fn pop(&mut self, valid: impl Fn(Ticket) -> bool) -> Option<Ticket> {
         let mut best: Option<(i64, usize)> = None;
+        let untimed = self.mixed_since.unwrap_or_default();
         for (place, lane) in self.lanes.iter_mut().enumerate() {
             if let Some(head) = lane.line.head(&valid) {
-                let rank = lane.priority.rank(head.at.known().unwrap_or(self.mixed_since));
+                let rank = lane.priority.rank(head.at.known().unwrap_or(untimed));
                 if best.is_none_or(|(lowest, _)| rank < lowest) {
                     best = Some((rank, place));
                 }
@@ -128,10 +131,24 @@ impl Lanes {
         &mut self.lanes[place]
     }
 
+    /// Exchanges all tickets, drops those that are stale, and frees what they occupied.
+    pub(super) fn renew(&mut self, renewed: impl Fn(Ticket) -> Option<Ticket>) {
+        for lane in &mut self.lanes {
+            lane.renew(&renewed);
+        }
+        self.lanes.retain(Lane::is_kept);
+    }
+
     /// How many tickets there are, stale ones included.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.lanes.iter().map(|lane| lane.line.len()).sum()
+    }
+
+    /// How many tickets there is room for.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.line.capacity()).sum()
     }
 }
 
@@ -148,8 +165,12 @@ impl Lane {
     fn sweep_if_mostly_stale(&mut self, valid: impl Fn(Ticket) -> bool) {
         let len = self.line.len();
         if len > self.sweep_at && len > 2 * self.live + TOLERATED {
-            self.line.retain(valid);
-            self.sweep_at = 2 * self.line.len() + TOLERATED;
+            self.renew(|ticket| valid(ticket).then_some(ticket));
         }
+    }
+
+    fn renew(&mut self, renewed: impl Fn(Ticket) -> Option<Ticket>) {
+        self.line.renew(renewed);
+        self.sweep_at = 2 * self.line.len() + TOLERATED;
     }
 }

@@ -61,10 +61,11 @@ impl Line {
         }
     }
 
-    pub(super) fn retain(&mut self, valid: impl Fn(Ticket) -> bool) {
+    /// Exchanges all tickets, drops those that are stale, and frees what they occupied.
+    pub(super) fn renew(&mut self, renewed: impl Fn(Ticket) -> Option<Ticket>) {
         match self {
-            Self::Fifo(queue) => queue.retain(|entry| valid(entry.ticket)),
-            Self::Fair(groups) => groups.retain(valid),
+            Self::Fifo(queue) => renew_entries(queue, renewed),
+            Self::Fair(groups) => groups.renew(renewed),
         }
     }
 
@@ -74,6 +75,15 @@ impl Line {
         match self {
             Self::Fifo(queue) => queue.len(),
             Self::Fair(groups) => groups.len,
+        }
+    }
+
+    /// How many entries there is room for.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        match self {
+            Self::Fifo(queue) => queue.capacity(),
+            Self::Fair(groups) => groups.groups.values().map(VecDeque::capacity).sum(),
         }
     }
 }
@@ -116,14 +126,27 @@ impl RoundRobin {
         Some(entry)
     }
 
-    fn retain(&mut self, valid: impl Fn(Ticket) -> bool) {
+    fn renew(&mut self, renewed: impl Fn(Ticket) -> Option<Ticket>) {
         self.groups.retain(|_, queue| {
-            queue.retain(|entry| valid(entry.ticket));
+            renew_entries(queue, &renewed);
             !queue.is_empty()
         });
+        self.groups.shrink_to(2 * self.groups.len());
         self.turns.retain(|group| self.groups.contains_key(group));
+        self.turns.shrink_to(2 * self.turns.len());
         self.len = self.groups.values().map(VecDeque::len).sum();
     }
+}
+
+fn renew_entries(queue: &mut VecDeque<Entry>, renewed: impl Fn(Ticket) -> Option<Ticket>) {
+    queue.retain_mut(|entry| match renewed(entry.ticket) {
+        Some(ticket) => {
+            entry.ticket = ticket;
+            true
+        }
+        None => false,
+    });
+    queue.shrink_to(2 * queue.len());
 }
 
 fn valid_front(queue: &mut VecDeque<Entry>, valid: impl Fn(Ticket) -> bool) -> Option<Entry> {

@@ -9,6 +9,7 @@ mod delays;
 mod ending;
 mod lanes;
 mod line;
+mod memory;
 mod slots;
 
 use std::num::NonZeroU64;
@@ -21,9 +22,6 @@ use slots::{Slot, Slots, Ticket};
 
 use super::time::Tick;
 use super::{Hashed, Key, Priority};
-
-/// An idle queue keeps no more slots than this.
-const KEPT: usize = 4096;
 
 /// That a key is wanted, and from when on.
 #[derive(Clone, Copy, Debug)]
@@ -190,14 +188,13 @@ impl<T: Key> Core<T> {
         }
     }
 
-    /// Whether a key may be due at some time.
+    /// Whether a key is wanted later, or is due and not yet made ready.
     pub(super) fn has_delayed(&self) -> bool {
-        self.delays.peek().is_some()
+        !self.delays.is_empty()
     }
 
     /// When the next delayed key is due.
     pub(super) fn next_due(&mut self) -> Option<Tick> {
-        self.delays.peek()?;
         let slots = &self.slots;
         self.delays.next(|ticket| slots.of(ticket).is_some())
     }
@@ -258,11 +255,14 @@ impl<T: Key> Core<T> {
             return;
         };
         let before = std::mem::replace(&mut wanted.priority, priority);
-        let wanted = Wanted { at: now, ..*wanted };
-        if !running {
-            self.lanes.leave(before);
-            self.enter_lane(id, wanted);
+        if running {
+            // Only its slot knows of it; a priority that is not normal needs a time.
+            wanted.at = wanted.at.known().unwrap_or(now);
+            return;
         }
+        let wanted = Wanted { at: now, ..*wanted };
+        self.enter_lane(id, wanted);
+        self.lanes.leave(before);
     }
 
     fn enter_lane(&mut self, id: u32, wanted: Wanted) {
@@ -271,16 +271,6 @@ impl<T: Key> Core<T> {
         let (slots, entry) = (&self.slots, Entry { at: wanted.at, ticket });
         let valid = |ticket| slots.of(ticket).is_some();
         self.lanes.enter(wanted.priority, slot.group, entry, valid);
-    }
-
-    /// After a flood, what only stale tickets and free slots occupy.
-    #[inline]
-    fn give_memory_back(&mut self) {
-        if self.slots.len() == 0 && self.slots.capacity() > KEPT {
-            self.slots = Slots::default();
-            self.lanes = Lanes::new(self.lanes.is_fair());
-            self.delays = Delays::default();
-        }
     }
 }
 
@@ -299,6 +289,12 @@ impl<T: Key> Core<T> {
     pub(super) fn working_times(&self, now: Tick) -> impl Iterator<Item = Duration> {
         let since = |id: &u32| self.slots.get(*id)?.running?.since.known();
         self.running.iter().filter_map(since).map(move |since| now.since(since))
+    }
+
+    /// When the work on a key began, if it is worked on; may be [`Tick::UNTIMED`].
+    pub(super) fn running_since(&self, key: &T, hash: u64) -> Option<Tick> {
+        let slot = self.slots.get(self.slots.find(key, hash)?)?;
+        slot.running.map(|running| running.since)
     }
 
     /// All that is known about every key.

@@ -25,6 +25,9 @@ pub(super) struct Ticket {
     pub(super) stamp: NonZeroU64,
 }
 
+/// The number of no slot.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
 /// A slab of slots and the one hash table that finds them.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
@@ -63,9 +66,7 @@ impl<T: Eq> Slots<T> {
                 u32::try_from(self.slots.len() - 1).expect("four billion keys do not fit in memory")
             }
         };
-        let slots = &self.slots;
-        let hash_of = |id: &u32| slots[*id as usize].as_ref().map_or(0, |slot| slot.hash);
-        self.table.insert_unique(hash, id, hash_of);
+        self.enter_table(id, hash);
         (id, None)
     }
 
@@ -83,6 +84,33 @@ impl<T: Eq> Slots<T> {
 }
 
 impl<T> Slots<T> {
+    fn enter_table(&mut self, id: u32, hash: u64) {
+        let slots = &self.slots;
+        let hash_of = |id: &u32| slots[*id as usize].as_ref().map_or(0, |slot| slot.hash);
+        self.table.insert_unique(hash, id, hash_of);
+    }
+
+    /// Moves the slots together and frees the rest. Tells where each has gone; those that were
+    /// free are [`NOWHERE`].
+    pub(super) fn compact(&mut self) -> Vec<u32> {
+        let (mut moved, mut next) = (Vec::with_capacity(self.slots.len()), 0);
+        let old = std::mem::take(self);
+        self.slots.reserve_exact(2 * old.len());
+        self.table = HashTable::with_capacity(2 * old.len());
+        for slot in old.slots {
+            let Some(slot) = slot else {
+                moved.push(NOWHERE);
+                continue;
+            };
+            let hash = slot.hash;
+            self.slots.push(Some(slot));
+            self.enter_table(next, hash);
+            moved.push(next);
+            next += 1;
+        }
+        moved
+    }
+
     #[inline]
     pub(super) fn get(&self, id: u32) -> Option<&Slot<T>> {
         self.slots.get(id as usize)?.as_ref()

@@ -61,7 +61,67 @@ fn an_idle_queue_gives_its_memory_back_after_a_flood() {
     while let Some(taken) = core.take(Tick(100_000)) {
         finish(&mut core, taken.key);
     }
-    assert_eq!((core.slots.capacity(), core.lanes.len(), core.delays.len()), (0, 0, 0));
+    assert!(room(&core).iter().all(|room| *room <= memory::KEPT), "{:?}", room(&core));
+    assert_eq!((core.slots.len(), core.lanes.len(), core.delays.len()), (0, 0, 0));
+}
+
+/// Room for keys, for ready and for delayed ones.
+fn room(core: &Core<u64>) -> [usize; 3] {
+    [core.slots.capacity(), core.lanes.capacity(), core.delays.capacity()]
+}
+
+/// Keys that outlive a flood.
+const LATER: u64 = 1_000_000;
+const RUNS: u64 = 1_000_001;
+const RUNS_AND_IS_WANTED: u64 = 1_000_004;
+const WAIT: [u64; 4] = [2_000_000, 2_000_001, 2_000_002, 2_000_003];
+
+/// A queue with 100,000 keys that are ready, and behind them keys of every state.
+fn flooded(fair: bool) -> Core<u64> {
+    let mut core = Core::new(fair);
+    for key in 0..100_000 {
+        core.add(hashed(key), Request { due: Some(Tick(1 + key % 50)), ..request(0) });
+    }
+    core.add(hashed(LATER), Request { due: Some(Tick(500)), ..request(0) });
+    let with = |priority| Request { priority: Some(Priority(priority)), ..request(60) };
+    for key in [RUNS, RUNS_AND_IS_WANTED] {
+        core.add(hashed(key), with(1));
+        assert_eq!(core.take(Tick(60)).unwrap().key, key);
+    }
+    core.add(hashed(RUNS_AND_IS_WANTED), with(-100));
+    for key in WAIT {
+        core.add(hashed(key), with(-100));
+    }
+    core.add(hashed(WAIT[2]), with(-99));
+    core
+}
+
+#[test]
+fn a_queue_gives_its_memory_back_although_some_keys_stay() {
+    for fair in [false, true] {
+        let mut core = flooded(fair);
+        assert!(room(&core).iter().all(|room| *room >= 100_000), "{:?}", room(&core));
+        for _ in 0..100_000 {
+            let taken = core.take(Tick(60)).unwrap();
+            finish(&mut core, taken.key);
+        }
+        assert!(room(&core).iter().all(|room| *room <= memory::KEPT), "{:?}", room(&core));
+        for key in WAIT {
+            assert_eq!(core.add(hashed(key), request(60)), Some(key), "it waits already");
+        }
+        let running: Vec<_> = core.working_times(Tick(70)).collect();
+        assert_eq!(running, [Duration::from_nanos(10); 2]);
+        finish(&mut core, RUNS_AND_IS_WANTED);
+        let taken: Vec<_> = (0..5).filter_map(|_| core.take(Tick(60))).map(|t| t.key).collect();
+        assert_eq!(taken, [WAIT[2], WAIT[0], WAIT[1], WAIT[3], RUNS_AND_IS_WANTED]);
+        assert!(core.take(Tick(60)).is_none() && core.next_due() == Some(Tick(500)));
+        assert_eq!(core.take(Tick(500)).unwrap().key, LATER);
+        assert_eq!(core.running_since(&RUNS, hashed(RUNS).hash), Some(Tick(60)));
+        for key in taken.into_iter().chain([LATER, RUNS]) {
+            finish(&mut core, key);
+        }
+        assert_eq!((core.slots.len(), core.running.len(), core.ready()), (0, 0, 0));
+    }
 }
 
 #[test]

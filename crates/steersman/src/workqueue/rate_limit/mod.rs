@@ -8,6 +8,7 @@ mod combine;
 mod exponential;
 mod failures;
 mod fast_slow;
+mod guarded;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ pub use bucket::TokenBucket;
 pub use combine::{MaxOf, WithMaxWait};
 pub use exponential::ExponentialBackoff;
 pub use fast_slow::FastSlow;
+pub(super) use guarded::Guarded;
 
 /// Decides how long a key that failed has to wait.
 pub trait RateLimiter<T>: Send + Sync {

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::workqueue::WorkQueue;
+use crate::Metrics;
+use crate::workqueue::{FastSlow, WorkQueue};
 
 fn queue() -> WorkQueue<&'static str> {
     WorkQueue::default()
@@ -130,6 +131,51 @@ async fn a_retry_that_came_early_does_not_raise_the_failure_count() {
     let start = Instant::now();
     take(&queue).await;
     assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+}
+
+/// Fails once, then begins a second run early, which ends only after the back-off.
+async fn fail_early_and_long(queue: &WorkQueue<&'static str>) {
+    queue.add("a");
+    let key = take(queue).await;
+    queue.add_rate_limited(key); // for 60 seconds
+    queue.done(&key);
+    queue.add(key);
+    let key = take(queue).await;
+    tokio::time::advance(Duration::from_secs(70)).await;
+    queue.add_rate_limited(key);
+    queue.done(&key);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_is_early_if_it_began_early_however_long_it_took() {
+    let limiter = || FastSlow::new(Duration::from_secs(60), Duration::from_secs(600));
+    let plain = WorkQueue::new(limiter());
+    let measured = WorkQueue::builder().rate_limiter(limiter()).metrics(&Metrics::default());
+    for queue in [plain, measured.build()] {
+        fail_early_and_long(&queue).await;
+        assert_eq!(queue.num_requeues(&"a"), 1);
+        let start = Instant::now();
+        let key = take(&queue).await; // the back-off of the first failure has passed
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        queue.add_rate_limited(key);
+        assert_eq!(queue.num_requeues(&"a"), 2, "this run was on time");
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_worker_of_a_queue_that_is_never_empty_lets_other_tasks_run() {
+    let queue = queue();
+    queue.add("a");
+    let other = tokio::spawn(async {});
+    for _ in 0..100_000 {
+        if other.is_finished() {
+            return;
+        }
+        let key = take(&queue).await;
+        queue.add(key);
+        queue.done(&key);
+    }
+    panic!("the other task never ran");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 //! operations, [`interleavings`] runs it under many schedules of its threads.
 
 mod basics;
+mod faults;
 mod interleavings;
 mod model;
 mod observing;

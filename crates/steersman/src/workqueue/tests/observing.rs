@@ -54,19 +54,31 @@ async fn metrics_have_the_names_and_meanings_of_client_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queues_of_one_name_are_reported_as_one_and_a_queue_that_is_gone_not_at_all() {
+async fn queues_of_one_name_are_reported_as_one_and_their_sums_never_go_back() {
     let metrics = Metrics::default();
     let queue = || WorkQueue::<u32>::builder().name("web").metrics(&metrics).build();
     let (first, second) = (queue(), queue());
     first.add(1);
     second.add(1);
     second.add(2);
-    let adds = r#"workqueue_adds_total{name="web",controller="web"}"#;
-    assert_lines(&metrics.render(), &[&format!("{adds} 3")]);
+    second.add_after(3, SECOND);
+    let web = r#"name="web",controller="web""#;
+    let depth = format!(r#"workqueue_depth{{{web},priority="0"}}"#);
+    let adds = |adds| format!("workqueue_adds_total{{{web}}} {adds}");
+    let retries = format!("workqueue_retries_total{{{web}}} 1");
+    assert_lines(&metrics.render(), &[&adds(3), &retries, &format!("{depth} 3")]);
     drop(first);
-    assert_lines(&metrics.render(), &[&format!("{adds} 2")]);
-    drop(second);
-    assert!(!metrics.render().contains(adds));
+    assert_lines(&metrics.render(), &[&adds(3), &retries, &format!("{depth} 2")]);
+    second.add(4);
+    drop(second); // what it counted since somebody asked is not lost
+    for _ in 0..2 {
+        let text = metrics.render();
+        assert_lines(&text, &[&adds(4), &retries]);
+        assert!(!text.contains(&depth), "nothing waits in a queue that is gone:\n{text}");
+    }
+    let third = queue();
+    third.add(1);
+    assert_lines(&metrics.render(), &[&adds(5), &retries, &format!("{depth} 1")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -115,3 +115,45 @@ async fn keys_that_waited_untimed_count_as_added_when_another_priority_appears()
     queue.add_with("urgent, later", with(Priority(1)));
     assert_eq!(take_all(&queue), ["urgent", "normal", "urgent, later"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_running_key_that_is_raised_leaves_the_others_their_rank() {
+    let queue = WorkQueue::default();
+    queue.add("x");
+    let x = queue.get().await.unwrap();
+    queue.add(x); // wanted again, untimed
+    advance(Duration::from_secs(60)).await;
+    queue.add_with(x, with(Priority(1)));
+    queue.add("normal"); // untimed as well
+    queue.done(&x);
+    queue.add_with("low", with(Priority::LOW));
+    queue.add_with("urgent", with(Priority(1)));
+    assert_eq!(take_all(&queue), ["x", "urgent", "normal", "low"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_waited_untimed_age_although_urgent_ones_come_and_go() {
+    let queue = WorkQueue::default();
+    for key in ["normal 1", "normal 2", "normal 3"] {
+        queue.add(key);
+    }
+    queue.add_with("urgent", with(Priority(1)));
+    for expected in ["urgent", "normal 1"] {
+        assert_eq!(queue.get().await, Some(expected));
+        queue.done(&expected);
+    }
+    advance(HEAD_START * 2).await;
+    queue.add_with("urgent", with(Priority(1)));
+    assert_eq!(take_all(&queue), ["normal 2", "normal 3", "urgent"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn raising_the_only_key_does_not_end_the_noting_of_times() {
+    let queue = WorkQueue::default();
+    queue.add_with("only", with(Priority::LOW));
+    queue.add("only");
+    queue.add("normal");
+    advance(HEAD_START * 2).await;
+    queue.add_with("urgent", with(Priority(1)));
+    assert_eq!(take_all(&queue), ["only", "normal", "urgent"]);
+}

@@ -113,6 +113,9 @@ impl Run {
         let truth = truth(cluster).await;
         let disagreement = self.disagreement(&truth);
         assert!(disagreement.is_none(), "{}: {}", self.faults, disagreement.unwrap_or_default());
+        let read: Vec<ConfigMap> =
+            self.informer.cache().list().iter().map(|map| ConfigMap::clone(map)).collect();
+        assert_eq!(read, everything(cluster).await, "{}: what is read differs", self.faults);
         for view in [&self.early, &self.late] {
             let view = view.lock().unwrap();
             assert!(view.wrong.is_empty(), "{}: {:#?}", self.faults, view.wrong);
