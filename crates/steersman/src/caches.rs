@@ -40,6 +40,11 @@ impl Caches {
         self.lock().entry(TypeId::of::<K>()).or_default().config = Some(Box::new(config));
     }
 
+    /// How the objects of a kind are to be held.
+    pub fn config<K: Object>(&self) -> CacheConfig<K> {
+        self.lock().get(&TypeId::of::<K>()).and_then(Kind::config).unwrap_or_default()
+    }
+
     /// The informer of a kind. Starts it unless somebody holds it already.
     pub fn informer<K: Object>(&self) -> Arc<Informer<K>> {
         let mut kinds = self.lock();
@@ -47,10 +52,8 @@ impl Caches {
         if let Some(informer) = kind.informer() {
             return informer;
         }
-        let chosen =
-            kind.config.as_ref().and_then(|config| config.downcast_ref::<CacheConfig<K>>());
         let informer = Informer::<K>::builder(self.client.clone())
-            .cache(chosen.cloned().unwrap_or_default())
+            .cache(kind.config().unwrap_or_default())
             .metrics(&self.metrics)
             .start();
         let informer = Arc::new(informer);
@@ -72,6 +75,10 @@ impl Caches {
 }
 
 impl Kind {
+    fn config<K: Object>(&self) -> Option<CacheConfig<K>> {
+        self.config.as_ref()?.downcast_ref().cloned()
+    }
+
     fn informer<K: Object>(&self) -> Option<Arc<Informer<K>>> {
         self.informer.as_ref()?.upgrade()?.downcast().ok()
     }

@@ -1,5 +1,6 @@
 //! What a reconcile returns when it fails.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -87,6 +88,12 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
 #[cfg(test)]

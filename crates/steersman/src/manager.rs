@@ -84,13 +84,13 @@ impl Manager {
     }
 
     /// Chooses how the cache holds the objects of a kind:
-    /// `.cache::<Pod>(|cache| cache.form(Form::Typed))`.
+    /// `.cache::<Pod>(|cache| cache.form(Form::Typed))`. Several calls add up.
     #[must_use]
     pub fn cache<K: Object>(
         self,
         configure: impl FnOnce(CacheConfig<K>) -> CacheConfig<K>,
     ) -> Self {
-        self.caches.configure(configure(CacheConfig::default()));
+        self.caches.configure(configure(self.caches.config()));
         self
     }
 

@@ -1,5 +1,5 @@
-//! Metrics under the names that client-go and controller-runtime use, so that existing
-//! dashboards work.
+//! Metrics: of work queues under the names that client-go uses, so that existing dashboards
+//! work, and of informers and reflectors.
 //!
 //! [`Metrics`] is a registry with the families of each part of the framework; the families
 //! themselves are defined where they are fed. Who has no `Metrics` pays nothing for them.
@@ -39,7 +39,10 @@ impl Metrics {
         change(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All metrics now, in Prometheus' text format.
+    /// The `Content-Type` of what [`render`](Self::render) gives.
+    pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+    /// All metrics now, in the OpenMetrics text format, which Prometheus reads.
     pub fn render(&self) -> String {
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();

@@ -117,6 +117,13 @@ impl From<&str> for ObjectKey {
     }
 }
 
+impl From<String> for ObjectKey {
+    /// `name` or `namespace/name`.
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
 impl From<&ObjectKey> for ObjectKey {
     fn from(key: &ObjectKey) -> Self {
         key.clone()

@@ -36,7 +36,7 @@ pub enum Fault {
     /// A watch: a bookmark does not come.
     BookmarkMissing,
     /// A list or a watch: an object comes in a form that its type does not allow. The server
-    /// has the right one.
+    /// has the right one, and the client gets it with the object's next change or the next list.
     Malformed,
     /// A streaming list: 422, as from a server that has the feature turned off.
     StreamingRefused,

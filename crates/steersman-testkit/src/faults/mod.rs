@@ -2,7 +2,7 @@
 //!
 //! [`Faults`] says which [`Fault`]s happen and how often; a client made with
 //! [`Cluster::client_with`](crate::Cluster::client_with) meets them. Nothing is wrong with the
-//! server itself: other clients see the truth, and after [`Faults::heal`] this one does too.
+//! server itself: other clients see the truth, and after [`Faults::heal`] nothing new goes wrong.
 //! Requests are sorted in `request`, hindered in `service`, and their answers spoiled in `list`
 //! and `watch`.
 //!
@@ -113,8 +113,9 @@ impl Faults {
         FaultyService::new(api, self.clone())
     }
 
-    /// From now on nothing is injected. What was broken stays so: a watch that fell silent
-    /// does not speak again.
+    /// From now on nothing is injected. What was broken stays so: a watch that fell silent does
+    /// not speak again, and an object that came [malformed](Fault::Malformed) is not sent again
+    /// before it changes.
     pub fn heal(&self) {
         self.state.healed.store(true, Ordering::Relaxed);
     }

@@ -4,6 +4,7 @@
 //! gave are filed. A posting holds pointers to items, ordered by key, and its copies share
 //! structure: an answer is taken out in one step and read while the writer goes on.
 
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -65,8 +66,9 @@ pub(super) struct Indexers<K>(Vec<(&'static str, Indexer<K>)>);
 enum Indexer<K> {
     /// Derived from what is at hand, so it can be computed again when an object goes.
     AtHand(AtHand<K>),
-    /// The author's: what it gave is remembered beside the object.
-    Authors(IndexFn<K>),
+    /// The author's, and of which type the function is: what it gave is remembered beside the
+    /// object.
+    Authors(IndexFn<K>, TypeId),
 }
 
 impl<K> Clone for Indexers<K> {
@@ -74,7 +76,7 @@ impl<K> Clone for Indexers<K> {
         let copy = |(name, indexer): &(&'static str, Indexer<K>)| {
             let indexer = match indexer {
                 Indexer::AtHand(values) => Indexer::AtHand(*values),
-                Indexer::Authors(values) => Indexer::Authors(Arc::clone(values)),
+                Indexer::Authors(values, id) => Indexer::Authors(Arc::clone(values), *id),
             };
             (*name, indexer)
         };
@@ -95,19 +97,30 @@ impl<K: Cacheable> Indexers<K> {
         self.0.iter().position(|(existing, _)| *existing == name)
     }
 
+    /// The type of the author's function of that name.
+    pub(super) fn function(&self, name: &str) -> Option<TypeId> {
+        match self.0.get(self.place(name)?)?.1 {
+            Indexer::Authors(_, id) => Some(id),
+            Indexer::AtHand(_) => None,
+        }
+    }
+
     pub(super) fn with_labels(mut self) -> Self {
         self.0.push((BY_LABEL, Indexer::AtHand(labels)));
         self
     }
 
-    pub(super) fn with<V: IndexValue, I: IntoIterator<Item = V>>(
+    pub(super) fn with<V: IndexValue, I: IntoIterator<Item = V>, F>(
         mut self,
         name: &'static str,
-        values: impl Fn(&K) -> I + Send + Sync + 'static,
-    ) -> Self {
+        values: F,
+    ) -> Self
+    where
+        F: Fn(&K) -> I + Send + Sync + 'static,
+    {
         let texts =
             move |object: &K| values(object).into_iter().map(|value| value.text().into()).collect();
-        self.0.push((name, Indexer::Authors(Arc::new(texts))));
+        self.0.push((name, Indexer::Authors(Arc::new(texts), TypeId::of::<F>())));
         self
     }
 
@@ -118,7 +131,7 @@ impl<K: Cacheable> Indexers<K> {
         }
         let Some(object) = item.object_in_passing() else { return Values::default() };
         let values = self.0.iter().enumerate().filter_map(|(place, (name, indexer))| {
-            let Indexer::Authors(function) = indexer else { return None };
+            let Indexer::Authors(function, _) = indexer else { return None };
             Some((place, values_of(name, function, &*object)))
         });
         values.collect()
@@ -128,7 +141,7 @@ impl<K: Cacheable> Indexers<K> {
     pub(super) fn values_at(&self, place: usize, item: &Item<K>) -> Vec<Box<str>> {
         match self.0.get(place) {
             Some((_, Indexer::AtHand(values))) => values(item),
-            Some((name, Indexer::Authors(function))) => item
+            Some((name, Indexer::Authors(function, _))) => item
                 .object_in_passing()
                 .map(|object| values_of(name, function, &*object))
                 .unwrap_or_default(),
@@ -138,13 +151,13 @@ impl<K: Cacheable> Indexers<K> {
 
     /// Whether the values of the index at this place are remembered beside the object.
     pub(super) fn is_authors(&self, place: usize) -> bool {
-        matches!(self.0.get(place), Some((_, Indexer::Authors(_))))
+        matches!(self.0.get(place), Some((_, Indexer::Authors(..))))
     }
 
     fn at_hand(&self) -> impl Iterator<Item = (usize, AtHand<K>)> {
         self.0.iter().enumerate().filter_map(|(place, (_, indexer))| match indexer {
             Indexer::AtHand(values) => Some((place, *values)),
-            Indexer::Authors(_) => None,
+            Indexer::Authors(..) => None,
         })
     }
 }

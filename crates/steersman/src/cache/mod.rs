@@ -18,6 +18,7 @@ mod selector;
 mod store;
 mod writer;
 
+use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
@@ -82,7 +83,8 @@ impl<K> Clone for Cache<K> {
 }
 
 impl<K: Cacheable> Cache<K> {
-    /// The object with this key.
+    /// The object with this key, which has a namespace if the kind has. `None` also if it
+    /// cannot be decoded; [`item`](Self::item) then still tells that it exists.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let item = {
             let store = self.shared.read();
@@ -127,6 +129,12 @@ impl<K: Cacheable> Cache<K> {
 
     /// Every object with these labels, in one namespace or in all. The first call makes an
     /// index of labels, which then is kept.
+    ///
+    /// ```
+    /// use kube::core::{Expression, Selector};
+    /// let web: Selector = [("app", "web")].into_iter().collect();
+    /// let front: Selector = Expression::In("tier".into(), ["front".into()].into()).into();
+    /// ```
     pub fn by_labels(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<K>> {
         let requirements = selector::requirements(selector);
         self.add_indexer(BY_LABEL, Indexers::with_labels);
@@ -157,12 +165,17 @@ impl<K: Cacheable> Cache<K> {
     }
 
     /// Adds a named index at any time; `values` gives the values under which an object is
-    /// found, and may not add indexes itself. An index of the same name is kept as it is.
+    /// found, and may not add indexes itself. An index of the same name is kept as it is; one
+    /// with another function is reported as an error.
     pub fn add_index<V: IndexValue, I: IntoIterator<Item = V>>(
         &self,
         name: &'static str,
         values: impl Fn(&K) -> I + Send + Sync + 'static,
     ) -> Index<K, V> {
+        let known = self.shared.read().indexers.function(name);
+        if known.is_some_and(|known| known != type_id(&values)) {
+            tracing::error!(index = name, "there is another index of this name, which is kept");
+        }
         self.add_indexer(name, |indexers| indexers.with(name, values));
         Index { cache: self.clone(), name, values: PhantomData }
     }
@@ -198,7 +211,7 @@ impl<K: Cacheable> Cache<K> {
         self.shared.store.write().unwrap_or_else(PoisonError::into_inner).filled = place + 1;
     }
 
-    /// How many objects there are.
+    /// How many objects there are, including those that turn out to be undecodable.
     pub fn len(&self) -> usize {
         self.shared.read().len()
     }
@@ -213,7 +226,7 @@ impl<K: Cacheable> Cache<K> {
         *self.shared.progress.borrow()
     }
 
-    /// Waits until the first list is complete.
+    /// Waits until the first list is complete; for ever if the informer goes before.
     pub async fn synced(&self) {
         self.wait_until(|progress| progress.synced).await;
     }
@@ -290,6 +303,10 @@ impl<K: Cacheable, V: IndexValue> Index<K, V> {
     pub fn values(&self) -> Vec<Box<str>> {
         self.cache.shared.read().index_values(self.name)
     }
+}
+
+fn type_id<T: 'static>(_: &T) -> TypeId {
+    TypeId::of::<T>()
 }
 
 fn objects<'a, K: Cacheable>(items: impl Iterator<Item = &'a Item<K>>) -> Vec<Arc<K>> {

@@ -3,7 +3,7 @@
 //! A reconcile that panics, fails or takes too long never ends a worker. Whatever happens is
 //! told in a [`ReconcileRecord`].
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::collections::HashSet;
 use std::fmt;
 use std::future::Future;
@@ -26,7 +26,7 @@ use crate::caches::Caches;
 use crate::cause::{Cause, CauseBook, Causes};
 use crate::client::Client;
 use crate::context::{Context, ReconcileScope};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, panic_text};
 use crate::object::{Object, ObjectKey};
 use crate::own_writes::{OwnWrites, Visibility};
 use crate::workqueue::WorkQueue;
@@ -236,10 +236,4 @@ async fn with_timeout<F: Future>(timeout: Option<Duration>, future: F) -> Option
 fn failed(error: &Error) -> Outcome {
     let text = error.to_string();
     if error.is_terminal() { Outcome::Terminal(text) } else { Outcome::Failed(text) }
-}
-
-/// What a panic said.
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }

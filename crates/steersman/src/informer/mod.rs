@@ -4,7 +4,27 @@
 //! handlers, so that whoever is told finds the change in the cache. Each handler has a queue and
 //! a task of its own: a slow one delays nobody, and what waits for it is bounded, because
 //! beyond a number events of one object are merged. A handler that joins late hears of every
-//! present object first.
+//! present object first; one that panics loses the event, is reported, and goes on.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use steersman::informer::{Event, Informer};
+//! use steersman::workqueue::WorkQueue;
+//!
+//! steersman_testkit::run(|cluster| async move {
+//!     let client: kube::Client = cluster.client().kube().clone(); // or `try_default().await?`
+//!     let namespaces = Informer::<Namespace>::builder(client).start();
+//!     let queue = WorkQueue::default();
+//!     let enqueue = queue.clone();
+//!     let handler = namespaces.add_handler(move |event: &Event<Namespace>| {
+//!         enqueue.add(event.object().key().clone());
+//!     });
+//!     handler.await.synced().await;
+//!     let key = queue.get().await.expect("a cluster has namespaces");
+//!     assert!(namespaces.cache().get(&key).is_some());
+//!     queue.done(&key);
+//! });
+//! ```
 
 mod collector;
 mod distributor;
@@ -132,7 +152,7 @@ impl<K: Cacheable> Builder<K> {
         self
     }
 
-    /// Counts here what the informer does.
+    /// Counts here what the informer does. Informers of one kind are added up.
     pub fn metrics(mut self, metrics: &Metrics) -> Self {
         self.metrics = Some(metrics.clone());
         self
@@ -160,6 +180,7 @@ impl<K: Cacheable> Builder<K> {
         let observed = Arc::new(Observed {
             kind,
             group: K::group(&self.dynamic_type).into_owned(),
+            form: self.config.form,
             cache: cache.clone(),
             reflector: reflector.status(),
             queue: deltas.observer(),

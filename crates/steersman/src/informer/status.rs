@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::collector::AnyInformer;
 use super::handler::{HandlerProgress, Joiner, Told};
-use crate::cache::{Cache, Item};
+use crate::cache::{Cache, Form, Item};
 use crate::delta_queue::Observer;
 use crate::object::Cacheable;
 use crate::reflector::{Counts, Delta, Phase, ReflectorStatus};
@@ -27,7 +27,10 @@ pub struct InformerStatus {
     pub version: u64,
     /// How many objects the cache holds.
     pub objects: usize,
-    /// How many objects could not be decoded, and are not in the cache or not readable.
+    /// In which form it holds them.
+    pub form: Form,
+    /// How many objects could not be decoded so far. In the compact form those of a list are found
+    /// out when they are read.
     pub undecodable: u64,
     /// Deltas that wait to be put into the cache.
     pub queued: usize,
@@ -38,7 +41,7 @@ pub struct InformerStatus {
     /// The watch has been silent for longer than a server is.
     pub stalled: bool,
     /// How often listing and watching did what.
-    #[serde(flatten)]
+    #[serde(rename = "reflector")]
     pub counts: Counts,
     /// Events that were merged into others because a handler was slow.
     pub merged: u64,
@@ -63,6 +66,7 @@ pub struct HandlerStatus {
 pub(super) struct Observed<K> {
     pub(super) kind: String,
     pub(super) group: String,
+    pub(super) form: Form,
     pub(super) cache: Cache<K>,
     pub(super) reflector: ReflectorStatus,
     pub(super) queue: Observer<Delta<Item<K>>>,
@@ -98,6 +102,7 @@ impl<K: Cacheable> Observed<K> {
             synced: progress.synced,
             version: progress.version,
             objects: self.cache.len(),
+            form: self.form,
             undecodable: counts.undecodable + (self.undecodable)(),
             queued: self.queue.stats().len,
             phase: describe(&phase),

@@ -1,6 +1,5 @@
 //! What objects become on their way in: the choice of whoever keeps them.
 
-use std::any::Any;
 use std::error::Error;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use kube::Resource;
 use serde_json::value::RawValue;
 
+use crate::error::panic_text;
 use crate::object::{Cacheable, ObjectKey};
 
 /// Why an object could not be decoded.
@@ -86,9 +86,4 @@ impl<K: Cacheable> Decode for Typed<K> {
 /// Calls what somebody else wrote; a panic becomes its text.
 pub(super) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panic_text(&*panic))
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }

@@ -250,3 +250,29 @@ async fn a_handler_that_hangs_delays_nobody_and_is_shown() -> Result<()> {
     cluster.stop().await;
     Ok(())
 }
+
+#[derive(kube::Resource, Serialize, Deserialize, Clone, Debug)]
+#[resource(inherit = "Pod")]
+struct PodView {
+    metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    spec: Placement,
+}
+
+#[derive(Serialize, Deserialize, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+struct Placement {
+    node_name: Option<String>,
+}
+
+#[steersman::test]
+async fn a_slim_view_of_a_kind_is_cached_like_any_other(cluster: Cluster) -> Result<()> {
+    let pod = json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main", "image": "web:v1"}]}});
+    cluster.client().create(&serde_json::from_value::<Pod>(pod)?).await?;
+    let bound = |view: &PodView| view.spec.node_name.is_some();
+    cluster.eventually("web", bound).await?;
+    let caches = Caches::new(cluster.client().kube().clone(), Metrics::default());
+    let informer = caches.informer::<PodView>();
+    informer.cache().synced().await;
+    assert!(informer.cache().list().iter().all(|view| bound(view)));
+    Ok(())
+}
