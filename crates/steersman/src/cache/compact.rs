@@ -149,21 +149,21 @@ impl<K: Cacheable> Packed<K> {
         if self.is_unreadable() {
             return None;
         }
-        let object = self.try_decode(item, keep);
-        object.map_err(|error| self.give_up(item.key(), &error)).ok()
-    }
-
-    /// The same, or why it is not an object of its type.
-    pub(super) fn try_decode(&self, item: &Item<K>, keep: bool) -> serde_json::Result<Arc<K>> {
         if let Some(object) = self.decoded() {
-            return Ok(object);
+            return Some(object);
         }
         // Decoded without the lock: two readers at once may both do it, which harms nobody.
-        let object = Arc::new(self.read::<K>()?);
+        let object = self.read::<K>().map_err(|error| self.give_up(item.key(), &error)).ok()?;
+        let object = Arc::new(object);
         if keep {
-            self.keep(item, Decoded::Kept { object: Arc::clone(&object), used: false });
+            self.keep_object(item, Arc::clone(&object));
         }
-        Ok(object)
+        Some(object)
+    }
+
+    /// Keeps the object of `item`, whose body this is, decoded while it is recently used.
+    pub(super) fn keep_object(&self, item: &Item<K>, object: Arc<K>) {
+        self.keep(item, Decoded::Kept { object, used: false });
     }
 
     /// The metadata of `item`, whose body this is.

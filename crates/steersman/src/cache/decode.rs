@@ -19,7 +19,7 @@ use crate::reflector::{Decode, DecodeError, Keyed};
 /// Changes an object before it is stored.
 pub struct Transform<K> {
     change: Arc<dyn Fn(&mut K) + Send + Sync>,
-    encode: fn(&K) -> serde_json::Result<Vec<u8>>,
+    encode: fn(&K) -> serde_json::Result<String>,
 }
 
 impl<K> Clone for Transform<K> {
@@ -31,7 +31,7 @@ impl<K> Clone for Transform<K> {
 impl<K: Serialize> Transform<K> {
     /// Calls `change` with every object on its way into the cache, to drop what nobody reads.
     pub fn new(change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
-        Self { change: Arc::new(change), encode: |object| serde_json::to_vec(object) }
+        Self { change: Arc::new(change), encode: |object| serde_json::to_string(object) }
     }
 }
 
@@ -61,7 +61,12 @@ impl<K: Cacheable> Decoder<K> {
 
     /// The item that this JSON is.
     pub(crate) fn decode(&mut self, json: &str) -> serde_json::Result<Item<K>> {
-        let json = match self.strip_managed_fields {
+        self.read(json, false)
+    }
+
+    /// The same. `whole` also decodes what is held compactly, and keeps it decoded.
+    fn read(&mut self, json: &str, whole: bool) -> serde_json::Result<Item<K>> {
+        let mut json = match self.strip_managed_fields {
             true => without_managed_fields(json)?,
             false => Cow::Borrowed(json),
         };
@@ -74,15 +79,18 @@ impl<K: Cacheable> Decoder<K> {
         };
         let head: Head<'_> = serde_json::from_str(&json)?;
         let (key, identity) = self.shared.identity(&head.metadata);
-        let packed = match &self.transform {
-            None => Packed::new(&key, identity, json.as_bytes(), compact),
-            Some(transform) => {
-                let mut object: K = serde_json::from_str(&json)?;
-                (transform.change)(&mut object);
-                Packed::new(&key, identity, &(transform.encode)(&object)?, compact)
-            }
-        };
-        Ok(Item(Arc::new(Inner { key, body: Body::Compact(packed) })))
+        let decoded = whole || self.transform.is_some();
+        let mut object: Option<K> = decoded.then(|| serde_json::from_str(&json)).transpose()?;
+        if let (Some(transform), Some(object)) = (&self.transform, &mut object) {
+            (transform.change)(object);
+            json = Cow::Owned((transform.encode)(object)?);
+        }
+        let packed = Packed::new(&key, identity, json.as_bytes(), compact);
+        let item = Item(Arc::new(Inner { key, body: Body::Compact(packed) }));
+        if let Some(object) = object.filter(|_| whole) {
+            item.keep_decoded(object);
+        }
+        Ok(item)
     }
 }
 
@@ -96,9 +104,7 @@ impl<K: Cacheable> Decode for Decoder<K> {
     /// Decodes the object at once: if that fails, the last state that could be read stays. It is
     /// kept decoded, since whoever hears of the change wants to see it.
     fn decode_change(&mut self, raw: &RawValue) -> Result<Item<K>, DecodeError> {
-        let item = Self::decode(self, raw.get())?;
-        item.try_object()?;
-        Ok(item)
+        Ok(self.read(raw.get(), true)?)
     }
 }
 

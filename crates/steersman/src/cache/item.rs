@@ -103,11 +103,10 @@ impl<K: Cacheable> Item<K> {
         }
     }
 
-    /// The object, or why it is none of its type.
-    pub(super) fn try_object(&self) -> serde_json::Result<Arc<K>> {
-        match &self.0.body {
-            Body::Typed(object) => Ok(Arc::clone(object)),
-            Body::Compact(packed) => packed.try_decode(self, true),
+    /// Counts the object of a compact item, which is decoded already, among the recently used.
+    pub(super) fn keep_decoded(&self, object: K) {
+        if let Body::Compact(packed) = &self.0.body {
+            packed.keep_object(self, Arc::new(object));
         }
     }
 
@@ -119,7 +118,7 @@ impl<K: Cacheable> Item<K> {
         }
     }
 
-    /// The object, without counting it among the recently used: for passes over everything.
+    /// The object, without keeping it decoded for it: for passes over everything.
     pub(super) fn object_in_passing(&self) -> Option<Arc<K>> {
         match &self.0.body {
             Body::Typed(object) => Some(Arc::clone(object)),

@@ -306,16 +306,6 @@ impl<E> Receiver<E> {
         self.shared.close();
     }
 
-    /// How many events wait.
-    pub fn len(&self) -> usize {
-        self.shared.lock().len()
-    }
-
-    /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Looks at the queue without keeping it open.
     pub fn observer(&self) -> Observer<E> {
         Observer { shared: Arc::clone(&self.shared) }

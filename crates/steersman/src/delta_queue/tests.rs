@@ -301,13 +301,13 @@ proptest! {
     fn what_waits_is_bounded_by_the_number_of_objects(
         changes in proptest::collection::vec((0_u8..6, any::<bool>()), 0..300),
     ) {
-        let (send, receive) = channel(COALESCING);
+        let (send, _receive) = channel(COALESCING);
         for (key, set) in changes {
             let change = if set { Change::Set(key, 1) } else { Change::Gone(key) };
             prop_assert!(send.try_push(change).is_ok());
             prop_assert!(send.try_push(Change::Mark(0)).is_ok());
         }
-        prop_assert!(receive.len() <= 6 * 2 + 1, "{} wait", receive.len());
+        prop_assert!(send.len() <= 6 * 2 + 1, "{} wait", send.len());
     }
 
     /// Whoever hears only the merged stream sees each object added before it is deleted, never

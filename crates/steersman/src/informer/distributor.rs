@@ -20,11 +20,6 @@ const BATCH: usize = 256;
 /// By how much of itself a resync period varies, so that handlers do not resync together.
 const RESYNC_JITTER: f64 = 0.1;
 
-/// What others ask of the distributor.
-pub(super) enum Control<K> {
-    Join(Joiner<K>),
-}
-
 /// Turns deltas into cache updates and events.
 pub(super) struct Distributor<K> {
     writer: Writer<K>,
@@ -62,13 +57,13 @@ impl<K: Cacheable> Distributor<K> {
     pub(super) async fn run(
         mut self,
         mut deltas: Receiver<Delta<Item<K>>>,
-        mut controls: mpsc::Receiver<Control<K>>,
+        mut joiners: mpsc::Receiver<Joiner<K>>,
     ) {
         loop {
             let resync = self.seats.iter().filter_map(|(_, resync)| resync.map(|r| r.due)).min();
             tokio::select! {
                 biased;
-                Some(Control::Join(joiner)) = controls.recv() => self.join(joiner),
+                Some(joiner) = joiners.recv() => self.join(joiner),
                 () = until(resync) => self.resync(),
                 batch = deltas.pop_batch(BATCH) => {
                     if batch.is_empty() {

@@ -46,7 +46,8 @@ use crate::metrics::Metrics;
 use crate::object::Cacheable;
 use crate::reflector::{Options, Reflector, Selection};
 pub(crate) use collector::Informers;
-use distributor::{Control, Distributor};
+use distributor::Distributor;
+use handler::Joiner;
 pub use handler::{HandlerOptions, Registration};
 use status::Observed;
 pub use status::{HandlerStatus, InformerStatus};
@@ -54,12 +55,12 @@ pub use status::{HandlerStatus, InformerStatus};
 /// Deltas waiting between the reflector and the cache; then the reflector stops reading.
 const DELTAS_MAX: usize = 1024;
 /// Handlers joining at the same time; more wait their turn.
-const CONTROLS_MAX: usize = 64;
+const JOINING_MAX: usize = 64;
 
 /// Keeps a cache of one kind up to date for as long as it lives.
 pub struct Informer<K> {
     cache: Cache<K>,
-    controls: mpsc::Sender<Control<K>>,
+    joining: mpsc::Sender<Joiner<K>>,
     observed: Arc<Observed<K>>,
     /// Stops every task of this informer.
     _stop: DropGuard,
@@ -167,7 +168,8 @@ impl<K: Cacheable> Builder<K> {
         let undecodable = decoder.undecodable();
         let (writer, cache) = cache::channel();
         let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity: DELTAS_MAX });
-        let (controls, controlled) = mpsc::channel(CONTROLS_MAX);
+        let queue = send.observer();
+        let (joining, joiners) = mpsc::channel(JOINING_MAX);
         let reflector = Reflector::with_decoder::<K>(
             self.client,
             &self.dynamic_type,
@@ -183,7 +185,7 @@ impl<K: Cacheable> Builder<K> {
             form: self.config.form,
             cache: cache.clone(),
             reflector: reflector.status(),
-            queue: deltas.observer(),
+            queue,
             handlers: std::sync::Mutex::default(),
             merged_before: AtomicU64::new(0),
             undecodable: Box::new(undecodable),
@@ -195,9 +197,9 @@ impl<K: Cacheable> Builder<K> {
             Distributor::new(writer, cache.clone(), Arc::clone(&observed), stop.clone());
         // One task for both: what the reflector learns is in the cache without a detour through
         // the scheduler.
-        let both = async { tokio::join!(reflector.run(), distributor.run(deltas, controlled)) };
+        let both = async { tokio::join!(reflector.run(), distributor.run(deltas, joiners)) };
         tokio::spawn(stop.clone().run_until_cancelled_owned(both));
-        Informer { cache, controls, observed, _stop: stop.drop_guard() }
+        Informer { cache, joining, observed, _stop: stop.drop_guard() }
     }
 }
 
@@ -255,7 +257,7 @@ impl<K: Cacheable> Informer<K> {
     ) -> Registration {
         let (joiner, registration) = handler::join(options, Box::new(handler));
         // Fails only if the distributor has ended, which it does only with us.
-        let _ = self.controls.send(Control::Join(joiner)).await;
+        let _ = self.joining.send(joiner).await;
         registration
     }
 

@@ -88,7 +88,7 @@ async fn a_consumer_that_does_not_take_stops_the_reading() {
     let reflection = script.list();
     let quiet = tokio::time::timeout(Duration::from_secs(60), std::future::pending::<()>());
     assert!(quiet.await.is_err());
-    assert_eq!(reflection.deltas.len(), 16);
+    assert_eq!(reflection.deltas.observer().stats().len, 16);
     assert!(reflection.status.counts().events <= 17, "{:?}", reflection.status.counts());
 }
 
