@@ -291,6 +291,15 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_cannot_be_decoded_is_refused_in_both_forms() {
+        let odd = r#"{"metadata":{"name":"odd"},"spec":{"containers":"none"}}"#;
+        let odd = RawValue::from_string(odd.to_owned()).unwrap();
+        both_forms(|decoder| assert!(decoder.decode_change(&odd).is_err()));
+        let good = RawValue::from_string(pod()).unwrap();
+        both_forms(|decoder| assert!(decoder.decode_change(&good).unwrap().decoded().is_some()));
+    }
+
+    #[test]
     fn a_slim_view_reads_only_what_it_names() {
         #[derive(Deserialize)]
         struct View {

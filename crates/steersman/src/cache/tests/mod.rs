@@ -239,6 +239,40 @@ fn an_index_added_while_the_writer_writes_misses_nothing() {
 }
 
 #[test]
+fn a_deletion_is_told_with_the_final_state() {
+    let (mut writer, _cache) = channel();
+    writer.apply(vec![item("a", 1)]);
+    let Some(Event::Deleted { object, final_state_unknown }) = writer.delete(&item("a", 5)) else {
+        panic!("it was there");
+    };
+    assert_eq!((object.resource_version(), final_state_unknown), (Some("5"), false));
+}
+
+#[test]
+fn an_unreadable_object_gives_way_to_a_better_copy_of_the_same_version() {
+    let (mut writer, cache) = channel();
+    let mut decoder = Decoder::<Pod>::new(Form::COMPACT);
+    let json = serde_json::to_string(&pod("a", 1)).unwrap();
+    let bad = json.replacen('{', r#"{"spec":{"containers":"none"},"#, 1);
+    writer.apply(vec![decoder.decode(&bad).unwrap()]);
+    assert!(cache.list().is_empty());
+    writer.apply(vec![decoder.decode(&json).unwrap()]);
+    assert_eq!(names(&cache.list()), ["a"]);
+}
+
+#[test]
+fn an_index_function_may_list_by_labels() {
+    let (mut writer, cache) = channel();
+    writer.apply(vec![labelled("a", &[("app", "web")])]);
+    let web = [("app", "web")].into_iter().collect::<Selector>();
+    assert_eq!(cache.by_labels(None, &web).len(), 1);
+    let reading = cache.clone();
+    let neighbours = cache
+        .add_index("neighbours", move |_: &Pod| Some(reading.by_labels(None, &web).len() as u64));
+    assert_eq!(names(&neighbours.get(&1)), ["a"]);
+}
+
+#[test]
 fn only_the_recently_used_stay_decoded() {
     let mut decoder = Decoder::<Pod>::new(Form::Compact { recent: 2 });
     let items: Vec<Item<Pod>> = (0..5)
