@@ -1,6 +1,7 @@
 //! Benchmarks, each a name on the command line. `cargo xtask bench` runs them all.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its results")]
 
+mod api;
 mod config_maps;
 mod informer;
 mod program;
@@ -21,8 +22,19 @@ struct Arguments {
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
+    /// Only the system of this name, where several are compared.
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
     #[command(flatten)]
-    extent: informer::Extent,
+    informer: informer::Extent,
+    #[command(flatten)]
+    api: api::Extent,
+}
+
+impl Arguments {
+    fn only(&self) -> Option<&str> {
+        self.system.as_deref()
+    }
 }
 
 /// A benchmark: its name and what it does.
@@ -33,13 +45,16 @@ const BENCHMARKS: &[Benchmark] = &[
     ("start", |_, report| start::run(report)),
     ("up", |_, report| up::run(report)),
     ("config-maps", |_, report| config_maps::run(report)),
-    ("informer", |arguments, report| informer::run(&arguments.extent, report)),
+    ("informer", |arguments, report| informer::run(&arguments.informer, arguments.only(), report)),
+    ("api", |arguments, report| api::run(&arguments.api, arguments.only(), report)),
 ];
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
-    if words.next().as_deref() == Some("child") {
-        return informer::child::run(std::env::args().skip(1));
+    match words.next().as_deref() {
+        Some("child") => return informer::child::run(std::env::args().skip(1)),
+        Some("bare") => return api::bare::run(words),
+        _ => {}
     }
     let arguments = Arguments::parse();
     let chosen: Vec<&Benchmark> = BENCHMARKS

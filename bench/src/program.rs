@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use steersman::Error;
@@ -63,15 +63,25 @@ impl Program {
         }
     }
 
+    /// How to reach the program.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     /// The resident memory of the process, in megabytes.
     pub(crate) fn resident(&self) -> Result<f64, String> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
-        let kilobytes: Option<f64> = kilobytes.and_then(|text| text.parse().ok());
-        kilobytes.map(|kb| kb / 1024.0).ok_or_else(|| "no VmRSS".to_owned())
+        resident(self.child.id())
     }
+}
+
+/// The resident memory of a process, in megabytes.
+pub(crate) fn resident(process: u32) -> Result<f64, String> {
+    let path = format!("/proc/{process}/status");
+    let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
+    let kilobytes: Option<f64> = kilobytes.and_then(|text| text.parse().ok());
+    kilobytes.map(|kb| kb / 1024.0).ok_or_else(|| "no VmRSS".to_owned())
 }
 
 impl Drop for Program {

@@ -1,10 +1,11 @@
-//! The server that every system of the informer benchmark reads from: our own API server over
-//! HTTPS, without controllers.
+//! The servers that benchmarks need: the one that every system of the informer benchmark reads
+//! from, our own API server over HTTPS without controllers; and [`bare`], no API at all.
 //!
 //! The Pods go straight into its store: so they keep the uids, times and managed fields that
 //! they were made with, and fifty thousand of them are there in a second. This crate knows the
 //! API server and its store and, as everywhere, no client of theirs.
 
+pub mod bare;
 pub mod pods;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustls::ServerConfig;
 use serde_json::Value;
 use steersman_apiserver::pki::Pki;
 use steersman_apiserver::{ApiServer, Clock, Config, document, listen};
@@ -75,14 +77,25 @@ impl Server {
 
 async fn serve(api: &ApiServer, kubeconfig: &Path) -> Result<CancellationToken, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| error.to_string())?;
-    let address = listener.local_addr().map_err(|error| error.to_string())?;
-    let pki = Pki::new(&[address.ip().to_string()]).map_err(|error| error.to_string())?;
-    let tls = pki.server_config().map_err(|error| error.to_string())?;
-    std::fs::write(kubeconfig, pki.kubeconfig(&format!("https://{address}")))
-        .map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
+    let tls = identity(&listener, kubeconfig)?;
     let shutdown = CancellationToken::new();
     tokio::spawn(listen::serve(api.clone(), listener, tls, shutdown.clone(), GRACE));
     Ok(shutdown)
+}
+
+/// What a listener shows its clients, and a kubeconfig that trusts it.
+fn identity(listener: &TcpListener, kubeconfig: &Path) -> Result<ServerConfig, String> {
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    let pki = Pki::new(&[address.ip().to_string()]).map_err(|error| error.to_string())?;
+    std::fs::write(kubeconfig, pki.kubeconfig(&format!("https://{address}")))
+        .map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
+    pki.server_config().map_err(|error| error.to_string())
+}
+
+/// A private key for the tokens of a server that needs one, in PEM.
+pub fn signing_key() -> Result<String, String> {
+    let key = rcgen::KeyPair::generate().map_err(|error| error.to_string())?;
+    Ok(key.serialize_pem())
 }
 
 /// Puts the Pods into the store; gives their keys.

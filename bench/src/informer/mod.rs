@@ -41,9 +41,6 @@ pub(crate) struct Extent {
     /// informer: how often everything is measured; medians count.
     #[arg(long, default_value_t = 3, value_name = "N")]
     rounds: usize,
-    /// informer: only the system of this name.
-    #[arg(long, value_name = "NAME")]
-    system: Option<String>,
 }
 
 impl Extent {
@@ -66,9 +63,9 @@ impl Extent {
 type Figures = Vec<(String, f64)>;
 
 /// Runs the benchmark.
-pub(crate) fn run(extent: &Extent, report: &mut Report) -> Result<(), String> {
+pub(crate) fn run(extent: &Extent, only: Option<&str>, report: &mut Report) -> Result<(), String> {
     let mut systems = systems::all()?;
-    systems.retain(|system| extent.system.as_deref().is_none_or(|name| name == system.name));
+    systems.retain(|system| only.is_none_or(|name| name == system.name));
     if systems.is_empty() {
         return Err("there is no such system to measure".to_owned());
     }

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use steersman::controller::ReconcileRecord;
 use steersman::manager::Running;
-use steersman_apiserver::ApiServer;
 use steersman_store::memory::MemoryStore;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use builder::{Builder, StartError};
+pub use steersman_apiserver::ApiServer;
 
 /// How long open connections get to end when the cluster stops.
 const STOP_GRACE: Duration = Duration::from_millis(200);

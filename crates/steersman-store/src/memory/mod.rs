@@ -1,18 +1,18 @@
 //! The store in memory: the whole state and its history behind one lock.
 //!
 //! `State` is plain, synchronous data and makes every decision; this module puts it behind
-//! a lock that is never held across an await, and tells watches that the revision moved.
+//! a lock that is never held across an await, and wakes the watches that a change concerns.
 //! A [`Watch`] is a cursor into the state's log (see `watch.rs`), so neither the number nor
 //! the speed of readers changes what is kept: only [`Store::compact`] does.
 
 mod state;
+mod topics;
 mod versions;
 mod watch;
 
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use futures::future::{self, BoxFuture, FutureExt};
-use tokio::sync::watch as revision_channel;
 
 use self::state::State;
 use self::watch::Cursor;
@@ -48,11 +48,8 @@ pub struct Stats {
 
 /// What the handles and the watches of one store share.
 struct Shared {
-    /// Never held across an await, and never while the channel below is used.
+    /// Never held across an await, nor while watches are woken.
     state: RwLock<State>,
-    /// The latest revision, sent after the state has it: whoever sees it here finds its
-    /// change in the log.
-    revision: revision_channel::Sender<Revision>,
 }
 
 impl Shared {
@@ -63,23 +60,12 @@ impl Shared {
     fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().expect("nothing panics under the lock")
     }
-
-    /// Wakes the watches. Writers may arrive here in any order, so only a newer revision counts.
-    fn announce(&self, revision: Revision) {
-        self.revision.send_if_modified(|latest| {
-            let newer = revision > *latest;
-            *latest = revision.max(*latest);
-            newer
-        });
-    }
 }
 
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
-        let state = State::new();
-        let (revision, _) = revision_channel::channel(state.revision());
-        Self { shared: Arc::new(Shared { state: RwLock::new(state), revision }) }
+        Self { shared: Arc::new(Shared { state: RwLock::new(State::new()) }) }
     }
 
     /// How large the store is now.
@@ -112,8 +98,8 @@ impl Store for MemoryStore {
 
     fn write(&self, request: WriteRequest) -> BoxFuture<'_, Result<Written, StoreError>> {
         async move {
-            let written = self.shared.write().write(request)?;
-            self.shared.announce(written.revision);
+            let (written, concerned) = self.shared.write().write(request)?;
+            concerned.iter().for_each(|topic| topic.wake());
             Ok(written)
         }
         .boxed()
@@ -121,8 +107,7 @@ impl Store for MemoryStore {
 
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, StoreError>> {
         async move {
-            self.shared.read().check_kept(request.after)?;
-            let watch: Box<dyn Watch> = Box::new(Cursor::new(Arc::clone(&self.shared), request));
+            let watch: Box<dyn Watch> = Box::new(Cursor::new(Arc::clone(&self.shared), request)?);
             Ok(watch)
         }
         .boxed()

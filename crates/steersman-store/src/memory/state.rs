@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use super::Stats;
+use super::topics::{Topic, Topics};
 use super::versions::{Versions, shrink_if_sparse};
 use crate::{
     Entry, Event, Expected, Key, RangeRequest, RangeResponse, Revision, StoreError, WriteRequest,
@@ -31,6 +34,8 @@ pub(super) struct State {
     keys: BTreeMap<Key, Versions>,
     /// Every change after `oldest`, ordered by revision.
     log: VecDeque<Arc<Event>>,
+    /// Who watches what.
+    topics: Topics,
     /// How many of `keys` exist at the latest revision.
     live: usize,
     /// The oldest revision that can be read, and watched after.
@@ -55,14 +60,11 @@ impl State {
         Self {
             keys: BTreeMap::new(),
             log: VecDeque::new(),
+            topics: Topics::default(),
             live: 0,
             oldest: Revision(0),
             revision: Revision(1),
         }
-    }
-
-    pub(super) fn revision(&self) -> Revision {
-        self.revision
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -104,7 +106,11 @@ impl State {
         Ok(RangeResponse { entries, revision, remaining: matching.count() })
     }
 
-    pub(super) fn write(&mut self, request: WriteRequest) -> Result<Written, StoreError> {
+    /// Writes, and says whom that concerns.
+    pub(super) fn write(
+        &mut self,
+        request: WriteRequest,
+    ) -> Result<(Written, Vec<Arc<Topic>>), StoreError> {
         let previous = self.get(&request.key);
         check_expected(&request, previous.as_ref())?;
         let revision = Revision(self.revision.0 + 1);
@@ -118,8 +124,9 @@ impl State {
         });
         self.live = self.live + usize::from(current.is_some()) - usize::from(previous.is_some());
         self.revision = revision;
+        let concerned = self.topics.changed(&key, revision);
         self.remember(Event { revision, key, current, previous: previous.clone() });
-        Ok(Written { revision, previous })
+        Ok((Written { revision, previous }, concerned))
     }
 
     /// Adds the newest change to both views.
@@ -135,8 +142,32 @@ impl State {
         self.log.push_back(Arc::new(event));
     }
 
-    /// Looks at the changes after a revision, as many as one look may take.
-    pub(super) fn scan(&self, after: Revision, prefix: &str) -> Result<Scan, StoreError> {
+    /// Begins a watch of the changes after a revision.
+    pub(super) fn watch(
+        &mut self,
+        prefix: &str,
+        after: Revision,
+    ) -> Result<(Arc<Topic>, watch::Receiver<()>), StoreError> {
+        self.check_kept(after)?;
+        Ok(self.topics.join(prefix, self.revision))
+    }
+
+    /// Ends a watch.
+    pub(super) fn unwatch(&mut self, topic: &Topic) {
+        self.topics.leave(topic);
+    }
+
+    /// Looks at the changes after a revision, as many as one look may take. A watch of a folder
+    /// where nothing changed may lie behind the log: it has missed nothing.
+    pub(super) fn scan(
+        &self,
+        after: Revision,
+        prefix: &str,
+        topic: &Topic,
+    ) -> Result<Scan, StoreError> {
+        if topic.last_change() <= after {
+            return Ok(Scan { events: Vec::new(), scanned: self.revision, more: false });
+        }
         self.check_kept(after)?;
         let mut scan = Scan { events: Vec::new(), scanned: after, more: true };
         for event in self.log.range(self.position_after(after)..).take(SCAN_MAX) {
@@ -156,7 +187,10 @@ impl State {
     }
 
     /// The last revision up to which nothing under the prefix changed after `after`.
-    pub(super) fn unchanged_until(&self, after: Revision, prefix: &str) -> Revision {
+    pub(super) fn unchanged_until(&self, after: Revision, prefix: &str, topic: &Topic) -> Revision {
+        if topic.last_change() <= after {
+            return self.revision;
+        }
         if self.check_kept(after).is_err() {
             return after;
         }

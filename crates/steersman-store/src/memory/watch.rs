@@ -6,6 +6,7 @@ use futures::future::{BoxFuture, FutureExt};
 use tokio::sync::watch::Receiver;
 
 use super::Shared;
+use super::topics::Topic;
 use crate::{Event, Revision, StoreError, Watch, WatchRequest};
 
 /// A reader's position in the log.
@@ -15,21 +16,24 @@ pub(super) struct Cursor {
     /// Every matching change up to here has been returned. It moves only in the step that
     /// returns the changes, which makes `next` cancel-safe.
     position: Revision,
-    /// Wakes when the store's revision moves.
-    revision: Receiver<Revision>,
+    /// The folder that the prefix lies in.
+    topic: Arc<Topic>,
+    /// Wakes when something changes there.
+    changes: Receiver<()>,
 }
 
 impl Cursor {
-    pub(super) fn new(shared: Arc<Shared>, request: WatchRequest) -> Self {
-        let revision = shared.revision.subscribe();
-        Self { shared, prefix: request.prefix, position: request.after, revision }
+    pub(super) fn new(shared: Arc<Shared>, request: WatchRequest) -> Result<Self, StoreError> {
+        let WatchRequest { prefix, after } = request;
+        let (topic, changes) = shared.write().watch(&prefix, after)?;
+        Ok(Self { shared, prefix, position: after, topic, changes })
     }
 
     async fn wait_for_changes(&mut self) -> Result<Vec<Arc<Event>>, StoreError> {
         loop {
             // Seen before looking: a write that comes after the look wakes us.
-            self.revision.mark_unchanged();
-            let scan = self.shared.read().scan(self.position, &self.prefix)?;
+            self.changes.mark_unchanged();
+            let scan = self.shared.read().scan(self.position, &self.prefix, &self.topic)?;
             self.position = scan.scanned;
             if !scan.events.is_empty() {
                 return Ok(scan.events);
@@ -37,7 +41,7 @@ impl Cursor {
             if scan.more {
                 tokio::task::yield_now().await;
             } else {
-                self.revision.changed().await.expect("this cursor keeps the sender alive");
+                self.changes.changed().await.expect("this cursor keeps the sender alive");
             }
         }
     }
@@ -49,7 +53,14 @@ impl Watch for Cursor {
     }
 
     fn delivered(&mut self) -> Revision {
-        self.position = self.shared.read().unchanged_until(self.position, &self.prefix);
+        let state = self.shared.read();
+        self.position = state.unchanged_until(self.position, &self.prefix, &self.topic);
         self.position
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        self.shared.write().unwatch(&self.topic);
     }
 }

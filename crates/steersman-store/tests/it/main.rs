@@ -60,6 +60,7 @@ macro_rules! store_suite {
             a_watch_knows_how_far_it_has_delivered
             a_watch_that_compaction_passed_by_is_told
             a_watch_survives_compaction_of_what_it_has_seen
+            a_watch_where_nothing_changes_is_never_passed_by
         }
     };
 }

@@ -18,7 +18,7 @@ fn write(state: &mut State, key: &str, value: Option<Bytes>) {
 }
 
 fn compact_all(state: &mut State) {
-    let revision = state.revision();
+    let revision = state.revision;
     while !state.compact_step(revision).unwrap() {}
 }
 
@@ -69,17 +69,19 @@ fn one_look_at_the_log_is_bounded() {
     for number in 0..2 * SCAN_MAX {
         put(&mut state, &format!("/a/{number}"), &Bytes::new());
     }
-    let matching = state.scan(Revision(1), "/a/").unwrap();
+    let (a, _) = state.watch("/a/", Revision(1)).unwrap();
+    let matching = state.scan(Revision(1), "/a/", &a).unwrap();
     assert_eq!(matching.events.len(), BATCH_MAX);
     assert!(matching.more);
 
-    let none = state.scan(Revision(1), "/b/").unwrap();
+    let (b, _) = state.watch("/b/", Revision(1)).unwrap();
+    let none = state.scan(Revision(1), "/b/", &b).unwrap();
     assert!(none.events.is_empty() && none.more);
     assert_eq!(none.scanned, Revision(1 + SCAN_MAX as u64));
 
-    let rest = state.scan(none.scanned, "/b/").unwrap();
+    let rest = state.scan(none.scanned, "/b/", &b).unwrap();
     assert!(!rest.more);
-    assert_eq!(rest.scanned, state.revision());
+    assert_eq!(rest.scanned, state.revision);
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn a_step_of_compaction_is_bounded_and_leaves_a_readable_store() {
     for number in 0..COMPACT_MAX + 1 {
         put(&mut state, &format!("/a/{number:05}"), &Bytes::new());
     }
-    let revision = state.revision();
+    let revision = state.revision;
     assert_eq!(state.compact_step(revision), Ok(false));
     assert_eq!(state.stats().history, 1);
     let at = Some(state.stats().oldest);

@@ -64,3 +64,12 @@ pub(crate) async fn a_watch_survives_compaction_of_what_it_has_seen(store: Store
     delete(&store, "/a").await;
     assert_eq!(told(&read(&mut kept, 1).await[0]), "/a=- (3)");
 }
+
+pub(crate) async fn a_watch_where_nothing_changes_is_never_passed_by(store: StoreUnderTest) {
+    let mut quiet = watch(&store, "/quiet/", latest(&store).await).await;
+    let [.., fourth] = some_history(&store).await;
+    store.compact(fourth).await.unwrap();
+    assert!(quiet.delivered() >= fourth);
+    put(&store, "/quiet/a", "1").await;
+    assert_eq!(told(&read(&mut quiet, 1).await[0]), "/quiet/a=1 (-)");
+}

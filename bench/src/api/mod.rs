@@ -1,0 +1,132 @@
+//! The API itself: reads, writes and watches of ConfigMaps, over HTTPS and in process.
+//!
+//! One client ([`wire`]) asks every system the same things: our program, a server that does no
+//! more than HTTPS and JSON ([`bare`], the ceiling), and with `--rival` a kube-apiserver over
+//! etcd ([`rival`]). [`lines`] says what is measured, [`fan_out`] how long a write takes to
+//! reach its watchers.
+
+pub(crate) mod bare;
+mod fan_out;
+mod lines;
+mod measured;
+mod requests;
+mod rival;
+mod target;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::program::Program;
+use crate::report::{Report, Row};
+use measured::{Figures, METRICS};
+use target::Target;
+
+/// How much the benchmark `api` measures.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Extent {
+    /// api: how many ConfigMaps are written, read and listed.
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    objects: usize,
+    /// api: also build and measure kube-apiserver over etcd; needs Go, etcd and ten minutes.
+    #[arg(long)]
+    rival: bool,
+}
+
+/// A system, and how it is measured.
+type System = (&'static str, fn(&Extent) -> Result<Figures, String>);
+
+const SYSTEMS: [System; 4] = [
+    ("steersman", over_https),
+    ("in process", in_process),
+    ("bare https", ceiling),
+    (RIVAL, rival),
+];
+const RIVAL: &str = "kube-apiserver";
+
+/// Runs the benchmark.
+pub(crate) fn run(extent: &Extent, only: Option<&str>, report: &mut Report) -> Result<(), String> {
+    let wanted = |name: &str| match only {
+        Some(only) => only == name,
+        None => name != RIVAL || extent.rival,
+    };
+    let mut systems = Vec::new();
+    for (name, measure) in SYSTEMS.iter().filter(|(name, _)| wanted(name)) {
+        eprintln!("api: {name}");
+        systems.push((*name, measure(extent).map_err(|error| format!("{name}: {error}"))?));
+    }
+    if systems.is_empty() {
+        return Err("there is no such system to measure".to_owned());
+    }
+    let names: Vec<&str> = systems.iter().map(|(name, _)| *name).collect();
+    let rows: Vec<Row<'_>> = METRICS
+        .iter()
+        .map(|metric| Row {
+            metric: metric.name,
+            unit: metric.unit,
+            lower_is_better: metric.lower_is_better,
+            values: systems.iter().map(|(_, figures)| figures.get(metric.name).copied()).collect(),
+            goals: metric.goals,
+        })
+        .collect();
+    report.comparison(&names, &rows);
+    Ok(())
+}
+
+fn runtime() -> Result<Runtime, String> {
+    Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())
+}
+
+/// The program, as its users have it, without nodes that would write leases meanwhile.
+fn over_https(extent: &Extent) -> Result<Figures, String> {
+    let program = Program::start(&["--memory", "--nodes", "0"])?;
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        program.ready().await.map_err(|error| error.to_string())?;
+        let target = Target::https(program.kubeconfig()).await?;
+        let mut figures = lines::all(&target, extent.objects).await?;
+        figures.insert("resident, loaded", program.resident()?);
+        fan_out::both(&target, &mut figures).await?;
+        Ok(figures)
+    })
+}
+
+/// The same service, called without a socket.
+fn in_process(extent: &Extent) -> Result<Figures, String> {
+    runtime()?.block_on(async {
+        let cluster = steersman_cluster::Cluster::builder().nodes(0).start().await;
+        let cluster = cluster.map_err(|error| error.to_string())?;
+        let target = Target::service(cluster.api().clone());
+        let mut figures = lines::all(&target, extent.objects).await?;
+        fan_out::both(&target, &mut figures).await?;
+        cluster.stop().await;
+        Ok(figures)
+    })
+}
+
+/// What HTTPS and JSON cost without an API behind them.
+fn ceiling(extent: &Extent) -> Result<Figures, String> {
+    let bare = bare::Process::start()?;
+    runtime()?.block_on(async {
+        let target = Target::https(bare.kubeconfig()).await?;
+        lines::ceiling(&target, extent.objects).await
+    })
+}
+
+fn rival(extent: &Extent) -> Result<Figures, String> {
+    let rival = rival::Rival::start()?;
+    runtime()?.block_on(async {
+        let target = Target::https(rival.kubeconfig()).await?;
+        rival.ready(&target).await?;
+        let mut figures = lines::all(&target, extent.objects).await?;
+        figures.insert("resident, loaded", rival.resident()?);
+        fan_out::both(&target, &mut figures).await?;
+        Ok(figures)
+    })
+}
+
+/// Nothing measured yet.
+fn figures() -> Figures {
+    BTreeMap::new()
+}
