@@ -52,6 +52,9 @@ pub struct RangeRequest {
     pub at: Option<Revision>,
     /// At most this many entries; zero is no limit.
     pub limit: usize,
+    /// Whether to count the entries that the limit cuts off. Cheap for the first page of a
+    /// folder (a prefix that ends with a slash) at the latest revision; else it walks them all.
+    pub count: bool,
 }
 
 /// The answer to a [`RangeRequest`].
@@ -61,8 +64,10 @@ pub struct RangeResponse {
     pub entries: Vec<Entry>,
     /// The revision whose state this is.
     pub revision: Revision,
-    /// How many matching entries the limit cut off.
-    pub remaining: usize,
+    /// Whether the limit cut entries off.
+    pub more: bool,
+    /// How many entries the limit cut off, if the request wanted them counted.
+    pub remaining: Option<usize>,
 }
 
 /// What a write requires of the key before it happens.

@@ -14,6 +14,9 @@ pub(super) struct Continuation {
     pub(super) revision: Option<Revision>,
     /// The first key, below the folder that is listed.
     pub(super) start: String,
+    /// How many objects are left, where they were counted: at one revision that only shrinks by
+    /// what the pages show.
+    pub(super) left: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -21,6 +24,8 @@ struct Token {
     v: String,
     rv: i64,
     start: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<u64>,
 }
 
 const VERSION: &str = "meta.k8s.io/v1";
@@ -33,27 +38,30 @@ impl Continuation {
         let token: Token =
             serde_json::from_slice(&bytes).map_err(|error| invalid(&error.to_string()))?;
         if token.v != VERSION {
-            return Err(invalid(&format!(
-                "server does not recognize this encoded version {:?}",
-                token.v
-            )));
-        }
-        let climbs = token.start.split('/').any(|part| part == "..");
-        if token.start.is_empty() || token.start.starts_with('/') || climbs {
-            return Err(invalid(&format!("{:?}", token.start)));
+            let why = format!("server does not recognize this encoded version {}", token.v);
+            return Err(invalid(&why));
         }
         let revision = match token.rv {
             -1 => None,
-            rv => Some(Revision(u64::try_from(rv).map_err(|_| {
-                invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
-            })?)),
+            rv => Some(u64::try_from(rv).ok().filter(|rv| *rv > 0).map(Revision).ok_or_else(
+                || invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"),
+            )?),
         };
-        Ok(Self { revision, start: token.start })
+        if token.start.is_empty() {
+            return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
+        }
+        // A start that is not in its simplest form could climb out of the folder.
+        let odd = |part: &str| matches!(part, "" | "." | "..");
+        if token.start.split('/').any(odd) {
+            return Err(invalid(&token.start));
+        }
+        Ok(Self { revision, start: token.start, left: token.left })
     }
 
     pub(super) fn token(&self) -> String {
         let rv = self.revision.map_or(-1, |revision| i64::try_from(revision.0).unwrap_or(i64::MAX));
-        let token = Token { v: VERSION.to_owned(), rv, start: self.start.clone() };
+        let token =
+            Token { v: VERSION.to_owned(), rv, start: self.start.clone(), left: self.left };
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
     }
 }
@@ -64,8 +72,8 @@ mod tests {
 
     #[test]
     fn a_token_reads_back_as_it_was_written() {
-        for revision in [None, Some(Revision(12))] {
-            let here = Continuation { revision, start: "ns/name\0".to_owned() };
+        for (revision, left) in [(None, None), (Some(Revision(12)), Some(7))] {
+            let here = Continuation { revision, start: "ns/name\0".to_owned(), left };
             assert_eq!(Continuation::parse(&here.token()).unwrap(), here);
         }
     }
@@ -73,7 +81,8 @@ mod tests {
     #[test]
     fn a_token_that_climbs_out_of_its_folder_is_refused() {
         for start in ["../secrets", "/secrets", ""] {
-            let token = Continuation { revision: None, start: start.to_owned() }.token();
+            let here = Continuation { revision: None, start: start.to_owned(), left: None };
+            let token = here.token();
             assert_eq!(Continuation::parse(&token).unwrap_err().code, 400);
         }
         assert_eq!(Continuation::parse("%%%").unwrap_err().code, 400);

@@ -56,28 +56,33 @@ pub(crate) async fn page(call: &Call, options: &ListOptions) -> Result<Page> {
     }
     let prefix = options.prefix(call);
     let start = here.as_ref().map(|here| call.resource.prefix(call.namespace()) + &here.start);
-    let request = RangeRequest { prefix, start, at, limit: 0 };
-    let read = collect(call, options, request).await;
+    let known = here.as_ref().and_then(|here| here.left);
+    let request = RangeRequest { prefix, start, at, ..RangeRequest::default() };
+    let read = collect(call, options, request, known).await;
     read.map_err(|error| match (error, here) {
         (StoreError::Compacted { .. }, Some(here)) => {
             let mut status = Status::expired(EXPIRED_TOKEN);
-            status.continue_token =
-                Some(Continuation { revision: None, start: here.start }.token());
+            let here = Continuation { revision: None, left: None, ..here };
+            status.continue_token = Some(here.token());
             status
         }
         (error, _) => error.into(),
     })
 }
 
-/// Reads entries until there are as many as the limit, or no more.
+/// Reads entries until there are as many as the limit, or no more. Counting what is left may
+/// mean to walk over it, so only the first page does; the next ones subtract from what it
+/// found, which is `known`.
 async fn collect(
     call: &Call,
     options: &ListOptions,
     mut request: RangeRequest,
+    known: Option<u64>,
 ) -> Result<Page, StoreError> {
     let mut page = Page::default();
     let limit = if options.limit == 0 { usize::MAX } else { options.limit };
     let selective = !options.selector.is_empty();
+    request.count = options.limit > 0 && !selective && known.is_none();
     loop {
         request.limit = match (options.limit, selective) {
             (0, _) => 0,
@@ -87,17 +92,19 @@ async fn collect(
         let response = call.server.store.range(request.clone()).await?;
         page.revision = response.revision;
         let (taken, last) = take(call, options, &response.entries, limit, &mut page);
-        let left = response.remaining + response.entries.len() - taken;
-        if left == 0 {
+        if !response.more && taken == response.entries.len() {
             return Ok(page);
         }
         let next = last.map_or_else(String::new, |last| format!("{}\0", last.key));
         if page.objects.len() >= limit {
             let folder = call.resource.prefix(call.namespace()).len();
             let start = next[folder..].to_owned();
-            let here = Continuation { revision: Some(response.revision), start };
+            let counted = response.remaining.map(|left| left as u64);
+            let left = counted.or(known.map(|known| known.saturating_sub(taken as u64).max(1)));
+            let left = left.filter(|_| !selective);
+            let here = Continuation { revision: Some(response.revision), start, left };
             page.continue_token = Some(here.token());
-            page.remaining = (!selective).then_some(left);
+            page.remaining = left.and_then(|left| usize::try_from(left).ok());
             return Ok(page);
         }
         request.at = Some(response.revision);

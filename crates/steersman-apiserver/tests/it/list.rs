@@ -213,3 +213,23 @@ async fn a_list_comes_as_table_as_metadata_and_as_yaml() {
     assert_eq!(yaml.headers["content-type"], "application/yaml");
     assert!(String::from_utf8_lossy(&yaml.bytes).contains("kind: ConfigMap"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_page_counts_the_rest_of_the_first_pages_state() {
+    let api = with_three().await;
+    for name in ["d", "e", "f", "g"] {
+        api.config_map(name, &json!({})).await;
+    }
+    let mut query = "limit=2".to_owned();
+    let mut left = Vec::new();
+    loop {
+        let page = list(&api, &query).await;
+        left.push(page["metadata"]["remainingItemCount"].as_u64());
+        // What happens between two pages changes neither.
+        api.delete(&format!("{CONFIG_MAPS}/{}", left.len() * 2)).await;
+        api.config_map(&format!("late-{}", left.len()), &json!({})).await;
+        let Some(token) = page["metadata"]["continue"].as_str() else { break };
+        query = format!("limit=2&continue={token}");
+    }
+    assert_eq!(left, [Some(5), Some(3), Some(1), None]);
+}

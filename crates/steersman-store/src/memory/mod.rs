@@ -5,6 +5,7 @@
 //! A [`Watch`] is a cursor into the state's log (see `watch.rs`), so neither the number nor
 //! the speed of readers changes what is kept: only [`Store::compact`] does.
 
+mod folders;
 mod state;
 mod topics;
 mod versions;

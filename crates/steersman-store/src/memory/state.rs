@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::Stats;
+use super::folders::Folders;
 use super::topics::{Topic, Topics};
 use super::versions::{Versions, shrink_if_sparse};
 use crate::{
@@ -32,6 +33,8 @@ pub(super) struct State {
     /// Every key that exists at some readable revision. Keys deleted since the last
     /// compaction are still here, and ranges step over them.
     keys: BTreeMap<Key, Versions>,
+    /// How many keys of each folder exist at the latest revision; none is zero.
+    folders: Folders,
     /// Every change after `oldest`, ordered by revision.
     log: VecDeque<Arc<Event>>,
     /// Who watches what.
@@ -59,6 +62,7 @@ impl State {
     pub(super) fn new() -> Self {
         Self {
             keys: BTreeMap::new(),
+            folders: Folders::default(),
             log: VecDeque::new(),
             topics: Topics::default(),
             live: 0,
@@ -102,8 +106,15 @@ impl State {
             .take_while(|(key, _)| key.starts_with(prefix))
             .filter_map(|(_, versions)| versions.at(revision));
         let limit = if request.limit == 0 { usize::MAX } else { request.limit };
-        let entries = matching.by_ref().take(limit).cloned().collect();
-        Ok(RangeResponse { entries, revision, remaining: matching.count() })
+        let entries: Vec<Entry> = matching.by_ref().take(limit).cloned().collect();
+        let more = matching.next().is_some();
+        let first_page = request.start.is_none() && revision == self.revision;
+        let remaining = request.count.then(|| match self.folders.count(prefix) {
+            _ if !more => 0,
+            Some(all) if first_page => all - entries.len(),
+            _ => 1 + matching.count(),
+        });
+        Ok(RangeResponse { entries, revision, more, remaining })
     }
 
     /// Writes, and says whom that concerns.
@@ -123,6 +134,11 @@ impl State {
             modified: revision,
         });
         self.live = self.live + usize::from(current.is_some()) - usize::from(previous.is_some());
+        match (&previous, &current) {
+            (None, Some(_)) => self.folders.add(&key),
+            (Some(_), None) => self.folders.remove(&key),
+            _ => {}
+        }
         self.revision = revision;
         let concerned = self.topics.changed(&key, revision);
         self.remember(Event { revision, key, current, previous: previous.clone() });

@@ -49,7 +49,7 @@ async fn latest(store: &StoreUnderTest) -> Revision {
 async fn list(store: &StoreUnderTest, prefix: &str, at: Option<Revision>) -> Vec<String> {
     let request = RangeRequest { prefix: prefix.into(), at, ..RangeRequest::default() };
     let response = store.range(request).await.unwrap();
-    assert_eq!(response.remaining, 0);
+    assert!(!response.more);
     response.entries.iter().map(|entry| format!("{}={}", entry.key, text(&entry.value))).collect()
 }
 

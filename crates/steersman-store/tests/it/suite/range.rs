@@ -43,10 +43,11 @@ pub(crate) async fn pages_of_one_revision_add_up_to_the_whole(store: StoreUnderT
 
     let mut paged = Vec::new();
     let mut request =
-        RangeRequest { prefix: "/a/".into(), limit: 4, at: None, start: Some("/a/".into()) };
+        RangeRequest { prefix: "/a/".into(), limit: 4, count: true, ..RangeRequest::default() };
     for (page, remaining) in [(4, 6), (4, 2), (2, 0)] {
         let response = store.range(request.clone()).await.unwrap();
-        assert_eq!((response.entries.len(), response.remaining), (page, remaining));
+        assert_eq!((response.entries.len(), response.remaining), (page, Some(remaining)));
+        assert_eq!(response.more, remaining > 0);
         paged.extend(response.entries.iter().map(|entry| format!("{}=1", entry.key)));
         let last = response.entries.last().unwrap();
         request.start = Some(format!("{}\0", last.key));
