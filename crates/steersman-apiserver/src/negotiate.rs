@@ -1,26 +1,41 @@
 //! In which form the two sides speak: `Accept` for answers, `Content-Type` for bodies.
 //!
-//! Answers are JSON or YAML, as the object itself, as a `Table` or as its metadata alone.
-//! Bodies are JSON, YAML, or protobuf for built-in kinds; CBOR is refused with 415, after which
-//! clients fall back.
+//! | what an answer shows | JSON | YAML | protobuf |
+//! |---|---|---|---|
+//! | a built-in object, a list, a Status | yes | yes | yes |
+//! | a custom resource | yes | yes | no |
+//! | a Table | yes | yes | no |
+//! | metadata alone, of any kind | yes | yes | yes |
+//!
+//! A watch is never YAML. Bodies are JSON, YAML, or protobuf for built-in kinds; CBOR is refused
+//! with 415, after which clients fall back.
 
 use serde_json::Value;
 
 use crate::protobuf::{self, ProtobufError};
 use crate::status::{Result, Status};
 
+/// What can be written and read, in the order of preference.
+const MEDIA_TYPES: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+
+/// What events can be written in.
+const STREAM_TYPES: [&str; 2] =
+    ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+
 /// How an answer is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// `application/json`
     #[default]
     Json,
     /// `application/yaml`
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`
+    Protobuf,
 }
 
 /// What an answer shows of an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// All of it.
     #[default]
@@ -34,7 +49,7 @@ pub enum Shape {
 }
 
 /// The form of an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Output {
     /// How it is written.
     pub encoding: Encoding,
@@ -42,36 +57,79 @@ pub struct Output {
     pub shape: Shape,
 }
 
+/// What a path can answer with.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer<'a> {
+    /// The transformations besides the object itself.
+    pub shapes: &'a [Shape],
+    /// Whether the object itself has a protobuf form.
+    pub protobuf: bool,
+    /// Whether the answer is a stream of events.
+    pub stream: bool,
+}
+
 impl Encoding {
+    const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
+
     /// The media type on the wire.
     pub fn media_type(self) -> &'static str {
+        MEDIA_TYPES[self as usize]
+    }
+
+    /// The media type of a stream of events.
+    pub fn stream_type(self) -> &'static str {
         match self {
-            Self::Json => "application/json",
-            Self::Yaml => "application/yaml",
+            Self::Protobuf => STREAM_TYPES[1],
+            _ => self.media_type(),
         }
     }
 }
 
-/// Chooses the form that the `Accept` header likes best among those this server has.
-/// `shapes` are the transformations that this path knows besides the object itself.
+/// Chooses the form that the `Accept` header likes best, for a document that has no kind of its
+/// own. `shapes` are the transformations that this path knows besides the document itself.
 pub fn accept(header: Option<&str>, shapes: &[Shape]) -> Result<Output> {
-    choose(header, shapes, |_| true)
+    Offer { shapes, protobuf: true, stream: false }.accept(header)
 }
 
-/// Like [`accept`], for a stream of events: only JSON documents can follow each other.
-pub fn accept_stream(header: Option<&str>, shapes: &[Shape]) -> Result<Output> {
-    choose(header, shapes, |output| output.encoding == Encoding::Json)
+/// In which form a failure is written: the one that was asked for, or JSON.
+pub fn accept_failure(header: Option<&str>) -> Encoding {
+    accept(header, &[]).unwrap_or_default().encoding
 }
 
-fn choose(header: Option<&str>, shapes: &[Shape], possible: fn(&Output) -> bool) -> Result<Output> {
-    let Some(header) = header.filter(|header| !header.trim().is_empty()) else {
-        return Ok(Output::default());
-    };
-    let mut clauses: Vec<Clause<'_>> = header.split(',').map(Clause::parse).collect();
-    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
-    let chosen = clauses.iter().filter(|clause| clause.quality > 0.0);
-    let mut outputs = chosen.filter_map(|clause| clause.output(shapes));
-    outputs.find(possible).ok_or_else(Status::not_acceptable)
+impl Offer<'_> {
+    /// Chooses the form that the `Accept` header likes best among those on offer.
+    pub fn accept(&self, header: Option<&str>) -> Result<Output> {
+        let header = header.unwrap_or("").trim();
+        if matches!(header, "" | "application/json" | "*/*") {
+            return Ok(Output::default());
+        }
+        let mut clauses: Vec<Clause<'_>> = header.split(',').map(Clause::parse).collect();
+        clauses.sort_by(|a, b| {
+            b.quality.total_cmp(&a.quality).then(a.wildcards().cmp(&b.wildcards()))
+        });
+        let wanted = clauses.iter().filter(|clause| clause.quality > 0.0);
+        let mut outputs = wanted.filter_map(|clause| self.find(clause));
+        outputs.next().ok_or_else(|| {
+            Status::not_acceptable(if self.stream { &STREAM_TYPES } else { &MEDIA_TYPES })
+        })
+    }
+
+    /// The first form on offer that an alternative allows.
+    fn find(&self, clause: &Clause<'_>) -> Option<Output> {
+        let shape = clause.shape()?;
+        let outputs = Encoding::ALL.map(|encoding| Output { encoding, shape });
+        outputs.into_iter().find(|output| clause.allows(output.encoding) && self.has(*output))
+    }
+
+    fn has(&self, Output { encoding, shape }: Output) -> bool {
+        let possible = match (shape, encoding) {
+            (Shape::Object, Encoding::Protobuf) => self.protobuf,
+            (Shape::Table | Shape::Discovery, Encoding::Protobuf) => false,
+            _ => true,
+        };
+        let known = shape == Shape::Object || self.shapes.contains(&shape);
+        possible && known && !(self.stream && encoding == Encoding::Yaml)
+    }
 }
 
 /// One alternative of an `Accept` header.
@@ -79,42 +137,55 @@ struct Clause<'a> {
     media_type: &'a str,
     quality: f32,
     convert: [&'a str; 3],
+    stream: &'a str,
 }
 
 impl<'a> Clause<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
-        let mut clause =
-            Self { media_type: parts.next().unwrap_or(""), quality: 1.0, convert: [""; 3] };
+        let media_type = parts.next().unwrap_or("");
+        let mut clause = Self { media_type, quality: 1.0, convert: [""; 3], stream: "" };
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             match name.trim() {
                 "q" => clause.quality = value.trim().parse().unwrap_or(0.0),
                 "as" => clause.convert[0] = value.trim(),
                 "g" => clause.convert[1] = value.trim(),
                 "v" => clause.convert[2] = value.trim(),
+                "stream" => clause.stream = value.trim(),
                 _ => {}
             }
         }
         clause
     }
 
-    fn output(&self, shapes: &[Shape]) -> Option<Output> {
-        let encoding = match self.media_type {
-            "application/json" | "application/*" | "*/*" => Encoding::Json,
-            "application/yaml" => Encoding::Yaml,
-            _ => return None,
-        };
-        let shape = match self.convert {
-            ["", ..] => Shape::Object,
-            ["Table", "meta.k8s.io", "v1"] => Shape::Table,
+    /// Of two alternatives of the same quality, the more specific one is preferred.
+    fn wildcards(&self) -> usize {
+        self.media_type.matches('*').count()
+    }
+
+    /// What it asks to see; `None` if nobody knows that.
+    fn shape(&self) -> Option<Shape> {
+        match self.convert {
+            ["", "", ""] => Some(Shape::Object),
+            ["Table", "meta.k8s.io", "v1"] => Some(Shape::Table),
             ["PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1"] => {
-                Shape::Metadata
+                Some(Shape::Metadata)
             }
-            ["APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"] => Shape::Discovery,
-            _ => return None,
+            ["APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"] => Some(Shape::Discovery),
+            _ => None,
+        }
+    }
+
+    fn allows(&self, encoding: Encoding) -> bool {
+        let streams = match self.stream {
+            "" => true,
+            stream => stream == "watch" && encoding != Encoding::Yaml,
         };
-        let known = shape == Shape::Object || shapes.contains(&shape);
-        known.then_some(Output { encoding, shape })
+        let matches = match self.media_type {
+            "*/*" | "application/*" => true,
+            media_type => media_type == encoding.media_type(),
+        };
+        streams && matches
     }
 }
 
@@ -134,7 +205,7 @@ pub fn decode(content_type: Option<&str>, body: &[u8]) -> Result<Value> {
 }
 
 fn unsupported() -> Status {
-    Status::unsupported_media_type(&["application/json", "application/yaml", protobuf::MEDIA_TYPE])
+    Status::unsupported_media_type(&MEDIA_TYPES)
 }
 
 /// The media type of a `Content-Type` header, without its parameters.
@@ -164,14 +235,69 @@ fn decode_protobuf(body: &[u8]) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, Output, Shape, accept, decode};
+    use super::{Encoding, Offer, Shape, accept, accept_failure, decode};
     use serde_json::json;
 
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    const TABLE: &str = ";as=Table;v=v1;g=meta.k8s.io";
+    const METADATA: &str = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    const BUILTIN: Offer<'_> =
+        Offer { shapes: &[Shape::Table, Shape::Metadata], protobuf: true, stream: false };
+    const CUSTOM: Offer<'_> = Offer { protobuf: false, ..BUILTIN };
+
+    fn chosen(offer: Offer<'_>, header: &str) -> (Encoding, Shape) {
+        let output = offer.accept(Some(header)).unwrap();
+        (output.encoding, output.shape)
+    }
+
     #[test]
-    fn protobuf_alone_is_not_acceptable_and_falls_back_to_json_where_allowed() {
-        assert_eq!(accept(Some("application/vnd.kubernetes.protobuf"), &[]).unwrap_err().code, 406);
-        let both = "application/vnd.kubernetes.protobuf,application/json";
-        assert_eq!(accept(Some(both), &[]).unwrap(), Output::default());
+    fn builtin_kinds_are_protobuf_where_that_is_liked_best() {
+        assert_eq!(chosen(BUILTIN, PROTOBUF), (Encoding::Protobuf, Shape::Object));
+        let both = format!("{PROTOBUF}, */*");
+        assert_eq!(chosen(BUILTIN, &both), (Encoding::Protobuf, Shape::Object));
+        let second = format!("application/json,{PROTOBUF}");
+        assert_eq!(chosen(BUILTIN, &second), (Encoding::Json, Shape::Object));
+        let less = format!("{PROTOBUF};q=0.5,application/yaml;q=0.6");
+        assert_eq!(chosen(BUILTIN, &less), (Encoding::Yaml, Shape::Object));
+    }
+
+    #[test]
+    fn custom_resources_have_no_protobuf_but_their_metadata_has() {
+        let refused = CUSTOM.accept(Some(PROTOBUF)).unwrap_err();
+        assert_eq!(refused.code, 406);
+        assert_eq!(
+            refused.message,
+            "only the following media types are accepted: application/json, application/yaml, \
+             application/vnd.kubernetes.protobuf"
+        );
+        let both = format!("{PROTOBUF},application/json");
+        assert_eq!(chosen(CUSTOM, &both), (Encoding::Json, Shape::Object));
+        let metadata = format!("{PROTOBUF}{METADATA},application/json{METADATA}");
+        assert_eq!(chosen(CUSTOM, &metadata), (Encoding::Protobuf, Shape::Metadata));
+    }
+
+    #[test]
+    fn a_table_is_never_protobuf() {
+        let refused = BUILTIN.accept(Some(&format!("{PROTOBUF}{TABLE}"))).unwrap_err();
+        assert_eq!(refused.code, 406);
+        let both = format!("{PROTOBUF}{TABLE},application/json{TABLE},application/json");
+        assert_eq!(chosen(BUILTIN, &both), (Encoding::Json, Shape::Table));
+    }
+
+    #[test]
+    fn events_are_json_or_protobuf() {
+        let stream = Offer { stream: true, ..BUILTIN };
+        let header = format!("{PROTOBUF};stream=watch");
+        assert_eq!(chosen(stream, &header), (Encoding::Protobuf, Shape::Object));
+        let header = "application/yaml, application/json;stream=watch";
+        assert_eq!(chosen(stream, header), (Encoding::Json, Shape::Object));
+        let refused = stream.accept(Some("application/yaml")).unwrap_err();
+        assert_eq!(
+            refused.message,
+            "only the following media types are accepted: application/json;stream=watch, \
+             application/vnd.kubernetes.protobuf;stream=watch"
+        );
+        assert_eq!(BUILTIN.accept(Some("application/json;stream=x")).unwrap_err().code, 406);
     }
 
     #[test]
@@ -179,14 +305,27 @@ mod tests {
         let yaml = accept(Some("application/json;q=0.5, application/yaml"), &[]).unwrap();
         assert_eq!(yaml.encoding, Encoding::Yaml);
         assert_eq!(accept(Some("text/html, */*;q=0.8"), &[]).unwrap().encoding, Encoding::Json);
-        assert_eq!(accept(Some("application/json;q=0"), &[]).unwrap_err().code, 406);
+        assert_eq!(accept(Some("*/*, application/yaml"), &[]).unwrap().encoding, Encoding::Yaml);
+        for header in ["application/json;q=0", "application/cbor", "application/cbor-seq", "a"] {
+            assert_eq!(accept(Some(header), &[]).unwrap_err().code, 406, "{header}");
+        }
+        let cbor = accept(Some("application/cbor, application/json;q=0.9"), &[]).unwrap();
+        assert_eq!(cbor.encoding, Encoding::Json);
     }
 
     #[test]
     fn kubectl_gets_tables_where_they_exist_and_objects_elsewhere() {
-        let header = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        assert_eq!(accept(Some(header), &[Shape::Table]).unwrap().shape, Shape::Table);
-        assert_eq!(accept(Some(header), &[]).unwrap().shape, Shape::Object);
+        let header = format!("application/json{TABLE},application/json");
+        assert_eq!(accept(Some(&header), &[Shape::Table]).unwrap().shape, Shape::Table);
+        assert_eq!(accept(Some(&header), &[]).unwrap().shape, Shape::Object);
+    }
+
+    #[test]
+    fn a_failure_is_written_as_asked_for_or_else_in_json() {
+        assert_eq!(accept_failure(Some(PROTOBUF)), Encoding::Protobuf);
+        assert_eq!(accept_failure(Some("text/html")), Encoding::Json);
+        let table = format!("application/yaml{TABLE}");
+        assert_eq!(accept_failure(Some(&table)), Encoding::Json);
     }
 
     #[test]
@@ -204,7 +343,9 @@ mod tests {
         let yaml = decode(Some("application/yaml"), b"kind: Pod\nspec: {a: 1}\n").unwrap();
         assert_eq!(yaml, json!({"kind": "Pod", "spec": {"a": 1}}));
         assert_eq!(decode(Some("application/vnd.kubernetes.protobuf"), b"").unwrap_err().code, 400);
-        assert_eq!(decode(Some("application/cbor"), b"").unwrap_err().code, 415);
+        for other in ["application/cbor", "application/cbor-seq", "text/plain", "*/*"] {
+            assert_eq!(decode(Some(other), b"{}").unwrap_err().code, 415);
+        }
         assert_eq!(decode(None, b"[1]").unwrap_err().code, 400);
         assert_eq!(decode(None, b"{\"a\":").unwrap_err().code, 400);
     }

@@ -11,13 +11,13 @@ use tracing::Instrument;
 
 use crate::authn::User;
 use crate::call::Call;
-use crate::negotiate::{self, Shape};
+use crate::negotiate::{self, Offer, Shape};
 use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{Query, RequestInfo, segments};
 use crate::resource::{Resource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::{authz, crd, discovery, health, mutate, openapi, read, review};
+use crate::{authz, crd, discovery, health, mutate, openapi, protobuf, read, review};
 
 /// Subresources that need a real node behind the object; there is none yet.
 const NOT_YET: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
@@ -28,11 +28,13 @@ pub(crate) async fn answer(
     parts: Parts,
     body: Result<Bytes>,
 ) -> Response<ResponseBody> {
+    let accept = parts.headers.get(header::ACCEPT).cloned();
     match try_answer(server, parts, body).await {
         Ok(response) => response,
         Err(status) => {
             tracing::debug!(code = status.code, reason = status.reason, message = %status.message, "request refused");
-            reply::failure(&status)
+            let accept = accept.as_ref().and_then(|value| value.to_str().ok());
+            reply::failure_as(&status, negotiate::accept_failure(accept))
         }
     }
 }
@@ -116,11 +118,12 @@ fn resolve(
         return Err(Status::method_not_allowed());
     }
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let shapes = [Shape::Table, Shape::Metadata];
-    let output = match info.verb {
-        Verb::Watch => negotiate::accept_stream(accept, &shapes)?,
-        _ => negotiate::accept(accept, &shapes)?,
+    let offer = Offer {
+        shapes: &[Shape::Table, Shape::Metadata],
+        protobuf: protobuf::writes(&resource.schema),
+        stream: info.verb == Verb::Watch,
     };
+    let output = offer.accept(accept)?;
     let api_version = resource.api_version();
     let warnings = Mutex::default();
     let turn = None;

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
 use crate::random::Random;
+use crate::read::frames::SharedEvents;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
 use crate::state::{Clock, Server};
@@ -75,6 +76,7 @@ impl ApiServer {
             shutdown: config.shutdown,
             tokens: config.tokens,
             definitions: Arc::default(),
+            events: SharedEvents::default(),
         });
         crd::load(&server).await?;
         bootstrap::run(&server).await?;

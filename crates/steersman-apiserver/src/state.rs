@@ -7,6 +7,7 @@ use steersman_store::{Entry, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::random::Random;
+use crate::read::frames::SharedEvents;
 use crate::registry::Registry;
 use crate::{authn, metadata};
 
@@ -23,6 +24,8 @@ pub(crate) struct Server {
     pub(crate) tokens: authn::Tokens,
     /// Held while a custom resource definition is written, for its names depend on the others'.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
+    /// Events as they were written for the first who watches.
+    pub(crate) events: SharedEvents,
 }
 
 impl Server {

@@ -206,9 +206,9 @@ impl Status {
     }
 
     /// 406: no representation is acceptable to the client.
-    pub fn not_acceptable() -> Self {
-        let message =
-            "only the following media types are accepted: application/json, application/yaml";
+    pub fn not_acceptable(accepted: &[&str]) -> Self {
+        let accepted = accepted.join(", ");
+        let message = format!("only the following media types are accepted: {accepted}");
         Self::plain(406, "NotAcceptable", message)
     }
 

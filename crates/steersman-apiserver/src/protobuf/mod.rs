@@ -1,20 +1,29 @@
-//! Bodies in protobuf, which kubectl and client-go send for the kinds that Kubernetes defines.
+//! Protobuf, which kubectl and client-go speak for the kinds that Kubernetes defines.
 //!
 //! A body is read into the document that JSON would have given, so that nothing after
-//! [`crate::negotiate`] can tell the difference. Types come from [`crate::schema`], numbers from
-//! `fields.txt`; answers are never protobuf, because clients read what `Content-Type` says.
+//! [`crate::negotiate`] can tell the difference ([`message`], [`value`]). An answer is written
+//! from the JSON text of stored objects straight into the message ([`document`]) and put into its
+//! [`envelope`]. Both directions go by one [`table`]: types come from [`crate::schema`], numbers
+//! from `fields.txt` and `meta.txt`.
 
+mod document;
+mod envelope;
+mod join;
 mod message;
+mod scan;
 mod table;
 #[cfg(test)]
 mod tests;
 mod value;
 mod wire;
 
+use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use message::Place;
 use wire::Payload;
+
+pub(crate) use envelope::{Format, Sealed, event, write_list_meta, writes};
 
 /// The media type of such bodies.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -43,6 +52,9 @@ pub enum ProtobufError {
     /// Messages in messages, without end.
     #[error("the protobuf message is nested more than {MAX_DEPTH} levels deep")]
     Depth,
+    /// The text of a document to write is broken.
+    #[error("the document is not valid JSON")]
+    Json,
     /// The body is compressed or otherwise transformed.
     #[error("the content encoding {0:?} is not supported")]
     ContentEncoding(String),
@@ -64,7 +76,7 @@ pub enum ProtobufError {
     },
 }
 
-type Result<T> = std::result::Result<T, ProtobufError>;
+type Result<T, E = ProtobufError> = std::result::Result<T, E>;
 
 /// Reads a body into a document.
 pub fn decode(body: &[u8]) -> Result<Value> {
@@ -81,6 +93,18 @@ pub fn decode(body: &[u8]) -> Result<Value> {
     document.insert("kind".to_owned(), kind.into());
     message::fill(message, envelope.raw, &mut document, Place::ROOT)?;
     Ok(Value::Object(document))
+}
+
+/// Writes a document of a built-in kind as a body.
+pub fn encode(document: &Value) -> Result<Bytes> {
+    let unknown = || {
+        let text = |field: &str| document[field].as_str().unwrap_or_default().to_owned();
+        ProtobufError::UnknownKind { api_version: text("apiVersion"), kind: text("kind") }
+    };
+    let sealed = Sealed::of(document).ok_or_else(unknown)?;
+    let format = Format::of(sealed.api_version, sealed.kind).ok_or_else(unknown)?;
+    let json = document.to_string();
+    sealed.bytes(json.len(), |out| format.write(out, json.as_bytes(), None))
 }
 
 /// `runtime.Unknown`: what the message is, and the message.

@@ -1,20 +1,24 @@
-//! What the numbers of a message mean: `fields.txt` joined with the built-in types.
+//! What the numbers of a message mean: `fields.txt` joined with the built-in types, and `meta.txt`.
 //!
-//! The join happens once, so that reading a message is a search by number. A type that is a part
-//! of others in JSON (`VolumeSource`) becomes a part of each of them here.
+//! The join happens once, so that reading a message is a search by number and writing one a search
+//! by name. A type that is a part of others in JSON (`VolumeSource`) becomes a part of each of them
+//! here. Messages are named by their place: built-in types first, at the place that
+//! [`crate::schema`] gives them, then the types that only travel, then lists of kinds.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::schema::{Node, Object, Scalar, Shape, builtin_kind, builtin_named, builtin_object};
+use super::join::{Table, place};
+use crate::schema::{Scalar, builtin_kind, builtin_named};
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("fields.txt")));
+static TABLE: LazyLock<Table> = LazyLock::new(Table::build);
 
 /// A type as protobuf writes it.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     /// By number, sorted.
     entries: Vec<(u32, Entry)>,
+    /// By name, sorted: the fields of the message and of its parts.
+    slots: Vec<Slot>,
 }
 
 /// What a number stands for.
@@ -26,11 +30,21 @@ pub(super) enum Entry {
 }
 
 /// A field of a document.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
     /// Whether its zero is a value; elsewhere a zero means "not set".
     pub(super) keeps_zero: bool,
+    pub(super) holds: Holding,
+}
+
+/// Where a field is written.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) name: &'static str,
+    /// The parts that the field is in, the outermost first.
+    pub(super) parts: Vec<u32>,
+    pub(super) number: u32,
     pub(super) holds: Holding,
 }
 
@@ -42,7 +56,7 @@ pub(super) enum Holding {
     Map(Kind),
 }
 
-/// How one value is written. Messages are named by their type's place among the built-in types.
+/// How one value is written. Messages are named by their place in the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Scalar(Scalar),
@@ -59,91 +73,94 @@ pub(super) enum Kind {
     SchemaOrTexts(usize),
 }
 
-/// The message of a kind. Options of deletions are registered in every group and version.
+/// The message of a kind, or of a list of a kind. Options are registered in every group and
+/// version.
 pub(super) fn kind(api_version: &str, kind: &str) -> Option<&'static Message> {
-    let node = match kind {
-        "DeleteOptions" => builtin_named("meta.v1.DeleteOptions"),
-        _ => builtin_kind(api_version, kind),
-    };
-    node.and_then(|node| place(&node)).and_then(message)
+    if let Some(node) = builtin_kind(api_version, kind) {
+        return Some(message(place(&node)?));
+    }
+    if let Some(item) = kind.strip_suffix("List").and_then(|item| builtin_kind(api_version, item)) {
+        return TABLE.lists.get(&place(&item)?);
+    }
+    if kind == "DeleteOptions" {
+        return Some(message(place(&builtin_named("meta.v1.DeleteOptions")?)?));
+    }
+    let is_ours = matches!(api_version, "v1" | "meta.k8s.io/v1") || kind.ends_with("Options");
+    is_ours.then(|| TABLE.travelling(kind)).flatten()
 }
 
-/// The message of a built-in type.
-pub(super) fn message(place: usize) -> Option<&'static Message> {
-    TABLE.messages.get(&place)
+/// The message that shows only the metadata of an object, whatever its kind.
+pub(super) fn partial_object_metadata() -> Option<&'static Message> {
+    TABLE.travelling("PartialObjectMetadata")
+}
+
+/// The message at a place.
+pub(super) fn message(place: usize) -> &'static Message {
+    static EMPTY: Message = Message { entries: Vec::new(), slots: Vec::new() };
+    TABLE.messages.get(place).unwrap_or(&EMPTY)
 }
 
 impl Message {
+    pub(super) fn new(mut entries: Vec<(u32, Entry)>) -> Self {
+        entries.sort_by_key(|(number, _)| *number);
+        let mut slots = Vec::new();
+        collect(&entries, &mut Vec::new(), &mut slots);
+        slots.sort_by_key(|slot| slot.name);
+        Self { entries, slots }
+    }
+
+    /// What its numbers stand for, in their order.
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().map(|(_, entry)| entry)
+    }
+
+    /// Where its fields are written.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter()
+    }
+
+    /// Whether nothing but metadata is written.
+    pub(super) fn is_only_metadata(&self) -> bool {
+        matches!(self.slots.as_slice(), [Slot { name: "metadata", .. }])
+    }
+
+    /// What a number stands for.
     pub(super) fn entry(&self, number: u32) -> Option<&Entry> {
         let found = self.entries.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         Some(&self.entries[found].1)
     }
-}
 
-struct Table {
-    /// By the type's place among the built-in types.
-    messages: HashMap<usize, Message>,
-}
-
-/// The lines of the table: a type's name and its fields as they are written there.
-type Rows = HashMap<&'static str, &'static str>;
-
-impl Table {
-    fn parse(text: &'static str) -> Self {
-        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let rows: Rows = lines.map(|line| line.split_once(' ').unwrap_or((line, ""))).collect();
-        let place_of = |name: &str| builtin_named(name).and_then(|node| place(&node));
-        let messages = rows.iter().filter_map(|(name, row)| {
-            let place = place_of(name)?;
-            Some((place, join(row, builtin_object(place), &rows)))
-        });
-        Self { messages: messages.collect() }
+    /// Where the field of a name is written. Documents are sorted by name as the slots are, so
+    /// that the search begins `behind` the field before.
+    pub(super) fn slot(&self, name: &[u8], behind: &mut usize) -> Option<&Slot> {
+        let is_here = |slot: &Slot| slot.name.as_bytes() == name;
+        let near = self.slots.iter().skip(*behind).take(NEAR).position(is_here);
+        let found = match near {
+            Some(steps) => *behind + steps,
+            None => self.slots.binary_search_by(|slot| slot.name.as_bytes().cmp(name)).ok()?,
+        };
+        *behind = found + 1;
+        Some(&self.slots[found])
     }
 }
 
-/// The message that a line describes, as (a part of) that type.
-fn join(row: &'static str, object: &'static Object, rows: &Rows) -> Message {
-    let entries = row.split_whitespace().filter_map(|word| {
-        let (name, rest) = word.split_once('=')?;
-        if let Some(part) = name.strip_prefix('+') {
-            return Some((rest.parse().ok()?, Entry::Part(join(rows.get(part)?, object, rows))));
+/// How many slots are looked at one by one before searching all.
+const NEAR: usize = 4;
+
+fn collect(entries: &[(u32, Entry)], parts: &mut Vec<u32>, slots: &mut Vec<Slot>) {
+    for (number, entry) in entries {
+        match entry {
+            Entry::Field(Field { name, holds, .. }) => {
+                slots.push(Slot { name, parts: parts.clone(), number: *number, holds: *holds });
+            }
+            Entry::Part(part) => {
+                parts.push(*number);
+                collect(&part.entries, parts, slots);
+                parts.pop();
+            }
         }
-        let (number, union) = rest.split_once(':').unwrap_or((rest, ""));
-        let keeps_zero = number.ends_with('*');
-        let number = number.trim_end_matches('*').parse().ok()?;
-        let holds = holding(&object.field(name)?.node, union);
-        Some((number, Entry::Field(Field { name, keeps_zero, holds })))
-    });
-    let mut message = Message { entries: entries.collect() };
-    message.entries.sort_by_key(|(number, _)| *number);
-    message
-}
-
-fn holding(node: &Node, union: &str) -> Holding {
-    match &node.shape {
-        Shape::List(list) => Holding::List(one(&list.item, union)),
-        Shape::Map(value) => Holding::Map(one(value, union)),
-        _ => Holding::One(one(node, union)),
-    }
-}
-
-fn one(node: &Node, union: &str) -> Kind {
-    let schema = builtin_named("apiextensions.v1.JSONSchemaProps").and_then(|node| place(&node));
-    match (&node.shape, union, schema) {
-        (_, "Array", Some(schema)) => Kind::SchemaOrArray(schema),
-        (_, "Bool", Some(schema)) => Kind::SchemaOrBool(schema),
-        (_, "StringArray", Some(schema)) => Kind::SchemaOrTexts(schema),
-        (Shape::Named(place), ..) => Kind::Message(*place),
-        (Shape::Scalar(scalar), ..) => Kind::Scalar(*scalar),
-        (Shape::List(_), ..) => Kind::Texts,
-        _ => Kind::Json,
-    }
-}
-
-fn place(node: &Node) -> Option<usize> {
-    match node.shape {
-        Shape::Named(place) => Some(place),
-        _ => None,
     }
 }
 
@@ -166,7 +183,9 @@ mod tests {
         for block in include_str!("../schema/builtin.txt").split("\ntype ").skip(1) {
             let mut words = block.lines().map(|line| line.split_whitespace().next().unwrap_or(""));
             let name = words.next().unwrap();
-            let known = builtin_named(name).and_then(|node| message(place(&node)?)).map(names);
+            let known = builtin_named(name)
+                .and_then(|node| place(&node))
+                .map(|place| names(message(place)));
             let is_kind = block.contains("\n  metadata meta.v1.ObjectMeta");
             let options = name == "meta.v1.DeleteOptions";
             for field in words.filter(|field| !field.is_empty()) {
@@ -181,7 +200,7 @@ mod tests {
 
     #[test]
     fn no_number_is_used_twice() {
-        for message in super::TABLE.messages.values() {
+        for message in super::TABLE.messages.iter().chain(super::TABLE.lists.values()) {
             let distinct = message.entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
             assert!(distinct, "{message:?}");
         }

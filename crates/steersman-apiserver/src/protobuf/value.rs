@@ -152,9 +152,7 @@ fn schema_at(number: u32, schema: usize, bytes: &[u8], place: Place) -> Result<V
 
 fn object(index: usize, bytes: &[u8], place: Place) -> Result<Value> {
     let mut object = Map::new();
-    if let Some(message) = table::message(index) {
-        message::fill(message, bytes, &mut object, place)?;
-    }
+    message::fill(table::message(index), bytes, &mut object, place)?;
     Ok(Value::Object(object))
 }
 

@@ -1,6 +1,7 @@
 //! Protobuf's wire format: numbered fields, each a number or a run of bytes.
 //!
-//! Nothing here knows what the fields mean; reading borrows from the body and allocates nothing.
+//! Nothing here knows what the fields mean; reading borrows from the body and allocates nothing,
+//! writing appends to one buffer and puts lengths in behind.
 
 use super::{ProtobufError, Result};
 
@@ -95,9 +96,102 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// A message being written, whose length is not known yet. Most are shorter than 128 bytes, so
+/// that one byte is left for the length; what is longer moves to make room.
+#[must_use]
+pub(super) struct Open {
+    at: usize,
+}
+
+/// Appends a number, seven bits per byte.
+pub(super) fn put_varint(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(value as u8);
+    } else {
+        let (bytes, width) = varint(value);
+        out.extend_from_slice(&bytes[..width]);
+    }
+}
+
+/// A number as it is written, and how many of the bytes it takes.
+fn varint(mut value: u64) -> ([u8; 10], usize) {
+    let mut bytes = [0; 10];
+    let mut width = 1;
+    while value >= 0x80 {
+        bytes[width - 1] = value as u8 | 0x80;
+        value >>= 7;
+        width += 1;
+    }
+    bytes[width - 1] = value as u8;
+    (bytes, width)
+}
+
+/// Appends a field that is a number; negative ones take ten bytes.
+pub(super) fn put_int(out: &mut Vec<u8>, number: u32, value: i64) {
+    put_varint(out, u64::from(number) << 3);
+    put_varint(out, value.cast_unsigned());
+}
+
+/// Appends a field that is a double.
+pub(super) fn put_double(out: &mut Vec<u8>, number: u32, value: f64) {
+    put_varint(out, u64::from(number) << 3 | 1);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends a field that is text, bytes or a message that is written already.
+pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+    put_varint(out, u64::from(number) << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Begins a field that is a message; [`close`] ends it.
+pub(super) fn open(out: &mut Vec<u8>, number: u32) -> Open {
+    put_varint(out, u64::from(number) << 3 | 2);
+    out.push(0);
+    Open { at: out.len() - 1 }
+}
+
+/// Ends a message: everything behind its beginning belongs to it.
+pub(super) fn close(out: &mut Vec<u8>, Open { at }: Open) {
+    let end = out.len();
+    let length = end - at - 1;
+    if let Some(byte) = u8::try_from(length).ok().filter(|byte| *byte < 0x80) {
+        out[at] = byte;
+        return;
+    }
+    let (bytes, width) = varint(length as u64);
+    out.resize(end + width - 1, 0);
+    out.copy_within(at + 1..end, at + width);
+    out[at..at + width].copy_from_slice(&bytes[..width]);
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Payload, ProtobufError, fields, packed};
+    use super::{Payload, ProtobufError, close, fields, open, packed, put_bytes, put_int};
+
+    #[test]
+    fn a_message_of_any_length_is_read_back() {
+        for length in [0, 1, 127, 128, 300, 16_383, 16_384, 3_000_000] {
+            let mut out = b"before".to_vec();
+            let outer = open(&mut out, 5);
+            let inner = open(&mut out, 1);
+            put_bytes(&mut out, 2, &vec![b'x'; length]);
+            put_int(&mut out, 3, -1);
+            close(&mut out, inner);
+            close(&mut out, outer);
+            let content = |bytes| match fields(bytes).next() {
+                Some(Ok((number, Payload::Bytes(content)))) => (number, content),
+                other => panic!("{other:?}"),
+            };
+            let (number, outer) = content(&out[6..]);
+            assert_eq!(number, 5);
+            let read: Vec<_> = fields(content(outer).1).map(Result::unwrap).collect();
+            let text = vec![b'x'; length];
+            let expected = [(2, Payload::Bytes(&text)), (3, Payload::Varint(u64::MAX))];
+            assert_eq!(read, expected);
+        }
+    }
 
     #[test]
     fn numbers_and_bytes_are_told_apart_and_unknown_groups_refused() {

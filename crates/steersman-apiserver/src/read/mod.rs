@@ -1,6 +1,7 @@
 //! Reading: get, list and watch, one file each, all from stored bytes.
 
 mod continuation;
+pub(crate) mod frames;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod options;

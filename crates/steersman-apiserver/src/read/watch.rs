@@ -1,7 +1,7 @@
 //! Watch: the state, if asked for, then every change, until someone ends it.
 //!
 //! A watch is a cursor into the store's history. It moves through [`Phase`]s, and each step
-//! yields one chunk of newline-separated JSON events:
+//! yields one chunk of events, as [`super::frames`] write them:
 //!
 //! `Initial` → (`initial-events-end` bookmark) → `Live` → `Ended`
 //!
@@ -15,22 +15,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream;
-use serde_json::json;
 use steersman_store::{Entry, Event, RangeRequest, Revision, StoreError, Watch, WatchRequest};
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::frames::{EventType, Frames};
 use super::list;
 use super::options::ListOptions;
 use crate::call::Call;
-use crate::document::{Stored, write_json};
-use crate::negotiate::{Output, Shape};
+use crate::document::Stored;
 use crate::reply::Reply;
-use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::state::Server;
 use crate::status::panic_text;
 use crate::status::{Result, Status};
-use crate::table::{self, IncludeObject};
 
 /// How often a watch tells its revision.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
@@ -47,13 +44,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Answers with a stream of events.
 pub(crate) async fn watch(call: &Call) -> Result<Reply> {
     let options = ListOptions::of_watch(call)?;
-    let frames = Frames {
-        resource: Arc::clone(&call.resource),
-        server: Arc::clone(&call.server),
-        api_version: call.api_version.clone(),
-        output: call.output,
-        include: call.include_object()?,
-    };
+    let frames = Frames::of(call)?;
     let prefix = options.prefix(call);
     let begun = begin(&call.server, &options, prefix).await;
     let (phase, cursor) = match begun {
@@ -61,8 +52,9 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
         Err(Refused::Answer(status)) => return Err(status),
         // Once the request is understood, the client looks for errors among the events.
         Err(Refused::Event(status)) => {
-            let event = frames.error(&status);
-            return Ok(Reply::Watch(stream::iter([event]).boxed()));
+            let mut event = Vec::new();
+            frames.error(&mut event, &status);
+            return Ok(Reply::Watch(stream::iter([event.into()]).boxed()));
         }
     };
     let timeout = options.timeout.unwrap_or_else(|| {
@@ -71,6 +63,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
     let mut bookmark = tokio::time::interval_at(Instant::now() + BOOKMARK_PERIOD, BOOKMARK_PERIOD);
     bookmark.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let watching = Watching {
+        server: Arc::clone(&call.server),
         frames,
         selector: options.selector,
         bookmarks: options.bookmarks,
@@ -161,6 +154,7 @@ enum Phase {
 
 /// A running watch.
 struct Watching {
+    server: Arc<Server>,
     frames: Frames,
     selector: Selector,
     bookmarks: bool,
@@ -177,47 +171,51 @@ impl Watching {
             let chunk = match &mut self.phase {
                 Phase::Initial { .. } => self.give_state(),
                 Phase::Live(changes, _) if changes.len() > 0 => self.give_changes(),
-                Phase::Live(..) => self.wait().await,
+                Phase::Live(..) => self.wait().await.into(),
                 Phase::Ended => return None,
             };
             if !chunk.is_empty() {
-                return Some(chunk.into());
+                return Some(chunk);
             }
         }
     }
 
-    fn give_state(&mut self) -> Vec<u8> {
+    fn give_state(&mut self) -> Bytes {
         let mut out = Vec::new();
         let Phase::Initial { entries, revision, announce_end } = &mut self.phase else {
-            return out;
+            return Bytes::new();
         };
         for entry in entries.by_ref() {
             let object = Stored::from(&entry);
-            if self.selector.matches(&self.frames.resource, &entry.key, &object) {
-                self.frames.event(&mut out, "ADDED", &object);
+            if self.selector.matches(self.frames.resource(), &entry.key, &object) {
+                self.frames.event(&mut out, EventType::Added, &object);
             }
             if out.len() >= CHUNK {
-                return out;
+                return out.into();
             }
         }
         if *announce_end {
             self.frames.bookmark(&mut out, *revision, true);
         }
         self.phase = Phase::Live(Vec::new().into_iter(), *revision);
-        out
+        out.into()
     }
 
-    fn give_changes(&mut self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let Phase::Live(changes, seen) = &mut self.phase else { return out };
+    /// Gives changes until they fill a chunk. One that is alone is sent as it was written for
+    /// all watches; several are put together.
+    fn give_changes(&mut self) -> Bytes {
+        let mut out = Chunk::default();
+        let Phase::Live(changes, seen) = &mut self.phase else { return Bytes::new() };
         for change in changes.by_ref() {
             *seen = change.revision;
-            give_change(&self.frames, &self.selector, &change, &mut out);
+            if let Some((kind, object)) = meaning(&self.frames, &self.selector, &change) {
+                out.push(self.frames.shared_event(&self.server.events, kind, &object));
+            }
             if out.len() >= CHUNK {
                 break;
             }
         }
-        out
+        out.into()
     }
 
     /// Waits for changes, the next bookmark or the end.
@@ -225,7 +223,7 @@ impl Watching {
         let mut out = Vec::new();
         tokio::select! {
             biased;
-            () = self.frames.server.shutdown.cancelled() => self.phase = Phase::Ended,
+            () = self.server.shutdown.cancelled() => self.phase = Phase::Ended,
             () = tokio::time::sleep_until(self.deadline) => {
                 self.give_bookmark(&mut out);
                 self.phase = Phase::Ended;
@@ -244,7 +242,7 @@ impl Watching {
                 let status = match Refused::from(error) {
                     Refused::Answer(status) | Refused::Event(status) => status,
                 };
-                out.extend_from_slice(&self.frames.error(&status));
+                self.frames.error(out, &status);
                 self.phase = Phase::Ended;
             }
         }
@@ -265,86 +263,46 @@ impl Watching {
     }
 }
 
-/// Says what a change means to someone who sees only what the selector matches.
-fn give_change(frames: &Frames, selector: &Selector, change: &Event, out: &mut Vec<u8>) {
+/// What a change means to someone who sees only what the selector matches.
+fn meaning(frames: &Frames, selector: &Selector, change: &Event) -> Option<(EventType, Stored)> {
     let matching = |entry: &Option<Entry>| {
         let object = Stored::from(entry.as_ref()?);
-        selector.matches(&frames.resource, &change.key, &object).then_some(object)
+        selector.matches(frames.resource(), &change.key, &object).then_some(object)
     };
     match (matching(&change.previous), matching(&change.current)) {
-        (None, Some(new)) => frames.event(out, "ADDED", &new),
-        (Some(_), Some(new)) => frames.event(out, "MODIFIED", &new),
+        (None, Some(new)) => Some((EventType::Added, new)),
+        (Some(_), Some(new)) => Some((EventType::Modified, new)),
         (Some(old), None) => {
-            let last = Stored { bytes: old.bytes, revision: change.revision };
-            frames.event(out, "DELETED", &last);
+            Some((EventType::Deleted, Stored { bytes: old.bytes, revision: change.revision }))
         }
-        (None, None) => {}
+        (None, None) => None,
     }
 }
 
-/// How events are written.
-struct Frames {
-    resource: Arc<Resource>,
-    server: Arc<Server>,
-    api_version: String,
-    output: Output,
-    include: IncludeObject,
+/// Events on their way; a single one is not copied.
+#[derive(Default)]
+struct Chunk {
+    first: Bytes,
+    all: Vec<u8>,
 }
 
-impl Frames {
-    fn event(&self, out: &mut Vec<u8>, kind: &str, object: &Stored) {
-        out.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
-        match self.output.shape {
-            Shape::Table => {
-                let objects: Vec<_> = object.decode(&self.api_version).into_iter().collect();
-                self.table(out, &objects, object.revision);
-            }
-            Shape::Metadata => object.write_metadata_to(out),
-            Shape::Object | Shape::Discovery => object.write_to(out, &self.api_version),
-        }
-        out.extend_from_slice(b"}\n");
+impl Chunk {
+    fn len(&self) -> usize {
+        self.first.len() + self.all.len()
     }
 
-    /// Tells the revision that the watch has reached.
-    fn bookmark(&self, out: &mut Vec<u8>, revision: Revision, initial_end: bool) {
-        let mut metadata =
-            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
-        if initial_end {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    fn push(&mut self, event: Bytes) {
+        if self.len() == 0 {
+            self.first = event;
+            return;
         }
-        out.extend_from_slice(br#"{"type":"BOOKMARK","object":"#);
-        match self.output.shape {
-            Shape::Table => self.table(out, &[], revision),
-            Shape::Metadata => write_json(
-                out,
-                &json!({
-                    "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
-                    "metadata": metadata,
-                }),
-            ),
-            Shape::Object | Shape::Discovery => write_json(
-                out,
-                &json!({
-                    "kind": self.resource.kind, "apiVersion": self.api_version,
-                    "metadata": metadata,
-                }),
-            ),
-        }
-        out.extend_from_slice(b"}\n");
+        self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        self.all.extend_from_slice(&event);
     }
+}
 
-    fn table(&self, out: &mut Vec<u8>, objects: &[serde_json::Value], revision: Revision) {
-        let metadata = json!({"resourceVersion": revision.to_string()});
-        let now = (self.server.clock)();
-        let table = table::render(&self.resource, objects, metadata, self.include, now);
-        write_json(out, &table);
-    }
-
-    fn error(&self, status: &Status) -> Bytes {
-        let event = json!({"type": "ERROR", "object": status.to_value()});
-        let mut out = Vec::new();
-        write_json(&mut out, &event);
-        out.push(b'\n');
-        out.into()
+impl From<Chunk> for Bytes {
+    fn from(chunk: Chunk) -> Self {
+        if chunk.all.is_empty() { chunk.first } else { chunk.all.into() }
     }
 }

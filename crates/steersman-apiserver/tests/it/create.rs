@@ -143,7 +143,6 @@ async fn protobuf_is_read_for_built_in_kinds() {
     let body = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0d\x0a\x03\x0a\x01a\x12\x06\x0a\x01k\x12\x01v";
     let request = Request::post(CONFIG_MAPS)
         .header(header::CONTENT_TYPE, "application/vnd.kubernetes.protobuf")
-        .header(header::ACCEPT, "application/vnd.kubernetes.protobuf,application/json")
         .body(Full::new(body.as_slice().into()))
         .unwrap();
     let created = api.send(request).await.ok();

@@ -110,15 +110,6 @@ async fn an_object_made_too_deep_by_patches_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_protobuf_is_not_acceptable() {
-    let api = Api::start().await;
-    let status = api.get_as(CONFIG_MAPS, "application/vnd.kubernetes.protobuf").await.refused(406);
-    assert_eq!(status["reason"], "NotAcceptable");
-    let both = "application/vnd.kubernetes.protobuf,application/json";
-    assert_eq!(api.get_as(CONFIG_MAPS, both).await.code, 200);
-}
-
-#[tokio::test(start_paused = true)]
 async fn yaml_can_be_posted() {
     let api = Api::start().await;
     let answer = post(&api, "application/yaml", "metadata:\n  name: a\ndata:\n  k: v\n").await;

@@ -15,6 +15,7 @@ mod list;
 mod listen;
 mod namespaces;
 mod patch;
+mod protobuf;
 mod retention;
 mod robust;
 mod subresources;

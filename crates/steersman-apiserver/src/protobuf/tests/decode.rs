@@ -3,7 +3,7 @@
 use proptest::prelude::{any, prop, proptest};
 use serde_json::{Value, json};
 
-use super::{MAGIC, MAX_DEPTH, ProtobufError, decode};
+use super::super::{MAGIC, MAX_DEPTH, ProtobufError, decode};
 
 fn varint(mut value: u64) -> Vec<u8> {
     let mut out = Vec::new();

@@ -1,0 +1,177 @@
+//! The way out: what a verb answered, in the form the client accepts.
+//!
+//! [`view`] writes what is stored, [`body`] sends it. What is large is compressed for clients that
+//! ask for it, as long as it is not a watch.
+
+mod body;
+mod view;
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+use steersman_store::Revision;
+
+pub use body::ResponseBody;
+pub(crate) use view::View;
+
+use crate::call::Call;
+use crate::document::Stored;
+use crate::negotiate::Encoding;
+use crate::status::{Result, Status};
+use crate::table::IncludeObject;
+
+/// Answers larger than this are compressed for clients that accept it.
+const GZIP_THRESHOLD: usize = 128 * 1024;
+
+/// What a verb answers.
+pub(crate) enum Reply {
+    /// One stored object.
+    Object {
+        /// The HTTP status code.
+        code: StatusCode,
+        /// The object.
+        object: Stored,
+    },
+    /// A document that is not stored: a Status, a Scale, a review.
+    Document {
+        /// The HTTP status code.
+        code: StatusCode,
+        /// The document.
+        value: Value,
+    },
+    /// Several stored objects.
+    List(Page),
+    /// Events, in frames of the accepted encoding.
+    Watch(BoxStream<'static, Bytes>),
+}
+
+/// A list, or a part of it.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    /// The objects, in the order of their keys.
+    pub(crate) objects: Vec<Stored>,
+    /// The revision whose state this is.
+    pub(crate) revision: Revision,
+    /// How to go on.
+    pub(crate) continue_token: Option<String>,
+    /// How many objects are left, where that is known.
+    pub(crate) remaining: Option<usize>,
+}
+
+impl Page {
+    /// The list's metadata.
+    pub(crate) fn metadata(&self) -> Value {
+        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if let Some(token) = &self.continue_token {
+            metadata["continue"] = token.as_str().into();
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = remaining.into();
+        }
+        metadata
+    }
+}
+
+/// Writes the answer to a call.
+pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>> {
+    let encoding = call.output.encoding;
+    let mut response = match reply {
+        Reply::Object { code, object } => {
+            sized(call, code, encoding, View::of(call)?.object(&object)?)
+        }
+        Reply::Document { code, value } => {
+            let (encoding, bytes) = view::document(encoding, &value);
+            sized(call, code, encoding, bytes)
+        }
+        Reply::List(page) => sized(call, StatusCode::OK, encoding, View::of(call)?.list(&page)?),
+        Reply::Watch(events) => {
+            respond(StatusCode::OK, encoding.stream_type(), ResponseBody::stream(events))
+        }
+    };
+    for warning in call.warnings() {
+        let text = format!("299 - {warning:?}");
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+    Ok(response)
+}
+
+/// Writes a failure.
+pub(crate) fn failure(status: &Status) -> Response<ResponseBody> {
+    failure_as(status, Encoding::Json)
+}
+
+/// Writes a failure in an encoding.
+pub(crate) fn failure_as(status: &Status, encoding: Encoding) -> Response<ResponseBody> {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = document(code, encoding, &status.to_value());
+    if let Some(details) = status.details.as_ref().filter(|d| d.retry_after_seconds > 0) {
+        response.headers_mut().insert(header::RETRY_AFTER, details.retry_after_seconds.into());
+    }
+    response
+}
+
+/// Writes a document; one that has no protobuf form is JSON.
+pub(crate) fn document(
+    code: StatusCode,
+    encoding: Encoding,
+    value: &Value,
+) -> Response<ResponseBody> {
+    let (encoding, bytes) = view::document(encoding, value);
+    respond(code, encoding.media_type(), bytes.into())
+}
+
+/// Writes an answer that may be large.
+fn sized(
+    call: &Call,
+    code: StatusCode,
+    encoding: Encoding,
+    bytes: Bytes,
+) -> Response<ResponseBody> {
+    if bytes.len() <= GZIP_THRESHOLD || !accepts_gzip(&call.headers) {
+        return respond(code, encoding.media_type(), bytes.into());
+    }
+    let mut response = respond(code, encoding.media_type(), ResponseBody::gzip(bytes));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    response
+}
+
+/// Whether `Accept-Encoding` names gzip, or anything.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let header = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    let mut codings = header.unwrap_or("").split(',').map(|coding| {
+        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        (name.trim(), parameters.trim())
+    });
+    codings.any(|(name, parameters)| {
+        matches!(name, "gzip" | "*") && !matches!(parameters, "q=0" | "q=0.0")
+    })
+}
+
+fn respond(
+    code: StatusCode,
+    media_type: &'static str,
+    body: ResponseBody,
+) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    let content_type = HeaderValue::from_static(media_type);
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+impl Call {
+    /// What a table carries of its objects.
+    pub(crate) fn include_object(&self) -> Result<IncludeObject> {
+        let Some(text) = self.info.query.text("includeObject") else {
+            return Ok(IncludeObject::default());
+        };
+        IncludeObject::parse(text).ok_or_else(|| {
+            Status::bad_request(format!("unrecognized includeObject value: {text:?}"))
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! How one client sees stored objects: in which version, in which shape, in which encoding.
+//!
+//! JSON is spliced from stored bytes and protobuf is written straight from them; tables and YAML
+//! are the forms that decode. Gets, lists and [watches](crate::read::watch) all write through here.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use steersman_store::Revision;
+
+use super::Page;
+use crate::call::Call;
+use crate::document::{Stored, write_json};
+use crate::negotiate::{Encoding, Output, Shape};
+use crate::protobuf::{self, Format, ProtobufError, Sealed};
+use crate::resource::Resource;
+use crate::state::Clock;
+use crate::status::{Result, Status};
+use crate::table::{self, IncludeObject};
+
+/// How one client sees stored objects.
+pub(crate) struct View {
+    pub(crate) resource: Arc<Resource>,
+    /// The version the client speaks, as objects carry it.
+    pub(crate) api_version: String,
+    pub(crate) output: Output,
+    include: IncludeObject,
+    clock: Clock,
+    /// How objects are written in protobuf, if they are.
+    format: Option<Format>,
+}
+
+impl View {
+    /// What the caller wants to see.
+    pub(crate) fn of(call: &Call) -> Result<Self> {
+        let format = match call.output {
+            Output { encoding: Encoding::Protobuf, shape: Shape::Metadata } => Format::metadata(),
+            Output { encoding: Encoding::Protobuf, .. } => {
+                Format::of(&call.api_version, &call.resource.kind)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            resource: Arc::clone(&call.resource),
+            api_version: call.api_version.clone(),
+            output: call.output,
+            include: match call.output.shape {
+                Shape::Table => call.include_object()?,
+                _ => IncludeObject::None,
+            },
+            clock: Arc::clone(&call.server.clock),
+            format,
+        })
+    }
+
+    /// An object as an answer.
+    pub(super) fn object(&self, object: &Stored) -> Result<Bytes> {
+        if let Some(format) = self.format {
+            let (json, version) = self.text(object)?;
+            let write = |out: &mut Vec<u8>| format.write(out, &json, version.as_deref());
+            return Ok(self.sealed().bytes(json.len(), write)?);
+        }
+        let mut out = Vec::with_capacity(object.bytes.len() + 40);
+        self.write_json(&mut out, object)?;
+        Ok(encoded(self.output.encoding, out))
+    }
+
+    /// Objects as a list.
+    pub(super) fn list(&self, page: &Page) -> Result<Bytes> {
+        let metadata = page.metadata();
+        let capacity = page.objects.iter().map(|o| o.bytes.len() + 40).sum();
+        if let Some(format) = self.format {
+            return self.protobuf_list(format, page, &metadata, capacity);
+        }
+        let mut out = Vec::with_capacity(capacity);
+        if self.output.shape == Shape::Table {
+            let objects = page.objects.iter().map(|object| object.decode(&self.api_version));
+            self.write_table(&mut out, &objects.collect::<Result<Vec<_>>>()?, metadata);
+            return Ok(encoded(self.output.encoding, out));
+        }
+        let Sealed { api_version, kind } = self.sealed_list();
+        let head = format!(
+            r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#
+        );
+        out.extend_from_slice(head.as_bytes());
+        for (index, object) in page.objects.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            self.write_json(&mut out, object)?;
+        }
+        out.extend_from_slice(b"]}");
+        Ok(encoded(self.output.encoding, out))
+    }
+
+    fn protobuf_list(
+        &self,
+        format: Format,
+        page: &Page,
+        metadata: &Value,
+        capacity: usize,
+    ) -> Result<Bytes> {
+        self.sealed_list().bytes(capacity, |out| {
+            protobuf::write_list_meta(out, metadata.to_string().as_bytes())?;
+            for object in &page.objects {
+                let (json, version) = self.text(object)?;
+                format.write_item(out, &json, version.as_deref())?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Appends an object as JSON.
+    pub(crate) fn write_json(&self, out: &mut Vec<u8>, object: &Stored) -> Result<()> {
+        match self.output.shape {
+            Shape::Table => {
+                let metadata = json!({"resourceVersion": object.revision.to_string()});
+                self.write_table(out, &[object.decode(&self.api_version)?], metadata);
+            }
+            Shape::Metadata => object.write_metadata_to(out),
+            Shape::Object | Shape::Discovery => object.write_to(out, &self.api_version),
+        }
+        Ok(())
+    }
+
+    /// Appends an object as protobuf, in its envelope.
+    pub(crate) fn write_protobuf(&self, out: &mut Vec<u8>, object: &Stored) -> Result<()> {
+        let Some(format) = self.format else { return Ok(()) };
+        let (json, version) = self.text(object)?;
+        Ok(self.sealed().write(out, |out| format.write(out, &json, version.as_deref()))?)
+    }
+
+    /// Appends objects as a table, as JSON.
+    pub(crate) fn write_table(&self, out: &mut Vec<u8>, objects: &[Value], metadata: Value) {
+        let now = (self.clock)();
+        let table = table::render(&self.resource, objects, metadata, self.include, now);
+        write_json(out, &table);
+    }
+
+    /// What stands on an object.
+    pub(crate) fn sealed(&self) -> Sealed<'_> {
+        match self.output.shape {
+            Shape::Metadata => {
+                Sealed { api_version: "meta.k8s.io/v1", kind: "PartialObjectMetadata" }
+            }
+            _ => Sealed { api_version: &self.api_version, kind: &self.resource.kind },
+        }
+    }
+
+    fn sealed_list(&self) -> Sealed<'_> {
+        match self.output.shape {
+            Shape::Metadata => {
+                Sealed { api_version: "meta.k8s.io/v1", kind: "PartialObjectMetadataList" }
+            }
+            _ => Sealed { api_version: &self.api_version, kind: &self.resource.list_kind },
+        }
+    }
+
+    /// The text to write an object from, and the `resourceVersion` if the text lacks it. Only an
+    /// object that was stored in another version is decoded.
+    fn text(&self, object: &Stored) -> Result<(Bytes, Option<String>)> {
+        if self.output.shape == Shape::Metadata || object.speaks(&self.api_version) {
+            let told = object.revision != Revision(0);
+            return Ok((object.bytes.clone(), told.then(|| object.revision.to_string())));
+        }
+        let mut json = Vec::new();
+        write_json(&mut json, &object.decode(&self.api_version)?);
+        Ok((json.into(), None))
+    }
+}
+
+/// A document that is not stored, in a form that its kind has: what has no protobuf form is JSON.
+pub(super) fn document(encoding: Encoding, value: &Value) -> (Encoding, Bytes) {
+    let mut json = Vec::new();
+    write_json(&mut json, value);
+    if encoding != Encoding::Protobuf {
+        return (encoding, encoded(encoding, json));
+    }
+    match protobuf_document(value, &json) {
+        Some(bytes) => (encoding, bytes),
+        None => (Encoding::Json, json.into()),
+    }
+}
+
+fn protobuf_document(value: &Value, json: &[u8]) -> Option<Bytes> {
+    let sealed = Sealed::of(value)?;
+    let format = Format::of(sealed.api_version, sealed.kind)?;
+    let written = sealed.bytes(json.len(), |out| format.write(out, json, None));
+    written.inspect_err(|error| tracing::error!(?sealed, %error, "an answer is not writable")).ok()
+}
+
+fn encoded(encoding: Encoding, json: Vec<u8>) -> Bytes {
+    if encoding != Encoding::Yaml {
+        return json.into();
+    }
+    let value: Value = serde_json::from_slice(&json).unwrap_or_default();
+    serde_saphyr::to_string(&value).unwrap_or_default().into()
+}
+
+/// What is stored and cannot be written is a mistake of the server.
+impl From<ProtobufError> for Status {
+    fn from(error: ProtobufError) -> Self {
+        Self::internal(&format!("stored object: {error}"))
+    }
+}
