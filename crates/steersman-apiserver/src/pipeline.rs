@@ -48,7 +48,7 @@ async fn try_answer(
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
     authz::authorize(&user, &path)?;
-    if let Some(response) = not_a_resource(&server, &parts, &path, &query)? {
+    if let Some(response) = not_a_resource(&server, &parts, &path, &query).await? {
         return Ok(response);
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
@@ -70,7 +70,7 @@ async fn try_answer(
 }
 
 /// Answers paths that name no resource: discovery, health, version, OpenAPI.
-fn not_a_resource(
+async fn not_a_resource(
     server: &Server,
     parts: &Parts,
     path: &[String],
@@ -86,7 +86,7 @@ fn not_a_resource(
     }
     let response = match path.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => health::answer(&path, query),
-        ["openapi", ..] => openapi::answer(&path, &parts.headers),
+        ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
         _ => discovery::answer(&server.registry.table(), &path, &parts.headers),
     };
     response.map(Some)

@@ -9,12 +9,15 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use bytes::Bytes;
 use steersman_store::Revision;
 
+use crate::openapi::Published;
 use crate::resource::{Resource, builtin};
 
 /// The resources that are served now.
 #[derive(Debug)]
 pub struct Registry {
     table: RwLock<Arc<Table>>,
+    /// The OpenAPI documents' parts of what definitions add.
+    pub(crate) openapi: Published,
 }
 
 /// The resources that were served at one moment.
@@ -54,7 +57,7 @@ impl Registry {
     pub fn new() -> Self {
         let builtin = builtin::all().into_iter().map(Arc::new).collect();
         let table = Table::of(Arc::new(builtin), BTreeMap::new());
-        Self { table: RwLock::new(Arc::new(table)) }
+        Self { table: RwLock::new(Arc::new(table)), openapi: Published::default() }
     }
 
     /// What is served now.

@@ -1,4 +1,4 @@
-//! What k8s-openapi does not tell, read from `facts.txt`.
+//! What k8s-openapi does not tell, read from `facts.txt` and `enums.txt`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use super::source::{ListType, Type};
 /// Changes the types by the facts; an unknown type or field is an error, so that the table cannot
 /// rot silently.
 pub(super) fn lay_over(types: &mut BTreeMap<String, Type>) -> Result<(), String> {
-    for line in include_str!("facts.txt").lines() {
+    let facts = [include_str!("facts.txt"), include_str!("enums.txt")];
+    for line in facts.into_iter().flat_map(str::lines) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             [] => {}
@@ -17,7 +18,10 @@ pub(super) fn lay_over(types: &mut BTreeMap<String, Type>) -> Result<(), String>
                 let field = find(types, ty)?.fields.iter_mut().find(|field| field.name == name);
                 let field = field.ok_or_else(|| format!("facts.txt: no field {ty}.{name}"))?;
                 for flag in flags {
-                    set(&mut field.flags, flag)?;
+                    match *flag {
+                        "optional" => field.required = false,
+                        flag => set(&mut field.flags, flag)?,
+                    }
                 }
             }
             _ => return Err(format!("facts.txt: what is {line:?}?")),
@@ -40,6 +44,7 @@ fn set(flags: &mut super::source::Flags, flag: &str) -> Result<(), String> {
         }
         Some(("patch", rule)) => flags.patch = Some(rule.to_owned()),
         Some(("default", value)) => flags.default = Some(value.to_owned()),
+        Some(("enum", values)) => flags.enumeration = Some(values.to_owned()),
         _ => return Err(format!("facts.txt: unknown flag {flag}")),
     }
     Ok(())

@@ -38,6 +38,7 @@ pub(super) struct Flags {
     pub(super) value: bool,
     pub(super) patch: Option<String>,
     pub(super) default: Option<String>,
+    pub(super) enumeration: Option<String>,
 }
 
 #[derive(Default)]
@@ -122,6 +123,9 @@ impl Display for Flags {
         }
         if let Some(value) = &self.default {
             write!(f, " default={value}")?;
+        }
+        if let Some(values) = &self.enumeration {
+            write!(f, " enum={values}")?;
         }
         if self.value { f.write_str(" value") } else { Ok(()) }
     }

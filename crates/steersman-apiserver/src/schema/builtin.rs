@@ -4,7 +4,7 @@
 //! notation. `cargo xtask schemas` writes it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -20,6 +20,16 @@ struct Table {
     names: HashMap<&'static str, usize>,
     /// The names of kinds' types, by `apps/v1` and `Deployment`.
     kinds: HashMap<(&'static str, &'static str), &'static str>,
+    /// What a field of a type, or what is in it, may be, as the table writes it.
+    enumerations: HashMap<(usize, &'static str), &'static str>,
+}
+
+/// A kind that the table has a type for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Kind {
+    pub(crate) type_name: &'static str,
+    pub(crate) api_version: &'static str,
+    pub(crate) name: &'static str,
 }
 
 /// The type at a place of the table.
@@ -30,6 +40,31 @@ pub(crate) fn object(index: usize) -> &'static Object {
 /// The type of a kind.
 pub(crate) fn kind(api_version: &str, kind: &str) -> Option<Node> {
     TABLE.kinds.get(&(api_version, kind)).and_then(|name| named(name))
+}
+
+/// The name of a kind's type, such as `core.v1.Pod`.
+pub(crate) fn type_of(api_version: &str, kind: &str) -> Option<&'static str> {
+    TABLE.kinds.get(&(api_version, kind)).copied()
+}
+
+/// The names of all types, sorted, with their places.
+pub(crate) fn types() -> BTreeMap<&'static str, usize> {
+    TABLE.names.iter().map(|(name, index)| (*name, *index)).collect()
+}
+
+/// All kinds, sorted by the names of their types.
+pub(crate) fn kinds() -> Vec<Kind> {
+    let kinds = TABLE.kinds.iter();
+    let kinds = kinds.map(|((api_version, name), type_name)| Kind { type_name, api_version, name });
+    let mut kinds: Vec<Kind> = kinds.collect();
+    kinds.sort();
+    kinds
+}
+
+/// What a field of a type, or what is in it, may be; empty where nothing is said.
+pub(crate) fn enumeration(index: usize, field: &str) -> Vec<String> {
+    let values = TABLE.enumerations.get(&(index, field));
+    values.into_iter().flat_map(|text| text.split(',')).map(|v| v.replace('~', " ")).collect()
 }
 
 /// A type by its name, such as `meta.v1.ObjectMeta`.
@@ -45,6 +80,7 @@ impl Table {
             if line.starts_with("type ") {
                 table.objects.push(head(line));
             } else if let Some(field) = line.strip_prefix("  ") {
+                table.enumeration(field);
                 let field = table.field(field);
                 if let Some(object) = table.objects.last_mut() {
                     object.fields.push(field);
@@ -67,6 +103,15 @@ impl Table {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Notes what a field of the last type may be.
+    fn enumeration(&mut self, line: &'static str) {
+        let values = line.split(' ').find_map(|word| word.strip_prefix("enum="));
+        let index = self.objects.len().saturating_sub(1);
+        if let (Some(values), Some(name)) = (values, line.split(' ').next()) {
+            self.enumerations.insert((index, name), values);
         }
     }
 

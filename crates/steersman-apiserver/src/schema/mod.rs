@@ -4,7 +4,7 @@
 //! structural schema, or is untyped. [`crate::apply`] and [`crate::patch`] merge by it; the request
 //! pipeline prunes, defaults and validates by it.
 
-mod builtin;
+pub(crate) mod builtin;
 mod decode;
 mod defaults;
 mod node;
@@ -24,7 +24,9 @@ use serde_json::Value;
 use crate::field::FieldError;
 
 pub(crate) use builtin::{kind as builtin_kind, named as builtin_named, object as builtin_object};
-pub(crate) use node::{ANY, List, Merge, Node, Object, Relation, Scalar, Shape, Text};
+pub(crate) use node::{
+    ANY, Field, List, ListKind, Merge, Node, Object, Relation, Scalar, Shape, Text,
+};
 
 /// The shape of one kind's documents; cheap to clone.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! Discovery, version, health and OpenAPI.
+//! Discovery, version and health.
 
 use http::{Request, header};
 use http_body_util::Full;
@@ -74,16 +74,4 @@ async fn version_and_health_are_told() {
     assert_eq!(verbose.bytes, "[+]ping ok\n[+]log ok\n[+]etcd ok\nreadyz check passed\n");
     let paths = api.get("/").await.ok();
     assert!(paths["paths"].as_array().unwrap().contains(&"/apis/apps/v1".into()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn openapi_is_valid_and_describes_nothing_yet() {
-    let api = Api::start().await;
-    assert_eq!(api.get("/openapi/v3").await.ok(), serde_json::json!({"paths": {}}));
-    assert_eq!(api.get("/openapi/v2").await.ok()["swagger"], "2.0");
-    let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    let protobuf = api.get_as("/openapi/v2", accept).await;
-    let media_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-    assert_eq!(protobuf.headers[header::CONTENT_TYPE], media_type);
-    assert!(protobuf.bytes.starts_with(b"\x0a\x032.0"));
 }

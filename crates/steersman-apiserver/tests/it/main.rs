@@ -14,6 +14,7 @@ mod faulty;
 mod list;
 mod listen;
 mod namespaces;
+mod openapi;
 mod patch;
 mod protobuf;
 mod retention;

@@ -1,0 +1,228 @@
+//! The parts of all documents: of built-in kinds once per process, of custom resources as they
+//! come and go.
+//!
+//! A part is made when a document with it is first asked for. A changed definition replaces the
+//! parts of its versions only; everything else is reused.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::{Map, Value};
+
+use super::part::Part;
+use super::paths::{self, PathItem, Paths};
+use super::{Dialect, Form, custom, definitions, gnostic};
+use crate::document::Stored;
+use crate::registry::Table;
+use crate::resource::{Place, Resource, builtin};
+use crate::state::Server;
+use crate::status::{Result, Status};
+
+/// The parts of all built-in kinds, in one form.
+#[derive(Debug)]
+pub(super) struct Builtin {
+    pub(super) definitions: BTreeMap<String, Part>,
+    /// By the name of the document that has them, such as `apis/apps/v1`.
+    pub(super) paths: BTreeMap<String, Part>,
+}
+
+/// The parts of one version of a custom resource, in one form.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) definitions: Vec<(String, Part)>,
+    pub(super) paths: Part,
+    /// The path above all resources of the group-version, of which a document has one.
+    pub(super) listing: Part,
+}
+
+/// What custom resources add, as far as it was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    sections: Mutex<HashMap<(String, Form), Entry>>,
+}
+
+/// A section with the resource that it describes; another one of the same name makes it stale.
+#[derive(Debug)]
+struct Entry {
+    resource: Arc<Resource>,
+    section: Arc<Section>,
+}
+
+/// The name of a group-version's document: `api/v1` or `apis/apps/v1`.
+pub(super) fn document_name(resource: &Resource) -> String {
+    paths::base(&resource.group, &resource.version)[1..].to_owned()
+}
+
+impl Builtin {
+    /// The parts in this form. The first call takes a moment.
+    pub(super) fn of(form: Form) -> &'static Self {
+        static PARTS: [OnceLock<Builtin>; 3] = [const { OnceLock::new() }; 3];
+        PARTS[form as usize].get_or_init(|| Self::render(form))
+    }
+
+    /// Like [`Self::of`], without holding up other requests.
+    pub(super) async fn ready(form: Form) -> Result<&'static Self> {
+        let rendering = tokio::task::spawn_blocking(move || Self::of(form));
+        rendering.await.map_err(|error| Status::internal(&error.to_string()))
+    }
+
+    fn render(form: Form) -> Self {
+        let definitions = definitions::all(form.dialect())
+            .map(|(name, schema)| (name.clone(), form.definition(&name, schema)))
+            .collect();
+        let paths = builtin_paths(form.dialect());
+        let paths = paths.into_iter().map(|(name, items)| (name, form.paths(items))).collect();
+        Self { definitions, paths }
+    }
+}
+
+/// The paths of every document that has any.
+fn builtin_paths(dialect: Dialect) -> BTreeMap<String, Vec<PathItem>> {
+    let mut documents: BTreeMap<String, Vec<PathItem>> = BTreeMap::new();
+    for (name, item) in paths::roots(dialect) {
+        documents.insert(name.to_owned(), vec![item]);
+    }
+    for resource in &builtin::all() {
+        let Resource { group, version, .. } = resource;
+        if !group.is_empty() {
+            let name = format!("apis/{group}");
+            documents.entry(name).or_insert_with(|| vec![paths::group(dialect, group)]);
+        }
+        let items = documents.entry(document_name(resource));
+        let items = items.or_insert_with(|| vec![paths::group_version(dialect, group, version)]);
+        items.extend(Paths { dialect, resource, custom: false }.all());
+    }
+    documents
+}
+
+impl Published {
+    /// The parts of the custom resources among these, by the names of their documents.
+    pub(super) async fn sections(
+        &self,
+        server: &Server,
+        table: &Table,
+        form: Form,
+    ) -> Result<Vec<(String, Arc<Section>)>> {
+        let mut sections = Vec::new();
+        for resource in table.resources().filter(|resource| table.is_custom(resource)) {
+            let section = self.section(server, table, resource, form).await?;
+            sections.push((document_name(resource), section));
+        }
+        Ok(sections)
+    }
+
+    async fn section(
+        &self,
+        server: &Server,
+        table: &Table,
+        resource: &Arc<Resource>,
+        form: Form,
+    ) -> Result<Arc<Section>> {
+        let key = (format!("{}/{}", resource.qualified(), resource.version), form);
+        if let Some(section) = self.known(&key, resource) {
+            return Ok(section);
+        }
+        let definition = read(server, table, resource).await?;
+        let section = Arc::new(Section::render(form, resource, &definition));
+        let entry = Entry { resource: Arc::clone(resource), section: Arc::clone(&section) };
+        let mut sections = self.sections.lock().unwrap_or_else(PoisonError::into_inner);
+        sections.insert(key, entry);
+        sections.retain(|_, entry| entry.is_served(table));
+        Ok(section)
+    }
+
+    fn known(&self, key: &(String, Form), resource: &Arc<Resource>) -> Option<Arc<Section>> {
+        let sections = self.sections.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = sections.get(key).filter(|entry| Arc::ptr_eq(&entry.resource, resource))?;
+        Some(Arc::clone(&entry.section))
+    }
+}
+
+impl Entry {
+    fn is_served(&self, table: &Table) -> bool {
+        let Resource { group, version, plural, .. } = &*self.resource;
+        table.get(group, version, plural).is_some_and(|now| Arc::ptr_eq(now, &self.resource))
+    }
+}
+
+/// The definition as it is stored: what the server keeps of it in memory lacks the descriptions.
+async fn read(server: &Server, table: &Table, resource: &Resource) -> Result<Value> {
+    let definitions = table.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    let name = resource.qualified();
+    let key = definitions.map(|resource| resource.key(Place { namespace: "", name: &name }));
+    let entry = server.get(&key.unwrap_or_default()).await?;
+    entry.map_or(Ok(Value::Null), |entry| Stored::from(&entry).decode("apiextensions.k8s.io/v1"))
+}
+
+impl Section {
+    fn render(form: Form, resource: &Resource, definition: &Value) -> Self {
+        let dialect = form.dialect();
+        let definitions = custom::definitions(dialect, resource, definition);
+        let definitions = definitions.map(|(name, schema)| {
+            let part = form.definition(&name, schema);
+            (name, part)
+        });
+        let paths = form.paths(Paths { dialect, resource, custom: true }.all());
+        let listing = paths::group_version(dialect, &resource.group, &resource.version);
+        Self { definitions: definitions.into(), paths, listing: form.paths(vec![listing]) }
+    }
+}
+
+impl Form {
+    /// A definition as a part.
+    fn definition(self, name: &str, schema: Value) -> Part {
+        let references = references(&schema);
+        let bytes = match self {
+            Self::V2Protobuf => gnostic::encode(&gnostic::single("definitions", name, schema)),
+            Self::V2 | Self::V3 => entry(name, &schema),
+        };
+        Part::new(&bytes, references)
+    }
+
+    /// Paths as a part.
+    fn paths(self, items: Vec<PathItem>) -> Part {
+        let items: Map<String, Value> = items.into_iter().collect();
+        let references = items.values().flat_map(references).collect();
+        let bytes = match self {
+            Self::V2Protobuf => {
+                let paths = Map::from_iter([("paths".to_owned(), Value::Object(items))]);
+                gnostic::encode(&paths.into())
+            }
+            Self::V2 | Self::V3 => {
+                let entries: Vec<Vec<u8>> =
+                    items.iter().map(|(path, item)| entry(path, item)).collect();
+                entries.join(b",".as_slice())
+            }
+        };
+        Part::new(&bytes, references)
+    }
+}
+
+/// `"name":{…}`
+fn entry(name: &str, value: &Value) -> Vec<u8> {
+    format!("{}:{value}", Value::from(name)).into_bytes()
+}
+
+/// The names of the definitions that a value refers to.
+fn references(value: &Value) -> Box<[Box<str>]> {
+    let mut found = BTreeSet::new();
+    refer(value, &mut found);
+    found.into_iter().map(Box::from).collect()
+}
+
+fn refer<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value.as_str() {
+                    Some(to) if key == "$ref" && !to.contains("/parameters/") => {
+                        found.insert(super::names::referred(to));
+                    }
+                    _ => refer(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| refer(item, found)),
+        _ => {}
+    }
+}

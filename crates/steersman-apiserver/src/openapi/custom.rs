@@ -1,0 +1,168 @@
+//! Definitions of custom resources: what their authors wrote, completed as Kubernetes does.
+//!
+//! Version 3 can say all that a structural schema says. Version 2 cannot, and old clients trip
+//! over much of it, so there a nullable or open value becomes one without a type.
+
+use serde_json::{Map, Value, json};
+
+use super::definitions::{GVK, group_version_kind};
+use super::{Dialect, names};
+use crate::resource::Resource;
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+const SELECTABLE: &str = "x-kubernetes-selectable-fields";
+
+/// What version 2 has no words for.
+const NOT_IN_V2: [&str; 6] = ["nullable", "allOf", "anyOf", "oneOf", "not", "default"];
+
+/// The definitions of one version of a custom resource, with their names: object and list.
+pub(super) fn definitions(
+    dialect: Dialect,
+    resource: &Resource,
+    definition: &Value,
+) -> [(String, Value); 2] {
+    let Resource { group, version, kind, list_kind, .. } = resource;
+    let name = |kind: &str| names::custom(group, version, kind);
+    let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let described = versions.find(|candidate| candidate["name"] == **version);
+    let described = described.unwrap_or(&Value::Null);
+    let open = definition["spec"]["preserveUnknownFields"] == true;
+    let mut object = object(dialect, &described["schema"]["openAPIV3Schema"], open);
+    let mut list = list(dialect, resource, &name(kind));
+    for (schema, kind) in [(&mut object, kind), (&mut list, list_kind)] {
+        schema[GVK] = json!([group_version_kind(&resource.api_version(), kind)]);
+        if let Some(fields) = described["selectableFields"].as_array().filter(|f| !f.is_empty()) {
+            schema[SELECTABLE] = fields.iter().map(selectable).collect();
+        }
+    }
+    [(name(kind), object), (name(list_kind), list)]
+}
+
+fn selectable(field: &Value) -> Value {
+    json!({"fieldPath": field["jsonPath"].as_str().unwrap_or("").trim_start_matches('.')})
+}
+
+fn object(dialect: Dialect, schema: &Value, open: bool) -> Value {
+    let Value::Object(schema) = schema else { return json!({"type": "object"}) };
+    let open = open || schema.get(PRESERVE) == Some(&Value::Bool(true));
+    // Old clients would refuse every field besides those that are listed.
+    if dialect == Dialect::V2 && open {
+        return json!({"type": "object"});
+    }
+    let mut schema = schema.clone();
+    if dialect == Dialect::V2 {
+        reduce(&mut schema);
+    }
+    complete_embedded(dialect, &mut schema);
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    properties["apiVersion"] = json!({"type": "string", "description": API_VERSION});
+    properties["kind"] = json!({"type": "string", "description": KIND});
+    properties["metadata"] = metadata(dialect, "ObjectMeta", "Standard metadata of an object.");
+    schema.into()
+}
+
+const API_VERSION: &str = "The version of the schema of this object, as group/version.";
+const KIND: &str = "What this object is, in CamelCase.";
+
+/// A reference with a description, which version 3 does not allow side by side.
+fn metadata(dialect: Dialect, name: &str, text: &str) -> Value {
+    let reference = names::reference(dialect, &names::meta(name));
+    match dialect {
+        Dialect::V2 => json!({"$ref": reference, "description": text}),
+        Dialect::V3 => json!({"allOf": [{"$ref": reference}], "description": text}),
+    }
+}
+
+fn list(dialect: Dialect, resource: &Resource, item: &str) -> Value {
+    let Resource { kind, list_kind, plural, .. } = resource;
+    json!({
+        "description": format!("{list_kind} is a list of {kind}"),
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string", "description": API_VERSION},
+            "kind": {"type": "string", "description": KIND},
+            "metadata": metadata(dialect, "ListMeta", "Standard metadata of a list."),
+            "items": {
+                "description": format!("The {plural}."),
+                "type": "array",
+                "items": {"$ref": names::reference(dialect, item)},
+            },
+        },
+    })
+}
+
+/// Whole objects inside of others have a version, a kind and metadata, too.
+fn complete_embedded(dialect: Dialect, schema: &mut Map<String, Value>) {
+    children(schema, &mut |child| complete_embedded(dialect, child));
+    let is = |flag: &str| schema.get(flag) == Some(&Value::Bool(true));
+    if !is(EMBEDDED) || (dialect == Dialect::V2 && is(PRESERVE)) {
+        return;
+    }
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    properties["apiVersion"] = json!({"type": "string", "description": API_VERSION});
+    properties["kind"] = json!({"type": "string", "description": KIND});
+    properties["metadata"] = metadata(dialect, "ObjectMeta", "Standard metadata of an object.");
+    let required = schema.entry("required").or_insert_with(|| json!([]));
+    for name in ["kind", "apiVersion"] {
+        if let Some(required) = required.as_array_mut()
+            && !required.iter().any(|known| known == name)
+        {
+            required.push(name.into());
+        }
+    }
+}
+
+/// Leaves of a structural schema what version 2 can say.
+fn reduce(schema: &mut Map<String, Value>) {
+    let nullable = is_nullable(schema);
+    let open = schema.get(PRESERVE) == Some(&Value::Bool(true));
+    forget_nullable(schema);
+    for word in NOT_IN_V2 {
+        schema.remove(word);
+    }
+    if nullable || open {
+        schema.remove("items");
+        schema.remove("properties");
+    }
+    let typed = schema.get("type").and_then(Value::as_str);
+    let empty_list = typed == Some("array") && !schema.contains_key("items");
+    if nullable || empty_list || (open && typed == Some("object")) {
+        schema.remove("type");
+    }
+    children(schema, &mut reduce);
+}
+
+fn is_nullable(schema: &Map<String, Value>) -> bool {
+    schema.get("nullable") == Some(&Value::Bool(true))
+}
+
+/// A field that may be null cannot be required where null cannot be said.
+fn forget_nullable(schema: &mut Map<String, Value>) {
+    let nullable: Vec<String> = match schema.get("properties") {
+        Some(Value::Object(properties)) => properties
+            .iter()
+            .filter(|(_, field)| field.as_object().is_some_and(is_nullable))
+            .map(|(name, _)| name.clone())
+            .collect(),
+        _ => return,
+    };
+    let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) else { return };
+    required.retain(|name| !nullable.iter().any(|nullable| name == nullable));
+    if required.is_empty() {
+        schema.remove("required");
+    }
+}
+
+/// Visits the schemas right below one.
+fn children(schema: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Map<String, Value>)) {
+    for word in ["items", "additionalProperties"] {
+        if let Some(Value::Object(child)) = schema.get_mut(word) {
+            visit(child);
+        }
+    }
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.values_mut().filter_map(Value::as_object_mut).for_each(visit);
+    }
+}

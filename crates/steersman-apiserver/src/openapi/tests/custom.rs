@@ -1,0 +1,99 @@
+//! Schemas of custom resources, as both versions show them.
+
+use serde_json::{Value, json};
+
+use super::super::{Dialect, custom};
+use crate::resource::{Resource, builtin};
+
+/// The definition of a custom resource with this schema.
+fn definition(dialect: Dialect, schema: &Value) -> Value {
+    let group_version = ("example.com", "v1");
+    let resource = Resource {
+        group: group_version.0.into(),
+        version: group_version.1.into(),
+        kind: "Foo".into(),
+        list_kind: "FooList".into(),
+        ..builtin::all().remove(0)
+    };
+    let version = json!({"name": "v1", "schema": {"openAPIV3Schema": schema},
+        "selectableFields": [{"jsonPath": ".spec.a"}]});
+    let definition = json!({"spec": {"versions": [version]}});
+    let [(name, object), (list_name, list)] = custom::definitions(dialect, &resource, &definition);
+    assert_eq!(
+        (name.as_str(), list_name.as_str()),
+        ("com.example.v1.Foo", "com.example.v1.FooList")
+    );
+    let kind = |schema: &Value| schema["x-kubernetes-group-version-kind"].clone();
+    assert_eq!(kind(&object), json!([{"group": "example.com", "version": "v1", "kind": "Foo"}]));
+    assert_eq!(kind(&list)[0]["kind"], "FooList");
+    assert_eq!(object["x-kubernetes-selectable-fields"], json!([{"fieldPath": "spec.a"}]));
+    object
+}
+
+#[test]
+fn a_schema_is_completed_by_version_kind_and_metadata() {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "string"}}});
+    let v3 = definition(Dialect::V3, &schema);
+    assert_eq!(v3["properties"]["spec"], json!({"type": "string"}));
+    assert_eq!(v3["properties"]["kind"]["type"], "string");
+    let meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    let metadata = &v3["properties"]["metadata"]["allOf"][0]["$ref"];
+    assert_eq!(*metadata, format!("#/components/schemas/{meta}"));
+    let v2 = definition(Dialect::V2, &schema);
+    assert_eq!(v2["properties"]["metadata"]["$ref"], format!("#/definitions/{meta}"));
+}
+
+#[test]
+fn a_root_that_keeps_unknown_fields_says_nothing_in_version_two() {
+    let schema = json!({
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {"spec": {"type": "string"}},
+    });
+    let v2 = definition(Dialect::V2, &schema);
+    assert_eq!((&v2["type"], v2.get("properties")), (&json!("object"), None));
+    assert!(definition(Dialect::V3, &schema)["properties"]["spec"].is_object());
+    assert_eq!(definition(Dialect::V3, &Value::Null).get("properties"), None);
+}
+
+#[test]
+fn version_two_drops_what_it_cannot_say() {
+    let schema = json!({
+        "type": "object", "required": ["a", "b"],
+        "properties": {
+            "a": {"type": "object", "nullable": true, "properties": {"x": {"type": "string"}}},
+            "b": {"type": "integer", "default": 1, "oneOf": [{"minimum": 1}], "maximum": 9},
+            "c": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                  "properties": {"y": {"type": "string"}}},
+            "d": {"type": "array", "items": {"type": "object", "nullable": true}},
+            "e": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}]},
+        },
+    });
+    let v2 = definition(Dialect::V2, &schema);
+    let properties = &v2["properties"];
+    assert_eq!(v2["required"], json!(["b"]));
+    assert_eq!(properties["a"], json!({}));
+    assert_eq!(properties["b"], json!({"type": "integer", "maximum": 9}));
+    assert_eq!(properties["c"], json!({"x-kubernetes-preserve-unknown-fields": true}));
+    assert_eq!(properties["d"], json!({"type": "array", "items": {}}));
+    assert_eq!(properties["e"], json!({"x-kubernetes-int-or-string": true}));
+    assert_eq!(definition(Dialect::V3, &schema)["properties"]["b"], schema["properties"]["b"]);
+}
+
+#[test]
+fn embedded_objects_are_completed_unless_version_two_would_refuse_the_rest() {
+    let schema = |open: bool| {
+        json!({"type": "object", "properties": {"spec": {
+            "type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": open,
+        }}})
+    };
+    for dialect in [Dialect::V2, Dialect::V3] {
+        let closed = &definition(dialect, &schema(false))["properties"]["spec"];
+        assert_eq!(closed["required"], json!(["kind", "apiVersion"]));
+        assert!(closed["properties"]["metadata"].is_object());
+    }
+    let open = &definition(Dialect::V2, &schema(true))["properties"]["spec"];
+    assert_eq!(open.get("properties"), None);
+    let open = &definition(Dialect::V3, &schema(true))["properties"]["spec"];
+    assert!(open["properties"]["apiVersion"].is_object());
+}
