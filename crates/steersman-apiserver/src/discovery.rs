@@ -115,7 +115,7 @@ fn group_value(group: &Group<'_>, alone: bool) -> Value {
 
 fn resource_list(table: &Table, group: &str, version: &str) -> Result<Value> {
     let known = table.resources().filter(|r| r.group == group && r.version == version);
-    let resources: Vec<Value> = known.flat_map(|resource| legacy(resource)).collect();
+    let resources: Vec<Value> = known.flat_map(|resource| legacy(table, resource)).collect();
     if resources.is_empty() {
         return Err(Status::no_such_resource());
     }
@@ -127,7 +127,7 @@ fn resource_list(table: &Table, group: &str, version: &str) -> Result<Value> {
     }))
 }
 
-fn legacy(resource: &Resource) -> Vec<Value> {
+fn legacy(table: &Table, resource: &Resource) -> Vec<Value> {
     let mut main = json!({
         "name": resource.plural, "singularName": resource.singular, "kind": resource.kind,
         "namespaced": resource.namespaced, "verbs": verbs(resource.verbs),
@@ -138,8 +138,8 @@ fn legacy(resource: &Resource) -> Vec<Value> {
     if !resource.categories.is_empty() {
         main["categories"] = json!(resource.categories);
     }
-    if resource.verbs.contains(&Verb::Get) {
-        main["storageVersionHash"] = storage_version_hash(resource).into();
+    if resource.verbs.contains(&Verb::Watch) {
+        main["storageVersionHash"] = storage_version_hash(table, resource).into();
     }
     let below = resource.subresources.iter().map(|sub| {
         let mut value = json!({
@@ -155,14 +155,15 @@ fn legacy(resource: &Resource) -> Vec<Value> {
     std::iter::once(main).chain(below).collect()
 }
 
-/// An opaque name for how the objects are stored.
-fn storage_version_hash(resource: &Resource) -> String {
-    let mut hasher = DefaultHasher::new();
-    (&resource.group, &resource.kind).hash(&mut hasher);
-    base64::Engine::encode(
-        &base64::engine::general_purpose::STANDARD,
-        hasher.finish().to_be_bytes(),
-    )
+/// A name for how the objects are stored; Kubernetes gives the same.
+fn storage_version_hash(table: &Table, resource: &Resource) -> String {
+    let custom = table.custom(&resource.qualified()).map(|custom| &custom.storage);
+    // Of several built-in versions the first that discovery shows is the one that is stored.
+    let shared = || table.resources().find(|r| r.storage_prefix == resource.storage_prefix);
+    let stored = custom.or_else(shared).map_or(resource, |stored| stored);
+    let name = format!("{}/{}/{}", stored.group, stored.version, stored.kind);
+    let hash = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
+    base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &hash.as_ref()[..8])
 }
 
 fn verbs(verbs: &[Verb]) -> Vec<String> {
@@ -276,7 +277,23 @@ fn architecture() -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::version_priority;
+    use super::{storage_version_hash, version_priority};
+    use crate::registry::Registry;
+
+    #[test]
+    fn storage_versions_hash_as_kubernetes_hashes_them() {
+        let table = Registry::new().table();
+        let hash = |group: &str, version: &str, plural: &str| {
+            storage_version_hash(&table, table.get(group, version, plural).unwrap())
+        };
+        assert_eq!(hash("", "v1", "pods"), "xPOwRZ+Yhw8=");
+        assert_eq!(hash("apps", "v1", "deployments"), "8aSe+NMegvE=");
+        assert_eq!(hash("", "v1", "events"), "r2yiGXH7wu8=");
+        assert_eq!(hash("events.k8s.io", "v1", "events"), "r2yiGXH7wu8=");
+        for version in ["v1", "v2"] {
+            assert_eq!(hash("autoscaling", version, "horizontalpodautoscalers"), "qwQve8ut294=");
+        }
+    }
 
     #[test]
     fn stable_versions_come_before_beta_before_alpha_before_other_names() {
