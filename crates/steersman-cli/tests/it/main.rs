@@ -4,4 +4,5 @@
 mod demo;
 mod flags;
 mod kubectl;
+mod openapi;
 mod program;
