@@ -2,25 +2,33 @@
 //!
 //! The common name of a certificate is the user, its organisations are the groups. A token that
 //! is not known is refused, and so is a request without either, except for what anybody may see.
+//! Tokens of service accounts are known by their signature ([`crate::token`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock};
 
 use http::{HeaderMap, HeaderValue, header};
+use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::server::ApiServer;
 use crate::status::{Named, Result, Status};
+use crate::token;
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
 
 /// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The name, such as `system:kube-scheduler`.
     pub name: String,
     /// The groups.
     pub groups: Vec<String>,
+    /// What else is unique about the user, such as the uid of a service account.
+    pub uid: String,
+    /// What else is known, such as the pod that a token belongs to.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
@@ -28,7 +36,7 @@ impl User {
     pub fn known(name: &str, groups: &[&str]) -> Self {
         let mut groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
         groups.push("system:authenticated".to_owned());
-        Self { name: name.to_owned(), groups }
+        Self { name: name.to_owned(), groups, ..Self::default() }
     }
 
     /// The one who calls from within the process.
@@ -39,7 +47,22 @@ impl User {
     /// Nobody.
     pub fn anonymous() -> Self {
         let groups = vec!["system:unauthenticated".to_owned()];
-        Self { name: "system:anonymous".to_owned(), groups }
+        Self { name: "system:anonymous".to_owned(), groups, ..Self::default() }
+    }
+
+    /// The fields of a `UserInfo`; what is empty is left out.
+    pub fn to_fields(&self) -> Vec<(&'static str, Value)> {
+        let mut fields = vec![("username", self.name.as_str().into())];
+        if !self.uid.is_empty() {
+            fields.push(("uid", self.uid.as_str().into()));
+        }
+        if !self.groups.is_empty() {
+            fields.push(("groups", self.groups.clone().into()));
+        }
+        if !self.extra.is_empty() {
+            fields.push(("extra", json!(self.extra)));
+        }
+        fields
     }
 
     /// Whether nobody vouched for this user.
@@ -85,13 +108,46 @@ impl Tokens {
         if let Some(user) = certificate {
             return Ok(user.clone());
         }
-        let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(User::anonymous()) };
-        let value = value.to_str().unwrap_or("");
-        let token =
-            value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let user = token.and_then(|(_, token)| self.user(token.trim()));
-        user.ok_or_else(Status::unauthorized)
+        if !headers.contains_key(header::AUTHORIZATION) {
+            return Ok(User::anonymous());
+        }
+        bearer_token(headers).and_then(|token| self.user(token)).ok_or_else(Status::unauthorized)
     }
+}
+
+impl ApiServer {
+    /// Who a request from the network comes from, or acts as: the user of its connection's
+    /// certificate, of a token that is known, or the service account of a token that was signed.
+    pub async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&User>,
+    ) -> Result<User> {
+        let server = self.server();
+        let signed = bearer_token(headers).filter(|token| certificate.is_none() && is_jwt(token));
+        let Some(token) = signed.filter(|token| server.tokens.user(token).is_none()) else {
+            return server.tokens.authenticate(headers, certificate);
+        };
+        let audiences = [token::ISSUER.to_owned()];
+        match token::authenticate(server, token, &audiences).await {
+            Ok(authenticated) => impersonated(authenticated.user, headers),
+            Err(why) => {
+                tracing::debug!(why, "token refused");
+                Err(Status::unauthorized())
+            }
+        }
+    }
+}
+
+/// The token of a request, if it has one.
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn is_jwt(token: &str) -> bool {
+    token.bytes().filter(|byte| *byte == b'.').count() == 2
 }
 
 /// Whom a user acts as (`kubectl --as`). Whoever is known may act as anybody, as long as every

@@ -1,48 +1,183 @@
-//! What every cluster has from the start: the system's namespaces and the service `kubernetes`.
+//! What every cluster has: the system's namespaces, the service `kubernetes` with its address
+//! and endpoints, and the priority classes of the system.
+//!
+//! [`run`] makes what is not there; it runs at start and, beside [`crate::retention`], again and
+//! again. In the steady state it reads a dozen keys and writes nothing.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::allocate;
+use crate::metadata;
 use crate::mutate::create::create_object;
-use crate::mutate::{Tracking, Writer};
+use crate::mutate::{Tracking, Writer, change};
+use crate::resource::Place;
 use crate::state::Server;
 use crate::status::{Result, Status};
 
 const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Creates what is not there yet.
+/// Name, value and meaning of the priority classes that always exist.
+const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another \
+         node if necessary.",
+    ),
+];
+
+/// Creates what is not there.
 pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
     for name in NAMESPACES {
-        let namespace = json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-            "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
-        });
-        ensure(server, "namespaces", "", namespace).await?;
+        ensure(server, ["", "v1", "namespaces"], "", name, || namespace(name)).await?;
     }
-    let service = json!({
+    for (name, value, description) in PRIORITY_CLASSES {
+        let class = || {
+            json!({
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                "metadata": {"name": name}, "value": value, "globalDefault": false,
+                "description": description, "preemptionPolicy": "PreemptLowerPriority",
+            })
+        };
+        ensure(server, ["scheduling.k8s.io", "v1", "priorityclasses"], "", name, class).await?;
+    }
+    let cidrs = ["networking.k8s.io", "v1", "servicecidrs"];
+    keep(server, cidrs, service_cidr(&server.now()), |cidr, wanted| {
+        if cidr["status"]["conditions"].is_null() {
+            cidr["status"] = wanted["status"].clone();
+        }
+    })
+    .await?;
+    ensure(server, ["", "v1", "services"], "default", "kubernetes", service).await?;
+    let Some(endpoint) = server.endpoint.get() else { return Ok(()) };
+    keep_endpoints(server, *endpoint).await
+}
+
+fn namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+    })
+}
+
+fn service_cidr(now: &str) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": [allocate::CIDR]},
+        "status": {"conditions": [{
+            "type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now,
+            "message": "Kubernetes Service CIDR is ready",
+        }]},
+    })
+}
+
+fn service() -> Value {
+    json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {
             "name": "kubernetes",
             "labels": {"component": "apiserver", "provider": "kubernetes"},
         },
         "spec": {
-            "type": "ClusterIP", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"],
+            "type": "ClusterIP", "clusterIP": allocate::FIRST, "clusterIPs": [allocate::FIRST],
             "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
             "internalTrafficPolicy": "Cluster",
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
         },
-    });
-    ensure(server, "services", "default", service).await
+    })
 }
 
-async fn ensure(server: &Arc<Server>, plural: &str, namespace: &str, object: Value) -> Result<()> {
+/// Keeps both forms of the endpoints of `kubernetes` as they should be. They may be loopback
+/// addresses, which a client may not write.
+async fn keep_endpoints(server: &Arc<Server>, endpoint: SocketAddr) -> Result<()> {
+    let ip = match endpoint.ip() {
+        ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        ip => ip,
+    };
+    let ports = json!([{"name": "https", "port": endpoint.port(), "protocol": "TCP"}]);
+    let endpoints = json!({
+        "apiVersion": "v1", "kind": "Endpoints",
+        "metadata": {
+            "name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+        },
+        "subsets": [{"addresses": [{"ip": ip}], "ports": ports}],
+    });
+    keep(server, ["", "v1", "endpoints"], endpoints, |object, wanted| {
+        object["subsets"] = wanted["subsets"].clone();
+    })
+    .await?;
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "addressType": if ip.is_ipv4() { "IPv4" } else { "IPv6" },
+        "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
+        "ports": ports,
+    });
+    let slices = ["discovery.k8s.io", "v1", "endpointslices"];
+    keep(server, slices, slice, |object, wanted| {
+        for field in ["endpoints", "ports"] {
+            object[field] = wanted[field].clone();
+        }
+    })
+    .await
+}
+
+/// Creates an object that is not there.
+async fn ensure(
+    server: &Arc<Server>,
+    path: [&str; 3],
+    namespace: &str,
+    name: &str,
+    object: impl FnOnce() -> Value,
+) -> Result<()> {
     let table = server.registry.table();
-    let resource = table.get("", "v1", plural).ok_or_else(Status::no_such_resource)?;
-    let writer = Writer::internal(server, resource);
-    match create_object(&writer, namespace, object, Tracking::Record).await {
+    let [group, version, plural] = path;
+    let resource = table.get(group, version, plural).ok_or_else(Status::no_such_resource)?;
+    if server.get(&resource.key(Place { namespace, name })).await?.is_some() {
+        return Ok(());
+    }
+    let writer = Writer { trusted: true, ..Writer::internal(server, resource) };
+    match create_object(&writer, namespace, object(), Tracking::Record).await {
         Err(status) if status.reason != "AlreadyExists" => Err(status),
         _ => Ok(()),
+    }
+}
+
+/// Creates an object, in the namespace `default` if its kind lives in one, and puts it right.
+async fn keep(
+    server: &Arc<Server>,
+    path: [&str; 3],
+    wanted: Value,
+    put_right: impl Fn(&mut Value, &Value),
+) -> Result<()> {
+    let table = server.registry.table();
+    let [group, version, plural] = path;
+    let resource = table.get(group, version, plural).ok_or_else(Status::no_such_resource)?;
+    let namespace = if resource.namespaced { "default" } else { "" };
+    let name = metadata::text(&wanted, "name");
+    ensure(server, path, namespace, name, || wanted.clone()).await?;
+    let writer = Writer { trusted: true, ..Writer::internal(server, resource) };
+    let kept = change::change(&writer, Place { namespace, name }, |old| {
+        let mut new = old.clone();
+        put_right(&mut new, &wanted);
+        if new != *old {
+            writer.track(Some(old), &mut new);
+        }
+        Ok(new)
+    });
+    match kept.await {
+        // Deleted this very moment: next time it is made anew.
+        Err(status) if status.code == 404 => Ok(()),
+        kept => kept.map(drop),
     }
 }

@@ -32,6 +32,7 @@ pub mod resource;
 pub mod schema;
 
 // Writes.
+mod allocate;
 pub mod apply;
 pub mod field;
 mod mutate;
@@ -39,6 +40,7 @@ pub mod names;
 pub mod patch;
 mod review;
 pub mod strategy;
+pub mod token;
 
 // Reads.
 pub mod document;

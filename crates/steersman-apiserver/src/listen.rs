@@ -43,6 +43,9 @@ pub async fn serve(
     shutdown: CancellationToken,
     grace: Duration,
 ) {
+    if let Ok(address) = listener.local_addr() {
+        api.advertise(address);
+    }
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let graceful = GracefulShutdown::new();
     let connections = CancellationToken::new();
@@ -123,7 +126,7 @@ async fn answer(
     certificate: Option<User>,
     mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
-    match api.tokens().authenticate(request.headers(), certificate.as_ref()) {
+    match api.authenticate(request.headers(), certificate.as_ref()).await {
         Ok(user) => {
             request.extensions_mut().insert(user);
             api.call(request).await

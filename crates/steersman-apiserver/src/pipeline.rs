@@ -17,7 +17,7 @@ use crate::request::{Query, RequestInfo, segments};
 use crate::resource::{Resource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::{authz, crd, discovery, health, mutate, openapi, protobuf, read, review};
+use crate::{authz, crd, discovery, health, mutate, openapi, protobuf, read, review, token};
 
 /// Subresources that need a real node behind the object; there is none yet.
 const NOT_YET: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
@@ -87,6 +87,7 @@ async fn not_a_resource(
     let response = match path.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => health::answer(&path, query),
         ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
+        [".well-known" | "openid", ..] => token::answer(server, &path),
         _ => discovery::answer(&server.registry.table(), &path, &parts.headers),
     };
     response.map(Some)
@@ -149,7 +150,7 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
 
 /// The verbs.
 async fn perform(call: &Call) -> Result<Reply> {
-    if let Some(reply) = review::answer(call)? {
+    if let Some(reply) = review::answer(call).await? {
         return Ok(reply);
     }
     match (call.info.verb, call.subresource()) {
@@ -158,6 +159,7 @@ async fn perform(call: &Call) -> Result<Reply> {
         (Verb::List, _) => read::list::list(call).await,
         (Verb::Watch, _) => read::watch::watch(call).await,
         (Verb::Create, "binding") => mutate::binding::bind(call).await,
+        (Verb::Create, "token") => mutate::token_request::create(call).await,
         (Verb::Create, "eviction") => mutate::eviction::evict(call).await,
         (Verb::Create, "") if call.resource.is("", "bindings") => mutate::binding::bind(call).await,
         (Verb::Create, "") => mutate::create::create(call).await,

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use crate::authn::User;
 use crate::call::Call;
 use crate::reply::Reply;
-use crate::status::Result;
+use crate::status::{Result, Status};
+use crate::token::{self, Authenticated};
 
 /// Answers a review; `None` if the resource is not one.
-pub(crate) fn answer(call: &Call) -> Result<Option<Reply>> {
+pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     if !matches!(call.resource.group.as_ref(), "authentication.k8s.io" | "authorization.k8s.io") {
         return Ok(None);
     }
@@ -18,7 +19,7 @@ pub(crate) fn answer(call: &Call) -> Result<Option<Reply>> {
     review["kind"] = call.resource.kind.as_ref().into();
     let status = match call.resource.kind.as_ref() {
         "SelfSubjectReview" => json!({"userInfo": user_info(&call.user)}),
-        "TokenReview" => token_status(call, &review),
+        "TokenReview" => token_status(call, &review).await?,
         "SelfSubjectRulesReview" => json!({
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
@@ -31,14 +32,35 @@ pub(crate) fn answer(call: &Call) -> Result<Option<Reply>> {
     Ok(Some(Reply::Document { code: StatusCode::CREATED, value: review }))
 }
 
-fn token_status(call: &Call, review: &Value) -> Value {
+/// Whose a token is. Tokens that are just known are for this server, and for no other audience.
+async fn token_status(call: &Call, review: &Value) -> Result<Value> {
     let token = review["spec"]["token"].as_str().unwrap_or("");
-    match call.server.tokens.user(token) {
-        Some(user) => json!({"authenticated": true, "user": user_info(&user)}),
-        None => json!({"authenticated": false, "error": "unknown token"}),
+    if token.is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
+    let given = review["spec"]["audiences"].as_array().into_iter().flatten();
+    let mut audiences: Vec<String> = given.filter_map(Value::as_str).map(str::to_owned).collect();
+    if audiences.is_empty() {
+        audiences.push(token::ISSUER.to_owned());
+    }
+    let known = call.server.tokens.user(token);
+    let authenticated = match known {
+        Some(user) => {
+            audiences.retain(|audience| audience == token::ISSUER);
+            let why = "token audiences is invalid for the target audiences";
+            if audiences.is_empty() { Err(why) } else { Ok(Authenticated { user, audiences }) }
+        }
+        None => token::authenticate(&call.server, token, &audiences).await,
+    };
+    Ok(match authenticated {
+        Ok(Authenticated { user, audiences }) => {
+            json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
+        }
+        Err(why) => json!({"authenticated": false, "user": {}, "error": why}),
+    })
 }
 
 fn user_info(user: &User) -> Value {
-    json!({"username": user.name, "groups": user.groups})
+    let fields = user.to_fields().into_iter();
+    Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -1,8 +1,9 @@
 //! The service itself: what it is made of, and how HTTP enters it.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,13 +16,16 @@ use steersman_store::Store;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
+use crate::allocate::NodePorts;
+use crate::mutate::lifecycle::Endings;
 use crate::random::Random;
 use crate::read::frames::SharedEvents;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
 use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
-use crate::{authn, bootstrap, crd, pipeline};
+use crate::token::{Signer, SigningKey};
+use crate::{allocate, authn, bootstrap, crd, pipeline};
 
 /// How long the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(60);
@@ -77,8 +81,13 @@ impl ApiServer {
             tokens: config.tokens,
             definitions: Arc::default(),
             events: SharedEvents::default(),
+            endings: Endings::default(),
+            node_ports: NodePorts::default(),
+            signer: Signer::default(),
+            endpoint: OnceLock::new(),
         });
         crd::load(&server).await?;
+        allocate::rebuild(&server).await?;
         bootstrap::run(&server).await?;
         Ok(Self { server })
     }
@@ -91,6 +100,19 @@ impl ApiServer {
     /// Who a bearer token stands for.
     pub fn tokens(&self) -> &authn::Tokens {
         &self.server.tokens
+    }
+
+    /// Signs the tokens of service accounts with this key, which must outlive the process for
+    /// tokens to do so. Without one, a key is made when it is first needed. Says whether the key
+    /// came in time: a key once used stays.
+    pub fn sign_with(&self, key: SigningKey) -> bool {
+        self.server.signer.sign_with(key)
+    }
+
+    /// Says where clients reach this server, for the endpoints of the service `kubernetes`. The
+    /// first address stays.
+    pub fn advertise(&self, endpoint: SocketAddr) {
+        let _ = self.server.endpoint.set(endpoint);
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {

@@ -1,14 +1,18 @@
 //! What all requests share: the store, the clock, the registry of what is served.
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use steersman_store::{Entry, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
+use crate::allocate::NodePorts;
+use crate::mutate::lifecycle::Endings;
 use crate::random::Random;
 use crate::read::frames::SharedEvents;
 use crate::registry::Registry;
+use crate::token::Signer;
 use crate::{authn, metadata};
 
 /// Where timestamps come from; it follows the clock of the process, which may be virtual.
@@ -26,6 +30,14 @@ pub(crate) struct Server {
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     /// Events as they were written for the first who watches.
     pub(crate) events: SharedEvents,
+    /// Tells creates whether a namespace began to go while they wrote.
+    pub(crate) endings: Endings,
+    /// The node ports that services hold.
+    pub(crate) node_ports: NodePorts,
+    /// Signs the tokens of service accounts, and knows them again.
+    pub(crate) signer: Signer,
+    /// Where clients reach the API, once someone listens.
+    pub(crate) endpoint: OnceLock<SocketAddr>,
 }
 
 impl Server {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::condition::set_condition;
 use super::{Writer, change, decode, success};
 use crate::call::Call;
 use crate::field::FieldError;
@@ -19,7 +20,11 @@ use crate::status::{Named, Result, Status};
 pub(crate) async fn bind(call: &Call) -> Result<Reply> {
     let mut binding = call.document()?;
     decode::part(Schema::builtin("", "v1", "Binding"), "Binding", &mut binding)?;
-    let name = call.info.name.as_deref().unwrap_or_else(|| metadata::text(&binding, "name"));
+    let given = metadata::text(&binding, "name");
+    let name = call.info.name.as_deref().unwrap_or(given);
+    if !given.is_empty() && given != name {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
     check(&binding, name)?;
     let table = call.server.registry.table();
     let pods = Arc::clone(table.get("", "v1", "pods").ok_or_else(Status::no_such_resource)?);
@@ -45,8 +50,9 @@ fn check(binding: &Value, name: &str) -> Result<()> {
             &["Node", "<empty>"],
         ));
     }
-    if target["name"].as_str().unwrap_or("").is_empty() {
-        errors.push(FieldError::required("target.name", ""));
+    match target["name"].as_str().unwrap_or("") {
+        "" => errors.push(FieldError::required("target.name", "")),
+        node => errors.extend(names::invalid("target.name", node, names::dns1123_subdomain)),
     }
     errors.extend(names::validate_labels(&binding["metadata"]["labels"], "metadata.labels"));
     if errors.is_empty() {
@@ -67,6 +73,10 @@ fn assign(pod: &Value, binding: &Value, now: &str) -> Result<Value> {
         let why = format!("pod {name} is already assigned to node {node:?}");
         return Err(Status::conflict(named, &why));
     }
+    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        let why = format!("pod {name} has non-empty .spec.schedulingGates");
+        return Err(Status::conflict(named, &why));
+    }
     let mut bound = pod.clone();
     metadata::set_at(&mut bound, "spec.nodeName", binding["target"]["name"].clone());
     for part in ["annotations", "labels"] {
@@ -74,22 +84,9 @@ fn assign(pod: &Value, binding: &Value, now: &str) -> Result<Value> {
             bound["metadata"][part][key] = value.clone();
         }
     }
-    set_scheduled(&mut bound, now);
+    if let Some(status) = bound["status"].as_object_mut() {
+        status.remove("nominatedNodeName");
+    }
+    set_condition(&mut bound, json!({"type": "PodScheduled", "status": "True"}), now);
     Ok(bound)
-}
-
-fn set_scheduled(pod: &mut Value, now: &str) {
-    let condition = json!({
-        "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
-    });
-    if !pod["status"].is_object() {
-        pod["status"] = json!({});
-    }
-    if !pod["status"]["conditions"].is_array() {
-        pod["status"]["conditions"] = json!([]);
-    }
-    if let Some(conditions) = pod["status"]["conditions"].as_array_mut() {
-        conditions.retain(|condition| condition["type"] != "PodScheduled");
-        conditions.push(condition);
-    }
 }

@@ -3,12 +3,16 @@
 use serde_json::Value;
 use steersman_store::{Expected, StoreError};
 
-use super::{Tracking, Writer, validate};
+use super::{Tracking, Writer, part, validate};
+use crate::allocate;
 use crate::crd;
 use crate::document::{Stored, encode};
 use crate::metadata;
 use crate::resource::Place;
 use crate::status::{MODIFIED, Result, Status};
+
+/// The subresources that write a part of the object; others are ways to write all of it.
+const PARTS: &[&str] = &["approval", "ephemeralcontainers", "finalize", "resize", "status"];
 
 /// Replaces the object at a place by what `decide` makes of it, and gives the result. An object
 /// that stays the same is not written; one whose deletion was only waiting for this is removed.
@@ -23,16 +27,18 @@ pub(crate) async fn change(
         let entry = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
         let stored = Stored::from(&entry);
         let old = stored.decode(&writer.api_version)?;
-        let new = decide(&old)?;
+        let mut new = decide(&old)?;
         if new == old {
             return Ok(stored);
         }
+        let reservation = allocate::reserve(writer, Some(&old), &mut new).await?;
         let bytes = encode(&new)?;
         if writer.dry_run {
             return Ok(Stored { bytes, revision: entry.modified });
         }
         let value = (!deletion_is_done(writer, &new)).then(|| bytes.clone());
-        match writer.commit(place, value, &new, Expected::Modified(entry.modified)).await {
+        let expected = Expected::Modified(entry.modified);
+        match writer.commit_reserved(place, value, &new, expected, reservation).await {
             Ok(revision) => return Ok(Stored { bytes, revision }),
             Err(StoreError::Conflict { .. }) => tokio::task::yield_now().await,
             Err(error) => return Err(error.into()),
@@ -58,24 +64,17 @@ pub(super) fn prepare(
 ) -> Result<Value> {
     check_preconditions(writer, old, &new)?;
     restore(old, &mut new);
-    let mut new = match writer.subresource {
-        "status" | "approval" => with_part(old, &new, "status"),
-        "finalize" => with_part(old, &new, "spec"),
-        _ => main(writer, old, new),
+    let mut new = if PARTS.contains(&writer.subresource) {
+        let mut new = part::taken(writer, old, &new);
+        count_generation(writer, old, &mut new);
+        part::check(writer, old, &new)?;
+        new
+    } else {
+        let mut new = main(writer, old, new);
+        count_generation(writer, old, &mut new);
+        validate::changed_object(writer, old, &new)?;
+        new
     };
-    match writer.subresource {
-        "status" | "approval" => {
-            if crd::is_definition(writer.resource) {
-                crd::keep_own_status(old, &mut new);
-            }
-            validate::changed_status(writer, old, &new)?;
-        }
-        "finalize" => {}
-        _ => {
-            count_generation(writer, old, &mut new);
-            validate::changed_object(writer, old, &new)?;
-        }
-    }
     if tracking == Tracking::Record {
         writer.track(Some(old), &mut new);
     }
@@ -98,19 +97,6 @@ pub(super) fn check_preconditions(writer: &Writer<'_>, old: &Value, new: &Value)
     Ok(())
 }
 
-/// The old object with one part of the new.
-fn with_part(old: &Value, new: &Value, part: &str) -> Value {
-    let mut result = old.clone();
-    match (result.as_object_mut(), new.get(part)) {
-        (Some(fields), Some(value)) => fields.insert(part.to_owned(), value.clone()),
-        (Some(fields), None) => fields.remove(part),
-        (None, _) => None,
-    };
-    let managed = new["metadata"]["managedFields"].clone();
-    metadata::set(&mut result, "managedFields", Some(managed));
-    result
-}
-
 fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
     let resource = writer.resource;
     if resource.has_status()
@@ -120,6 +106,9 @@ fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
             Some(status) => fields.insert("status".to_owned(), status.clone()),
             None => fields.remove("status"),
         };
+    }
+    if allocate::concerns(resource) {
+        allocate::drop_unneeded(old, &mut new);
     }
     resource.schema.apply_defaults(&mut new);
     resource.strategy.prepare_update(old, &mut new);

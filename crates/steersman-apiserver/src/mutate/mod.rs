@@ -3,15 +3,20 @@
 
 pub(crate) mod apply;
 pub(crate) mod binding;
+mod budget;
 pub(crate) mod change;
+mod condition;
 pub(crate) mod create;
 mod decode;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
+mod delete_options;
 pub(crate) mod eviction;
-mod lifecycle;
+pub(crate) mod lifecycle;
+mod part;
 pub(crate) mod patch;
 pub(crate) mod scale;
+pub(crate) mod token_request;
 pub(crate) mod update;
 mod validate;
 
@@ -21,7 +26,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use steersman_store::{Expected, Revision, StoreError, WriteRequest};
 
+use crate::allocate::{self, Reservation};
 use crate::apply::{Track, track};
+use crate::authn::User;
 use crate::call::Call;
 use crate::crd;
 use crate::field::FieldError;
@@ -46,6 +53,10 @@ pub(crate) struct Writer<'a> {
     pub(crate) dry_run: bool,
     /// The time of the request.
     pub(crate) now: String,
+    /// Who writes; nobody but the server itself where there is none.
+    pub(crate) user: Option<&'a User>,
+    /// Whether what is written needs no checks: what the server writes by itself.
+    pub(crate) trusted: bool,
     /// The right to write definitions, of a request that does.
     pub(crate) turn: Option<crd::Turn>,
 }
@@ -69,6 +80,8 @@ impl Call {
             subresource: self.subresource(),
             dry_run: self.info.dry_run()?,
             now: self.server.now(),
+            user: Some(&self.user),
+            trusted: false,
             turn: self.turn.clone(),
         })
     }
@@ -85,6 +98,8 @@ impl<'a> Writer<'a> {
             subresource: "",
             dry_run: false,
             now: server.now(),
+            user: None,
+            trusted: false,
             turn: None,
         }
     }
@@ -103,7 +118,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes, or removes when there are no bytes. `object` is the new or last document. What
-    /// else changes with it, the resources served, has changed when this returns.
+    /// else changes with it, the resources served or what is handed out to services, has changed
+    /// when this returns.
     pub(crate) async fn commit(
         &self,
         place: Place<'_>,
@@ -111,19 +127,45 @@ impl<'a> Writer<'a> {
         object: &Value,
         expected: Expected,
     ) -> Result<Revision, StoreError> {
+        self.commit_reserved(place, bytes, object, expected, None).await
+    }
+
+    /// Writes an object for which something was reserved.
+    pub(crate) async fn commit_reserved(
+        &self,
+        place: Place<'_>,
+        bytes: Option<Bytes>,
+        object: &Value,
+        expected: Expected,
+        mut reservation: Option<Reservation>,
+    ) -> Result<Revision, StoreError> {
         let gone = bytes.is_none();
+        let _ending = self.server.endings.announce(self.resource, object, gone);
         let key = self.resource.key(place).into();
         let request = WriteRequest { key, value: bytes, expected };
-        if !crd::concerns(self.server, self.resource, gone) {
+        if gone && allocate::concerns(self.resource) {
+            match &mut reservation {
+                Some(reservation) => reservation.free_all(object),
+                none => *none = Some(Reservation::of_removal(self.server, object)),
+            }
+        }
+        if reservation.is_none() && !crd::concerns(self.server, self.resource, gone) {
             return Ok(self.server.store.write(request).await?.revision);
         }
         let (server, resource) = (Arc::clone(self.server), self.resource.clone());
         let object = object.clone();
         let turn = self.turn.clone();
-        // A client that goes away must not leave the definition written and not served.
+        // A client that goes away must not leave the definition written and not served, nor the
+        // service written and its address free.
         let written = tokio::spawn(async move {
-            let revision = server.store.write(request).await?.revision;
-            crd::committed(&server, &resource, &object, (!gone).then_some(revision)).await;
+            let written = server.store.write(request).await;
+            if let Some(reservation) = reservation {
+                reservation.settle(written.is_ok()).await;
+            }
+            let revision = written?.revision;
+            if crd::concerns(&server, &resource, gone) {
+                crd::committed(&server, &resource, &object, (!gone).then_some(revision)).await;
+            }
             drop(turn);
             Ok(revision)
         });

@@ -60,8 +60,7 @@ impl Continuation {
 
     pub(super) fn token(&self) -> String {
         let rv = self.revision.map_or(-1, |revision| i64::try_from(revision.0).unwrap_or(i64::MAX));
-        let token =
-            Token { v: VERSION.to_owned(), rv, start: self.start.clone(), left: self.left };
+        let token = Token { v: VERSION.to_owned(), rv, start: self.start.clone(), left: self.left };
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
     }
 }

@@ -1,8 +1,8 @@
 //! DELETE.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::api::{Api, CONFIG_MAPS, config_map, names, pod};
+use crate::api::{Api, CONFIG_MAPS, config_map, names, pod, seconds_pass};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -54,7 +54,7 @@ async fn preconditions_must_hold() {
         status["message"]
             .as_str()
             .unwrap()
-            .contains("Precondition failed: UID in precondition: other")
+            .contains("the UID in the precondition (other) does not match the UID in record")
     );
     let wrong = json!({"preconditions": {"resourceVersion": "1"}});
     api.delete_with(&path, &wrong).await.refused(409);
@@ -119,7 +119,11 @@ async fn a_scheduled_pod_ends_gracefully_and_its_grace_only_gets_shorter() {
     let again = api.delete_with(&format!("{PODS}/p"), &shorter).await.ok();
     assert_eq!(again["metadata"]["deletionTimestamp"], "2025-01-01T00:00:10Z");
     let now = json!({"gracePeriodSeconds": 0});
-    assert_eq!(api.delete_with(&format!("{PODS}/p"), &now).await.ok()["kind"], "Status");
+    let last = api.delete_with(&format!("{PODS}/p"), &now).await.ok();
+    assert_eq!(
+        (&last["kind"], &last["metadata"]["uid"]),
+        (&json!("Pod"), &marked["metadata"]["uid"])
+    );
     api.get(&format!("{PODS}/p")).await.refused(404);
 }
 
@@ -127,7 +131,8 @@ async fn a_scheduled_pod_ends_gracefully_and_its_grace_only_gets_shorter() {
 async fn an_unscheduled_pod_is_gone_at_once() {
     let api = Api::start().await;
     api.post(PODS, &pod("p")).await.ok();
-    assert_eq!(api.delete(&format!("{PODS}/p")).await.ok()["kind"], "Status");
+    api.delete(&format!("{PODS}/p")).await.ok();
+    api.get(&format!("{PODS}/p")).await.refused(404);
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,4 +147,171 @@ async fn a_collection_is_deleted_by_its_selectors() {
     assert_eq!(deleted["kind"], "ConfigMapList");
     assert_eq!(names(&deleted), ["a", "b"]);
     assert_eq!(names(&api.get(CONFIG_MAPS).await.ok()), ["c"]);
+}
+
+fn scheduled(name: &str) -> Value {
+    let mut object = pod(name);
+    object["spec"]["nodeName"] = "node-1".into();
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_has_ended_is_gone_at_once_and_a_negative_grace_is_one_second() {
+    let api = Api::start().await;
+    for phase in ["Succeeded", "Failed"] {
+        api.post(PODS, &scheduled("p")).await.ok();
+        let status = json!({"status": {"phase": phase}});
+        api.merge(&format!("{PODS}/p/status"), &status).await.ok();
+        api.delete(&format!("{PODS}/p")).await.ok();
+        api.get(&format!("{PODS}/p")).await.refused(404);
+    }
+    api.post(PODS, &scheduled("p")).await.ok();
+    let marked = api.delete(&format!("{PODS}/p?gracePeriodSeconds=-7")).await.ok();
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grace_that_would_have_ended_in_the_past_ends_now() {
+    let api = Api::start().await;
+    api.post(PODS, &scheduled("p")).await.ok();
+    api.delete(&format!("{PODS}/p")).await.ok();
+    seconds_pass(20).await;
+    let marked = api.delete(&format!("{PODS}/p?gracePeriodSeconds=5")).await.ok();
+    assert_eq!(marked["metadata"]["deletionTimestamp"], "2025-01-01T00:00:20Z");
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 1);
+    assert_eq!(marked["metadata"]["generation"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_deletion_changes_nothing_while_the_grace_period_runs() {
+    let api = Api::start().await;
+    api.post(PODS, &scheduled("p")).await.ok();
+    let marked = api.delete(&format!("{PODS}/p")).await.ok();
+    api.merge(&format!("{PODS}/p/status"), &json!({"status": {"phase": "Failed"}})).await.ok();
+    let again = api.delete(&format!("{PODS}/p?propagationPolicy=Orphan")).await.ok();
+    assert_eq!(again["metadata"].get("finalizers"), None);
+    assert_eq!(again["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_with_a_finalizer_outlives_its_grace_until_the_finalizer_goes() {
+    let api = Api::start().await;
+    let mut object = scheduled("p");
+    object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    api.post(PODS, &object).await.ok();
+    api.delete(&format!("{PODS}/p")).await.ok();
+    let held = api.delete(&format!("{PODS}/p?gracePeriodSeconds=0")).await.ok();
+    assert_eq!(held["metadata"]["deletionGracePeriodSeconds"], 0);
+    api.merge(&format!("{PODS}/p"), &json!({"metadata": {"finalizers": null}})).await.ok();
+    api.get(&format!("{PODS}/p")).await.refused(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_beats_the_finalizer_that_is_there_which_beats_the_kind() {
+    let api = Api::start().await;
+    let mut object = config_map("a", &json!({}));
+    object["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
+    api.post(CONFIG_MAPS, &object).await.ok();
+    let path = format!("{CONFIG_MAPS}/a");
+    let marked = api.delete(&path).await.ok();
+    assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+    let marked = api.delete(&format!("{path}?propagationPolicy=Orphan")).await.ok();
+    assert_eq!(marked["metadata"]["finalizers"], json!(["orphan"]));
+    api.delete(&format!("{path}?propagationPolicy=Background")).await.ok();
+    api.get(&path).await.refused(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_and_replication_controllers_leave_their_pods_behind_unless_told_otherwise() {
+    let api = Api::start().await;
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let job = json!({
+        "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+        }}},
+    });
+    api.post(jobs, &job).await.ok();
+    let marked = api.delete(&format!("{jobs}/j")).await.ok();
+    assert_eq!(marked["metadata"]["finalizers"], json!(["orphan"]));
+    api.delete(&format!("{jobs}/j?propagationPolicy=Background")).await.ok();
+    api.get(&format!("{jobs}/j")).await.refused(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_option_for_orphans_still_works_and_its_refusal_is_acknowledged() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let marked = api.delete_with(&path, &json!({"orphanDependents": true})).await;
+    assert_eq!((marked.code, &marked.ok()["metadata"]["finalizers"]), (200, &json!(["orphan"])));
+    let mut held = config_map("b", &json!({}));
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    api.post(CONFIG_MAPS, &held).await.ok();
+    let marked = api.delete(&format!("{CONFIG_MAPS}/b?orphanDependents=false")).await;
+    assert_eq!(marked.code, 202);
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_come_as_yaml_too_and_another_kind_is_refused() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let request = http::Request::builder().method("DELETE").uri(format!("{CONFIG_MAPS}/a"));
+    let request = request.header("content-type", "application/yaml");
+    let body = "kind: DeleteOptions\napiVersion: v1\npropagationPolicy: Orphan\n";
+    let marked = api.send(request.body(bytes::Bytes::from(body).into()).unwrap()).await.ok();
+    assert_eq!(marked["metadata"]["finalizers"], json!(["orphan"]));
+    let other = json!({"kind": "Pod", "apiVersion": "v1"});
+    api.delete_with(&format!("{CONFIG_MAPS}/a"), &other).await.refused(400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_that_contradict_each_other_are_refused() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let option = "ignoreStoreReadErrorWithClusterBreakingPotential";
+    for (options, expected) in [
+        (
+            json!({"propagationPolicy": "Sometime"}),
+            "Unsupported value: \"Sometime\": supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\"",
+        ),
+        (json!({"dryRun": ["Some"]}), "dryRun: Unsupported value"),
+        (
+            json!({option: true, "gracePeriodSeconds": 1}),
+            "cannot be set together with .gracePeriodSeconds",
+        ),
+        (json!({option: true, "preconditions": {}}), "cannot be set together with .preconditions"),
+    ] {
+        let status = api.delete_with(&path, &options).await.refused(422);
+        assert!(status["message"].as_str().unwrap().contains(expected), "{status}");
+    }
+    api.delete_with(CONFIG_MAPS, &json!({option: true})).await.refused(422);
+    api.get(&path).await.ok();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_is_answered_with_a_status_that_names_it_or_for_some_kinds_with_the_object() {
+    let api = Api::start().await;
+    let created = api.config_map("a", &json!({})).await;
+    let gone = api.delete(&format!("{CONFIG_MAPS}/a")).await.ok();
+    assert_eq!(gone["status"], "Success");
+    let details = json!({"name": "a", "kind": "configmaps", "uid": created["metadata"]["uid"]});
+    assert_eq!(gone["details"], details);
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let created = api.post(accounts, &json!({"metadata": {"name": "robot"}})).await.ok();
+    let gone = api.delete(&format!("{accounts}/robot")).await.ok();
+    assert_eq!(
+        (&gone["kind"], &gone["metadata"]["uid"]),
+        (&json!("ServiceAccount"), &created["metadata"]["uid"])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_deletes_no_collection() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let listed = api.delete(&format!("{CONFIG_MAPS}?dryRun=All")).await.ok();
+    assert_eq!(names(&listed), ["a"]);
+    assert_eq!(names(&api.get(CONFIG_MAPS).await.ok()), ["a"]);
 }

@@ -4,22 +4,27 @@
 
 mod api;
 
+mod bootstrap;
 mod client;
 mod crd;
 mod create;
 mod delete;
 mod discovery;
 mod errors;
+mod eviction;
 mod faulty;
 mod list;
 mod listen;
 mod namespaces;
 mod openapi;
+mod parts;
 mod patch;
 mod protobuf;
 mod retention;
 mod robust;
+mod services;
 mod subresources;
+mod tokens;
 mod typed;
 mod update;
 mod versions;

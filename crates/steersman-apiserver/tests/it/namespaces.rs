@@ -73,3 +73,23 @@ async fn the_namespaces_of_the_system_may_not_be_deleted() {
         "namespaces \"default\" is forbidden: this namespace may not be deleted"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_created_in_a_namespace_that_goes_or_never_was() {
+    let api = Api::start().await;
+    api.post("/api/v1/namespaces", &json!({"metadata": {"name": "shop"}})).await.ok();
+    let going = api.delete("/api/v1/namespaces/shop").await.ok();
+    assert!(going["metadata"].get("deletionGracePeriodSeconds").is_none());
+    let object = json!({"metadata": {"name": "a"}});
+    let status = api.post("/api/v1/namespaces/shop/configmaps", &object).await.refused(403);
+    assert_eq!(
+        status["message"],
+        "configmaps \"a\" is forbidden: unable to create new content in namespace shop because \
+         it is being terminated"
+    );
+    let cause = &status["details"]["causes"][0];
+    assert_eq!(cause["reason"], "NamespaceTerminating");
+    assert_eq!(cause["field"], "metadata.namespace");
+    let status = api.post("/api/v1/namespaces/never/configmaps", &object).await.refused(404);
+    assert_eq!(status["message"], "namespaces \"never\" not found");
+}

@@ -87,3 +87,40 @@ async fn reviews_are_answered_and_not_stored() {
         api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &question).await.ok();
     assert_eq!(may["status"]["allowed"], true);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_gated_or_on_its_way_out_is_not_bound() {
+    let api = Api::start().await;
+    let mut gated = pod("gated");
+    gated["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
+    api.post(PODS, &gated).await.ok();
+    let binding = json!({"metadata": {"name": "gated"}, "target": {"name": "n1"}});
+    let status = api.post(&format!("{PODS}/gated/binding"), &binding).await.refused(409);
+    assert!(status["message"].as_str().unwrap().ends_with("has non-empty .spec.schedulingGates"));
+    let mut held = pod("held");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    api.post(PODS, &held).await.ok();
+    api.delete(&format!("{PODS}/held")).await.ok();
+    let binding = json!({"metadata": {"name": "held"}, "target": {"name": "n1"}});
+    api.post(&format!("{PODS}/held/binding"), &binding).await.refused(409);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_brings_labels_and_takes_the_nomination_away() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await.ok();
+    let nominated = json!({"status": {"nominatedNodeName": "n2"}});
+    api.merge(&format!("{PODS}/p/status"), &nominated).await.ok();
+    let other = json!({"metadata": {"name": "q"}, "target": {"name": "n1"}});
+    api.post(&format!("{PODS}/p/binding"), &other).await.refused(400);
+    let odd = json!({"metadata": {"name": "p"}, "target": {"name": "n 1"}});
+    api.post(&format!("{PODS}/p/binding"), &odd).await.refused(422);
+    let labels = json!({"topology.kubernetes.io/zone": "a"});
+    let binding = json!({"metadata": {"name": "p", "labels": labels}, "target": {"name": "n1"}});
+    api.post(&format!("{PODS}/p/binding?dryRun=All"), &binding).await.ok();
+    assert!(api.get(&format!("{PODS}/p")).await.ok()["spec"].get("nodeName").is_none());
+    api.post(&format!("{PODS}/p/binding"), &binding).await.ok();
+    let bound = api.get(&format!("{PODS}/p")).await.ok();
+    assert_eq!(bound["metadata"]["labels"], labels);
+    assert!(bound["status"].get("nominatedNodeName").is_none());
+}

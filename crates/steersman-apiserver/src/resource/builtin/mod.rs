@@ -93,6 +93,8 @@ fn subresource(row: &Row, t: Trait) -> Option<Subresource> {
     match t {
         Trait::Status => of_parent("status", READ_WRITE),
         Trait::Approval => of_parent("approval", READ_WRITE),
+        Trait::EphemeralContainers => of_parent("ephemeralcontainers", READ_WRITE),
+        Trait::Resize => of_parent("resize", READ_WRITE),
         Trait::Finalize => of_parent("finalize", UPDATE),
         Trait::Binding => Some(sub("binding", "Binding", CREATE)),
         Trait::Eviction => Some(foreign(sub("eviction", "Eviction", CREATE), "policy")),

@@ -47,7 +47,9 @@ pub(super) enum Trait {
     Finalize,
     Token,
     Binding,
+    EphemeralContainers,
     Eviction,
+    Resize,
 }
 
 enum Scope {
@@ -84,7 +86,7 @@ pub(super) const ROWS: &[Row] = rows! {
         nodes                   Node                    Cluster    [no]     [Status]
         persistentvolumeclaims  PersistentVolumeClaim   Namespaced [pvc]    [Status]
         persistentvolumes       PersistentVolume        Cluster    [pv]     [Status]
-        pods                    Pod                     Namespaced [po]     [All Generation Binding Eviction Status]
+        pods                    Pod                     Namespaced [po]     [All Generation Binding EphemeralContainers Eviction Resize Status]
         podtemplates            PodTemplate             Namespaced []       [Generation]
         replicationcontrollers  ReplicationController   Namespaced [rc]     [All Generation Scale Status]
         resourcequotas          ResourceQuota           Namespaced [quota]  [Status]

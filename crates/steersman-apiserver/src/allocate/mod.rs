@@ -1,0 +1,82 @@
+//! What the server hands out to services: cluster addresses and node ports.
+//!
+//! Between the decision about a service and its write, [`reserve`] fills in what the client left
+//! to the server and takes it; the [`Reservation`] goes into the write, and is settled by its
+//! outcome: a write that fails gives back what was taken, one that succeeds gives back what the
+//! old version held and the new one does not. An address is taken by creating its `IPAddress`,
+//! so the store decides who wins; ports are counted in memory and rebuilt at start.
+//!
+//! No other kind pays for any of this: [`concerns`] is asked first.
+
+mod addresses;
+mod families;
+mod ports;
+mod reservation;
+mod start;
+#[cfg(test)]
+mod tests;
+mod transition;
+
+use serde_json::Value;
+
+use crate::metadata;
+use crate::mutate::Writer;
+use crate::resource::{Place, Resource};
+use crate::status::Result;
+
+pub(crate) use addresses::{CIDR, FIRST};
+pub(crate) use ports::NodePorts;
+pub(crate) use reservation::Reservation;
+pub(crate) use start::rebuild;
+pub(crate) use transition::drop_unneeded;
+
+/// Whether objects of a resource hold anything of what is handed out.
+pub(crate) fn concerns(resource: &Resource) -> bool {
+    resource.is("", "services")
+}
+
+/// Fills in and takes what a new version of a service needs and `old` does not hold. A dry run
+/// fills in what could be had, and takes nothing.
+pub(crate) async fn reserve(
+    writer: &Writer<'_>,
+    old: Option<&Value>,
+    new: &mut Value,
+) -> Result<Option<Reservation>> {
+    if !concerns(writer.resource) || writer.subresource == "status" {
+        return Ok(None);
+    }
+    let mut reservation = Reservation::new(writer.server, writer.dry_run);
+    let filled = fill(&mut reservation, old, new).await;
+    if let Err(status) = filled {
+        reservation.settle(false).await;
+        return Err(status);
+    }
+    Ok(Some(reservation))
+}
+
+async fn fill(reservation: &mut Reservation, old: Option<&Value>, new: &mut Value) -> Result<()> {
+    families::fill(old, new)?;
+    let nothing = Value::Null;
+    let held = old.unwrap_or(&nothing);
+    addresses::fill(reservation, held, new).await?;
+    ports::fill(reservation, held, new)?;
+    reservation.free_all_but(held, new);
+    Ok(())
+}
+
+/// The name and namespace of an object.
+fn place(object: &Value) -> Place<'_> {
+    Place { namespace: metadata::text(object, "namespace"), name: metadata::text(object, "name") }
+}
+
+/// The list in a field; empty where there is none.
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A service that is invalid for one reason.
+fn invalid(service: &Value, error: crate::field::FieldError) -> crate::status::Status {
+    let name = metadata::text(service, "name");
+    let what = crate::status::Named { group: "", resource: "Service", name };
+    crate::status::Status::invalid(what, &[error])
+}

@@ -1,0 +1,90 @@
+//! What one write of a service takes, and what it gives back.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{addresses, ports};
+use crate::state::Server;
+
+/// What a service holds: cluster addresses and node ports.
+#[derive(Debug, Default)]
+pub(super) struct Holdings {
+    pub(super) addresses: Vec<String>,
+    pub(super) ports: Vec<u16>,
+}
+
+impl Holdings {
+    /// What a service holds.
+    pub(super) fn of(service: &Value) -> Self {
+        let spec = &service["spec"];
+        Self { addresses: addresses::held(spec), ports: ports::held(spec) }
+    }
+
+    async fn give_back(&self, server: &Server) {
+        server.node_ports.give_back(&self.ports);
+        for address in &self.addresses {
+            addresses::give_back(server, address).await;
+        }
+    }
+}
+
+/// What was taken for a write that has not happened yet. Dropped unsettled, for example because
+/// the client went away, everything that was taken is given back.
+pub(crate) struct Reservation {
+    pub(super) server: Arc<Server>,
+    pub(super) dry_run: bool,
+    pub(super) taken: Holdings,
+    freed: Holdings,
+}
+
+impl Reservation {
+    pub(super) fn new(server: &Arc<Server>, dry_run: bool) -> Self {
+        let (taken, freed) = (Holdings::default(), Holdings::default());
+        Self { server: Arc::clone(server), dry_run, taken, freed }
+    }
+
+    /// What the removal of a service gives back.
+    pub(crate) fn of_removal(server: &Arc<Server>, service: &Value) -> Self {
+        let mut reservation = Self::new(server, false);
+        reservation.free_all(service);
+        reservation
+    }
+
+    /// Lets success give back what a service holds, also what was just taken for it.
+    pub(crate) fn free_all(&mut self, service: &Value) {
+        let held = Holdings::of(service);
+        self.freed.addresses.extend(held.addresses);
+        self.freed.ports.extend(held.ports);
+    }
+
+    /// Lets success give back what the old version of a service holds and the new does not.
+    pub(super) fn free_all_but(&mut self, old: &Value, new: &Value) {
+        let (mut held, kept) = (Holdings::of(old), Holdings::of(new));
+        held.addresses.retain(|address| !kept.addresses.contains(address));
+        held.ports.retain(|port| !kept.ports.contains(port));
+        self.freed = held;
+    }
+
+    /// Gives back what the outcome of the write says.
+    pub(crate) async fn settle(mut self, written: bool) {
+        let (taken, freed) = (std::mem::take(&mut self.taken), std::mem::take(&mut self.freed));
+        if !self.dry_run {
+            let back = if written { freed } else { taken };
+            back.give_back(&self.server).await;
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        if self.dry_run || (taken.addresses.is_empty() && taken.ports.is_empty()) {
+            return;
+        }
+        let server = Arc::clone(&self.server);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { taken.give_back(&server).await });
+        }
+    }
+}

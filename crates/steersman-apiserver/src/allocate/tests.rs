@@ -1,0 +1,96 @@
+//! What is handed out is handed out once.
+
+use std::collections::HashSet;
+use std::net::Ipv4Addr;
+
+use serde_json::json;
+
+use super::addresses::{RANGE, Range};
+use super::ports::{NodePorts, held};
+use super::transition::drop_unneeded;
+use crate::random::Random;
+
+#[test]
+fn the_network_its_last_address_and_strangers_are_not_handed_out() {
+    for (address, expected) in [
+        ("10.96.0.0", false),
+        ("10.96.0.1", true),
+        ("10.111.255.254", true),
+        ("10.111.255.255", false),
+        ("10.112.0.1", false),
+        ("10.95.255.255", false),
+    ] {
+        let address: Ipv4Addr = address.parse().unwrap();
+        assert_eq!(RANGE.contains(address), expected, "{address}");
+    }
+}
+
+#[test]
+fn the_server_picks_behind_the_addresses_that_are_left_to_others_until_those_are_gone() {
+    let range = Range { base: u32::from(Ipv4Addr::new(10, 0, 0, 0)), size: 64 };
+    let mut taken = HashSet::new();
+    let first: Ipv4Addr = "10.0.0.16".parse().unwrap();
+    for round in 0..47_u64 {
+        let address = range.search(round * 31, |address| taken.contains(&address)).unwrap();
+        assert!(address >= first && range.contains(address));
+        assert!(taken.insert(address));
+    }
+    for round in 0..15_u64 {
+        let address = range.search(round * 31, |address| taken.contains(&address)).unwrap();
+        assert!(address < first && range.contains(address));
+        assert!(taken.insert(address));
+    }
+    assert_eq!(range.search(7, |address| taken.contains(&address)), None);
+}
+
+#[test]
+fn every_node_port_is_had_once_and_again_when_it_is_back() {
+    let (ports, random) = (NodePorts::default(), Random::new(1));
+    let mut seen = HashSet::new();
+    while let Some(port) = ports.take_any(&random, &[], false) {
+        assert!((30000..=32767).contains(&port) && seen.insert(port));
+    }
+    assert_eq!(seen.len(), 2768);
+    assert_eq!(ports.take(30500, false), Err("provided port is already allocated"));
+    ports.give_back(&[30500]);
+    assert_eq!(ports.take(30500, true), Ok(30500));
+    assert_eq!(ports.take(30500, false), Ok(30500));
+    assert!(ports.take(80, false).unwrap_err().ends_with("is 30000-32767"));
+    assert!(ports.take(-1, false).is_err());
+}
+
+#[test]
+fn a_service_holds_its_node_ports_and_its_health_check_once_each() {
+    let spec = json!({
+        "type": "LoadBalancer", "healthCheckNodePort": 31000,
+        "ports": [{"nodePort": 30001}, {"nodePort": 30001}, {"nodePort": 0}, {}],
+    });
+    assert_eq!(held(&spec), [30001, 31000]);
+    let inside = json!({"type": "ClusterIP", "ports": [{"nodePort": 30001}]});
+    assert!(held(&inside).is_empty());
+}
+
+#[test]
+fn a_service_that_leaves_a_type_loses_what_only_that_type_had() {
+    let old = json!({"spec": {
+        "type": "LoadBalancer", "clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"],
+        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "healthCheckNodePort": 31000,
+        "externalTrafficPolicy": "Local", "allocateLoadBalancerNodePorts": true,
+        "ports": [{"port": 80, "nodePort": 30001}],
+    }, "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}});
+    let mut new = old.clone();
+    new["spec"]["type"] = "ExternalName".into();
+    drop_unneeded(&old, &mut new);
+    assert_eq!(
+        new,
+        json!({
+            "spec": {"type": "ExternalName", "ports": [{"port": 80}]}, "status": {"loadBalancer": {}},
+        })
+    );
+    let mut changed = old.clone();
+    changed["spec"]["type"] = "ClusterIP".into();
+    changed["spec"]["ports"][0]["nodePort"] = 30002.into();
+    drop_unneeded(&old, &mut changed);
+    assert_eq!(changed["spec"]["ports"][0]["nodePort"], 30002);
+    assert_eq!(changed["spec"]["clusterIP"], "10.96.0.9");
+}

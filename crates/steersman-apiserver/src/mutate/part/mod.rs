@@ -1,0 +1,104 @@
+//! Subresources through which only a part of an object is written: what of the new document
+//! counts, and which changes of it are allowed.
+//!
+//! [`super::change::prepare`] asks here for every path but the object's own. Each rule with more
+//! to it than "this part and nothing else" has a file.
+
+mod approval;
+mod ephemeral_containers;
+mod resize;
+
+use serde_json::Value;
+
+use super::{Writer, validate};
+use crate::crd;
+use crate::field::FieldError;
+use crate::metadata;
+use crate::names;
+use crate::status::{Result, Status};
+
+/// The old object with the part of the new one that a subresource writes.
+pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
+    let mut result = match writer.subresource {
+        "finalize" => with(old, new, "spec"),
+        "ephemeralcontainers" => ephemeral_containers::taken(old, new),
+        "resize" => resize::taken(old, new),
+        "approval" => approval::taken(old, new, &writer.now),
+        _ => with(old, new, "status"),
+    };
+    let managed = new["metadata"]["managedFields"].clone();
+    metadata::set(&mut result, "managedFields", Some(managed));
+    match (writer.subresource, writer.resource.kind.as_ref()) {
+        ("status", "CertificateSigningRequest") => {
+            approval::keep_decision(old, &mut result, &writer.now);
+        }
+        ("status", "CustomResourceDefinition") => crd::keep_own_status(old, &mut result),
+        ("ephemeralcontainers" | "resize", _) => writer.resource.strategy.default(&mut result),
+        _ => {}
+    }
+    result
+}
+
+/// Refuses a change of a part that is not allowed.
+pub(super) fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+    let mut errors = match (writer.subresource, writer.resource.kind.as_ref()) {
+        ("finalize", _) => finalizers(new),
+        ("ephemeralcontainers", _) => ephemeral_containers::mistakes(old, new),
+        ("resize", _) => resize::mistakes(&*writer.resource.strategy, old, new),
+        ("status" | "approval", "CertificateSigningRequest") => {
+            approval::mistakes(old, new, writer.subresource)
+        }
+        ("status", "Namespace") => phase(new).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
+        errors.extend(writer.resource.strategy.validate_create(new));
+    }
+    if errors.is_empty() {
+        return validate::changed_status(writer, old, new);
+    }
+    let name = metadata::text(old, "name");
+    Err(Status::invalid(writer.resource.named_kind(name), &errors))
+}
+
+/// The old object with one part of the new.
+fn with(old: &Value, new: &Value, part: &str) -> Value {
+    let mut result = old.clone();
+    match (result.as_object_mut(), new.get(part)) {
+        (Some(fields), Some(value)) => fields.insert(part.to_owned(), value.clone()),
+        (Some(fields), None) => fields.remove(part),
+        (None, _) => None,
+    };
+    result
+}
+
+/// The list in a field; empty where there is none.
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn finalizers(namespace: &Value) -> Vec<FieldError> {
+    let finalizers = items(&namespace["spec"]["finalizers"]).iter().enumerate();
+    let mistakes = finalizers.flat_map(|(i, finalizer)| {
+        let (field, name) = (format!("spec.finalizers[{i}]"), finalizer.as_str().unwrap_or(""));
+        let mut errors = names::invalid(&field, name, names::qualified_name);
+        if errors.is_empty() && !name.contains('/') && name != "kubernetes" {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(field, finalizer, why));
+        }
+        errors
+    });
+    mistakes.collect()
+}
+
+/// A namespace's phase follows from whether it is being deleted.
+fn phase(namespace: &Value) -> Option<FieldError> {
+    let phase = &namespace["status"]["phase"];
+    let (allowed, why) = if metadata::is_deleting(namespace) {
+        ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+    } else {
+        ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
+    };
+    let given = if phase.is_null() { "".into() } else { phase.clone() };
+    (*phase != allowed).then(|| FieldError::invalid("status.Phase", &given, why))
+}

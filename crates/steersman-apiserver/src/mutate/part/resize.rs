@@ -1,0 +1,164 @@
+//! `pods/resize`: how much CPU and memory the containers of a pod get, and nothing else.
+
+use serde_json::{Map, Value};
+
+use super::ephemeral_containers::MIRROR;
+use super::items;
+use crate::field::FieldError;
+use crate::strategy::Strategy;
+
+const LISTS: [&str; 2] = ["containers", "initContainers"];
+
+/// What may be resized in place.
+const RESIZABLE: [&str; 2] = ["cpu", "memory"];
+
+/// The old pod with the resources of the new one's containers. Containers that do not match
+/// stay as the client sent them, for [`mistakes`] to name.
+pub(super) fn taken(old: &Value, new: &Value) -> Value {
+    let mut result = old.clone();
+    for list in LISTS {
+        let (before, after) = (items(&old["spec"][list]), items(&new["spec"][list]));
+        let same = before.len() == after.len()
+            && before.iter().zip(after).all(|(before, after)| before["name"] == after["name"]);
+        let Some(spec) = result.get_mut("spec").and_then(Value::as_object_mut) else { continue };
+        if !same {
+            spec.insert(list.to_owned(), after.to_vec().into());
+            continue;
+        }
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, new) in containers.zip(after) {
+            let Some(fields) = container.as_object_mut() else { continue };
+            for field in ["resources", "resizePolicy"] {
+                match new.get(field) {
+                    Some(value) => fields.insert(field.to_owned(), value.clone()),
+                    None => fields.remove(field),
+                };
+            }
+        }
+    }
+    if let Some(spec) = result.get_mut("spec").and_then(Value::as_object_mut)
+        && let Some(resources) = new["spec"].get("resources")
+    {
+        spec.insert("resources".to_owned(), resources.clone());
+    }
+    result
+}
+
+/// What is wrong with a resize.
+pub(super) fn mistakes(strategy: &dyn Strategy, old: &Value, new: &Value) -> Vec<FieldError> {
+    let forbid = |field: &str, why: &str| vec![FieldError::forbidden(field, why)];
+    if old["metadata"]["annotations"].get(MIRROR).is_some() {
+        return forbid("", "static pods cannot be resized");
+    }
+    if old["spec"]["os"]["name"] == "windows" {
+        return forbid("", "windows pods cannot be resized");
+    }
+    let disordered = disorder(old, new);
+    if !disordered.is_empty() {
+        return disordered;
+    }
+    let mut errors = Vec::new();
+    if class(strategy, old) != class(strategy, new) {
+        let why = "Pod QOS Class may not change as a result of resizing";
+        errors.push(FieldError::invalid("spec", &old["status"]["qosClass"], why));
+    }
+    if !is_supported(old) {
+        errors.extend(forbid("spec", "Pod running on node without support for resize"));
+    }
+    for list in LISTS {
+        let pairs = items(&old["spec"][list]).iter().zip(items(&new["spec"][list]));
+        for (i, (old, new)) in pairs.enumerate() {
+            let path = format!("spec.{list}[{i}]");
+            errors.extend(of_container(old, new, &path, list));
+        }
+    }
+    errors.extend(of_pod(old, new));
+    errors
+}
+
+/// The quality of service that a pod of this spec would be created with.
+fn class(strategy: &dyn Strategy, pod: &Value) -> Value {
+    let mut made = pod.clone();
+    strategy.prepare_create(&mut made);
+    made["status"]["qosClass"].take()
+}
+
+/// Complains of containers that were added, removed, renamed or moved.
+fn disorder(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for list in LISTS {
+        let (before, after) = (items(&old["spec"][list]), items(&new["spec"][list]));
+        if before.len() != after.len() {
+            let why = format!("{list} may not be added or removed on resize");
+            errors.push(FieldError::forbidden(format!("spec.{list}"), &why));
+            continue;
+        }
+        let moved = before.iter().zip(after).enumerate();
+        errors.extend(moved.filter(|(_, (old, new))| old["name"] != new["name"]).map(|(i, _)| {
+            let why = format!("{list} may not be renamed or reordered on resize");
+            FieldError::forbidden(format!("spec.{list}[{i}].name"), &why)
+        }));
+    }
+    errors
+}
+
+/// A node that tells no resources of a running container cannot change them.
+fn is_supported(pod: &Value) -> bool {
+    let mut statuses = items(&pod["status"]["containerStatuses"]).iter();
+    let running = statuses.find(|status| !status["state"]["running"].is_null());
+    running.is_none_or(|status| !status["resources"].is_null())
+}
+
+fn of_container(old: &Value, new: &Value, path: &str, list: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (before, after) = (&old["resources"], &new["resources"]);
+    for part in ["requests", "limits"] {
+        if removed(&before[part], &after[part]) {
+            let why = format!("resource {part} cannot be removed");
+            errors.push(FieldError::forbidden(format!("{path}.resources.{part}"), &why));
+        }
+    }
+    if fixed(before) == fixed(after) {
+        return errors;
+    }
+    errors.push(match list {
+        "containers" => FieldError::forbidden("spec", "only cpu and memory resources are mutable"),
+        _ => {
+            let why = "only cpu and memory resources for init or sidecar containers are mutable";
+            FieldError::forbidden(path, why)
+        }
+    });
+    errors
+}
+
+/// Resources of the pod as a whole may grow and shrink, but not come or go.
+fn of_pod(old: &Value, new: &Value) -> Vec<FieldError> {
+    let (before, after) = (&old["spec"]["resources"], &new["spec"]["resources"]);
+    let mut errors = Vec::new();
+    for part in ["requests", "limits"] {
+        if removed(&before[part], &after[part]) {
+            let why = format!("pod-level resource {part} cannot be removed");
+            errors.push(FieldError::forbidden(format!("spec.resources.{part}"), &why));
+        }
+    }
+    if fixed(before) != fixed(after) {
+        errors.push(FieldError::forbidden("spec", "only cpu and memory resources are mutable"));
+    }
+    errors
+}
+
+fn removed(before: &Value, after: &Value) -> bool {
+    before.as_object().into_iter().flatten().any(|(name, _)| after.get(name).is_none())
+}
+
+/// What of resources a resize must leave as it is.
+fn fixed(resources: &Value) -> Vec<Map<String, Value>> {
+    let amounts = ["requests", "limits"].map(|part| {
+        let all = resources[part].as_object().into_iter().flatten();
+        let kept = all.filter(|(name, _)| !RESIZABLE.contains(&name.as_str()));
+        kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    });
+    let claims = resources.get("claims").filter(|claims| !items(claims).is_empty());
+    let claims = claims.map(|claims| ("claims".to_owned(), claims.clone())).into_iter().collect();
+    amounts.into_iter().chain([claims]).collect()
+}

@@ -1,0 +1,111 @@
+//! Whether what a token states is still true, and who that makes of its bearer.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+use super::claims::{Claims, Reference, user_name};
+use crate::authn::User;
+use crate::state::Server;
+
+/// How long a token outlives the moment at which its object is due to end.
+const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
+
+/// Who bears a token, and which of the wanted audiences it is for.
+#[derive(Debug)]
+pub(crate) struct Authenticated {
+    pub(crate) user: User,
+    pub(crate) audiences: Vec<String>,
+}
+
+/// Finds out who bears a token that is for one of these audiences; says why nobody does.
+pub(crate) async fn authenticate(
+    server: &Server,
+    token: &str,
+    audiences: &[String],
+) -> Result<Authenticated, &'static str> {
+    let claims = server.signer.read(token).ok_or("invalid bearer token")?;
+    let now = (server.clock)();
+    if claims.exp <= now.as_second() {
+        return Err("service account token has expired");
+    }
+    if claims.nbf > now.as_second() {
+        return Err("service account token is not valid yet");
+    }
+    let common: Vec<String> =
+        audiences.iter().filter(|audience| claims.aud.contains(audience)).cloned().collect();
+    if common.is_empty() {
+        return Err("token audiences is invalid for the target audiences");
+    }
+    for (key, reference) in bindings(&claims) {
+        check(server, &key, reference, now).await?;
+    }
+    Ok(Authenticated { user: user(&claims), audiences: common })
+}
+
+/// The objects that must be there, by key: the account and what the token is bound to. The node
+/// of a bound pod is only told, the pod's own life counts.
+fn bindings(claims: &Claims) -> Vec<(String, &Reference)> {
+    let private = &claims.kubernetes;
+    let namespace = &private.namespace;
+    let account = &private.serviceaccount;
+    let mut all =
+        vec![(format!("/registry/serviceaccounts/{namespace}/{}", account.name), account)];
+    if let Some(pod) = &private.pod {
+        all.push((format!("/registry/pods/{namespace}/{}", pod.name), pod));
+    } else if let Some(node) = &private.node {
+        all.push((format!("/registry/minions/{}", node.name), node));
+    }
+    if let Some(secret) = &private.secret {
+        all.push((format!("/registry/secrets/{namespace}/{}", secret.name), secret));
+    }
+    all
+}
+
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    uid: String,
+    #[serde(default)]
+    deletion_timestamp: Option<Timestamp>,
+}
+
+async fn check(
+    server: &Server,
+    key: &str,
+    reference: &Reference,
+    now: Timestamp,
+) -> Result<(), &'static str> {
+    const GONE: &str = "service account token has been invalidated";
+    let entry = server.get(key).await.ok().flatten().ok_or(GONE)?;
+    let object: Object = serde_json::from_slice(&entry.value).map_err(|_| GONE)?;
+    let due = object.metadata.deletion_timestamp;
+    let ended = due.is_some_and(|due| due.checked_add(LEEWAY).is_ok_and(|end| end < now));
+    if object.metadata.uid == reference.uid && !ended { Ok(()) } else { Err(GONE) }
+}
+
+fn user(claims: &Claims) -> User {
+    let private = &claims.kubernetes;
+    let namespace = &private.namespace;
+    let group = format!("system:serviceaccounts:{namespace}");
+    let name = user_name(namespace, &private.serviceaccount.name);
+    let mut user = User::known(&name, &["system:serviceaccounts", &group]);
+    user.uid.clone_from(&private.serviceaccount.uid);
+    let mut tell = |key: &str, value: &str| {
+        let key = format!("authentication.kubernetes.io/{key}");
+        user.extra.insert(key, vec![value.to_owned()]);
+    };
+    tell("credential-id", &format!("JTI={}", claims.jti));
+    for (kind, reference) in [("pod", &private.pod), ("node", &private.node)] {
+        let Some(reference) = reference else { continue };
+        tell(&format!("{kind}-name"), &reference.name);
+        if !reference.uid.is_empty() {
+            tell(&format!("{kind}-uid"), &reference.uid);
+        }
+    }
+    user
+}

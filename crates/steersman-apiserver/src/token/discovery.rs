@@ -1,0 +1,39 @@
+//! What others need to check tokens by themselves: `/.well-known/openid-configuration` and
+//! `/openid/v1/jwks`.
+
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::json;
+
+use super::ISSUER;
+use crate::negotiate::Encoding;
+use crate::reply::{self, ResponseBody};
+use crate::state::Server;
+use crate::status::{Result, Status};
+
+const KEYS: &str = "/openid/v1/jwks";
+
+/// Answers one of the two paths.
+pub(crate) fn answer(server: &Server, path: &[&str]) -> Result<Response<ResponseBody>> {
+    match path {
+        [".well-known", "openid-configuration"] => {
+            let uri = server.endpoint.get().map(|endpoint| format!("https://{endpoint}{KEYS}"));
+            let configuration = json!({
+                "issuer": ISSUER,
+                "jwks_uri": uri.unwrap_or_else(|| format!("{ISSUER}{KEYS}")),
+                "response_types_supported": ["id_token"],
+                "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": ["ES256"],
+            });
+            Ok(reply::document(StatusCode::OK, Encoding::Json, &configuration))
+        }
+        ["openid", "v1", "jwks"] => {
+            let keys = server.signer.jwks();
+            let keys = keys.map_err(|error| Status::internal(&error.to_string()))?;
+            let mut response = reply::document(StatusCode::OK, Encoding::Json, &keys);
+            let media_type = HeaderValue::from_static("application/jwk-set+json");
+            response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+            Ok(response)
+        }
+        _ => Err(Status::no_such_resource()),
+    }
+}
