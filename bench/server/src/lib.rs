@@ -92,10 +92,10 @@ fn identity(listener: &TcpListener, kubeconfig: &Path) -> Result<ServerConfig, S
     pki.server_config().map_err(|error| error.to_string())
 }
 
-/// A private key for the tokens of a server that needs one, in PEM.
-pub fn signing_key() -> Result<String, String> {
+/// A private and its public key for the tokens of a server that needs them, in PEM.
+pub fn signing_keys() -> Result<[String; 2], String> {
     let key = rcgen::KeyPair::generate().map_err(|error| error.to_string())?;
-    Ok(key.serialize_pem())
+    Ok([key.serialize_pem(), key.public_key_pem()])
 }
 
 /// Puts the Pods into the store; gives their keys.

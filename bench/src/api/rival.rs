@@ -56,7 +56,10 @@ impl Rival {
                 return Ok(());
             }
         }
-        Err(format!("kube-apiserver is not ready; see {}", self.directory.display()))
+        let log = self.directory.join("kube-apiserver.log");
+        let log = fs::read_to_string(log).unwrap_or_default();
+        let last = log.lines().last().unwrap_or_default();
+        Err(format!("not ready after a minute: {last}"))
     }
 
     /// The memory of both processes, in megabytes.
@@ -103,8 +106,10 @@ fn start_etcd(directory: &Path, client: u16, peer: u16) -> Result<Child, String>
 }
 
 fn start_server(program: &Path, directory: &Path, etcd: u16, https: u16) -> Result<Child, String> {
-    let key = directory.join("sa.key");
-    write(&key, &steersman_bench_server::signing_key()?)?;
+    let [private, public] = ["sa.key", "sa.pub"].map(|name| directory.join(name));
+    let [private_key, public_key] = steersman_bench_server::signing_keys()?;
+    write(&private, &private_key)?;
+    write(&public, &public_key)?;
     let tokens = directory.join("tokens.csv");
     write(&tokens, "bench,admin,admin,system:masters\n")?;
     let mut command = Command::new(program);
@@ -118,9 +123,9 @@ fn start_server(program: &Path, directory: &Path, etcd: u16, https: u16) -> Resu
         .arg("--token-auth-file")
         .arg(&tokens)
         .arg("--service-account-key-file")
-        .arg(&key)
+        .arg(&public)
         .arg("--service-account-signing-key-file")
-        .arg(&key);
+        .arg(&private);
     spawn(command, "kube-apiserver", &directory.join("kube-apiserver.log"))
 }
 
