@@ -156,7 +156,7 @@ impl Builder {
     }
 }
 
-/// Starts what keeps the API server from growing for ever.
+/// Starts what keeps the API server from growing for ever, and what it always has.
 fn spawn_upkeep(
     tasks: &mut JoinSet<()>,
     api: &ApiServer,
@@ -170,6 +170,10 @@ fn spawn_upkeep(
     let (expired, token) = (api.clone(), shutdown.clone());
     tasks.spawn(async move {
         token.run_until_cancelled(expired.run_event_expiry()).await;
+    });
+    let (kept, token) = (api.clone(), shutdown.clone());
+    tasks.spawn(async move {
+        token.run_until_cancelled(kept.run_bootstrap()).await;
     });
 }
 
