@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,12 @@ const FIRST_REQUEST: Duration = Duration::from_secs(60);
 /// How often a silent connection is asked whether someone is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
+/// How many connections are open at once; each costs memory before it asks for anything.
+const CONNECTIONS_MAX: usize = 10_000;
+
+/// How many requests one HTTP/2 connection may have under way, each with a body of its own.
+const STREAMS_MAX: u32 = 250;
+
 /// How long to wait before accepting again after it failed, for example for lack of files.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
@@ -49,17 +56,21 @@ pub async fn serve(
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let graceful = GracefulShutdown::new();
     let connections = CancellationToken::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
-            accepted = listener.accept() => accepted,
+            accepted = accept(&listener, &places) => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, place)) => {
                 let connection = connect(api.clone(), acceptor.clone(), stream, graceful.watcher());
                 let end = connections.clone();
-                tokio::spawn(async move { end.run_until_cancelled(connection).await });
+                tokio::spawn(async move {
+                    end.run_until_cancelled(connection).await;
+                    drop(place);
+                });
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -73,6 +84,17 @@ pub async fn serve(
         tracing::warn!("connections were still open at the deadline");
     }
     connections.cancel();
+}
+
+/// The next connection, once there is a place for it; until then it waits in the listener's
+/// queue.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.map_err(std::io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, place))
 }
 
 /// One connection, from its handshake to its end.
@@ -94,7 +116,10 @@ async fn connect(api: ApiServer, acceptor: TlsAcceptor, stream: TcpStream, watch
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new());
     let mut http2 = builder.http2();
-    http2.timer(TokioTimer::new()).max_concurrent_streams(1000).keep_alive_interval(KEEP_ALIVE);
+    http2
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .keep_alive_interval(KEEP_ALIVE);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::select! {
         ended = watcher.watch(connection.into_owned()) => {
