@@ -9,6 +9,11 @@ const OPERATIONS_MAX: usize = 10_000;
 /// How much `copy` may add to an object in all, so that a small patch cannot make a huge one.
 const COPIED_MAX: usize = 3 * 1024 * 1024;
 
+/// How deep a patch may nest an object.
+const DEPTH_MAX: usize = 128;
+/// How many values a patch may move, copy or add in all.
+const LOOKED_AT_MAX: usize = 5_000_000;
+
 /// RFC 6902. The whole patch is applied or none of it.
 pub fn json_patch(object: &Value, patch: &[u8]) -> Result<Value, PatchError> {
     let Patch(operations) = serde_json::from_slice(patch)
@@ -20,9 +25,10 @@ pub fn json_patch(object: &Value, patch: &[u8]) -> Result<Value, PatchError> {
         )));
     }
     let mut object = object.clone();
-    let mut copied = 0;
+    let (mut copied, mut looked_at) = (0, 0);
     for operation in operations {
         limit_copies(&object, &operation, &mut copied)?;
+        limit_depth(&object, &operation, &mut looked_at)?;
         if tests_absence(&object, &operation) {
             continue;
         }
@@ -46,6 +52,37 @@ fn limit_copies(
         "Unable to complete the copy, the accumulated size increase of copy is {copied}, \
          exceeding the limit {COPIED_MAX}"
     )))
+}
+
+/// Refuses to nest a document deeper than any could be read again: what walks over it would run
+/// out of stack. What is looked at for that is bounded, too.
+fn limit_depth(
+    object: &Value,
+    operation: &PatchOperation,
+    looked_at: &mut usize,
+) -> Result<(), PatchError> {
+    let (path, value) = match operation {
+        PatchOperation::Add(add) => (&add.path, Some(&add.value)),
+        PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
+        PatchOperation::Move(moved) => (&moved.path, object.pointer(moved.from.as_str())),
+        PatchOperation::Copy(copy) => (&copy.path, object.pointer(copy.from.as_str())),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+    };
+    let above = path.as_str().split('/').count();
+    let mut open: Vec<(usize, &Value)> = value.map(|value| (above, value)).into_iter().collect();
+    while let Some((depth, value)) = open.pop() {
+        *looked_at += 1;
+        if depth > DEPTH_MAX || *looked_at > LOOKED_AT_MAX {
+            let why = "the patch nests the object too deeply, or moves too much of it";
+            return Err(PatchError::Unprocessable(why.to_owned()));
+        }
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (depth + 1, item))),
+            Value::Object(fields) => open.extend(fields.values().map(|value| (depth + 1, value))),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Clients test with `null` that a field is not there.
