@@ -247,7 +247,9 @@ impl Status {
 
     /// 500: the server failed.
     pub fn internal(why: &str) -> Self {
-        Self::plain(500, "InternalError", format!("Internal error occurred: {why}"))
+        let cause = Cause { message: why.to_owned(), ..Cause::default() };
+        let details = Details { causes: vec![cause], ..Details::default() };
+        Self::about(500, "InternalError", format!("Internal error occurred: {why}"), details)
     }
 
     /// The document on the wire.
