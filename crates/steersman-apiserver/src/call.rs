@@ -17,6 +17,10 @@ use crate::resource::{Place, Resource};
 use crate::state::Server;
 use crate::status::{Result, Status};
 
+/// How many characters of warnings an answer carries before each is cut to [`WARNING_MAX`].
+const WARNINGS_MAX: usize = 4096;
+const WARNING_MAX: usize = 256;
+
 /// A request for a resource that is served.
 pub(crate) struct Call {
     pub(crate) server: Arc<Server>,
@@ -76,15 +80,34 @@ impl Call {
         let place = self.place();
         let entry = self.server.get(&self.resource.key(place)).await?;
         let entry = entry.ok_or_else(|| Status::not_found(self.resource.named(place.name)))?;
-        Ok(Stored::from(&entry))
+        Ok(Stored::from(&entry).refreshed(&self.resource.schema))
     }
 
     /// Tells the client something that did not stop its request.
     pub(crate) fn warn(&self, warning: String) {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        // A write that is tried again finds the same again.
+        if !warning.is_empty() && !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
     }
 
+    /// The warnings, each on one line, cut where all together would be too long for headers.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let clean = |text: &String| text.chars().filter(|c| !c.is_control()).collect::<String>();
+        let mut texts: Vec<String> = warnings.iter().map(clean).collect();
+        let length = |text: &String| text.chars().count();
+        if texts.iter().map(length).sum::<usize>() > WARNINGS_MAX {
+            let cut = |text: &String| text.chars().take(WARNING_MAX).collect();
+            let mut left = WARNINGS_MAX;
+            texts = texts.iter().map(cut).collect();
+            texts.retain(|text: &String| {
+                let fits = left > 0;
+                left = left.saturating_sub(text.chars().count());
+                fits
+            });
+        }
+        texts
     }
 }

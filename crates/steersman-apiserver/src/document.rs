@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use steersman_store::{Entry, Revision};
 
 use crate::resource::builtin::convert;
+use crate::schema::Schema;
 use crate::status::{Result, Status};
 
 /// Documents nested deeper than this are refused: the JSON reader would refuse them later.
@@ -40,6 +41,19 @@ impl Stored {
         convert::to_api_version(&mut object, api_version);
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         Ok(object)
+    }
+
+    /// The document as its schema has it now: what an older schema let be written is pruned, and
+    /// gets the defaults that it lacks. Only custom resources' schemas change.
+    #[must_use]
+    pub fn refreshed(self, schema: &Schema) -> Self {
+        if !schema.is_newer_than(self.revision) {
+            return self;
+        }
+        let Ok(mut object) = serde_json::from_slice(&self.bytes) else { return self };
+        schema.prune(&mut object);
+        schema.apply_defaults(&mut object);
+        encode(&object).map_or(self.clone(), |bytes| Self { bytes, ..self })
     }
 
     /// Whether the document was stored in this `apiVersion`.

@@ -14,6 +14,7 @@ mod state;
 // A request, from bytes to a call.
 pub mod authn;
 pub mod authz;
+pub mod body;
 mod call;
 pub mod listen;
 pub mod negotiate;
@@ -58,6 +59,7 @@ mod bootstrap;
 mod random;
 mod retention;
 
+pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
 pub use server::{ApiServer, Config};
 pub use state::Clock;

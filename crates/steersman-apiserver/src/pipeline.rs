@@ -62,11 +62,19 @@ async fn try_answer(
         user = %call.user.name,
     );
     async {
-        let reply = perform(&call).await?;
+        let reply = in_time(&call, perform(&call)).await?;
         reply::render(&call, reply)
     }
     .instrument(span)
     .await
+}
+
+/// Waits for an answer, but no longer than the client wants and the server allows. A watch is
+/// answered at once and then goes on.
+async fn in_time(call: &Call, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
+    let deadline = call.info.query.deadline()?;
+    let late = |_| Status::timeout("request did not complete within the allotted timeout");
+    tokio::time::timeout(deadline, answer).await.map_err(late)?
 }
 
 /// Answers paths that name no resource: discovery, health, version, OpenAPI.

@@ -4,10 +4,11 @@
 //! held while anything is awaited.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
 use steersman_store::Revision;
+use tokio_util::sync::CancellationToken;
 
 use crate::openapi::Published;
 use crate::resource::{Resource, builtin};
@@ -18,6 +19,8 @@ pub struct Registry {
     table: RwLock<Arc<Table>>,
     /// The OpenAPI documents' parts of what definitions add.
     pub(crate) openapi: Published,
+    /// Cancelled when what a definition says is no longer served, by the definition's name.
+    gone: Mutex<HashMap<String, CancellationToken>>,
 }
 
 /// The resources that were served at one moment.
@@ -57,7 +60,11 @@ impl Registry {
     pub fn new() -> Self {
         let builtin = builtin::all().into_iter().map(Arc::new).collect();
         let table = Table::of(Arc::new(builtin), BTreeMap::new());
-        Self { table: RwLock::new(Arc::new(table)), openapi: Published::default() }
+        Self {
+            table: RwLock::new(Arc::new(table)),
+            openapi: Published::default(),
+            gone: Mutex::default(),
+        }
     }
 
     /// What is served now.
@@ -80,6 +87,27 @@ impl Registry {
         self.change(|customs| {
             customs.remove(definition);
         });
+        if let Some(gone) = self.gone().remove(definition) {
+            gone.cancel();
+        }
+    }
+
+    /// Tells when a resource is no longer served; never for built-in ones.
+    pub fn until_gone(&self, resource: &Resource) -> CancellationToken {
+        let definition = resource.qualified();
+        let table = self.table();
+        if table.custom(&definition).is_some() {
+            return self.gone().entry(definition).or_default().clone();
+        }
+        let gone = CancellationToken::new();
+        if table.get(&resource.group, &resource.version, &resource.plural).is_none() {
+            gone.cancel();
+        }
+        gone
+    }
+
+    fn gone(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Custom>)) {

@@ -4,10 +4,16 @@
 //! `/api/{version}/…` and `/apis/{group}/{version}/…`, then
 //! `[watch/][namespaces/{namespace}/]{resource}[/{name}[/{subresource}]]`.
 
+use std::num::{IntErrorKind, ParseIntError};
+use std::time::Duration;
+
 use http::Method;
 
 use crate::resource::Verb;
 use crate::status::{Result, Status};
+
+/// The longest that a request other than a watch may take.
+pub const DEADLINE_MAX: Duration = Duration::from_secs(60);
 
 /// A request for a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,17 +75,72 @@ impl Query {
     /// A whole number.
     pub fn number(&self, name: &str) -> Result<Option<i64>> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        let number = text.parse().map_err(|_| {
-            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+        let number = text.parse().map_err(|error: ParseIntError| {
+            let why = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
         })?;
         Ok(Some(number))
     }
+
+    /// How long a request that is not a watch may take: [`DEADLINE_MAX`], or less if its
+    /// `timeout` says so.
+    pub fn deadline(&self) -> Result<Duration> {
+        let Some(text) = self.text("timeout") else { return Ok(DEADLINE_MAX) };
+        let wanted = go_duration(text).ok_or_else(|| {
+            Status::bad_request(format!(
+                "invalid timeout specified in the request URL - time: invalid duration {text:?}"
+            ))
+        })?;
+        Ok(if wanted.is_zero() { DEADLINE_MAX } else { wanted.min(DEADLINE_MAX) })
+    }
 }
 
-/// Splits a path into decoded segments; empty ones at both ends do not count.
+/// Splits a path into decoded segments; empty ones at both ends do not count, and empty ones
+/// between others name nothing.
 pub fn segments(path: &str) -> Result<Vec<String>> {
-    path.trim_matches('/').split('/').filter(|part| !part.is_empty()).map(decode).collect()
+    let path = path.trim_matches('/');
+    if path.contains("//") {
+        return Err(Status::no_such_resource());
+    }
+    path.split('/').filter(|part| !part.is_empty()).map(decode).collect()
 }
+
+/// A duration as Go writes it, such as `1m30s` or `1.5h`; negative ones are zero.
+fn go_duration(text: &str) -> Option<Duration> {
+    let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
+        Some(rest) => (text.starts_with('-'), rest),
+        None => (false, text),
+    };
+    if rest == "0" {
+        return Some(Duration::ZERO);
+    }
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+        let number: f64 = rest[..end].parse().ok()?;
+        let (unit, length) = GO_UNITS.iter().find(|(unit, _)| rest[end..].starts_with(unit))?;
+        seconds += number * length;
+        rest = &rest[end + unit.len()..];
+    }
+    let positive = !text.is_empty() && !negative;
+    let known = text.chars().any(|c| c.is_ascii_digit());
+    known.then(|| Duration::try_from_secs_f64(if positive { seconds } else { 0.0 }).ok())?
+}
+
+/// The units of durations; longer names before those that begin them.
+const GO_UNITS: [(&str, f64); 8] = [
+    ("ns", 1e-9),
+    ("us", 1e-6),
+    ("\u{b5}s", 1e-6),
+    ("\u{3bc}s", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("m", 60.0),
+    ("h", 3600.0),
+];
 
 impl RequestInfo {
     /// Reads a request whose path starts with `/api/{version}/` or `/apis/{group}/{version}/`
@@ -109,18 +170,13 @@ impl RequestInfo {
         Ok(info)
     }
 
-    /// The dry run of a write, which does everything but the write.
+    /// Whether a write is to do everything but the write.
     pub fn dry_run(&self) -> Result<bool> {
-        let mut dry = false;
-        for value in self.query.all("dryRun").filter(|value| !value.is_empty()) {
-            if value != "All" {
-                return Err(Status::bad_request(format!(
-                    "Invalid value: [{value:?}]: dryRun: Unsupported value: {value:?}: supported values: \"All\""
-                )));
-            }
-            dry = true;
+        let mut values = self.query.all("dryRun");
+        match values.find(|value| *value != "All") {
+            Some(odd) => Err(Status::unprocessable(format!("dryRun: Unsupported value: {odd:?}"))),
+            None => Ok(self.query.get("dryRun").is_some()),
         }
-        Ok(dry)
     }
 
     fn read_path(&mut self, path: &[String]) -> Result<()> {
@@ -228,6 +284,28 @@ mod tests {
         assert_eq!(parse(&Method::GET, "/api/v1/pods", "watch=false").verb, Verb::List);
         let old = parse(&Method::GET, "/api/v1/watch/namespaces/ns/pods/x", "");
         assert_eq!((old.verb, old.name.as_deref()), (Verb::Watch, Some("x")));
+    }
+
+    #[test]
+    fn timeouts_are_durations_of_go_and_never_longer_than_a_minute() {
+        let seconds = |text: &str| {
+            Query::parse(&format!("timeout={text}")).unwrap().deadline().map(|d| d.as_secs_f64())
+        };
+        for (text, expected) in [
+            ("", 60.0),
+            ("0", 60.0),
+            ("10s", 10.0),
+            ("1m30s", 60.0),
+            ("0.5s", 0.5),
+            ("100ms", 0.1),
+            ("-5s", 60.0),
+            ("9999999h", 60.0),
+        ] {
+            assert!((seconds(text).unwrap() - expected).abs() < 1e-9, "{text}");
+        }
+        for text in ["5", "s", "5x", "1s2", ".s", "-", "NaNs", "1e400s"] {
+            assert_eq!(seconds(text).unwrap_err().code, 400, "{text}");
+        }
     }
 
     #[test]

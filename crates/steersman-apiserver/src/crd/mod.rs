@@ -247,9 +247,13 @@ pub(crate) async fn load(server: &Arc<Server>) -> Result<()> {
 
 fn serve(server: &Server, definition: &Value, revision: Revision) {
     let name = metadata::text(definition, "name");
-    let Some(storage) = definition::storage(definition) else { return };
+    let dated = |resource: Resource| Resource {
+        schema: resource.schema.clone().since(revision),
+        ..resource
+    };
+    let Some(storage) = definition::storage(definition).map(dated) else { return };
     let resources = if is_established(definition) {
-        definition::served(definition).into_iter().map(Arc::new).collect()
+        definition::served(definition).into_iter().map(|served| Arc::new(dated(served))).collect()
     } else {
         Vec::new()
     };

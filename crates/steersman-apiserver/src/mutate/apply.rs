@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use super::{Tracking, Writer, change, create, decode, update};
 use crate::apply::{Apply, ApplyError, apply as merge, conflict_message};
+use crate::body::yaml;
 use crate::call::Call;
 use crate::field::FieldError;
 use crate::metadata;
-use crate::negotiate;
 use crate::reply::Reply;
 use crate::status::{Cause, Named, Result, Status};
 
@@ -92,7 +92,9 @@ fn merged(
 
 /// The configuration: the body, without what this path does not write.
 fn configuration(call: &Call) -> Result<Value> {
-    let body = negotiate::decode_yaml(&call.body)?;
+    let body = yaml::read(&call.body)
+        .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    decode::report_repeated_keys(call)?;
     if !body.is_object() {
         return Err(Status::bad_request("the configuration is not an object"));
     }

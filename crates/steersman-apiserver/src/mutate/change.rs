@@ -25,7 +25,7 @@ pub(crate) async fn change(
     loop {
         let entry = writer.server.get(&key).await?;
         let entry = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
-        let stored = Stored::from(&entry);
+        let stored = Stored::from(&entry).refreshed(&writer.resource.schema);
         let old = stored.decode(&writer.api_version)?;
         let mut new = decide(&old)?;
         if new == old {

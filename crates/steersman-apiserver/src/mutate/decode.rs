@@ -1,30 +1,74 @@
 //! From a body to a document of the right type, with what the client should know about it.
+//!
+//! Bodies of a resource's own kind come through [`object`], configurations to apply through
+//! [`checked`], what a patch makes of an object through [`patched`], and bodies of other kinds
+//! through [`part`]. What strict decoding complains about is refused, told or passed over in
+//! [`report`], as the query wants.
 
 use serde_json::Value;
 
+use super::options::{self, FieldValidation};
+use crate::body::{Finding, json, yaml};
 use crate::call::Call;
+use crate::field::FieldError;
 use crate::metadata;
+use crate::negotiate;
 use crate::schema::Schema;
-use crate::status::{Result, Status};
+use crate::status::{Named, Result, Status};
+
+/// How much of a body that cannot be read is shown to its sender.
+const SHOWN_MAX: usize = 30;
 
 /// Reads the body as an object of the resource's kind.
 pub(super) fn object(call: &Call) -> Result<Value> {
-    let object = call.document()?;
-    checked(call, object)
+    options::check(call)?;
+    let (object, found) = read(call)?;
+    accept(call, object, &found, |why| cannot_handle(call, why))
 }
 
 /// Checks type and fields of a document, and drops what the schema does not know.
 pub(super) fn checked(call: &Call, mut object: Value) -> Result<Value> {
-    check_type(call, &mut object)?;
-    call.resource.schema.normalise(&mut object);
-    check_metadata(call, &object)?;
-    metadata::of(&mut object).retain(|_, value| !value.is_null());
-    if let Some(error) = call.resource.schema.type_errors(&object).first() {
-        return Err(cannot_handle(call, error));
-    }
-    report_unknown_fields(call, &object)?;
+    let found = unknown_fields(call, &object);
     call.resource.schema.prune(&mut object);
-    Ok(object)
+    accept(call, object, &found, |why| cannot_handle(call, why))
+}
+
+/// Checks what a patch has made of an object. `found` is what is wrong with the patch itself;
+/// what cannot be decoded now is an unprocessable patch, not a bad request.
+pub(super) fn patched(call: &Call, mut object: Value, mut found: Vec<Finding>) -> Result<Value> {
+    found.extend(unknown_fields(call, &object));
+    let shown = if found.is_empty() { None } else { Some(object.to_string()) };
+    call.resource.schema.prune(&mut object);
+    let result = object.clone();
+    accept(call, object, &found, |why| {
+        let shown = shown.unwrap_or_else(|| result.to_string());
+        let error = FieldError::invalid("patch", &shown.into(), why);
+        Status::invalid(Named { group: "", resource: "", name: "" }, &[error])
+    })
+}
+
+/// What strict decoding complains about in a patch: of JSON patch its operations, of the others
+/// fields that stand twice.
+pub(super) fn patch_findings(call: &Call, is_json_patch: bool) -> Vec<Finding> {
+    match FieldValidation::of(call) {
+        FieldValidation::Ignore => Vec::new(),
+        _ if is_json_patch => json::operations(&call.body),
+        _ => json::duplicates(&call.body),
+    }
+}
+
+/// Tells the keys that stand twice in a configuration to apply, or refuses it for them.
+pub(super) fn report_repeated_keys(call: &Call) -> Result<()> {
+    let validation = FieldValidation::of(call);
+    if validation == FieldValidation::Ignore {
+        return Ok(());
+    }
+    report(call, &yaml::repeated(&call.body), |why| {
+        let why = why.trim_start_matches("strict decoding error: ");
+        Status::bad_request(format!(
+            "error strict decoding patch: error converting YAML to JSON: {why}"
+        ))
+    })
 }
 
 /// Checks the types of a body that is not the resource's own kind, such as a Scale.
@@ -39,7 +83,100 @@ pub(super) fn part(schema: Option<Schema>, kind: &str, body: &mut Value) -> Resu
     }
 }
 
+/// The document of the body without its unknown fields, and what was found in it.
+fn read(call: &Call) -> Result<(Value, Vec<Finding>)> {
+    let (mut object, mut found) = match negotiate::media_type(call.content_type()) {
+        "" | "application/json" => {
+            let read = json::read(&call.body, &call.resource.schema);
+            let (object, found) = read.map_err(|error| {
+                unrecognised(call, &format!("couldn't get version/kind; json parse error: {error}"))
+            })?;
+            if !object.is_object() {
+                let why = "couldn't get version/kind; json parse error: not an object";
+                return Err(unrecognised(call, why));
+            }
+            return Ok((object, found));
+        }
+        "application/yaml" => {
+            let object = yaml::read(&call.body).map_err(|error| {
+                unrecognised(call, &format!("error converting YAML to JSON: {error}"))
+            })?;
+            (object, yaml::repeated(&call.body))
+        }
+        _ => (call.document()?, Vec::new()),
+    };
+    if !object.is_object() {
+        let why = "couldn't get version/kind; json parse error: not an object";
+        return Err(unrecognised(call, why));
+    }
+    found.extend(unknown_fields(call, &object));
+    call.resource.schema.prune(&mut object);
+    Ok((object, found))
+}
+
+fn unknown_fields(call: &Call, object: &Value) -> Vec<Finding> {
+    if FieldValidation::of(call) == FieldValidation::Ignore {
+        return Vec::new();
+    }
+    call.resource.schema.unknown_fields(object).into_iter().map(Finding::Unknown).collect()
+}
+
+/// Checks a document that has lost its unknown fields; `refuse` words what is wrong.
+fn accept(
+    call: &Call,
+    mut object: Value,
+    found: &[Finding],
+    refuse: impl FnOnce(&str) -> Status,
+) -> Result<Value> {
+    check_type(call, &mut object)?;
+    call.resource.schema.normalise(&mut object);
+    if let Some(error) = call.resource.schema.type_errors(&object).first() {
+        return Err(refuse(error));
+    }
+    metadata::of(&mut object).retain(|_, value| !value.is_null());
+    report(call, found, refuse)?;
+    Ok(object)
+}
+
+/// Makes of findings an error, warnings or nothing.
+fn report(call: &Call, found: &[Finding], refuse: impl FnOnce(&str) -> Status) -> Result<()> {
+    match FieldValidation::of(call) {
+        _ if found.is_empty() => {}
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => {
+            for finding in found {
+                call.warn(finding.to_string());
+            }
+        }
+        FieldValidation::Strict => {
+            return Err(refuse(&format!("strict decoding error: {}", joined(found))));
+        }
+    }
+    Ok(())
+}
+
+/// All findings in one text; YAML's parser lists its own with a head and a line each.
+fn joined(found: &[Finding]) -> String {
+    let (yaml, fields): (Vec<_>, Vec<_>) =
+        found.iter().partition(|finding| matches!(finding, Finding::Repeated { .. }));
+    let mut texts = Vec::new();
+    if !yaml.is_empty() {
+        let lines: Vec<String> = yaml.iter().map(|finding| format!("\n  {finding}")).collect();
+        texts.push(format!("yaml: unmarshal errors:{}", lines.concat()));
+    }
+    texts.extend(fields.iter().map(ToString::to_string));
+    texts.join(", ")
+}
+
 fn check_type(call: &Call, object: &mut Value) -> Result<()> {
+    for field in ["apiVersion", "kind"] {
+        if !(object[field].is_string() || object[field].is_null()) {
+            return Err(unrecognised(
+                call,
+                &format!("couldn't get version/kind; json parse error: {field} is not a string"),
+            ));
+        }
+    }
     let given = |field: &str| object[field].as_str().unwrap_or("").to_owned();
     let (api_version, kind) = (given("apiVersion"), given("kind"));
     if !api_version.is_empty() && api_version != call.api_version {
@@ -59,66 +196,25 @@ fn check_type(call: &Call, object: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// Metadata is typed for every kind, whatever its schema says.
-fn check_metadata(call: &Call, object: &Value) -> Result<()> {
-    let metadata = &object["metadata"];
-    if !(metadata.is_object() || metadata.is_null()) {
-        return Err(cannot_handle(call, "metadata must be an object"));
-    }
-    let wrong = |field: &str, expected: &str| {
-        let text = format!(
-            "json: cannot unmarshal into Go struct field ObjectMeta.metadata.{field} of type {expected}"
-        );
-        Err(cannot_handle(call, &text))
-    };
-    for field in ["name", "generateName", "namespace", "uid", "resourceVersion"] {
-        if !(metadata[field].is_string() || metadata[field].is_null()) {
-            return wrong(field, "string");
-        }
-    }
-    for field in ["labels", "annotations"] {
-        let texts =
-            metadata[field].as_object().is_some_and(|map| map.values().all(Value::is_string));
-        if !(texts || metadata[field].is_null()) {
-            return wrong(field, "map[string]string");
-        }
-    }
-    for field in ["finalizers", "ownerReferences", "managedFields"] {
-        if !(metadata[field].is_array() || metadata[field].is_null()) {
-            return wrong(field, "[]");
-        }
-    }
-    Ok(())
-}
-
-/// Fields that the schema does not know: an error, a warning or nothing, as the client wants.
-fn report_unknown_fields(call: &Call, object: &Value) -> Result<()> {
-    let validation = call.info.query.text("fieldValidation").unwrap_or("Warn");
-    let unknown = match validation {
-        "Ignore" => return Ok(()),
-        "Warn" | "Strict" => call.resource.schema.unknown_fields(object),
-        other => {
-            let text = format!(
-                "invalid fieldValidation: {other:?}: supported values: \"Ignore\", \"Warn\", \"Strict\""
-            );
-            return Err(Status::unprocessable(text));
-        }
-    };
-    let texts: Vec<String> =
-        unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-    if validation == "Strict" && !texts.is_empty() {
-        let text = format!("strict decoding error: {}", texts.join(", "));
-        return Err(cannot_handle(call, &text));
-    }
-    for text in texts {
-        call.warn(text);
-    }
-    Ok(())
-}
-
 fn cannot_handle(call: &Call, why: &str) -> Status {
     let (kind, version) = (&call.resource.kind, &call.resource.version);
     Status::bad_request(format!(
         "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+    ))
+}
+
+/// The body is not even a document with a kind; a little of it is shown.
+fn unrecognised(call: &Call, why: &str) -> Status {
+    let shown = match &call.body[..] {
+        [] => "<empty>".to_owned(),
+        body @ [b'{', ..] => {
+            String::from_utf8_lossy(&body[..body.len().min(SHOWN_MAX)]).into_owned()
+        }
+        body => body.iter().take(SHOWN_MAX).map(|byte| format!("{byte:02x}")).collect(),
+    };
+    let more = if call.body.len() > SHOWN_MAX { " ..." } else { "" };
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why} ({shown}{more})",
+        call.resource.kind
     ))
 }

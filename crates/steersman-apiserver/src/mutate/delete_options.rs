@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::decode;
+use super::{decode, options};
 use crate::call::Call;
 use crate::field::FieldError;
 use crate::negotiate;
@@ -48,6 +48,7 @@ const NOT_WITH_IGNORE_READ_ERROR: &[&str] =
 impl DeleteOptions {
     /// Reads the body, or the query where there is no body.
     pub(crate) fn of(call: &Call) -> Result<Self> {
+        options::check(call)?;
         let mut options = if call.body.is_empty() {
             Self::of_document(&of_query(call)?)?
         } else {

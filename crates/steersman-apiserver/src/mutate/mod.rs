@@ -13,6 +13,7 @@ pub(crate) mod delete_collection;
 mod delete_options;
 pub(crate) mod eviction;
 pub(crate) mod lifecycle;
+mod options;
 mod part;
 pub(crate) mod patch;
 pub(crate) mod scale;
@@ -31,13 +32,9 @@ use crate::apply::{Track, track};
 use crate::authn::User;
 use crate::call::Call;
 use crate::crd;
-use crate::field::FieldError;
-use crate::resource::{Place, Resource, Verb};
+use crate::resource::{Place, Resource};
 use crate::state::Server;
-use crate::status::{Named, Result, Status};
-
-/// The longest name of a field manager.
-const MANAGER_MAX: usize = 128;
+use crate::status::Result;
 
 /// Who writes what, and how: what all writes of one request share.
 pub(crate) struct Writer<'a> {
@@ -71,7 +68,7 @@ pub(crate) enum Tracking {
 impl Call {
     /// The writer of this request.
     pub(crate) fn writer(&self) -> Result<Writer<'_>> {
-        check_manager(self)?;
+        options::check(self)?;
         Ok(Writer {
             server: &self.server,
             resource: &self.resource,
@@ -176,28 +173,6 @@ impl<'a> Writer<'a> {
             Err(Err(_)) => std::future::pending().await,
         }
     }
-}
-
-/// Refuses a field manager that is too long or cannot be shown.
-fn check_manager(call: &Call) -> Result<()> {
-    const FIELD: &str = "fieldManager";
-    let options = match call.info.verb {
-        Verb::Create => "CreateOptions",
-        Verb::Update => "UpdateOptions",
-        Verb::Patch => "PatchOptions",
-        _ => return Ok(()),
-    };
-    let manager = call.info.query.text(FIELD).unwrap_or("");
-    let error = if manager.len() > MANAGER_MAX {
-        FieldError::too_long(FIELD, MANAGER_MAX)
-    } else if let Some((at, odd)) = manager.char_indices().find(|(_, c)| c.is_control()) {
-        let why = format!("invalid character U+{:04X} (at position {at})", u32::from(odd));
-        FieldError::invalid(FIELD, &manager.into(), &why)
-    } else {
-        return Ok(());
-    };
-    let what = Named { group: "meta.k8s.io", resource: options, name: "" };
-    Err(Status::invalid(what, &[error]))
 }
 
 /// A Status that says it worked.

@@ -25,9 +25,10 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     }
     refuse_force(call)?;
     let writer = call.writer()?;
+    let found = decode::patch_findings(call, language == Language::Json);
     let object = change::change(&writer, call.place(), |old| {
         let patched = language.run(call, old, &call.body)?;
-        let patched = decode::checked(call, patched)?;
+        let patched = decode::patched(call, patched, found.clone())?;
         same_identity(call, old, &patched)?;
         change::prepare(&writer, old, patched, Tracking::Record)
     })

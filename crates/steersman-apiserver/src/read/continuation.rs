@@ -9,14 +9,14 @@ use crate::status::{Result, Status};
 
 /// Where a list goes on, and as of when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Continuation {
+pub struct Continuation {
     /// The revision of the first page; `None` goes on with whatever is there now.
-    pub(super) revision: Option<Revision>,
+    pub revision: Option<Revision>,
     /// The first key, below the folder that is listed.
-    pub(super) start: String,
+    pub start: String,
     /// How many objects are left, where they were counted: at one revision that only shrinks by
     /// what the pages show.
-    pub(super) left: Option<u64>,
+    pub left: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -31,7 +31,8 @@ struct Token {
 const VERSION: &str = "meta.k8s.io/v1";
 
 impl Continuation {
-    pub(super) fn parse(token: &str) -> Result<Self> {
+    /// Reads a token; whoever sends it may have made it up.
+    pub fn parse(token: &str) -> Result<Self> {
         let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
         let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
         let bytes = bytes.map_err(|error| invalid(&error.to_string()))?;
@@ -58,7 +59,8 @@ impl Continuation {
         Ok(Self { revision, start: token.start, left: token.left })
     }
 
-    pub(super) fn token(&self) -> String {
+    /// The token.
+    pub fn token(&self) -> String {
         let rv = self.revision.map_or(-1, |revision| i64::try_from(revision.0).unwrap_or(i64::MAX));
         let token = Token { v: VERSION.to_owned(), rv, start: self.start.clone(), left: self.left };
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())

@@ -67,8 +67,10 @@ impl Frames {
             self.event(&mut out, kind, object);
             out.into()
         };
-        // A table tells ages, which are others at the next moment.
-        if self.view.output.shape == Shape::Table {
+        // A table tells ages, which are others at the next moment, and what is older than its
+        // schema reads as this watch's schema has it.
+        let dated = self.view.resource.schema.is_newer_than(object.revision);
+        if self.view.output.shape == Shape::Table || dated {
             return write();
         }
         let api_version = &self.view.api_version;
@@ -78,6 +80,7 @@ impl Frames {
 
     /// Appends an event. One that cannot be written is an error of the server, told in its place.
     pub(super) fn event(&self, out: &mut Vec<u8>, kind: EventType, object: &Stored) {
+        let object = &object.clone().refreshed(&self.view.resource.schema);
         let start = out.len();
         let written = match self.view.output.encoding {
             Encoding::Protobuf => {

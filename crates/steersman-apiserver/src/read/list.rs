@@ -123,7 +123,7 @@ fn take<'a>(
     for (index, entry) in entries.iter().enumerate() {
         let object = Stored::from(entry);
         if options.selector.matches(&call.resource, &entry.key, &object) {
-            page.objects.push(object);
+            page.objects.push(object.refreshed(&call.resource.schema));
         }
         if page.objects.len() >= limit {
             return (index + 1, Some(entry));

@@ -1,6 +1,6 @@
 //! Reading: get, list and watch, one file each, all from stored bytes.
 
-mod continuation;
+pub(crate) mod continuation;
 pub(crate) mod frames;
 pub(crate) mod get;
 pub(crate) mod list;

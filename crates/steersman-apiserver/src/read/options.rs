@@ -62,6 +62,10 @@ impl ListOptions {
         let fields = query.get("fieldSelector").unwrap_or("");
         let mut fields = FieldSelector::parse(fields, &call.resource)?;
         if let Some(name) = &call.info.name {
+            if !fields.is_empty() && fields.name() != Some(name) {
+                let why = "fieldSelector metadata.name doesn't match requested name";
+                return Err(Status::bad_request(why));
+            }
             fields = fields.with_name(name);
         }
         let revision_match = match query.text("resourceVersionMatch") {
@@ -70,15 +74,16 @@ impl ListOptions {
             None => None,
         };
         let limit = query.number("limit")?.unwrap_or(0);
-        let timeout =
-            query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
+        // A watch whose time is over before it begins ends at once.
+        let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds != 0);
+        let timeout = timeout.map(|seconds| u64::try_from(seconds).unwrap_or(0));
         Ok(Self {
             selector: Selector { labels, fields },
             revision: query.text("resourceVersion").map(parse_revision).transpose()?,
             revision_match,
             limit: usize::try_from(limit).unwrap_or(0),
             continue_token: query.text("continue").map(str::to_owned),
-            timeout: timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            timeout: timeout.map(Duration::from_secs),
             bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
             initial_events: query.flag("sendInitialEvents"),
         })

@@ -17,6 +17,7 @@ use futures::StreamExt;
 use futures::stream;
 use steersman_store::{Entry, Event, RangeRequest, Revision, StoreError, Watch, WatchRequest};
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 
 use super::frames::{EventType, Frames};
 use super::list;
@@ -71,6 +72,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
         cursor,
         deadline: Instant::now() + timeout.min(TIMEOUT_MAX),
         bookmark,
+        gone: call.server.registry.until_gone(&call.resource),
     };
     let steps = stream::unfold(watching, |mut watching| async move {
         watching.step().await.map(|chunk| (chunk, watching))
@@ -162,6 +164,8 @@ struct Watching {
     cursor: Box<dyn Watch>,
     deadline: Instant,
     bookmark: tokio::time::Interval,
+    /// Cancelled when the resource is no longer served.
+    gone: CancellationToken,
 }
 
 impl Watching {
@@ -230,6 +234,8 @@ impl Watching {
             }
             _ = self.bookmark.tick(), if self.bookmarks => self.give_bookmark(&mut out),
             changes = self.cursor.next() => self.receive(changes, &mut out),
+            // Last, so that the end of its objects is told before the end of the resource.
+            () = self.gone.cancelled() => self.phase = Phase::Ended,
         }
         out
     }

@@ -91,7 +91,7 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
     };
     for warning in call.warnings() {
         let text = format!("299 - {warning:?}");
-        if let Ok(value) = HeaderValue::from_str(&text) {
+        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
             response.headers_mut().append(header::WARNING, value);
         }
     }

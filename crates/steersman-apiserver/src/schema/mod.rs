@@ -7,8 +7,10 @@
 pub(crate) mod builtin;
 mod decode;
 mod defaults;
+mod format;
 mod node;
 mod normal;
+mod pattern;
 mod structural;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_store::Revision;
 
 use crate::field::FieldError;
 
@@ -27,11 +30,14 @@ pub(crate) use builtin::{kind as builtin_kind, named as builtin_named, object as
 pub(crate) use node::{
     ANY, Field, List, ListKind, Merge, Node, Object, Relation, Scalar, Shape, Text,
 };
+pub(crate) use structural::node as structural_node;
 
 /// The shape of one kind's documents; cheap to clone.
 #[derive(Clone)]
 pub struct Schema {
     root: Arc<Node>,
+    /// When it came to be; what was written before may not have its defaults.
+    since: Revision,
 }
 
 impl Schema {
@@ -110,13 +116,29 @@ impl Schema {
         builtin::named(name).map(Self::new)
     }
 
+    /// The same schema, known to hold since a revision.
+    #[must_use]
+    pub fn since(self, revision: Revision) -> Self {
+        Self { since: revision, ..self }
+    }
+
+    /// Whether something written at a revision was written under an older schema.
+    pub fn is_newer_than(&self, written: Revision) -> bool {
+        self.since > written
+    }
+
+    /// Whether this is the schema of a kind that Kubernetes defines.
+    pub fn is_typed(&self) -> bool {
+        matches!(self.root.shape, Shape::Named(_))
+    }
+
     /// The shape of the whole object.
     pub(crate) fn root(&self) -> &Node {
         &self.root
     }
 
     fn new(root: Node) -> Self {
-        Self { root: Arc::new(root) }
+        Self { root: Arc::new(root), since: Revision::default() }
     }
 }
 

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use serde_json::{Number, Value};
 
 use super::builtin;
+use super::format::Format;
+use super::pattern::Pattern;
 
 /// Text that is static in the built-in table and owned in custom schemas.
 pub(crate) type Text = Cow<'static, str>;
@@ -131,6 +133,25 @@ pub(crate) struct Rules {
     pub(crate) items: Range,
     /// Allowed numbers of keys in objects.
     pub(crate) properties: Range,
+    /// Whether items of lists must differ.
+    pub(crate) unique: bool,
+    pub(crate) pattern: Option<Pattern>,
+    /// The format of strings: its name as the schema says it, and its test.
+    pub(crate) format: Option<(String, Format)>,
+    /// What other schemas say of the same value; few have any.
+    pub(crate) junctors: Option<Box<Junctors>>,
+    /// Whether the schema names no type: rules for values of other types than a given one do
+    /// not concern it.
+    pub(crate) typeless: bool,
+}
+
+/// Schemas that a value must also satisfy, or must not.
+#[derive(Debug, Default)]
+pub(crate) struct Junctors {
+    pub(crate) all_of: Vec<Node>,
+    pub(crate) any_of: Vec<Node>,
+    pub(crate) one_of: Vec<Node>,
+    pub(crate) not: Option<Node>,
 }
 
 /// A limit of a number.

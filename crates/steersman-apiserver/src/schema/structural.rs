@@ -8,7 +8,11 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::builtin;
-use super::node::{Bound, Field, List, ListKind, Node, Object, Range, Rules, Scalar, Shape, Text};
+use super::format::Format;
+use super::node::{
+    Bound, Field, Junctors, List, ListKind, Node, Object, Range, Rules, Scalar, Shape, Text,
+};
+use super::pattern::Pattern;
 
 /// The root of a custom resource: the schema's fields plus apiVersion, kind and metadata.
 pub(super) fn root(schema: &Value) -> Node {
@@ -28,7 +32,8 @@ pub(super) fn root(schema: &Value) -> Node {
     root
 }
 
-fn node(schema: &Value) -> Node {
+/// The shape that a schema gives to a value.
+pub(crate) fn node(schema: &Value) -> Node {
     let open = is(schema, "x-kubernetes-preserve-unknown-fields");
     let embedded = is(schema, "x-kubernetes-embedded-resource");
     let shape = match schema["type"].as_str() {
@@ -64,7 +69,8 @@ fn object(schema: &Value, open: bool, embedded: bool) -> Object {
     // Required fields without properties still have to exist.
     for name in required.iter().filter_map(Value::as_str) {
         if !object.fields.iter().any(|field| field.name == name) {
-            object.fields.push(field(name.to_owned(), Node::new(Shape::Any), true));
+            let any = Node { rules: Some(Box::default()), ..Node::new(Shape::Any) };
+            object.fields.push(field(name.to_owned(), any, true));
         }
     }
     object.fields.sort_by(|a, b| a.name.cmp(&b.name));
@@ -114,7 +120,60 @@ fn rules(schema: &Value) -> Rules {
         length: range("minLength", "maxLength"),
         items: range("minItems", "maxItems"),
         properties: range("minProperties", "maxProperties"),
+        unique: is(schema, "uniqueItems"),
+        pattern: schema["pattern"].as_str().filter(|text| !text.is_empty()).map(Pattern::new),
+        format: schema["format"].as_str().and_then(|name| {
+            let text = matches!(schema["type"].as_str(), None | Some("string"));
+            Format::named(name).filter(|_| text).map(|format| (name.to_owned(), format))
+        }),
+        junctors: junctors(schema).map(Box::new),
+        typeless: false,
     }
+}
+
+fn junctors(schema: &Value) -> Option<Junctors> {
+    let of = |name: &str| -> Vec<Node> {
+        schema[name].as_array().into_iter().flatten().map(condition).collect()
+    };
+    let junctors = Junctors {
+        all_of: of("allOf"),
+        any_of: of("anyOf"),
+        one_of: of("oneOf"),
+        not: schema.get("not").filter(|not| not.is_object()).map(condition),
+    };
+    let Junctors { all_of, any_of, one_of, not } = &junctors;
+    let none = all_of.is_empty() && any_of.is_empty() && one_of.is_empty() && not.is_none();
+    (!none).then_some(junctors)
+}
+
+/// A schema that only says what must hold of a value whose type another schema gives.
+fn condition(schema: &Value) -> Node {
+    let mut node = node(schema);
+    if !schema["type"].is_string() && !is(schema, "x-kubernetes-int-or-string") {
+        let has = |name: &str| schema.get(name).is_some_and(|value| !value.is_null());
+        if has("properties") || has("required") {
+            node.shape = Shape::Object(conditions_of_fields(schema));
+        } else if has("additionalProperties") {
+            node.shape = Shape::Map(Box::new(condition(&schema["additionalProperties"])));
+        } else if has("items") {
+            let list = List { item: condition(&schema["items"]), kind: ListKind::Atomic };
+            node.shape = Shape::List(Box::new(list));
+        }
+        if let Some(rules) = &mut node.rules {
+            rules.typeless = true;
+        }
+    }
+    node
+}
+
+fn conditions_of_fields(schema: &Value) -> Object {
+    let mut object = object(schema, true, false);
+    for field in &mut object.fields {
+        if let Some(schema) = schema["properties"].get(field.name.as_ref()) {
+            field.node = condition(schema);
+        }
+    }
+    object
 }
 
 fn bound(schema: &Value, limit: &str, exclusive: &str) -> Option<Bound> {

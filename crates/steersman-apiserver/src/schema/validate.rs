@@ -1,10 +1,12 @@
 //! Validation of custom resources against their schema, worded as Kubernetes words it.
 //!
-//! Patterns, formats and CEL rules are not checked here.
+//! CEL rules are not checked here.
+
+use std::collections::HashSet;
 
 use serde_json::{Number, Value};
 
-use super::node::{Bound, ListKind, Node, Rules, Scalar, Shape};
+use super::node::{Bound, Junctors, ListKind, Node, Rules, Scalar, Shape};
 use super::unknown::join;
 use crate::field::{FieldError, FieldErrorKind};
 
@@ -13,12 +15,18 @@ pub(super) fn validate(node: &Node, value: &Value, path: &str, errors: &mut Vec<
     if value.is_null() && node.is_nullable() {
         return;
     }
+    let typeless = node.rules.as_ref().is_some_and(|rules| rules.typeless);
     if let Some(expected) = type_mismatch(&node.shape, value) {
-        errors.push(wrong_type(path, expected, value));
+        if !typeless {
+            errors.push(wrong_type(path, expected, value));
+        }
         return;
     }
     if let Some(rules) = &node.rules {
         check(rules, value, path, errors);
+        if let Some(junctors) = &rules.junctors {
+            check_junctors(junctors, value, path, errors);
+        }
     }
     match value {
         Value::Object(map) => {
@@ -110,11 +118,8 @@ fn check(rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>)
                     invalid(format!("should be {word} than{or_equal} {limit}"));
                 }
             }
-            if let Some(factor) = rules.multiple_of {
-                let quotient = number.as_f64().unwrap_or_default() / factor;
-                if quotient.fract() != 0.0 {
-                    invalid(format!("should be a multiple of {factor}"));
-                }
+            if let Some(factor) = rules.multiple_of.filter(|f| !is_multiple(number, *f)) {
+                invalid(format!("should be a multiple of {factor}"));
             }
         }
         Value::String(text) => {
@@ -125,14 +130,84 @@ fn check(rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>)
             if let Some(max) = rules.length.max.filter(|max| length > *max) {
                 errors.push(FieldError::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
             }
+            check_text(rules, text, path, errors);
         }
-        Value::Array(items) => sizes(items.len(), rules, value, path, errors),
+        Value::Array(items) => {
+            sizes(items.len(), rules, value, path, errors);
+            let mut seen = HashSet::new();
+            if rules.unique && !items.iter().all(|item| seen.insert(item.to_string())) {
+                let detail = format!("{path} in body shouldn't contain duplicates");
+                errors.push(FieldError::invalid(path, &Value::from(""), &detail));
+            }
+        }
         Value::Object(map) => sizes(map.len(), rules, value, path, errors),
         _ => {}
     }
     if !rules.enumeration.is_empty() && !rules.enumeration.contains(value) {
         errors.push(not_in(&rules.enumeration, value, path));
     }
+}
+
+/// Patterns and formats.
+fn check_text(rules: &Rules, text: &str, path: &str, errors: &mut Vec<FieldError>) {
+    if let Some(pattern) = rules.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
+        let broken = pattern.error().map(|why| format!(", but pattern is invalid: {why}"));
+        let detail =
+            format!("{path} in body should match '{}{}'", pattern.text, broken.unwrap_or_default());
+        errors.push(FieldError::invalid(path, &text.into(), &detail));
+    }
+    if let Some((name, _)) = rules.format.as_ref().filter(|(_, format)| !format.accepts(text)) {
+        let text =
+            format!("Invalid value: {text:?}: {path} in body must be of type {name}: {text:?}");
+        errors.push(FieldError { kind: FieldErrorKind::TypeInvalid, field: path.to_owned(), text });
+    }
+}
+
+/// What other schemas say of the same value. Of alternatives that all fail, the mistakes of the
+/// one with the fewest are told.
+fn check_junctors(junctors: &Junctors, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let mistakes = |node: &Node| {
+        let mut mistakes = Vec::new();
+        validate(node, value, path, &mut mistakes);
+        mistakes
+    };
+    let mut complain = |text: String, details: Vec<FieldError>| {
+        // Upstream tells these of the whole object.
+        errors.push(FieldError::invalid("<nil>", &Value::from(""), &format!("{path:?} {text}")));
+        errors.extend(details);
+    };
+    let fewest =
+        |all: Vec<Vec<FieldError>>| all.into_iter().min_by_key(Vec::len).unwrap_or_default();
+    let any: Vec<_> = junctors.any_of.iter().map(mistakes).collect();
+    if !any.is_empty() && any.iter().all(|mistakes| !mistakes.is_empty()) {
+        complain("must validate at least one schema (anyOf)".to_owned(), fewest(any));
+    }
+    let one: Vec<_> = junctors.one_of.iter().map(mistakes).collect();
+    let valid = one.iter().filter(|mistakes| mistakes.is_empty()).count();
+    if !one.is_empty() && valid != 1 {
+        let found = match valid {
+            0 => "Found none valid".to_owned(),
+            n => format!("Found {n} valid alternatives"),
+        };
+        let details = if valid == 0 { fewest(one) } else { Vec::new() };
+        complain(format!("must validate one and only one schema (oneOf). {found}"), details);
+    }
+    let all: Vec<_> = junctors.all_of.iter().map(mistakes).collect();
+    if all.iter().any(|mistakes| !mistakes.is_empty()) {
+        let none = if all.iter().any(Vec::is_empty) { "" } else { ". None validated" };
+        let text = format!("must validate all the schemas (allOf){none}");
+        complain(text, all.into_iter().flatten().collect());
+    }
+    if junctors.not.as_ref().is_some_and(|not| mistakes(not).is_empty()) {
+        complain("must not validate the schema (not)".to_owned(), Vec::new());
+    }
+}
+
+fn is_multiple(number: &Number, factor: f64) -> bool {
+    let Some(value) = number.as_f64() else { return true };
+    // Like upstream: the inverse of a small factor is closer to a whole number.
+    let quotient = if factor < 1.0 { 1.0 / factor * value } else { value / factor };
+    (quotient - quotient.round()).abs() < 1e-9
 }
 
 fn exceeds(number: &Number, bound: &Bound, lower: bool) -> bool {
@@ -177,13 +252,11 @@ fn duplicates(node: &Node, items: &[Value], path: &str, errors: &mut Vec<FieldEr
             Some(Value::Object(pairs.collect()))
         }
     };
-    let mut seen: Vec<Value> = Vec::new();
+    let mut seen = HashSet::new();
     for (index, item) in items.iter().enumerate() {
         let Some(identity) = identity(item) else { return };
-        if seen.contains(&identity) {
+        if !seen.insert(identity.to_string()) {
             errors.push(FieldError::duplicate(format!("{path}[{index}]"), &identity));
-        } else {
-            seen.push(identity);
         }
     }
 }

@@ -28,11 +28,12 @@ impl FieldSelector {
         for part in split(text).iter().filter(|part| !part.is_empty()) {
             let (field, equal, value) = parse_requirement(part).ok_or_else(|| {
                 Status::bad_request(format!(
-                    "invalid selector: {text:?}; can't understand {part:?}"
+                    "invalid selector: '{text}'; can't understand '{part}'"
                 ))
             })?;
+            let value = unescape(value).map_err(Status::bad_request)?;
             if !is_selectable(&field, resource) {
-                return Err(Status::bad_request(format!("field label not supported: {field}")));
+                return Err(Status::bad_request(unknown_field(&field, resource)));
             }
             requirements.push(FieldRequirement { field, value, equal });
         }
@@ -98,6 +99,19 @@ fn is_selectable(field: &str, resource: &Resource) -> bool {
         || resource.selectable_fields.iter().any(|known| known == field)
 }
 
+/// The complaint about a field that cannot be selected; it depends on who words it upstream.
+fn unknown_field(field: &str, resource: &Resource) -> String {
+    match resource.kind.as_ref() {
+        "Job" if resource.group == "batch" => {
+            format!("field label {field:?} not supported for Job")
+        }
+        _ if resource.schema.is_typed() && resource.selectable_fields.is_empty() => {
+            format!("{field:?} is not a known field selector: only {NAME:?}, {NAMESPACE:?}")
+        }
+        _ => format!("field label not supported: {field}"),
+    }
+}
+
 /// Splits at commas that are not escaped.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
@@ -116,27 +130,61 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-fn parse_requirement(part: &str) -> Option<(String, bool, String)> {
-    let at = part.find(['!', '='])?;
-    let (field, rest) = part.split_at(at);
-    let (equal, value) = if let Some(value) = rest.strip_prefix("!=") {
-        (false, value)
-    } else if let Some(value) = rest.strip_prefix("==") {
-        (true, value)
-    } else {
-        (true, rest.strip_prefix('=')?)
-    };
-    Some((field.to_owned(), equal, unescape(value)?))
+/// The field, whether it must be equal, and the value still escaped. The first operator counts.
+fn parse_requirement(part: &str) -> Option<(String, bool, &str)> {
+    let operators = [("!=", false), ("==", true), ("=", true)];
+    part.char_indices().find_map(|(at, _)| {
+        operators.iter().find_map(|(operator, equal)| {
+            let value = part[at..].strip_prefix(operator)?;
+            Some((part[..at].to_owned(), *equal, value))
+        })
+    })
 }
 
-fn unescape(value: &str) -> Option<String> {
+fn unescape(value: &str) -> Result<String, String> {
     let (mut out, mut chars) = (String::with_capacity(value.len()), value.chars());
     while let Some(c) = chars.next() {
         match c {
-            '\\' => out.push(chars.next().filter(|c| matches!(c, '\\' | ',' | '='))?),
-            '=' => return None,
+            '\\' => match chars.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
+                other => {
+                    let sequence: String = other.into_iter().collect();
+                    return Err(format!(
+                        "invalid field selector: invalid escape sequence: \\{sequence}"
+                    ));
+                }
+            },
+            '=' => {
+                return Err("invalid field selector: unescaped character in value: 61".to_owned());
+            }
             c => out.push(c),
         }
     }
-    Some(out)
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FieldSelector, unescape};
+    use crate::registry::Registry;
+
+    #[test]
+    fn terms_are_split_at_the_first_operator_and_unescaped() {
+        let table = Registry::new().table();
+        let pods = table.get("", "v1", "pods").unwrap();
+        let selector =
+            FieldSelector::parse(r"metadata.name!=a\,b\=c,,status.phase==Running", pods).unwrap();
+        let terms: Vec<_> =
+            selector.0.iter().map(|r| (r.field.as_str(), r.equal, r.value.as_str())).collect();
+        assert_eq!(terms, [("metadata.name", false, "a,b=c"), ("status.phase", true, "Running")]);
+        for (text, message) in [
+            ("name", "invalid selector: 'name'; can't understand 'name'"),
+            ("metadata.name=a=b", "invalid field selector: unescaped character in value: 61"),
+            (r"metadata.name=a\b", r"invalid field selector: invalid escape sequence: \b"),
+            ("spec.x=y", "field label not supported: spec.x"),
+        ] {
+            assert_eq!(FieldSelector::parse(text, pods).unwrap_err().message, message);
+        }
+        assert!(unescape("\\").is_err());
+    }
 }

@@ -1,11 +1,13 @@
 //! Label selectors: `a=b,c!=d,e in (f,g),h,!i`.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::parse;
 use crate::status::{Result, Status};
 
 /// What labels must be; all requirements hold.
@@ -19,7 +21,7 @@ pub struct LabelRequirement {
     pub key: String,
     /// How its value is compared.
     pub operator: Operator,
-    /// With what.
+    /// With what, sorted.
     pub values: Vec<String>,
 }
 
@@ -34,13 +36,16 @@ pub enum Operator {
     Exists,
     /// The label is not there.
     DoesNotExist,
+    /// The value is a whole number above this (`>`).
+    GreaterThan,
+    /// The value is a whole number below this (`<`).
+    LessThan,
 }
 
 impl LabelSelector {
     /// Reads a selector.
     pub fn parse(text: &str) -> Result<Self> {
-        let parts = split(text).into_iter().filter(|part| !part.is_empty());
-        parts.map(parse_requirement).collect::<Result<_>>().map(Self)
+        parse::parse(text).map(Self).map_err(Status::bad_request)
     }
 
     /// Reads the selector of a document: `{matchLabels, matchExpressions}` or a plain map.
@@ -72,12 +77,21 @@ impl LabelSelector {
     pub fn matches<'a>(&self, get: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|requirement| {
             let value = get(&requirement.key);
-            let listed = || value.is_some_and(|v| requirement.values.iter().any(|w| w == v));
+            let values = &requirement.values;
+            let listed =
+                || value.is_some_and(|v| values.binary_search_by(|w| w.as_str().cmp(v)).is_ok());
+            let ordered = |order: Ordering| {
+                let number = |text: &str| text.parse::<i64>().ok();
+                let pair = value.and_then(number).zip(values.first().and_then(|v| number(v)));
+                pair.is_some_and(|(value, limit)| value.cmp(&limit) == order)
+            };
             match requirement.operator {
                 Operator::In => listed(),
                 Operator::NotIn => !listed(),
                 Operator::Exists => value.is_some(),
                 Operator::DoesNotExist => value.is_none(),
+                Operator::GreaterThan => ordered(Ordering::Greater),
+                Operator::LessThan => ordered(Ordering::Less),
             }
         })
     }
@@ -104,6 +118,8 @@ impl std::fmt::Display for LabelSelector {
                 (Operator::NotIn, _) => write!(f, "{key} notin ({list})"),
                 (Operator::Exists, _) => write!(f, "{key}"),
                 (Operator::DoesNotExist, _) => write!(f, "!{key}"),
+                (Operator::GreaterThan, _) => write!(f, "{key}>{list}"),
+                (Operator::LessThan, _) => write!(f, "{key}<{list}"),
             }?;
         }
         Ok(())
@@ -131,71 +147,10 @@ fn of_expression(expression: &Value) -> Option<LabelRequirement> {
         _ => return None,
     };
     let values = expression["values"].as_array().map_or(&[][..], Vec::as_slice);
-    let values = values.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let mut values: Vec<String> =
+        values.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    values.sort_unstable();
     Some(LabelRequirement { key: expression["key"].as_str()?.to_owned(), operator, values })
-}
-
-/// Splits at commas that are not inside parentheses.
-fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0);
-    for (index, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(text[start..index].trim());
-                start = index + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(text[start..].trim());
-    parts
-}
-
-fn parse_requirement(part: &str) -> Result<LabelRequirement> {
-    let parse_set = |head: &str, operator: Operator| {
-        let (key, list) = part.split_once(head)?;
-        let inner = list.trim().strip_prefix('(')?.strip_suffix(')')?;
-        let values = inner.split(',').map(|value| value.trim().to_owned()).collect();
-        Some((key.trim().to_owned(), operator, values))
-    };
-    let one = |operator: &str, meaning: Operator| {
-        let (key, value) = part.split_once(operator)?;
-        Some((key.trim().to_owned(), meaning, vec![value.trim().to_owned()]))
-    };
-    let absent = || {
-        let key = part.strip_prefix('!')?.trim().to_owned();
-        Some((key, Operator::DoesNotExist, Vec::new()))
-    };
-    let (key, operator, values) = absent()
-        .or_else(|| parse_set(" notin ", Operator::NotIn))
-        .or_else(|| parse_set(" in ", Operator::In))
-        .or_else(|| parse_set(" notin", Operator::NotIn))
-        .or_else(|| parse_set(" in", Operator::In))
-        .or_else(|| one("!=", Operator::NotIn))
-        .or_else(|| one("==", Operator::In))
-        .or_else(|| one("=", Operator::In))
-        .unwrap_or_else(|| (part.to_owned(), Operator::Exists, Vec::new()));
-    if !is_key(&key) || !values.iter().all(|value| is_value(value)) {
-        return Err(Status::bad_request(format!(
-            "unable to parse requirement: {part:?} is not a label requirement"
-        )));
-    }
-    Ok(LabelRequirement { key, operator, values })
-}
-
-fn is_key(key: &str) -> bool {
-    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
-    !name.is_empty() && name.len() <= 63 && key.chars().all(|c| is_label_char(c) || c == '/')
-}
-
-fn is_value(value: &str) -> bool {
-    value.len() <= 63 && value.chars().all(is_label_char)
-}
-
-fn is_label_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
 #[cfg(test)]
@@ -206,7 +161,7 @@ mod tests {
     fn matches(selector: &str) -> bool {
         let selector = LabelSelector::parse(selector).unwrap();
         let document =
-            json!({"metadata": {"labels": {"app": "web", "tier": "front", "empty": ""}}});
+            json!({"metadata": {"labels": {"app": "web", "tier": "front", "empty": "", "n": "9"}}});
         selector.matches_bytes(document.to_string().as_bytes())
     }
 
@@ -226,18 +181,59 @@ mod tests {
             "!absent",
             "app=web,tier in (front,back)",
             "empty=",
+            "empty in ()",
+            "empty in (x,,y)",
+            " app\t in (web) , tier ",
+            "!in",
+            "n>8,n<10",
         ] {
             assert!(matches(selector), "{selector}");
         }
-        for selector in ["app=db", "app!=web", "app in (db)", "app notin (web)", "absent", "!app"] {
+        for selector in [
+            "app=db",
+            "app!=web",
+            "app in (db)",
+            "app notin (web)",
+            "absent",
+            "!app",
+            "n>9",
+            "app>1",
+        ] {
             assert!(!matches(selector), "{selector}");
         }
     }
 
     #[test]
     fn nonsense_is_a_bad_request() {
-        for selector in ["a=b=c", "a in b", "=x", "a in (b", "a b"] {
-            assert_eq!(LabelSelector::parse(selector).unwrap_err().code, 400, "{selector}");
+        for (selector, text) in [
+            ("a=b=c", "found '=', expected: ',' or 'end of string'"),
+            ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+            ("=x", "found '=', expected: !, identifier, or 'end of string'"),
+            ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
+            (
+                "a b",
+                "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
+            ),
+            ("a,", "found '', expected: identifier after ','"),
+            ("a,,b", "found ',', expected: identifier after ','"),
+            ("a in (b c)", "unable to parse requirement: found 'c', expected: ',' or ')'"),
+            ("!", "unable to parse requirement: found '', expected: identifier"),
+            (
+                "a>b",
+                "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' operators, the value must be an integer",
+            ),
+        ] {
+            let status = LabelSelector::parse(selector).unwrap_err();
+            assert_eq!((status.code, status.message.as_str()), (400, text), "{selector}");
+        }
+        let long = "x".repeat(64);
+        for (selector, text) in [
+            (format!("a={long}"), "unable to parse requirement: values[0][a]: Invalid value: \"xx"),
+            (format!("{long}=a"), "unable to parse requirement: <nil>: Invalid value: \"xx"),
+            ("a=-".to_owned(), "unable to parse requirement: values[0][a]: Invalid value: \"-\": "),
+        ] {
+            let status = LabelSelector::parse(&selector).unwrap_err();
+            assert!(status.message.starts_with(text), "{}", status.message);
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod field;
 mod label;
+mod parse;
 mod skim;
 
 pub use field::{FieldRequirement, FieldSelector};

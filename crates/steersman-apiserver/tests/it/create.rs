@@ -122,7 +122,7 @@ async fn a_dry_run_does_everything_but_write() {
     api.post(&path, &config_map("a", &json!({}))).await.refused(409);
     api.post(&format!("{CONFIG_MAPS}?dryRun=Some"), &config_map("b", &json!({})))
         .await
-        .refused(400);
+        .refused(422);
 }
 
 #[tokio::test(start_paused = true)]

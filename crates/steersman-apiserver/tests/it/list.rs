@@ -192,6 +192,14 @@ async fn fields_of_a_kind_can_be_selected_and_others_are_not_supported() {
     assert_eq!(select("metadata.namespace%3Dother").await, "");
     let status = api.get(&format!("{pods}?fieldSelector=spec.x%3Dy")).await.refused(400);
     assert_eq!(status["message"], "field label not supported: spec.x");
+    let status = api.get(&format!("{CONFIG_MAPS}?fieldSelector=data%3Dy")).await.refused(400);
+    assert_eq!(
+        status["message"],
+        "\"data\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+    );
+    let jobs = "/apis/batch/v1/namespaces/default/jobs?fieldSelector=x%3Dy";
+    let status = api.get(jobs).await.refused(400);
+    assert_eq!(status["message"], "field label \"x\" not supported for Job");
 }
 
 #[tokio::test(start_paused = true)]

@@ -194,3 +194,113 @@ fn without_a_schema_everything_is_kept() {
     assert!(Schema::untyped().validate(&object).is_empty());
     assert!(Schema::untyped().unknown_fields(&object).is_empty());
 }
+
+/// The mistakes in `{"v": value}` where the schema says this of `v`.
+fn mistakes_of(schema: &Value, value: &Value) -> Vec<String> {
+    let root = json!({"type": "object", "properties": {"v": schema}});
+    let errors = Schema::structural(&root).validate(&json!({"v": value}));
+    errors.iter().map(FieldError::message).collect()
+}
+
+#[test]
+fn every_rule_of_a_schema_is_checked_and_worded_as_upstream_words_it() {
+    for (schema, good, bad, texts) in [
+        (
+            json!({"type": "string", "pattern": "^[a-z]+$"}),
+            json!("abc"),
+            json!("a1"),
+            vec![r#"v: Invalid value: "a1": v in body should match '^[a-z]+$'"#],
+        ),
+        (
+            json!({"type": "string", "format": "date-time"}),
+            json!("2024-01-01T00:00:00Z"),
+            json!("today"),
+            vec![r#"v: Invalid value: "today": v in body must be of type date-time: "today""#],
+        ),
+        (
+            json!({"type": "string", "format": "colour"}),
+            json!("x"),
+            json!(1),
+            vec![r#"v: Invalid value: "integer": v in body must be of type string: "integer""#],
+        ),
+        (
+            json!({"type": "number", "multipleOf": 0.1}),
+            json!(0.3),
+            json!(0.25),
+            vec!["v: Invalid value: 0.25: v in body should be a multiple of 0.1"],
+        ),
+        (
+            json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true}),
+            json!([1, 2]),
+            json!([1, 1]),
+            vec![r#"v: Invalid value: "": v in body shouldn't contain duplicates"#],
+        ),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 1}),
+            json!({"a": "b"}),
+            json!({"a": "b", "c": "d"}),
+            vec!["v: Too many: 2: must have at most 1 item"],
+        ),
+    ] {
+        assert_eq!(mistakes_of(&schema, &good), Vec::<String>::new(), "{schema}");
+        assert_eq!(mistakes_of(&schema, &bad), texts, "{schema}");
+    }
+}
+
+#[test]
+fn what_other_schemas_say_of_a_value_is_checked_too() {
+    let short = json!({"maxLength": 2});
+    for (schema, good, bad, texts) in [
+        (
+            json!({"type": "string", "anyOf": [{"enum": ["x"]}, {"pattern": "^y"}]}),
+            json!("yes"),
+            json!("no"),
+            vec![
+                r#"<nil>: Invalid value: "": "v" must validate at least one schema (anyOf)"#,
+                r#"v: Unsupported value: "no": supported values: "x""#,
+            ],
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+            json!({"a": "1"}),
+            json!({"a": "1", "b": "2"}),
+            vec![
+                r#"<nil>: Invalid value: "": "v" must validate one and only one schema (oneOf). Found 2 valid alternatives"#,
+            ],
+        ),
+        (
+            json!({"type": "string", "allOf": [short, {"pattern": "a"}]}),
+            json!("ba"),
+            json!("aaa"),
+            vec![
+                r#"<nil>: Invalid value: "": "v" must validate all the schemas (allOf)"#,
+                "v: Too long: may not be more than 2 bytes",
+            ],
+        ),
+        (
+            json!({"type": "string", "not": {"enum": ["x"]}}),
+            json!("y"),
+            json!("x"),
+            vec![r#"<nil>: Invalid value: "": "v" must not validate the schema (not)"#],
+        ),
+    ] {
+        assert_eq!(mistakes_of(&schema, &good), Vec::<String>::new(), "{schema}");
+        assert_eq!(mistakes_of(&schema, &bad), texts, "{schema}");
+    }
+}
+
+#[test]
+fn alternatives_look_only_at_what_they_speak_of() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"kind": {"type": "string"}, "size": {"type": "integer"}},
+        "anyOf": [
+            {"properties": {"kind": {"enum": ["big"]}, "size": {"minimum": 10}}},
+            {"properties": {"kind": {"enum": ["small"]}}},
+        ],
+    });
+    assert!(mistakes_of(&schema, &json!({"kind": "small", "size": 1})).is_empty());
+    assert!(mistakes_of(&schema, &json!({"kind": "big", "size": 10})).is_empty());
+    assert!(!mistakes_of(&schema, &json!({"kind": "big", "size": 9})).is_empty());
+}

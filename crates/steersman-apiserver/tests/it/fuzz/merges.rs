@@ -1,0 +1,88 @@
+//! Patches and applies: whatever they say, the object is changed by rule or not at all.
+
+use proptest::collection::vec;
+use proptest::prelude::Strategy;
+use proptest::sample::select;
+use serde_json::{Value, json};
+use steersman_apiserver::apply::{Apply, apply};
+use steersman_apiserver::patch::{json_patch, merge_patch, strategic_merge_patch};
+use steersman_apiserver::schema::Schema;
+
+use super::{FIELDS, json, object, run, text};
+use crate::api::deployment;
+
+const POINTERS: &[&str] = &[
+    "/",
+    "metadata",
+    "spec",
+    "template",
+    "containers",
+    "0",
+    "1",
+    "-",
+    "~0",
+    "~1",
+    "~",
+    "name",
+    "01",
+    "labels",
+    "odd",
+];
+
+#[test]
+fn any_json_patch_is_applied_or_refused() {
+    let operation = (
+        select(&["add", "remove", "replace", "move", "copy", "test", "odd"][..]),
+        text(POINTERS),
+        text(POINTERS),
+        json(FIELDS),
+    );
+    let operation = operation.prop_map(
+        |(op, path, from, value)| json!({"op": op, "path": path, "from": from, "value": value}),
+    );
+    run((object(FIELDS), vec(operation, 0..8)), |(object, operations)| {
+        let _ = json_patch(&object, Value::from(operations).to_string().as_bytes());
+    });
+}
+
+#[test]
+fn a_merge_patch_twice_is_a_merge_patch_once() {
+    run((object(FIELDS), object(FIELDS)), |(object, patch)| {
+        let patch = patch.to_string();
+        let once = merge_patch(&object, patch.as_bytes()).unwrap();
+        assert_eq!(merge_patch(&once, patch.as_bytes()).unwrap(), once);
+    });
+}
+
+#[test]
+fn any_strategic_merge_patch_is_applied_or_refused() {
+    let schema = Schema::builtin("apps", "v1", "Deployment").unwrap();
+    run((object(FIELDS), object(FIELDS)), |(object, patch)| {
+        let patch = patch.to_string();
+        let _ = strategic_merge_patch(&schema, &object, patch.as_bytes());
+        let _ = strategic_merge_patch(&schema, &deployment("web", 1), patch.as_bytes());
+    });
+}
+
+#[test]
+fn any_configuration_is_applied_or_refused() {
+    let schema = Schema::builtin("apps", "v1", "Deployment").unwrap();
+    run((object(FIELDS), object(FIELDS)), |(mut live, mut applied)| {
+        // Metadata of another type is refused before.
+        live["metadata"] = json!({"name": "web"});
+        applied["metadata"] = json!({"name": "web"});
+        let whole = deployment("web", 1);
+        for live in [None, Some(&live), Some(&whole)] {
+            let _ = apply(Apply {
+                live,
+                applied: &applied,
+                manager: "me",
+                force: false,
+                subresource: "",
+                api_version: "apps/v1",
+                now: "2025-01-01T00:00:00Z",
+                schema: &schema,
+            });
+        }
+    });
+}
