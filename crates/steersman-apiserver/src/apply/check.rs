@@ -1,71 +1,129 @@
 //! Whether an applied configuration makes sense at all.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::typed::steps;
-use crate::schema::{Node, Relation, Scalar, Shape};
+use crate::patch::{printed, printed_type};
+use crate::schema::{ANY, Node, Relation, Scalar, Shape};
+
+/// How many mistakes are told; a configuration may be nothing but mistakes.
+const TOLD_MAX: usize = 20;
+
+/// A mistake and where it is; the path is built from its end.
+struct Mistake {
+    path: String,
+    text: String,
+}
 
 /// What is wrong with an applied configuration, if anything: unknown fields, wrong types, list
 /// items without keys or with the same keys.
 pub(super) fn check(node: &Node, value: &Value) -> Result<(), String> {
-    check_below(node, value, "")
+    let mut mistakes = Vec::new();
+    check_value(node, value, &mut mistakes);
+    let text = |Mistake { path, text }: &Mistake| {
+        if path.is_empty() { text.clone() } else { format!("{path}: {text}") }
+    };
+    match mistakes.as_slice() {
+        [] => Ok(()),
+        [one] => Err(text(one)),
+        many => {
+            let lines: Vec<String> = many.iter().map(|one| format!("  {}", text(one))).collect();
+            Err(format!("errors:\n{}", lines.join("\n")))
+        }
+    }
 }
 
-fn check_below(node: &Node, value: &Value, path: &str) -> Result<(), String> {
-    if value.is_null() {
-        return Ok(());
+fn check_value(node: &Node, value: &Value, mistakes: &mut Vec<Mistake>) {
+    if value.is_null() || mistakes.len() >= TOLD_MAX {
+        return;
     }
-    check_type(&node.shape, value)
-        .map_err(|expected| format!("{path}: {expected}, got {value}"))?;
+    if let Some(text) = wrong_type(&node.shape, value) {
+        mistakes.push(Mistake { path: String::new(), text });
+        return;
+    }
     match value {
         Value::Object(map) => {
             for (key, value) in map {
+                let before = mistakes.len();
                 if node.is_closed() && node.field(key).is_none() {
-                    return Err(format!("{path}.{key}: field not declared in schema"));
+                    let text = "field not declared in schema".to_owned();
+                    mistakes.push(Mistake { path: String::new(), text });
+                } else {
+                    check_value(node.child(key), value, mistakes);
                 }
-                check_below(node.child(key), value, &format!("{path}.{key}"))?;
+                prefix(&mut mistakes[before..], || format!(".{key}"));
             }
         }
-        Value::Array(_) => check_items(node, value, path)?,
+        Value::Array(_) => check_items(node, value, mistakes),
         _ => {}
     }
-    Ok(())
 }
 
-fn check_items(node: &Node, value: &Value, path: &str) -> Result<(), String> {
+fn check_items(node: &Node, value: &Value, mistakes: &mut Vec<Mistake>) {
     let relation = node.relation(value);
-    let mut seen = Vec::new();
-    for (index, (step, item)) in steps(relation, value).into_iter().enumerate() {
-        if matches!(relation, Relation::Leaf) {
-            check_below(node.item(), item, &format!("{path}[{index}]"))?;
-            continue;
+    let item_node = if matches!(node.shape, Shape::List(_)) { node.item() } else { &ANY };
+    if matches!(relation, Relation::Leaf) {
+        for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+            let before = mistakes.len();
+            check_value(item_node, item, mistakes);
+            prefix(&mut mistakes[before..], || format!("[{index}]"));
         }
-        let step = step.map_err(|error| format!("{path}: element {index}: {error}"))?;
-        if seen.contains(&step) {
-            return Err(format!("{path}: duplicate entries for key {step}"));
-        }
-        check_below(node.item(), item, &format!("{path}{step}"))?;
-        seen.push(step);
+        return;
     }
-    Ok(())
+    let mut seen = BTreeSet::new();
+    for (index, (step, item)) in steps(relation, value).enumerate() {
+        let before = mistakes.len();
+        match step {
+            Err(error) => {
+                let text = format!("element {index}: {error}");
+                mistakes.push(Mistake { path: String::new(), text });
+                return;
+            }
+            Ok(step) => {
+                check_value(item_node, item, mistakes);
+                prefix(&mut mistakes[before..], || step.to_string());
+                if seen.contains(&step) {
+                    let text = format!("duplicate entries for key {step}");
+                    mistakes.insert(before, Mistake { path: String::new(), text });
+                }
+                seen.insert(step);
+            }
+        }
+    }
 }
 
-/// What was expected, if the value is of another type.
-fn check_type(shape: &Shape, value: &Value) -> Result<(), &'static str> {
-    let (fits, expected) = match shape {
-        Shape::Any | Shape::Raw => (true, ""),
-        Shape::Object(_) | Shape::Named(_) | Shape::Map(_) => (value.is_object(), "expected map"),
-        Shape::List(_) => (value.is_array(), "expected list"),
+fn prefix(mistakes: &mut [Mistake], step: impl Fn() -> String) {
+    for mistake in mistakes {
+        mistake.path.insert_str(0, &step());
+    }
+}
+
+/// What was expected, and found, if the value is of another type.
+fn wrong_type(shape: &Shape, value: &Value) -> Option<String> {
+    let found = || value.to_string();
+    match shape {
+        Shape::Any | Shape::Raw => None,
+        Shape::Object(_) | Shape::Named(_) | Shape::Map(_) => {
+            (!value.is_object()).then(|| format!("expected map, got &{{{}}}", printed(value)))
+        }
+        Shape::List(_) => {
+            (!value.is_array()).then(|| format!("expected list, got &{{{}}}", printed(value)))
+        }
         Shape::Scalar(scalar) => match scalar {
-            Scalar::Bool => (value.is_boolean(), "expected boolean"),
+            Scalar::Bool => (!value.is_boolean())
+                .then(|| format!("expected boolean, got &{{{}}}", printed(value))),
             Scalar::Int32 | Scalar::Int64 | Scalar::Integer | Scalar::Number => {
-                (value.is_number(), "expected numeric (int or float)")
+                let text =
+                    || format!("expected numeric (int or float), got {}", printed_type(value));
+                (!value.is_number()).then(text)
             }
-            Scalar::IntOrString | Scalar::Quantity => {
-                (value.is_string() || value.is_number(), "expected scalar")
-            }
-            _ => (value.is_string(), "expected string"),
+            Scalar::IntOrString | Scalar::Quantity => (value.is_object() || value.is_array())
+                .then(|| format!("expected any scalar, got &{{{}}}", printed(value))),
+            _ => (!value.is_string()).then(|| {
+                format!("expected string, got &value.valueUnstructured{{Value:{}}}", found())
+            }),
         },
-    };
-    if fits { Ok(()) } else { Err(expected) }
+    }
 }

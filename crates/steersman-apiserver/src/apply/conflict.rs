@@ -1,10 +1,8 @@
 //! Conflicts between field managers, and how they read on the wire.
 
-use std::collections::BTreeMap;
-
 use super::fieldset::FieldSet;
 use super::managed_fields::{Managers, Operation};
-use super::typed::Comparison;
+use super::versions::Changes;
 
 /// One field that another manager owns with a different value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +28,7 @@ pub struct ConflictCause {
     pub field: String,
 }
 
-/// The message of a 409 and its causes.
+/// The message of a 409 and its causes. Conflicts with one manager stand together.
 ///
 /// `Apply failed with 1 conflict: conflict with "kubectl-client-side-apply" using apps/v1:
 /// .spec.replicas`
@@ -44,15 +42,10 @@ pub fn conflict_message(conflicts: &[FieldConflict]) -> (String, Vec<ConflictCau
             format!("Apply failed with 1 conflict: conflict with {}: {}", one.owner(), one.path)
         }
         _ => {
-            let mut by_owner: BTreeMap<String, Vec<String>> = BTreeMap::new();
-            for conflict in conflicts {
-                by_owner
-                    .entry(conflict.owner())
-                    .or_default()
-                    .push(format!("\n- {}", conflict.path));
-            }
-            let owners =
-                by_owner.iter().map(|(o, paths)| format!("conflicts with {o}:{}", paths.concat()));
+            let owners = conflicts.chunk_by(|a, b| a.owner() == b.owner()).map(|of_one| {
+                let paths = of_one.iter().map(|conflict| format!("\n- {}", conflict.path));
+                format!("conflicts with {}:{}", of_one[0].owner(), paths.collect::<String>())
+            });
             let owners = owners.collect::<Vec<_>>().join("\n");
             format!("Apply failed with {} conflicts: {owners}", conflicts.len())
         }
@@ -74,11 +67,16 @@ impl FieldConflict {
 }
 
 /// What others own and this write changes, each with its path as a set.
-pub(super) fn find(managers: &Managers, changes: &Comparison) -> Vec<(FieldConflict, FieldSet)> {
-    let written = changes.modified.clone().union(&changes.added);
+pub(super) fn find(managers: &Managers, changes: &Changes<'_>) -> Vec<(FieldConflict, FieldSet)> {
     let mut found = Vec::new();
     for (id, owned) in managers {
-        for path in owned.fields.intersection(&written).paths() {
+        let Some(written) = changes.in_version(&owned.api_version).map(|c| &c.written) else {
+            continue;
+        };
+        if !owned.fields.overlaps(written) {
+            continue;
+        }
+        for path in owned.fields.to_set().intersection(written).paths() {
             let mut set = FieldSet::default();
             set.insert(&path);
             let conflict = FieldConflict {

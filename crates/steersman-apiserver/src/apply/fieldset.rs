@@ -1,117 +1,165 @@
 //! Sets of field paths: what a manager owns, and what changed between two objects.
 //!
-//! A set is a tree. A step is a *member* if the set has that very path, and a *child* if it has
-//! paths below it; it may be both, which FieldsV1 writes with a `.`:
+//! A set is a tree. A step is a *member* if the set has that very path; it may have paths *below*
+//! it; it may be both, which FieldsV1 writes with a `.`:
 //!
 //! ```json
 //! {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}}
 //! ```
 //! has `.metadata.labels` and `.metadata.labels.app`, but not `.metadata`.
+//!
+//! Every write of every object builds and joins such sets, so a level is one sorted vector.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
 use super::path::Step;
-use crate::schema::{Node, Shape};
+use crate::schema::{ANY, Node, Shape};
 
 /// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
-    members: BTreeSet<Step>,
-    /// Never holds an empty set.
-    children: BTreeMap<Step, FieldSet>,
+    /// Sorted by step; each is a member or has something below, or both.
+    entries: Vec<Entry>,
+}
+
+/// One step of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) step: Step,
+    pub(super) member: bool,
+    pub(super) below: FieldSet,
 }
 
 impl FieldSet {
     pub(crate) fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.children.is_empty()
+        self.entries.is_empty()
+    }
+
+    /// The steps of this level, in order.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Adds a step that comes after, or merges with, those there are; see [`Self::sort`].
+    pub(super) fn push(&mut self, step: Step, member: bool, below: FieldSet) {
+        if member || !below.is_empty() {
+            self.entries.push(Entry { step, member, below });
+        }
+    }
+
+    /// Restores the order after steps were pushed as they came. No step may be there twice.
+    pub(super) fn sort(&mut self) {
+        if !self.entries.is_sorted_by(|a, b| a.step < b.step) {
+            self.entries.sort_by(|a, b| a.step.cmp(&b.step));
+        }
     }
 
     /// Adds one path; the empty path, the whole object, is not tracked.
     pub(crate) fn insert(&mut self, path: &[Step]) {
-        match path {
-            [] => {}
-            [last] => {
-                self.members.insert(last.clone());
+        let [first, rest @ ..] = path else { return };
+        let at = match self.find(first) {
+            Ok(at) => at,
+            Err(at) => {
+                let entry =
+                    Entry { step: first.clone(), member: false, below: FieldSet::default() };
+                self.entries.insert(at, entry);
+                at
             }
-            [first, rest @ ..] => self.children.entry(first.clone()).or_default().insert(rest),
+        };
+        let entry = &mut self.entries[at];
+        if rest.is_empty() {
+            entry.member = true;
+        } else {
+            entry.below.insert(rest);
         }
     }
 
-    /// Whether the step itself is in the set.
-    pub(crate) fn has(&self, step: &Step) -> bool {
-        self.members.contains(step)
+    /// What the set has at a step and below it.
+    pub(super) fn get(&self, step: &Step) -> Option<&Entry> {
+        self.find(step).ok().map(|at| &self.entries[at])
     }
 
-    /// The paths below a step.
-    pub(crate) fn below(&self, step: &Step) -> Option<&FieldSet> {
-        self.children.get(step)
+    fn find(&self, step: &Step) -> Result<usize, usize> {
+        self.entries.binary_search_by(|entry| entry.step.cmp(step))
     }
 
     /// Paths in either.
-    pub(crate) fn union(mut self, other: &Self) -> Self {
-        self.members.extend(other.members.iter().cloned());
-        for (step, below) in &other.children {
-            match self.children.entry(step.clone()) {
-                Entry::Vacant(entry) => {
-                    entry.insert(below.clone());
-                }
-                Entry::Occupied(mut entry) => {
-                    let own = std::mem::take(entry.get_mut());
-                    *entry.get_mut() = own.union(below);
-                }
-            }
+    pub(crate) fn union(self, other: &Self) -> Self {
+        if self.is_empty() {
+            return other.clone();
         }
-        self
+        if other.is_empty() {
+            return self;
+        }
+        let mut all = Vec::with_capacity(self.entries.len().max(other.entries.len()));
+        let mut others = other.entries.iter().peekable();
+        for mut entry in self.entries {
+            while let Some(before) = others.next_if(|other| other.step < entry.step) {
+                all.push(before.clone());
+            }
+            if let Some(same) = others.next_if(|other| other.step == entry.step) {
+                entry.member |= same.member;
+                entry.below = entry.below.union(&same.below);
+            }
+            all.push(entry);
+        }
+        all.extend(others.cloned());
+        Self { entries: all }
     }
 
     /// Paths in both.
     pub(crate) fn intersection(&self, other: &Self) -> Self {
-        let both = |(step, below): (&Step, &Self)| {
-            let below = below.intersection(other.children.get(step)?);
-            (!below.is_empty()).then(|| (step.clone(), below))
-        };
-        Self {
-            members: self.members.intersection(&other.members).cloned().collect(),
-            children: self.children.iter().filter_map(both).collect(),
-        }
+        let mut both = Self::default();
+        self.join(other, |a, b| {
+            if let Some(b) = b {
+                let below = a.below.intersection(&b.below);
+                if (a.member && b.member) || !below.is_empty() {
+                    both.push(a.step.clone(), a.member && b.member, below);
+                }
+            }
+        });
+        both
     }
 
     /// Paths here but not there. Taking away a parent does not take away what is below it.
     pub(crate) fn difference(&self, other: &Self) -> Self {
-        let rest = |(step, below): (&Step, &Self)| {
-            let below = match other.children.get(step) {
-                Some(taken) => below.difference(taken),
-                None => below.clone(),
-            };
-            (!below.is_empty()).then(|| (step.clone(), below))
-        };
-        Self {
-            members: self.members.difference(&other.members).cloned().collect(),
-            children: self.children.iter().filter_map(rest).collect(),
+        let mut rest = Self::default();
+        self.join(other, |a, b| match b {
+            None => rest.entries.push(a.clone()),
+            Some(b) => {
+                let (member, below) = (a.member && !b.member, a.below.difference(&b.below));
+                if member || !below.is_empty() {
+                    rest.push(a.step.clone(), member, below);
+                }
+            }
+        });
+        rest
+    }
+
+    /// Visits the steps of this level, each with its counterpart in another set.
+    fn join<'a>(&'a self, other: &'a Self, mut visit: impl FnMut(&'a Entry, Option<&'a Entry>)) {
+        let mut others = other.entries.iter().peekable();
+        for entry in &self.entries {
+            while others.next_if(|other| other.step < entry.step).is_some() {}
+            let same = others.peek().filter(|other| other.step.cmp(&entry.step) == Ordering::Equal);
+            visit(entry, same.copied());
         }
     }
 
     /// The same set in which declared fields with paths below them are members too. Ownership of
     /// `.spec.replicas` then implies `.spec`, but ownership of a label does not imply its map.
     pub(crate) fn with_declared_parents(&self, node: &Node) -> Self {
-        let mut all = Self { members: self.members.clone(), children: BTreeMap::new() };
-        for (step, below) in &self.children {
-            let child = match (step, &node.shape) {
-                (Step::Field(name), _) => {
-                    if node.field(name).is_some() {
-                        all.members.insert(step.clone());
-                    }
-                    node.child(name)
-                }
-                (_, Shape::List(list)) => &list.item,
-                _ => &crate::schema::ANY,
+        let entries = self.entries.iter().map(|entry| {
+            let declared = match &entry.step {
+                Step::Field(name) => !entry.below.is_empty() && node.field(name).is_some(),
+                _ => false,
             };
-            all.children.insert(step.clone(), below.with_declared_parents(child));
-        }
-        all
+            let below = entry.below.with_declared_parents(at(node, &entry.step));
+            Entry { step: entry.step.clone(), member: entry.member || declared, below }
+        });
+        Self { entries: entries.collect() }
     }
 
     /// All paths, parents before children.
@@ -127,48 +175,50 @@ impl FieldSet {
             return Err("fieldsV1 must be an object".to_owned());
         };
         let mut set = Self::default();
-        for (key, below) in map.iter().filter(|(key, _)| *key != ".") {
-            let step = Step::parse(key)?;
-            let children = Self::decode(below)?;
-            if below.get(".").is_some() || children.is_empty() {
-                set.members.insert(step.clone());
-            }
-            if !children.is_empty() {
-                set.children.insert(step, children);
-            }
+        for (key, value) in map.iter().filter(|(key, _)| *key != ".") {
+            let below = Self::decode(value)?;
+            let member = below.is_empty() || value.get(".").is_some();
+            set.push(Step::parse(key)?, member, below);
         }
+        set.sort();
         Ok(set)
     }
 
     /// Writes FieldsV1.
     pub(crate) fn encode(&self) -> Value {
-        let mut map = Map::new();
-        let steps: BTreeSet<&Step> = self.members.iter().chain(self.children.keys()).collect();
-        for step in steps {
-            let mut below = Map::new();
-            if let Some(children) = self.children.get(step) {
-                if self.members.contains(step) {
-                    below.insert(".".to_owned(), Value::Object(Map::new()));
-                }
-                if let Value::Object(children) = children.encode() {
-                    below.extend(children);
-                }
+        Value::Object(self.encode_level())
+    }
+
+    fn encode_level(&self) -> Map<String, Value> {
+        let entries = self.entries.iter().map(|entry| {
+            let mut below = entry.below.encode_level();
+            if entry.member && !below.is_empty() {
+                below.insert(".".to_owned(), Value::Object(Map::new()));
             }
-            map.insert(step.encode(), Value::Object(below));
-        }
-        Value::Object(map)
+            (entry.step.encode(), Value::Object(below))
+        });
+        entries.collect()
     }
 
     fn collect(&self, prefix: &mut Vec<Step>, paths: &mut Vec<Vec<Step>>) {
-        for step in &self.members {
+        for entry in self.entries.iter().filter(|entry| entry.member) {
             let mut path = prefix.clone();
-            path.push(step.clone());
+            path.push(entry.step.clone());
             paths.push(path);
         }
-        for (step, below) in &self.children {
-            prefix.push(step.clone());
-            below.collect(prefix, paths);
+        for entry in self.entries.iter().filter(|entry| !entry.below.is_empty()) {
+            prefix.push(entry.step.clone());
+            entry.below.collect(prefix, paths);
             prefix.pop();
         }
+    }
+}
+
+/// The shape that a step leads to.
+pub(super) fn at<'n>(node: &'n Node, step: &Step) -> &'n Node {
+    match (step, &node.shape) {
+        (Step::Field(name), _) => node.child(name),
+        (_, Shape::List(list)) => &list.item,
+        _ => &ANY,
     }
 }

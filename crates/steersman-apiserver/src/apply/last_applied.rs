@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::fieldset::FieldSet;
 use super::typed::{compare, paths_of};
-use super::{Apply, FieldConflict};
+use super::{Apply, FieldConflict, check};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The only manager that speaks for the annotation.
@@ -20,7 +20,7 @@ pub(super) fn without_own(
     live: &Value,
     conflicts: Vec<(FieldConflict, FieldSet)>,
 ) -> Vec<(FieldConflict, FieldSet)> {
-    if apply.manager != KUBECTL {
+    if apply.manager != KUBECTL || conflicts.is_empty() {
         return conflicts;
     }
     let Some(own) = last_applied(apply, live) else { return conflicts };
@@ -29,26 +29,34 @@ pub(super) fn without_own(
 
 /// Writes the new configuration into the annotation, if there is one.
 pub(super) fn refresh(apply: &Apply<'_>, object: &mut Value) {
+    if apply.manager != KUBECTL {
+        return;
+    }
     let Some(annotations) = object.pointer_mut("/metadata/annotations") else { return };
     let Some(annotation) = annotations.get_mut(ANNOTATION) else { return };
-    if apply.manager != KUBECTL || annotation == "" {
+    if annotation == "" {
         return;
     }
     let mut applied = apply.applied.clone();
     if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
         annotations.remove(ANNOTATION);
+        if annotations.is_empty()
+            && let Some(Value::Object(metadata)) = applied.get_mut("metadata")
+        {
+            metadata.remove("annotations");
+        }
     }
     *annotation = Value::String(format!("{applied}\n"));
 }
 
 /// The fields that the annotation sets and that still have its values.
 fn last_applied(apply: &Apply<'_>, live: &Value) -> Option<FieldSet> {
-    let text = live["metadata"]["annotations"][ANNOTATION].as_str()?;
+    let text = live.pointer("/metadata/annotations")?.get(ANNOTATION)?.as_str()?;
     let last: Value = serde_json::from_str(text).ok()?;
-    if last["apiVersion"] != apply.api_version {
+    let node = apply.schema.root();
+    if last.get("apiVersion")? != apply.api_version || check::check(node, &last).is_err() {
         return None;
     }
-    let node = apply.schema.root();
     let changes = compare(node, &last, live);
     let fields = paths_of(node, &last);
     Some(

@@ -4,10 +4,12 @@
 //! subresource, because it speaks for its whole configuration whatever version it sends.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use super::encoded;
 use super::fieldset::FieldSet;
 use super::path::Step;
 
@@ -33,24 +35,23 @@ pub(super) enum Operation {
 }
 
 /// What a manager owns.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Owned {
-    pub(super) fields: FieldSet,
+    pub(super) fields: Fields,
     pub(super) api_version: String,
     pub(super) time: Option<String>,
 }
 
+/// Owned fields, decoded only when a write touches them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fields {
+    /// As FieldsV1.
+    Encoded(Value),
+    Set(FieldSet),
+}
+
 /// All managers of an object.
 pub(super) type Managers = BTreeMap<ManagerId, Owned>;
-
-/// What a request says about managedFields.
-pub(super) enum Sent {
-    /// Nothing, or nothing that can be read.
-    Nothing,
-    /// `[]` or `[{}]`: forget everybody.
-    Reset,
-    Managers(Managers),
-}
 
 impl ManagerId {
     pub(super) fn new(
@@ -78,55 +79,152 @@ impl Operation {
     }
 }
 
-/// Reads the managers of an object.
-pub(super) fn decode(object: &Value) -> Result<Managers, String> {
-    let entries = object["metadata"]["managedFields"].as_array();
-    entries.into_iter().flatten().map(decode_entry).collect()
-}
-
-/// Reads what a request wants managedFields to be.
-pub(super) fn sent(object: &Value) -> Sent {
-    let Some(entries) = object["metadata"]["managedFields"].as_array() else {
-        return Sent::Nothing;
-    };
-    match entries.as_slice() {
-        [] => return Sent::Reset,
-        [Value::Object(entry)] if entry.is_empty() => return Sent::Reset,
-        _ => {}
+impl Fields {
+    /// The fields as a set. What the server has written can be read.
+    pub(super) fn to_set(&self) -> FieldSet {
+        match self {
+            Self::Encoded(fields) => FieldSet::decode(fields).unwrap_or_default(),
+            Self::Set(set) => set.clone(),
+        }
     }
-    match decode(object) {
-        Ok(managers) => Sent::Managers(managers),
-        Err(_) => Sent::Nothing,
+
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Encoded(fields) => fields.as_object().is_none_or(Map::is_empty),
+            Self::Set(set) => set.is_empty(),
+        }
+    }
+
+    pub(super) fn overlaps(&self, set: &FieldSet) -> bool {
+        match self {
+            Self::Encoded(fields) => encoded::overlaps(fields, set),
+            Self::Set(own) => !own.intersection(set).is_empty(),
+        }
+    }
+
+    /// Gives up the paths of a set.
+    pub(super) fn subtract(&mut self, set: &FieldSet) {
+        if self.overlaps(set) {
+            *self = Self::Set(self.to_set().difference(set));
+        }
+    }
+
+    /// Takes the paths of a set.
+    pub(super) fn add(&mut self, set: &FieldSet) {
+        let covered = matches!(&*self, Self::Encoded(fields) if encoded::covers(fields, set));
+        if !covered {
+            *self = Self::Set(self.to_set().union(set));
+        }
+    }
+
+    pub(super) fn encode(self) -> Value {
+        match self {
+            Self::Encoded(fields) => fields,
+            Self::Set(set) => set.encode(),
+        }
     }
 }
 
 /// Takes managedFields out of an object.
-pub(super) fn strip(object: &mut Value) {
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        metadata.remove("managedFields");
+pub(super) fn take(object: &mut Value) -> Option<Value> {
+    object.get_mut("metadata")?.as_object_mut()?.remove("managedFields")
+}
+
+/// Whether a request wants everybody forgotten: `[]` or `[{}]`.
+pub(super) fn is_reset(entries: &Value) -> bool {
+    match entries.as_array().map(Vec::as_slice) {
+        Some([]) => true,
+        Some([Value::Object(entry)]) => entry.is_empty(),
+        _ => false,
     }
 }
 
+/// Reads managers that the server itself has written.
+pub(super) fn read(entries: Value) -> Managers {
+    read_entries(entries, |_| Ok(())).unwrap_or_default()
+}
+
+/// Reads managers that a client sends, which may be anything.
+pub(super) fn read_sent(entries: Value) -> Result<Managers, String> {
+    read_entries(entries, |fields| FieldSet::decode(fields).map(|_| ()))
+}
+
+fn read_entries(
+    entries: Value,
+    check: impl Fn(&Value) -> Result<(), String>,
+) -> Result<Managers, String> {
+    let Value::Array(entries) = entries else { return Ok(Managers::new()) };
+    let mut managers = Managers::new();
+    for (index, entry) in entries.into_iter().enumerate() {
+        let (id, owned) = read_entry(entry, index)?;
+        if let Fields::Encoded(fields) = &owned.fields {
+            check(fields)?;
+        }
+        managers.insert(id, owned);
+    }
+    Ok(managers)
+}
+
+fn read_entry(mut entry: Value, index: usize) -> Result<(ManagerId, Owned), String> {
+    let fields = entry.get_mut("fieldsV1").map(mem::take).filter(|fields| !fields.is_null());
+    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+    let operation = match text("operation") {
+        "Apply" => Operation::Apply,
+        "Update" => Operation::Update,
+        _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+    };
+    let api_version = text("apiVersion");
+    if api_version.is_empty() {
+        return Err("apiVersion must not be empty".to_owned());
+    }
+    match text("fieldsType") {
+        "FieldsV1" => {}
+        "" => return Err(format!("missing fieldsType in managed fields entry {index}")),
+        other => {
+            return Err(format!("invalid fieldsType {other:?} in managed fields entry {index}"));
+        }
+    }
+    let id = ManagerId::new(operation, text("manager"), api_version, text("subresource"));
+    let fields = Fields::Encoded(fields.unwrap_or_else(|| Value::Object(Map::new())));
+    let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
+    Ok((id, Owned { fields, api_version: api_version.to_owned(), time }))
+}
+
 /// Writes the managers into an object, in Kubernetes' order: appliers first, then by age.
-pub(super) fn encode(managers: &Managers, object: &mut Value) {
-    strip(object);
-    let mut entries: Vec<_> =
-        managers.iter().filter(|(_, owned)| !owned.fields.is_empty()).collect();
+pub(super) fn write(managers: Managers, object: &mut Value) {
+    let mut entries: Vec<(ManagerId, Owned)> =
+        managers.into_iter().filter(|(_, owned)| !owned.fields.is_empty()).collect();
     if entries.is_empty() {
+        take(object);
         return;
     }
     entries.sort_by(|(a, x), (b, y)| {
-        let key = |id: &ManagerId, owned: &Owned| {
-            let names = (id.manager.clone(), owned.api_version.clone(), id.subresource.clone());
-            (id.operation, owned.time.clone().unwrap_or_default(), names)
+        let key = |id: &'_ ManagerId, owned: &'_ Owned| {
+            let time = owned.time.as_deref().unwrap_or_default().to_owned();
+            (id.operation, time)
         };
-        key(a, x).cmp(&key(b, y))
+        let names = (&a.manager, &x.api_version, &a.subresource);
+        key(a, x).cmp(&key(b, y)).then(names.cmp(&(&b.manager, &y.api_version, &b.subresource)))
     });
-    let entries = entries.into_iter().map(|(id, owned)| encode_entry(id, owned)).collect();
+    let entries = entries.into_iter().map(|(id, owned)| write_entry(id, owned)).collect();
     if let Value::Object(map) = object {
         let metadata = map.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
         metadata["managedFields"] = Value::Array(entries);
     }
+}
+
+fn write_entry(id: ManagerId, owned: Owned) -> Value {
+    let texts = [
+        ("manager", Some(id.manager)),
+        ("operation", Some(id.operation.as_str().to_owned())),
+        ("apiVersion", Some(owned.api_version)),
+        ("time", owned.time),
+        ("fieldsType", Some("FieldsV1".to_owned())),
+        ("subresource", Some(id.subresource).filter(|name| !name.is_empty())),
+    ];
+    let texts = texts.into_iter().filter_map(|(key, text)| Some((key, Value::String(text?))));
+    let fields = [("fieldsV1", owned.fields.encode())];
+    Value::Object(texts.chain(fields).map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
 /// The paths that nobody owns: identity, and what the server maintains.
@@ -155,9 +253,12 @@ pub(super) static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
 
 /// Merges the oldest updaters, per version, until there are at most ten.
 pub(super) fn cap_updaters(managers: &mut Managers) {
-    let mut updaters: Vec<ManagerId> =
-        managers.keys().filter(|id| id.operation == Operation::Update).cloned().collect();
-    let mut excess = updaters.len().saturating_sub(MAX_UPDATE_MANAGERS);
+    let is_updater = |id: &&ManagerId| id.operation == Operation::Update;
+    let mut excess = managers.keys().filter(is_updater).count().saturating_sub(MAX_UPDATE_MANAGERS);
+    if excess == 0 {
+        return;
+    }
+    let mut updaters: Vec<ManagerId> = managers.keys().filter(is_updater).cloned().collect();
     updaters.sort_by_key(|id| (managers[id].time.clone(), id.clone()));
     let mut first_of: BTreeMap<String, ManagerId> = BTreeMap::new();
     for id in updaters {
@@ -171,49 +272,11 @@ pub(super) fn cap_updaters(managers: &mut Managers) {
         };
         let bucket = ManagerId::new(Operation::Update, ANCIENT_CHANGES, &version, "");
         let older = managers.remove(&bucket).or_else(|| managers.remove(first));
-        let Some(Owned { fields, api_version, time }) = managers.remove(&id) else { continue };
-        let fields = older.map_or(fields.clone(), |older| fields.union(&older.fields));
-        managers.insert(bucket, Owned { fields, api_version, time });
+        let Some(mut owned) = managers.remove(&id) else { continue };
+        if let Some(older) = older {
+            owned.fields.add(&older.fields.to_set());
+        }
+        managers.insert(bucket, owned);
         excess -= 1;
     }
-}
-
-fn decode_entry(entry: &Value) -> Result<(ManagerId, Owned), String> {
-    let text = |name: &str| entry[name].as_str().unwrap_or_default();
-    let operation = match text("operation") {
-        "Apply" => Operation::Apply,
-        "Update" => Operation::Update,
-        _ => return Err("operation must be `Apply` or `Update`".to_owned()),
-    };
-    let api_version = text("apiVersion");
-    if api_version.is_empty() {
-        return Err("apiVersion must not be empty".to_owned());
-    }
-    if text("fieldsType") != "FieldsV1" {
-        return Err(format!("invalid fieldsType {:?} in managed fields entry", text("fieldsType")));
-    }
-    let fields = match &entry["fieldsV1"] {
-        Value::Null => FieldSet::default(),
-        fields => FieldSet::decode(fields)?,
-    };
-    let id = ManagerId::new(operation, text("manager"), api_version, text("subresource"));
-    let time = entry["time"].as_str().map(str::to_owned);
-    Ok((id, Owned { fields, api_version: api_version.to_owned(), time }))
-}
-
-fn encode_entry(id: &ManagerId, owned: &Owned) -> Value {
-    let mut entry = json!({
-        "manager": id.manager,
-        "operation": id.operation.as_str(),
-        "apiVersion": owned.api_version,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": owned.fields.encode(),
-    });
-    if let Some(time) = &owned.time {
-        entry["time"] = json!(time);
-    }
-    if !id.subresource.is_empty() {
-        entry["subresource"] = json!(id.subresource);
-    }
-    entry
 }

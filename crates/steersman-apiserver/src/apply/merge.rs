@@ -3,143 +3,232 @@
 //! [`merge`] lays an applied configuration over the live object; [`remove`] takes paths out;
 //! [`prune`] combines both to forget what a manager applied before and does not any more.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+
 use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::Step;
-use super::typed::{paths_of, steps};
+use super::typed::{paths_of, step};
 use crate::schema::{Node, Relation};
 
-/// The live object with everything that the configuration sets. Leaves are replaced, objects merge
-/// field by field, list items by their keys, in the configuration's order where it has one.
-pub(super) fn merge(node: &Node, live: &Value, applied: &Value) -> Value {
+/// Gives the live object everything that the configuration sets. Leaves are replaced, objects
+/// merge field by field, list items by their keys, in the configuration's order where it has one.
+pub(super) fn merge(node: &Node, live: &mut Value, applied: &Value) {
     match (node.relation(live), node.relation(applied)) {
         (Relation::Granular, Relation::Granular) => {
-            let mut merged = live.as_object().cloned().unwrap_or_default();
+            let Value::Object(live) = live else { return };
             for (key, value) in applied.as_object().into_iter().flatten() {
-                let child = node.child(key);
-                let value = match merged.get(key) {
-                    Some(live) => merge(child, live, value),
-                    None => merge(child, &empty(value), value),
-                };
-                if value.is_null() && !child.is_nullable() {
-                    merged.remove(key);
-                } else {
-                    merged.insert(key.clone(), value);
-                }
+                merge_field(node.child(key), live, key, value);
             }
-            Value::Object(merged)
         }
         (Relation::Set | Relation::Keyed(..), relation @ (Relation::Set | Relation::Keyed(..))) => {
-            Value::Array(merge_lists(node, relation, live, applied))
+            let (Value::Array(live), Value::Array(applied)) = (live, applied) else { return };
+            *live = merge_lists(node, relation, mem::take(live), applied);
         }
-        // A null claims the container without emptying it.
+        // A null claims a container without emptying it.
         (Relation::Granular | Relation::Set | Relation::Keyed(..), Relation::Leaf)
-            if applied.is_null() =>
-        {
-            live.clone()
+            if applied.is_null() && !is_empty(live) => {}
+        _ => *live = applied.clone(),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Whether a document has a null anywhere.
+pub(super) fn has_nulls(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().any(has_nulls),
+        Value::Array(items) => items.iter().any(has_nulls),
+        _ => false,
+    }
+}
+
+/// Drops the nulls that mean "not set". While objects are compared they stand for what was
+/// there.
+pub(super) fn drop_nulls(node: &Node, value: &mut Value) {
+    match (node.relation(value), value) {
+        (Relation::Granular, Value::Object(map)) => map.retain(|key, value| {
+            let child = node.child(key);
+            drop_nulls(child, value);
+            !value.is_null() || child.is_nullable()
+        }),
+        (Relation::Set | Relation::Keyed(..), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| drop_nulls(node.item(), item));
+            items.retain(|item| !item.is_null());
         }
-        _ => applied.clone(),
+        _ => {}
+    }
+}
+
+fn merge_field(node: &Node, live: &mut Map<String, Value>, key: &str, applied: &Value) {
+    match live.get_mut(key) {
+        Some(live) => merge(node, live, applied),
+        None => {
+            live.insert(key.to_owned(), fresh(node, applied));
+        }
+    }
+}
+
+/// A new value, with the lists in it merged as anywhere else.
+fn fresh(node: &Node, applied: &Value) -> Value {
+    let mut value = match applied {
+        Value::Object(_) => Value::Object(Map::new()),
+        Value::Array(_) => Value::Array(Vec::new()),
+        _ => Value::Null,
+    };
+    merge(node, &mut value, applied);
+    value
+}
+
+/// The live items that are still to be placed, and who is among them.
+struct Live {
+    /// An item that was merged into the list is gone from here.
+    items: Vec<(Step, Option<Value>)>,
+    /// Where the item of a step is; nowhere if there are duplicates, which are not merged into.
+    places: BTreeMap<Step, Option<usize>>,
+}
+
+impl Live {
+    fn new(relation: Relation<'_>, items: Vec<Value>) -> Self {
+        let mut live = Self { items: Vec::with_capacity(items.len()), places: BTreeMap::new() };
+        for (index, item) in items.into_iter().enumerate() {
+            // What has no key is nobody's, and stays.
+            let step = step(relation, &item).unwrap_or(Step::Index(index as u64));
+            let place = live.places.entry(step.clone());
+            place.and_modify(|place| *place = None).or_insert(Some(index));
+            live.items.push((step, Some(item)));
+        }
+        live
+    }
+
+    fn take(&mut self, step: &Step) -> Option<Value> {
+        let place = (*self.places.get(step)?)?;
+        self.items[place].1.take()
     }
 }
 
 /// Items that only the live list has stay in front of the next item that both have; items of the
 /// configuration keep the order it gives them.
-fn merge_lists(node: &Node, relation: Relation<'_>, live: &Value, applied: &Value) -> Vec<Value> {
-    let live = indexed(relation, live);
-    let applied = indexed(relation, applied);
-    let live_items = |step: &Step| live.iter().filter(|(known, _)| known == step).count();
-    let mut shared = applied.iter().filter(|(step, _)| live_items(step) > 0).peekable();
-    let mut rest = live.iter().peekable();
-    let mut out = Vec::new();
+fn merge_lists(
+    node: &Node,
+    relation: Relation<'_>,
+    live: Vec<Value>,
+    applied: &[Value],
+) -> Vec<Value> {
+    let mut live = Live::new(relation, live);
+    let applied: Vec<(Step, &Value)> = applied
+        .iter()
+        .filter_map(|item| step(relation, item).ok().map(|step| (step, item)))
+        .collect();
+    let is_applied: BTreeSet<&Step> = applied.iter().map(|(step, _)| step).collect();
+    let mut shared =
+        applied.iter().map(|(step, _)| step).filter(|step| live.places.contains_key(step));
+    let shared: Vec<&Step> = shared.by_ref().collect();
+    let mut shared = shared.into_iter().peekable();
+    let mut out = Vec::with_capacity(live.items.len().max(applied.len()));
+    let mut next_live = 0;
     for (step, item) in &applied {
-        let next_shared = shared.peek().map(|(step, _)| step);
-        while let Some((known, item)) = rest.next_if(|(known, _)| Some(known) != next_shared) {
-            if !applied.iter().any(|(step, _)| step == known) {
-                out.push((*item).clone());
+        let next_shared = shared.peek().copied();
+        while let Some((known, item)) = live.items.get_mut(next_live) {
+            if Some(&*known) == next_shared {
+                break;
             }
+            if !is_applied.contains(known) {
+                out.extend(item.take());
+            }
+            next_live += 1;
         }
         if Some(step) == next_shared {
             shared.next();
-            rest.next();
         }
-        // Duplicates in the live list are not merged but replaced.
-        let old = live.iter().find(|(known, _)| known == step && live_items(step) == 1);
-        let old = old.map_or_else(|| empty(item), |(_, old)| (*old).clone());
-        out.push(merge(node.item(), &old, item));
+        out.push(match live.take(step) {
+            Some(mut old) => {
+                merge(node.item(), &mut old, item);
+                old
+            }
+            None => fresh(node.item(), item),
+        });
     }
-    let is_applied = |step: &Step| applied.iter().any(|(known, _)| known == step);
-    out.extend(rest.filter(|(known, _)| !is_applied(known)).map(|(_, item)| (*item).clone()));
+    let rest = live.items.drain(next_live.min(live.items.len())..);
+    out.extend(rest.filter(|(step, _)| !is_applied.contains(step)).filter_map(|(_, item)| item));
     out
 }
 
-/// What a new value is merged into, so that nulls below it are treated as anywhere else.
-fn empty(value: &Value) -> Value {
-    match value {
-        Value::Object(_) => Value::Object(Map::new()),
-        Value::Array(_) => Value::Array(Vec::new()),
-        _ => Value::Null,
-    }
-}
-
-fn indexed<'v>(relation: Relation<'_>, value: &'v Value) -> Vec<(Step, &'v Value)> {
-    let items = steps(relation, value).into_iter();
-    items.filter_map(|(step, item)| step.ok().map(|step| (step, item))).collect()
-}
-
-/// The object without the paths of a set. Containers that end up empty go too; `None` if the whole
-/// value does.
-pub(super) fn remove(node: &Node, value: &Value, paths: &FieldSet) -> Option<Value> {
-    match node.relation(value) {
-        Relation::Leaf => Some(value.clone()),
-        Relation::Granular => {
-            let mut kept = Map::new();
-            for (key, value) in value.as_object().into_iter().flatten() {
+/// Takes the paths of a set out of a value. Containers that end up empty become null, see
+/// [`drop_nulls`].
+pub(super) fn remove(node: &Node, value: &mut Value, paths: &FieldSet) {
+    let empty = match (node.relation(value), &mut *value) {
+        (Relation::Granular, Value::Object(map)) => {
+            map.retain(|key, value| {
                 let step = Step::Field(key.clone());
-                if let Some(value) = remove_at(node.child(key), value, &step, paths) {
-                    kept.insert(key.clone(), value);
-                }
-            }
-            (!kept.is_empty()).then_some(Value::Object(kept))
+                keeps(node.child(key), value, &step, paths)
+            });
+            map.is_empty()
         }
-        relation => {
-            let items = steps(relation, value).into_iter();
-            let kept: Vec<Value> = items
-                .filter_map(|(step, item)| match step {
-                    Ok(step) => remove_at(node.item(), item, &step, paths),
-                    Err(_) => Some(item.clone()),
-                })
-                .collect();
-            (!kept.is_empty()).then_some(Value::Array(kept))
+        (relation @ (Relation::Set | Relation::Keyed(..)), Value::Array(items)) => {
+            items.retain_mut(|item| match step(relation, item) {
+                Ok(step) => keeps(node.item(), item, &step, paths),
+                Err(_) => true,
+            });
+            items.is_empty()
+        }
+        // What has no parts goes as a whole or not at all.
+        (_, Value::Object(_) | Value::Array(_)) => true,
+        _ => false,
+    };
+    if empty {
+        *value = Value::Null;
+    }
+}
+
+fn keeps(node: &Node, value: &mut Value, step: &Step, paths: &FieldSet) -> bool {
+    match paths.get(step) {
+        None => true,
+        Some(entry) if entry.member => false,
+        Some(entry) => {
+            remove(node, value, &entry.below);
+            true
         }
     }
 }
 
-fn remove_at(node: &Node, value: &Value, step: &Step, paths: &FieldSet) -> Option<Value> {
-    if paths.has(step) {
-        return None;
-    }
-    match paths.below(step) {
-        Some(below) => remove(node, value, below),
-        None => Some(value.clone()),
-    }
-}
-
-/// Takes out of a merged object what a manager applied last time (`last`) and nobody owns any
-/// more; `owned` is what all managers own now, this one's new configuration included.
+/// What is left of a merged object when what a manager applied last time (`last`) and nobody owns
+/// any more is taken out.
 ///
 /// Removing a struct would take along what others have in it, so the removal is done in three
-/// rounds: without anything of `last`; with what is owned put back; and with what was there but
-/// never belonged to `last` put back.
-pub(super) fn prune(node: &Node, merged: &Value, last: &FieldSet, owned: &FieldSet) -> Value {
-    let without =
-        |paths: &FieldSet| remove(node, merged, paths).unwrap_or_else(|| Value::Object(Map::new()));
-    let all = paths_of(node, merged).with_declared_parents(node);
-    let last = last.with_declared_parents(node);
-    let left = |value: &Value| paths_of(node, value).with_declared_parents(node);
+/// rounds: without anything of `last` (here); with what is owned put back ([`put_back`]); and with
+/// what was there but never belonged to `last` put back ([`without_dangling`]).
+pub(super) fn without(node: &Node, merged: &Value, paths: &FieldSet) -> Value {
+    let mut rest = merged.clone();
+    remove(node, &mut rest, paths);
+    if rest.is_null() {
+        rest = Value::Object(Map::new());
+    }
+    rest
+}
 
-    let pruned = without(&last);
-    let kept = left(&pruned).union(&owned.with_declared_parents(node));
-    let pruned = without(&all.difference(&kept));
-    without(&all.difference(&left(&pruned)).intersection(&last))
+/// The pruned object with what somebody owns put back.
+pub(super) fn put_back(node: &Node, merged: &Value, pruned: &Value, owned: &FieldSet) -> Value {
+    let kept = all(node, pruned).union(&owned.with_declared_parents(node));
+    without(node, merged, &all(node, merged).difference(&kept))
+}
+
+/// The merged object without what is missing in the pruned one and was in `last`.
+pub(super) fn without_dangling(
+    node: &Node,
+    merged: &Value,
+    pruned: &Value,
+    last: &FieldSet,
+) -> Value {
+    let gone = all(node, merged).difference(&all(node, pruned));
+    without(node, merged, &gone.intersection(last))
+}
+
+fn all(node: &Node, value: &Value) -> FieldSet {
+    paths_of(node, value).with_declared_parents(node)
 }

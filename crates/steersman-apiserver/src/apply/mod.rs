@@ -22,27 +22,33 @@
 //! Had `ci` applied `replicas: 5`, step 3 would have found `.replicas` modified and owned by `hpa`.
 //! Had it applied `replicas: 3`, both would own it from then on: same value, no conflict.
 //!
-//! The parts: `path` and `fieldset` (sets of paths), `typed` (documents through a schema), `check`,
-//! `merge`, `managed_fields` (the record), `conflict`, `last_applied` (kubectl's annotation).
+//! The parts: `path` and `fieldset` (sets of paths), `encoded` (the same, as stored), `typed`
+//! (documents through a schema), `check`, `merge`, `managed_fields` (the record), `versions` and
+//! `reconcile` (when the schema is another), `conflict`, `last_applied` (kubectl's annotation).
 
 mod check;
 mod conflict;
+mod encoded;
 mod fieldset;
 mod last_applied;
 mod managed_fields;
 mod merge;
 mod path;
+mod reconcile;
 #[cfg(test)]
 mod tests;
 mod typed;
+mod versions;
 
 use serde_json::{Map, Value};
 
-use self::managed_fields::{ManagerId, Managers, Operation, Owned, Sent};
-use self::typed::Comparison;
+use self::fieldset::FieldSet;
+use self::managed_fields::{Fields, ManagerId, Managers, Operation, Owned, UNOWNED};
+use self::versions::{Changes, Write};
 use crate::schema::Schema;
 
 pub use self::conflict::{ConflictCause, FieldConflict, conflict_message};
+pub use self::versions::{Sole, Versions};
 
 /// The manager of whatever was there before anybody was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -67,6 +73,8 @@ pub struct Apply<'a> {
     pub now: &'a str,
     /// The shape of the kind.
     pub schema: &'a Schema,
+    /// The kind's other versions, in which managers may have written.
+    pub versions: &'a dyn Versions,
 }
 
 /// A create, update or patch whose ownership is to be recorded.
@@ -86,6 +94,8 @@ pub struct Track<'a> {
     pub now: &'a str,
     /// The shape of the kind.
     pub schema: &'a Schema,
+    /// The kind's other versions, in which managers may have written.
+    pub versions: &'a dyn Versions,
 }
 
 /// Why an apply was refused.
@@ -97,128 +107,194 @@ pub enum ApplyError {
     /// The configuration cannot be merged, for example because of duplicate keys.
     #[error("{0}")]
     Invalid(String),
+    /// The configuration says who owns what, which is not its business.
+    #[error("metadata.managedFields must be nil")]
+    Managed,
+}
+
+/// Refuses a configuration that cannot be merged: with managedFields, unknown fields, values of
+/// the wrong type, or list items that cannot be told apart. [`apply()`] expects one that passed.
+pub fn check_configuration(
+    schema: &Schema,
+    api_version: &str,
+    applied: &Value,
+) -> Result<(), ApplyError> {
+    let text = |pointer: &str| applied.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if applied.pointer("/metadata/managedFields").is_some_and(Value::is_array) {
+        return Err(ApplyError::Managed);
+    }
+    check::check(schema.root(), applied).map_err(|error| {
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        // The core group has no name, but its slash.
+        let slash = if api_version.contains('/') { "" } else { "/" };
+        let kind = format!("{slash}{api_version}, Kind={}", text("/kind"));
+        let object = format!("{namespace}/{name}; {kind}");
+        ApplyError::Invalid(format!("failed to create typed patch object ({object}): {error}"))
+    })
 }
 
 /// Merges an applied configuration into the live object and updates `managedFields`. An apply
 /// that changes nothing returns the live object as it is.
 pub fn apply(apply: Apply<'_>) -> Result<Value, ApplyError> {
-    if !apply.applied["metadata"]["managedFields"].is_null() {
-        return Err(ApplyError::Invalid("metadata.managedFields must be nil".to_owned()));
-    }
     let node = apply.schema.root();
-    check::check(node, apply.applied)
-        .map_err(|error| ApplyError::Invalid(explain(&apply, &error)))?;
-
-    let mut live = apply.live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    let mut managers = managers_before(&apply)?;
-    managed_fields::strip(&mut live);
+    let mut new = apply.live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    let mut managers = managers_before(&apply, &mut new);
     let id = ManagerId::new(Operation::Apply, apply.manager, apply.api_version, apply.subresource);
-
     let last = managers.remove(&id);
+
+    let empty = Value::Object(Map::new());
+    let live = apply.live.unwrap_or(&empty);
     let fields = typed::paths_of(node, apply.applied);
-    let mut new = merge::merge(node, &live, apply.applied);
-    // Only what was given up can need removing.
-    if let Some(last) = last.as_ref().filter(|last| !last.fields.difference(&fields).is_empty()) {
-        let owned = managers.values().fold(fields.clone(), |all, owned| all.union(&owned.fields));
-        new = merge::prune(node, &new, &last.fields, &owned);
+    merge::merge(node, &mut new, apply.applied);
+    let owned = fields.difference(&UNOWNED);
+    let encoded = owned.encode();
+    let same_fields = last
+        .as_ref()
+        .is_some_and(|last| matches!(&last.fields, Fields::Encoded(last) if *last == encoded));
+    if let Some(last) = last.as_ref().filter(|_| !same_fields) {
+        forget_abandoned(&apply, last, &fields, &managers, &mut new);
     }
 
-    let changes = typed::compare(node, &live, &new);
+    let changes = Changes::new(apply.write(live, &new), &managers);
     if !apply.force {
         let conflicts =
-            last_applied::without_own(&apply, &live, conflict::find(&managers, &changes));
+            last_applied::without_own(&apply, live, conflict::find(&managers, &changes));
         if !conflicts.is_empty() {
             let conflicts = conflicts.into_iter().map(|(conflict, _)| conflict).collect();
             return Err(ApplyError::Conflict(conflicts));
         }
     }
-    take_over(&mut managers, &changes);
+    changes.take_over(&mut managers);
 
-    let fields = fields.difference(&managed_fields::UNOWNED);
-    let same = new == live && last.as_ref().is_some_and(|last| last.fields == fields);
+    if !same_fields || merge::has_nulls(apply.applied) {
+        merge::drop_nulls(node, &mut new);
+    }
+    let same = same_fields && is_same(live, &new);
     let time = if same { last.and_then(|last| last.time) } else { Some(apply.now.to_owned()) };
+    let fields = Fields::Encoded(encoded);
     managers.insert(id, Owned { fields, api_version: apply.api_version.to_owned(), time });
     last_applied::refresh(&apply, &mut new);
-    managed_fields::encode(&managers, &mut new);
+    managed_fields::write(managers, &mut new);
     Ok(new)
 }
 
 /// Records who owns which fields after a create, update or patch.
 pub fn track(track: Track<'_>) {
-    let Track { live, new, manager, subresource, api_version, now, schema } = track;
+    let Track { live, new, manager, subresource, api_version, now, schema, versions } = track;
+    let sent = managed_fields::take(new);
+    let known = live.and_then(|live| live.pointer("/metadata/managedFields"));
     // A subresource has no say in managedFields; the main resource may correct or reset them.
-    let sent = if subresource.is_empty() { managed_fields::sent(new) } else { Sent::Nothing };
-    let mut managers = match sent {
-        Sent::Reset => Managers::new(),
-        Sent::Managers(managers) if !managers.is_empty() => managers,
-        Sent::Managers(_) | Sent::Nothing => {
-            live.map(managed_fields::decode).and_then(Result::ok).unwrap_or_default()
-        }
-    };
-    managed_fields::strip(new);
+    let sent = sent.filter(|_| subresource.is_empty());
+    let mut managers = managers_after(sent, known);
     // Objects that nobody tracks stay so until the first apply.
     if managers.is_empty() && live.is_some() {
         return;
     }
-    let mut live = live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    managed_fields::strip(&mut live);
-    let changes = typed::compare(schema.root(), &live, new);
+    let node = schema.root();
+    reconcile::reconcile(node, &mut managers);
+    let empty = Value::Object(Map::new());
+    let write = Write { old: live.unwrap_or(&empty), new, node, api_version, versions };
+    let changes = Changes::new(write, &managers);
     let id = ManagerId::new(Operation::Update, manager, api_version, subresource);
     own_changes(&mut managers, id, &changes, now);
     managed_fields::cap_updaters(&mut managers);
-    managed_fields::encode(&managers, new);
+    managed_fields::write(managers, new);
 }
 
-fn explain(apply: &Apply<'_>, error: &str) -> String {
-    let text =
-        |pointer: &str| apply.applied.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-    let kind = format!("{}, Kind={}", apply.api_version, text("/kind"));
-    format!("failed to create typed patch object ({namespace}/{name}; {kind}): {error}")
+impl<'a> Apply<'a> {
+    fn write(&self, old: &'a Value, new: &'a Value) -> Write<'a> {
+        let (api_version, versions) = (self.api_version, self.versions);
+        Write { old, new, node: self.schema.root(), api_version, versions }
+    }
 }
 
-/// The managers of the live object. If it exists and has none, everything in it belongs to
-/// "before-first-apply", so that the first apply cannot silently overwrite it.
-fn managers_before(apply: &Apply<'_>) -> Result<Managers, ApplyError> {
-    let Some(live) = apply.live else { return Ok(Managers::new()) };
-    let mut managers = managed_fields::decode(live).map_err(|error| {
-        ApplyError::Invalid(format!("failed to decode managed fields: {error}"))
-    })?;
-    if managers.is_empty() {
-        let mut live = live.clone();
-        managed_fields::strip(&mut live);
-        let node = apply.schema.root();
-        let changes = typed::compare(node, &Value::Object(Map::new()), &live);
-        let id = ManagerId::new(
-            Operation::Update,
-            BEFORE_FIRST_APPLY,
-            apply.api_version,
-            apply.subresource,
-        );
+/// The managers that a request leaves standing: those it sends, unless it sends none that can be
+/// read; then those there are. Clients that do not know managedFields cannot lose them.
+fn managers_after(sent: Option<Value>, known: Option<&Value>) -> Managers {
+    let known_managers = || known.cloned().map(managed_fields::read).unwrap_or_default();
+    match sent {
+        None => known_managers(),
+        Some(sent) if managed_fields::is_reset(&sent) => Managers::new(),
+        Some(sent) if Some(&sent) == known => managed_fields::read(sent),
+        Some(sent) => match managed_fields::read_sent(sent) {
+            Ok(managers) if !managers.is_empty() => managers,
+            _ => known_managers(),
+        },
+    }
+}
+
+/// Whether two objects are the same but for managedFields, the order of lists included.
+fn is_same(live: &Value, new: &Value) -> bool {
+    let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else { return live == new };
+    let same_but = |field: &str, a: &Map<String, Value>, b: &Map<String, Value>| {
+        let others = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(field));
+        others(a) == others(b)
+            && a.iter().all(|(key, value)| key == field || b.get(key) == Some(value))
+    };
+    same_but("metadata", live, new)
+        && match (live.get("metadata"), new.get("metadata")) {
+            (Some(Value::Object(live)), Some(Value::Object(new))) => {
+                same_but("managedFields", live, new)
+            }
+            (live, new) => live == new,
+        }
+}
+
+/// Removes what a manager applied last time and does not any more, unless somebody owns it.
+fn forget_abandoned(
+    apply: &Apply<'_>,
+    last: &Owned,
+    fields: &FieldSet,
+    managers: &Managers,
+    new: &mut Value,
+) {
+    let other_version = last.api_version != apply.api_version;
+    if !other_version && last.fields.to_set().difference(fields).is_empty() {
+        return;
+    }
+    let sets: Vec<(&str, FieldSet)> = managers
+        .values()
+        .map(|owned| (owned.api_version.as_str(), owned.fields.to_set()))
+        .collect();
+    let mut owned: Vec<(&str, &FieldSet)> = sets.iter().map(|(v, set)| (*v, set)).collect();
+    owned.push((apply.api_version, fields));
+    *new = versions::prune(apply.write(new, new), last, &owned);
+    // What the configuration has empty is empty now, and not gone.
+    merge::merge(apply.schema.root(), new, apply.applied);
+}
+
+/// The managers of the live object, taken out of it. If it exists and has none, everything in it
+/// belongs to "before-first-apply", so that the first apply cannot silently overwrite it.
+fn managers_before(apply: &Apply<'_>, live: &mut Value) -> Managers {
+    let mut managers = managed_fields::take(live).map(managed_fields::read).unwrap_or_default();
+    let node = apply.schema.root();
+    reconcile::reconcile(node, &mut managers);
+    if managers.is_empty() && apply.live.is_some() {
+        let empty = Value::Object(Map::new());
+        let changes = Changes::new(apply.write(&empty, live), &managers);
+        let (version, subresource) = (apply.api_version, apply.subresource);
+        let id = ManagerId::new(Operation::Update, BEFORE_FIRST_APPLY, version, subresource);
         own_changes(&mut managers, id, &changes, apply.now);
     }
-    Ok(managers)
-}
-
-/// Others lose what this write changed or removed.
-fn take_over(managers: &mut Managers, changes: &Comparison) {
-    let lost = changes.modified.clone().union(&changes.added).union(&changes.removed);
-    for owned in managers.values_mut() {
-        owned.fields = owned.fields.difference(&lost);
-    }
-    managers.retain(|_, owned| !owned.fields.is_empty());
+    managers
 }
 
 /// An update owns what it changed, besides what it owned before.
-fn own_changes(managers: &mut Managers, id: ManagerId, changes: &Comparison, now: &str) {
-    take_over(managers, changes);
-    let written = changes.modified.clone().union(&changes.added);
-    let written = written.difference(&managed_fields::UNOWNED);
-    if written.is_empty() {
-        return;
+fn own_changes(managers: &mut Managers, id: ManagerId, changes: &Changes<'_>, now: &str) {
+    let kept = managers.remove(&id);
+    changes.take_over(managers);
+    let written = changes.here().written.difference(&UNOWNED);
+    let mut owned = kept.unwrap_or_else(|| Owned {
+        fields: Fields::Set(FieldSet::default()),
+        api_version: id.api_version.clone(),
+        time: None,
+    });
+    owned.fields.subtract(&changes.here().removed);
+    if !written.is_empty() {
+        owned.fields.add(&written);
+        owned.time = Some(now.to_owned());
     }
-    let kept = managers.remove(&id).map(|owned| owned.fields).unwrap_or_default();
-    let api_version = id.api_version.clone();
-    let owned = Owned { fields: kept.union(&written), api_version, time: Some(now.to_owned()) };
-    managers.insert(id, owned);
+    if !owned.fields.is_empty() {
+        managers.insert(id, owned);
+    }
 }

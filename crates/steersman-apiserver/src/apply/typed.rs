@@ -1,12 +1,13 @@
 //! Documents seen through a schema: the paths they set, and how two differ.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::Step;
-use crate::schema::{Node, Relation, Shape};
+use crate::schema::{Node, Object, Relation, Shape};
 
 /// How one object became another; no path is in more than one of the sets.
 #[derive(Debug, Default)]
@@ -16,82 +17,79 @@ pub(super) struct Comparison {
     pub(super) removed: FieldSet,
 }
 
+/// What happened to one value, and below it.
+#[derive(Default)]
+struct Change {
+    added: bool,
+    modified: bool,
+    removed: bool,
+    below: Comparison,
+}
+
+/// Where a comparison is; `metadata.managedFields` itself is not compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Metadata,
+    Inner,
+}
+
+/// The items of a list by the step that leads to them; more than one if they are duplicates.
+type Groups<'v> = BTreeMap<Step, Vec<&'v Value>>;
+
+static EMPTY_MAP: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
+static EMPTY_LIST: LazyLock<Value> = LazyLock::new(|| Value::Array(Vec::new()));
+
 /// The paths that a document sets: leaves, list items, map keys, and what is empty or null.
 /// Structs are not owned themselves, only what is in them.
 pub(super) fn paths_of(node: &Node, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
-    add_paths(node, value, &mut Vec::new(), &mut set);
+    match node.relation(value) {
+        Relation::Leaf => {}
+        Relation::Granular => {
+            for (key, value) in value.as_object().into_iter().flatten() {
+                let child = node.child(key);
+                let member = node.field(key).is_none()
+                    || is_empty_map(value)
+                    || matches!(child.relation(value), Relation::Leaf);
+                set.push(Step::Field(key.clone()), member, paths_of(child, value));
+            }
+        }
+        relation => {
+            for (step, items) in groups(relation, Some(value)) {
+                // Of duplicates nothing is owned but the fact that they are there.
+                let below = match items[..] {
+                    [item] => paths_of(node.item(), item),
+                    _ => FieldSet::default(),
+                };
+                set.push(step, true, below);
+            }
+        }
+    }
+    set.sort();
     set
 }
 
-/// Compares two versions of an object, as Kubernetes sees them.
+/// Compares two versions of an object, as Kubernetes sees them: the structs and lists that always
+/// exist in its own types are not something that a request added.
 pub(super) fn compare(node: &Node, old: &Value, new: &Value) -> Comparison {
-    if old == new {
-        return Comparison::default();
-    }
-    let (mut old, mut new) = (old.clone(), new.clone());
-    fill(node, &mut old);
-    fill(node, &mut new);
-    let mut comparison = Comparison::default();
-    comparison.walk(node, Some(&old), Some(&new), &mut Vec::new());
-    comparison
-}
-
-/// Adds the structs and lists that always exist in Kubernetes' own types, so that they are not
-/// taken for something that a request added.
-fn fill(node: &Node, value: &mut Value) {
-    let (Shape::Named(_), Some(object), Value::Object(map)) = (&node.shape, node.object(), value)
-    else {
-        return;
-    };
-    for field in &object.fields {
-        let required_list = field.required && matches!(field.node.shape, Shape::List(_));
-        if !field.value && !required_list {
-            continue;
-        }
-        let empty =
-            || if field.value { Value::Object(Map::new()) } else { Value::Array(Vec::new()) };
-        fill(&field.node, map.entry(field.name.as_ref()).or_insert_with(empty));
-    }
+    changed(node, old, new, Level::Root).below
 }
 
 /// The items of a set or keyed list with the steps that lead to them.
 pub(super) fn steps<'v>(
     relation: Relation<'_>,
     value: &'v Value,
-) -> Vec<(Result<Step, String>, &'v Value)> {
+) -> impl Iterator<Item = (Result<Step, String>, &'v Value)> {
     let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    let step = |item: &Value| match relation {
-        Relation::Keyed(list, keys) => Step::to_keyed(list, keys, item),
-        _ => Step::to_member(item),
-    };
-    items.iter().map(|item| (step(item), item)).collect()
+    items.iter().map(move |item| (step(relation, item), item))
 }
 
-fn add_paths(node: &Node, value: &Value, path: &mut Vec<Step>, set: &mut FieldSet) {
-    match node.relation(value) {
-        Relation::Leaf => set.insert(path),
-        Relation::Granular => {
-            for (key, value) in value.as_object().into_iter().flatten() {
-                path.push(Step::Field(key.clone()));
-                add_paths(node.child(key), value, path, set);
-                if node.field(key).is_none() || is_empty_map(value) {
-                    set.insert(path);
-                }
-                path.pop();
-            }
-        }
-        relation @ (Relation::Set | Relation::Keyed(..)) => {
-            for (step, items) in groups(relation, Some(value)) {
-                path.push(step);
-                // Of duplicates nothing is owned but the fact that they are there.
-                if let [item] = items[..] {
-                    add_paths(node.item(), item, path, set);
-                }
-                set.insert(path);
-                path.pop();
-            }
-        }
+/// The step that leads to an item.
+pub(super) fn step(relation: Relation<'_>, item: &Value) -> Result<Step, String> {
+    match relation {
+        Relation::Keyed(list, keys) => Step::to_keyed(list, keys, item),
+        _ => Step::to_member(item),
     }
 }
 
@@ -103,125 +101,158 @@ fn is_empty(value: &Value) -> bool {
     is_empty_map(value) || value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// The items of a list by the step that leads to them; more than one if they are duplicates.
-type Groups<'v> = BTreeMap<Step, Vec<&'v Value>>;
-
 impl Comparison {
-    fn walk(
-        &mut self,
-        node: &Node,
-        old: Option<&Value>,
-        new: Option<&Value>,
-        path: &mut Vec<Step>,
-    ) {
-        match (old, new) {
-            (Some(old), Some(new)) if old == new => {}
-            (Some(old), Some(new)) => self.changed(node, old, new, path),
-            (None, Some(new)) => {
-                self.added.insert(path);
-                self.descend(node, None, Some(new), path);
-            }
-            (Some(old), None) => {
-                self.removed.insert(path);
-                self.descend(node, Some(old), None, path);
-            }
-            (None, None) => {}
+    pub(super) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
+    /// What was given another value or one at all.
+    pub(super) fn written(&self) -> FieldSet {
+        self.modified.clone().union(&self.added)
+    }
+
+    fn push(&mut self, step: &Step, change: Change) {
+        let Change { added, modified, removed, below } = change;
+        if added || !below.added.is_empty() {
+            self.added.push(step.clone(), added, below.added);
+        }
+        if modified || !below.modified.is_empty() {
+            self.modified.push(step.clone(), modified, below.modified);
+        }
+        if removed || !below.removed.is_empty() {
+            self.removed.push(step.clone(), removed, below.removed);
         }
     }
 
-    fn changed(&mut self, node: &Node, old: &Value, new: &Value, path: &mut Vec<Step>) {
-        let leaf = |value: &Value| matches!(node.relation(value), Relation::Leaf);
-        match (leaf(old), leaf(new)) {
-            (false, false) if is_empty(old) && is_empty(new) => self.modified.insert(path),
-            (false, false) => self.descend(node, Some(old), Some(new), path),
-            (true, true) => self.modified.insert(path),
-            // Null next to a container is an empty container; anything else changed its type.
-            (true, false) => {
-                if !old.is_null() || is_empty(new) {
-                    self.modified.insert(path);
-                }
-                self.descend(node, None, Some(new), path);
-            }
-            (false, true) => {
-                if !new.is_null() || is_empty(old) {
-                    self.modified.insert(path);
-                }
-                self.descend(node, Some(old), None, path);
-            }
-        }
+    fn sort(&mut self) {
+        self.added.sort();
+        self.modified.sort();
+        self.removed.sort();
     }
+}
 
-    /// Compares what is below two values, of which at least one exists.
-    fn descend(
-        &mut self,
-        node: &Node,
-        old: Option<&Value>,
-        new: Option<&Value>,
-        path: &mut Vec<Step>,
-    ) {
-        let Some(present) = new.or(old) else { return };
-        match node.relation(present) {
-            Relation::Leaf => {}
-            Relation::Granular => self.descend_map(node, as_map(old), as_map(new), path),
-            relation => self.descend_list(node, relation, old, new, path),
-        }
+/// Compares two values that are not equal.
+fn differing(node: &Node, old: Option<&Value>, new: Option<&Value>, level: Level) -> Change {
+    let mut change = Change::default();
+    match (old, new) {
+        (Some(old), Some(new)) => return changed(node, old, new, level),
+        (None, Some(_)) => change.added = true,
+        (Some(_), None) => change.removed = true,
+        (None, None) => return change,
     }
+    change.below = descend(node, old, new, level);
+    change
+}
 
-    fn descend_map(
-        &mut self,
-        node: &Node,
-        old: Option<&Map<String, Value>>,
-        new: Option<&Map<String, Value>>,
-        path: &mut Vec<Step>,
-    ) {
-        let mut visit = |key: &String, old: Option<&Value>, new: Option<&Value>| {
-            path.push(Step::Field(key.clone()));
-            self.walk(node.child(key), old, new, path);
-            path.pop();
+fn changed(node: &Node, old: &Value, new: &Value, level: Level) -> Change {
+    let leaf = |value: &Value| matches!(node.relation(value), Relation::Leaf);
+    // Null next to a container is an empty container; anything else changed its type.
+    let (modified, below) = match (leaf(old), leaf(new)) {
+        (true, true) => (true, Comparison::default()),
+        (false, false) if is_empty(old) && is_empty(new) => (true, Comparison::default()),
+        (false, false) => (false, descend(node, Some(old), Some(new), level)),
+        (true, false) => (!old.is_null() || is_empty(new), descend(node, None, Some(new), level)),
+        (false, true) => (!new.is_null() || is_empty(old), descend(node, Some(old), None, level)),
+    };
+    Change { modified, below, ..Change::default() }
+}
+
+/// Compares what is below two values, of which at least one exists.
+fn descend(node: &Node, old: Option<&Value>, new: Option<&Value>, level: Level) -> Comparison {
+    let mut comparison = Comparison::default();
+    let Some(present) = new.or(old) else { return comparison };
+    match node.relation(present) {
+        Relation::Leaf => {}
+        Relation::Granular => {
+            let maps = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+            descend_map(node, maps, level, &mut comparison);
+        }
+        relation => descend_list(node, relation, (old, new), &mut comparison),
+    }
+    comparison.sort();
+    comparison
+}
+
+/// The two sides of a comparison, as maps.
+type Maps<'v> = (Option<&'v Map<String, Value>>, Option<&'v Map<String, Value>>);
+
+fn descend_map(node: &Node, (old, new): Maps<'_>, level: Level, found: &mut Comparison) {
+    let object = node.object().filter(|_| matches!(node.shape, Shape::Named(_)));
+    let mut visit = |key: &str| {
+        let below = match (level, key) {
+            (Level::Root, "metadata") => Level::Metadata,
+            (Level::Metadata, "managedFields") => return,
+            _ => Level::Inner,
         };
-        for (key, old) in old.into_iter().flatten() {
-            visit(key, Some(old), new.and_then(|new| new.get(key)));
+        let (old, new) = (existing(object, old, key), existing(object, new, key));
+        if old != new {
+            let change = differing(node.child(key), old, new, below);
+            found.push(&Step::Field(key.to_owned()), change);
         }
-        for (key, new) in new.into_iter().flatten() {
-            if !old.is_some_and(|old| old.contains_key(key)) {
-                visit(key, None, Some(new));
-            }
-        }
+    };
+    let has =
+        |map: Option<&Map<String, Value>>, key: &str| map.is_some_and(|map| map.contains_key(key));
+    old.into_iter().flatten().for_each(|(key, _)| visit(key));
+    let only_new = new.into_iter().flatten().filter(|(key, _)| !has(old, key));
+    only_new.for_each(|(key, _)| visit(key));
+    if old.is_some() != new.is_some() {
+        let implied = object.into_iter().flat_map(implied_fields);
+        implied.filter(|key| !has(old, key) && !has(new, key)).for_each(visit);
     }
+}
 
-    fn descend_list(
-        &mut self,
-        node: &Node,
-        relation: Relation<'_>,
-        old: Option<&Value>,
-        new: Option<&Value>,
-        path: &mut Vec<Step>,
-    ) {
-        let (old, new) = (groups(relation, old), groups(relation, new));
-        let only_new = new.keys().filter(|step| !old.contains_key(step));
-        for step in old.keys().chain(only_new) {
-            let (old, new) = (old.get(step).map(Vec::as_slice), new.get(step).map(Vec::as_slice));
-            path.push(step.clone());
-            self.item(node.item(), old.unwrap_or_default(), new.unwrap_or_default(), path);
-            path.pop();
+/// The value of a field, or what stands for it when a type always has it.
+fn existing<'v>(
+    object: Option<&Object>,
+    map: Option<&'v Map<String, Value>>,
+    key: &str,
+) -> Option<&'v Value> {
+    map?.get(key).or_else(|| {
+        let field = object?.field(key)?;
+        if field.value {
+            Some(&*EMPTY_MAP)
+        } else if field.required && matches!(field.node.shape, Shape::List(_)) {
+            Some(&*EMPTY_LIST)
+        } else {
+            None
         }
+    })
+}
+
+/// The fields that exist in every value of a type, written or not.
+fn implied_fields(object: &Object) -> impl Iterator<Item = &str> {
+    let always = object.fields.iter().filter(|field| {
+        field.value || (field.required && matches!(field.node.shape, Shape::List(_)))
+    });
+    always.map(|field| field.name.as_ref())
+}
+
+fn descend_list(
+    node: &Node,
+    relation: Relation<'_>,
+    (old, new): (Option<&Value>, Option<&Value>),
+    found: &mut Comparison,
+) {
+    let (old, new) = (groups(relation, old), groups(relation, new));
+    let only_new = new.keys().filter(|step| !old.contains_key(step));
+    for step in old.keys().chain(only_new) {
+        let (old, new) = (old.get(step).map(Vec::as_slice), new.get(step).map(Vec::as_slice));
+        let change = item(node.item(), old.unwrap_or_default(), new.unwrap_or_default());
+        found.push(step, change);
     }
+}
 
-    /// One step of a list. Duplicates are compared as a whole.
-    fn item(&mut self, node: &Node, old: &[&Value], new: &[&Value], path: &mut Vec<Step>) {
-        match (old.len() > 1, new.len() > 1) {
-            (false, false) => self.walk(node, old.first().copied(), new.first().copied(), path),
-            (true, true) if old == new => {}
-            (true, true) => self.modified.insert(path),
-            (true, false) => {
-                self.walk(node, None, new.first().copied(), path);
-                self.removed.insert(path);
-            }
-            (false, true) => {
-                self.walk(node, old.first().copied(), None, path);
-                self.added.insert(path);
-            }
-        }
+/// One step of a list. Duplicates are compared as a whole.
+fn item(node: &Node, old: &[&Value], new: &[&Value]) -> Change {
+    if old == new {
+        return Change::default();
+    }
+    let (one_old, one_new) = (old.first().copied(), new.first().copied());
+    match (old.len() > 1, new.len() > 1) {
+        (false, false) => differing(node, one_old, one_new, Level::Inner),
+        (true, true) => Change { modified: true, ..Change::default() },
+        (true, false) => Change { removed: true, ..differing(node, None, one_new, Level::Inner) },
+        (false, true) => Change { added: true, ..differing(node, one_old, None, Level::Inner) },
     }
 }
 
@@ -233,8 +264,4 @@ fn groups<'v>(relation: Relation<'_>, value: Option<&'v Value>) -> Groups<'v> {
         }
     }
     groups
-}
-
-fn as_map(value: Option<&Value>) -> Option<&Map<String, Value>> {
-    value.and_then(Value::as_object)
 }

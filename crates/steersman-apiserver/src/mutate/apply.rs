@@ -1,38 +1,59 @@
 //! PATCH as server-side apply: what one manager wants, merged with what others want.
 
+use std::fmt::{self, Debug};
+
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::{Tracking, Writer, change, create, decode, update};
-use crate::apply::{Apply, ApplyError, apply as merge, conflict_message};
+use super::{Tracking, Writer, change, create, decode, patch};
+use crate::apply::{Apply, ApplyError, Versions, apply as merge, check_configuration};
+use crate::apply::{FieldConflict, conflict_message};
 use crate::body::yaml;
 use crate::call::Call;
 use crate::field::FieldError;
 use crate::metadata;
 use crate::reply::Reply;
+use crate::resource::Resource;
+use crate::resource::builtin::convert;
+use crate::schema::Schema;
+use crate::state::Server;
 use crate::status::{Cause, Named, Result, Status};
+
+/// How often an object may come and go under an apply before the client is told.
+const ATTEMPTS: usize = 4;
 
 /// Applies the configuration of the body; creates the object if there is none.
 pub(crate) async fn apply(call: &Call) -> Result<Reply> {
     check_options(call)?;
     let applied = configuration(call)?;
     let writer = call.writer()?;
-    let force = call.info.query.flag("force").unwrap_or(false);
-    let place = call.place();
-    let exists = call.server.get(&call.resource.key(place)).await?.is_some();
-    if !exists && writer.subresource.is_empty() {
-        let object = create_applied(&writer, call, &applied, force).await;
-        match object {
+    let force = is_forced(call);
+    for _ in 0..ATTEMPTS {
+        match update_applied(&writer, call, &applied, force).await {
+            Err(status) if status.code == 404 && writer.subresource.is_empty() => {}
+            answer => return answer,
+        }
+        match create_applied(&writer, call, &applied, force).await {
+            // Someone was faster; then this is an update.
             Err(status) if status.reason == "AlreadyExists" => {}
-            object => return object,
+            answer => return answer,
         }
     }
-    let object = change::change(&writer, place, |old| {
-        change::check_preconditions(&writer, old, &applied)?;
-        let mut merged = merged(&writer, Some(old), &applied, force)?;
+    Err(Status::already_exists(call.resource.named(call.place().name)))
+}
+
+async fn update_applied(
+    writer: &Writer<'_>,
+    call: &Call,
+    applied: &Value,
+    force: bool,
+) -> Result<Reply> {
+    let object = change::change(writer, call.place(), |old| {
+        change::check_preconditions(writer, old, applied)?;
+        let mut merged = merged(writer, Some(old), applied, force)?;
         // The configuration's own resourceVersion was a condition, not a wish.
         metadata::set(&mut merged, "resourceVersion", None);
-        change::prepare(&writer, old, merged, Tracking::Recorded)
+        change::prepare(writer, old, merged, Tracking::Recorded)
     })
     .await?;
     Ok(Reply::Object { code: StatusCode::OK, object })
@@ -60,7 +81,8 @@ async fn create_applied(
     Ok(Reply::Object { code: StatusCode::CREATED, object })
 }
 
-fn merged(
+/// The live object with the configuration, and with the ownership that follows.
+pub(super) fn merged(
     writer: &Writer<'_>,
     live: Option<&Value>,
     applied: &Value,
@@ -75,46 +97,74 @@ fn merged(
         api_version: &writer.api_version,
         now: &writer.now,
         schema: &writer.resource.schema,
+        versions: &Served::of(writer),
     });
-    merged.map_err(|error| match error {
-        ApplyError::Conflict(conflicts) => {
-            let (message, causes) = conflict_message(&conflicts);
-            let causes = causes.into_iter().map(|cause| Cause {
-                reason: "FieldManagerConflict".to_owned(),
-                message: cause.message,
-                field: cause.field,
-            });
-            Status::apply_conflict(message, causes.collect())
+    merged.map_err(Status::from)
+}
+
+impl From<ApplyError> for Status {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Conflict(conflicts) => conflict(&conflicts),
+            ApplyError::Managed => Self::bad_request(error.to_string()),
+            ApplyError::Invalid(why) => patch::failure(why),
         }
-        ApplyError::Invalid(why) => Status::bad_request(why),
-    })
+    }
+}
+
+fn conflict(conflicts: &[FieldConflict]) -> Status {
+    let (message, causes) = conflict_message(conflicts);
+    let causes = causes.into_iter().map(|cause| Cause {
+        reason: "FieldManagerConflict".to_owned(),
+        message: cause.message,
+        field: cause.field,
+    });
+    Status::apply_conflict(message, causes.collect())
 }
 
 /// The configuration: the body, without what this path does not write.
 fn configuration(call: &Call) -> Result<Value> {
-    let body = yaml::read(&call.body)
-        .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    let (api_version, kind) = (call.api_version.as_str(), call.resource.kind.as_ref());
+    let body = read(call, api_version, kind)?;
     decode::report_repeated_keys(call)?;
-    if !body.is_object() {
-        return Err(Status::bad_request("the configuration is not an object"));
-    }
-    if body["apiVersion"].as_str().unwrap_or("").is_empty() {
-        return Err(Status::bad_request("apiVersion must be set in apply patch"));
-    }
-    if body["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
-        return Err(Status::bad_request("metadata.managedFields must be nil"));
-    }
+    check_configuration(&call.resource.schema, api_version, &body)?;
     let mut object = decode::checked(call, with_name(call, body))?;
-    object = update::named(call, object)?;
+    patch::same_identity(call, &mut object)?;
     let Some(fields) = object.as_object_mut() else { return Ok(object) };
     match call.subresource() {
-        "status" | "approval" => keep(fields, "status"),
+        "status" | "approval" => keep_status(fields),
         _ if call.resource.has_status() => {
             fields.remove("status");
         }
         _ => {}
     }
     Ok(object)
+}
+
+/// Reads a configuration, which must be of the path's kind.
+pub(super) fn read(call: &Call, api_version: &str, kind: &str) -> Result<Value> {
+    let body = parse(&call.body)?;
+    let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or("");
+    if !body.is_object() {
+        return Err(Status::bad_request(
+            "error decoding patch: the configuration is not an object",
+        ));
+    }
+    if (text("apiVersion"), text("kind")) == (api_version, kind) {
+        return Ok(body);
+    }
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let sent = format!("{group}/{version}, Kind={}", text("kind"));
+    Err(Status::bad_request(format!("invalid object type: {sent}")))
+}
+
+fn parse(body: &[u8]) -> Result<Value> {
+    if decode::is_json_object(body)
+        && let Ok(value) = serde_json::from_slice(body)
+    {
+        return Ok(value);
+    }
+    yaml::read(body).map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))
 }
 
 /// A configuration may leave its name to the path.
@@ -126,17 +176,57 @@ fn with_name(call: &Call, mut body: Value) -> Value {
     body
 }
 
-fn keep(fields: &mut Map<String, Value>, part: &str) {
-    fields.retain(|field, _| {
-        matches!(field.as_str(), "apiVersion" | "kind" | "metadata") || field == part
-    });
+/// Leaves of a configuration what says which object it is about, and its status.
+fn keep_status(fields: &mut Map<String, Value>) {
+    fields
+        .retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+        metadata.retain(|field, _| {
+            matches!(field.as_str(), "name" | "namespace" | "uid" | "resourceVersion")
+        });
+    }
 }
 
-fn check_options(call: &Call) -> Result<()> {
+/// Whether conflicts are to be won.
+pub(super) fn is_forced(call: &Call) -> bool {
+    call.info.query.flag("force").unwrap_or(false)
+}
+
+/// Nobody can apply without a name to be known by.
+pub(super) fn check_options(call: &Call) -> Result<()> {
     if call.info.query.text("fieldManager").is_some() {
         return Ok(());
     }
     let error = FieldError::required("fieldManager", "is required for apply patch");
     let what = Named { group: "meta.k8s.io", resource: "PatchOptions", name: "" };
     Err(Status::invalid(what, &[error]))
+}
+
+/// The versions in which a resource is served.
+pub(super) struct Served<'a> {
+    server: &'a Server,
+    resource: &'a Resource,
+}
+
+impl<'a> Served<'a> {
+    pub(super) fn of(writer: &Writer<'a>) -> Self {
+        Self { server: writer.server, resource: writer.resource }
+    }
+}
+
+impl Versions for Served<'_> {
+    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Schema)> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let table = self.server.registry.table();
+        let resource = table.get(group, version, &self.resource.plural)?;
+        let mut object = object.clone();
+        convert::to_api_version(&mut object, api_version);
+        Some((object, resource.schema.clone()))
+    }
+}
+
+impl Debug for Served<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Served").field(&self.resource.qualified()).finish()
+    }
 }

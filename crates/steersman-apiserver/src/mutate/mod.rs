@@ -111,6 +111,7 @@ impl<'a> Writer<'a> {
             api_version: &self.api_version,
             now: &self.now,
             schema: &self.resource.schema,
+            versions: &apply::Served::of(self),
         });
     }
 

@@ -1,6 +1,7 @@
 //! PATCH: a change of the object, in one of four languages.
 
 use http::StatusCode;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::{Tracking, change, decode};
@@ -27,9 +28,10 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     let writer = call.writer()?;
     let found = decode::patch_findings(call, language == Language::Json);
     let object = change::change(&writer, call.place(), |old| {
-        let patched = language.run(call, old, &call.body)?;
-        let patched = decode::patched(call, patched, found.clone())?;
-        same_identity(call, old, &patched)?;
+        let patched = language.run(call, old)?;
+        let shown = || language.shown(call, old);
+        let mut patched = decode::patched(call, patched, found.clone(), shown)?;
+        same_identity(call, &mut patched)?;
         change::prepare(&writer, old, patched, Tracking::Record)
     })
     .await?;
@@ -37,7 +39,7 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
 }
 
 /// Only an apply can meet other managers, and so only it can be forced.
-fn refuse_force(call: &Call) -> Result<()> {
+pub(super) fn refuse_force(call: &Call) -> Result<()> {
     if call.info.query.get("force").is_none() {
         return Ok(());
     }
@@ -70,32 +72,66 @@ impl Language {
     }
 
     /// The document after the patch.
-    pub(super) fn run(self, call: &Call, old: &Value, body: &[u8]) -> Result<Value> {
+    pub(super) fn run(self, call: &Call, old: &Value) -> Result<Value> {
+        let body = &call.body;
         let patched = match self {
             Self::Json => patch::json_patch(old, body),
             Self::Strategic => patch::strategic_merge_patch(&call.resource.schema, old, body),
             Self::Merge | Self::Apply => patch::merge_patch(old, body),
         };
-        let patched = patched.map_err(Status::from)?;
-        if patched.is_object() {
-            Ok(patched)
-        } else {
-            Err(Status::bad_request("the patch does not leave an object"))
+        patched.map_err(|error| match error {
+            PatchError::Malformed(_) if !is_json(body) => Status::bad_request("invalid JSON patch"),
+            error => error.into(),
+        })
+    }
+
+    /// What a patch is called by whose result cannot be read.
+    fn shown(self, call: &Call, old: &Value) -> String {
+        match self {
+            Self::Strategic => {
+                patch::printed(&serde_json::from_slice(&call.body).unwrap_or_default())
+            }
+            _ => self.run(call, old).unwrap_or_default().to_string(),
         }
     }
 }
 
-/// A patch may not make another object of it.
-fn same_identity(call: &Call, old: &Value, new: &Value) -> Result<()> {
-    let was = metadata::text(old, "name");
-    let is = metadata::text(new, "name");
-    if is.is_empty() || was == is {
-        return Ok(());
+fn is_json(body: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(body).is_ok()
+}
+
+/// A patch may not make another object of it. What it does not say about its place, the path says.
+pub(super) fn same_identity(call: &Call, new: &mut Value) -> Result<()> {
+    let place = call.place();
+    let namespace = metadata::text(new, "namespace");
+    if call.resource.namespaced && !namespace.is_empty() && namespace != place.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
-    let name = call.place().name;
-    Err(Status::bad_request(format!(
-        "the name of the object ({is}) does not match the name on the URL ({name})"
-    )))
+    let namespace = call.resource.namespaced.then(|| place.namespace.into());
+    metadata::set(new, "namespace", namespace);
+    let name = metadata::text(new, "name");
+    if name.is_empty() {
+        return Err(Status::bad_request(
+            "the name of the object (based on URL) was undeterminable: name must be provided",
+        ));
+    }
+    if name != place.name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            place.name
+        )));
+    }
+    Ok(())
+}
+
+/// 500 with nothing but a text: what Kubernetes answers to mistakes that it has no answer for.
+pub(super) fn failure(why: String) -> Status {
+    let mut status = Status::internal("");
+    status.reason = "";
+    status.message = why;
+    status
 }
 
 impl From<PatchError> for Status {
@@ -103,6 +139,7 @@ impl From<PatchError> for Status {
         match error {
             PatchError::Malformed(why) => Self::bad_request(why),
             PatchError::Unprocessable(why) => Self::unprocessable(why),
+            PatchError::Failed(why) => failure(why),
             PatchError::TooLarge(why) => {
                 let mut status = Self::too_large();
                 status.message = why;

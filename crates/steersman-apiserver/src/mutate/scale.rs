@@ -3,13 +3,13 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::patch::Language;
-use super::{Tracking, change, decode};
+use super::patch::{Language, refuse_force};
+use super::{Tracking, apply, change, decode};
+use crate::apply::check_configuration;
 use crate::call::Call;
 use crate::document::Stored;
 use crate::field::FieldError;
 use crate::metadata;
-use crate::negotiate;
 use crate::reply::Reply;
 use crate::resource::ScalePaths;
 use crate::schema::Schema;
@@ -37,12 +37,12 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
 pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     let language = Language::of(call)?;
     if language == Language::Apply {
-        let applied = negotiate::decode_yaml(&call.body)?;
-        return write(call, |_| Ok(applied.clone())).await;
+        return apply(call).await;
     }
+    refuse_force(call)?;
     // A Scale has no lists, so its strategic patch is a merge patch.
     let language = if language == Language::Strategic { Language::Merge } else { language };
-    write(call, |scale| language.run(call, scale, &call.body)).await
+    write(call, |scale| language.run(call, scale)).await
 }
 
 async fn write(call: &Call, decide: impl Fn(&Value) -> Result<Value>) -> Result<Reply> {
@@ -50,7 +50,8 @@ async fn write(call: &Call, decide: impl Fn(&Value) -> Result<Value>) -> Result<
     let writer = call.writer()?;
     let object = change::change(&writer, call.place(), |old| {
         let mut scale = decide(&scale_of(old, paths))?;
-        decode::part(Schema::builtin("autoscaling", "v1", "Scale"), "Scale", &mut scale)?;
+        decode::part(schema(), "Scale", &mut scale)?;
+        check_name(call, &scale)?;
         change::check_preconditions(&writer, old, &scale)?;
         let replicas = replicas(call, &scale)?;
         let mut new = old.clone();
@@ -59,6 +60,50 @@ async fn write(call: &Call, decide: impl Fn(&Value) -> Result<Value>) -> Result<
     })
     .await?;
     answer(call, &object)
+}
+
+/// Applies a Scale: it owns the one field of the object that its replicas stand for.
+async fn apply(call: &Call) -> Result<Reply> {
+    apply::check_options(call)?;
+    let paths = paths(call)?;
+    let mut scale = apply::read(call, "autoscaling/v1", "Scale")?;
+    if let Some(schema) = schema() {
+        check_configuration(&schema, "autoscaling/v1", &scale)?;
+    }
+    decode::part(schema(), "Scale", &mut scale)?;
+    check_name(call, &scale)?;
+    let wanted = scale["spec"].get("replicas").filter(|number| !number.is_null());
+    let wanted = wanted.map(|_| replicas(call, &scale)).transpose()?;
+    let mut applied = json!({"apiVersion": call.api_version, "kind": call.resource.kind});
+    if let Some(wanted) = wanted {
+        metadata::set_at(&mut applied, &paths.spec_replicas, wanted.into());
+    }
+    let writer = call.writer()?;
+    let object = change::change(&writer, call.place(), |old| {
+        change::check_preconditions(&writer, old, &scale)?;
+        let mut merged = apply::merged(&writer, Some(old), &applied, apply::is_forced(call))?;
+        // Who gives the number up leaves none, and none is zero.
+        if metadata::at(&merged, &paths.spec_replicas).is_null() {
+            metadata::set_at(&mut merged, &paths.spec_replicas, 0.into());
+        }
+        change::prepare(&writer, old, merged, Tracking::Recorded)
+    })
+    .await?;
+    answer(call, &object)
+}
+
+fn schema() -> Option<Schema> {
+    Schema::builtin("autoscaling", "v1", "Scale")
+}
+
+fn check_name(call: &Call, scale: &Value) -> Result<()> {
+    let (name, wanted) = (metadata::text(scale, "name"), call.place().name);
+    if name.is_empty() || name == wanted {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({wanted})"
+    )))
 }
 
 fn answer(call: &Call, object: &Stored) -> Result<Reply> {

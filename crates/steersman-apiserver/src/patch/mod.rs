@@ -1,18 +1,21 @@
 //! JSON patch, merge patch and strategic merge patch.
 //!
 //! Each takes the stored object and the request's body and gives the new object; what follows
-//! (defaults, validation, ownership) is the same as for an update.
+//! (defaults, validation, ownership) is the same as for an update. Messages are Kubernetes'.
 
 mod json;
+mod merge;
+mod printed;
 mod strategic;
 #[cfg(test)]
 mod tests;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::schema::Schema;
 
 pub use json::json_patch;
+pub(crate) use printed::{printed, printed_type};
 
 /// Why a patch was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,16 +26,20 @@ pub enum PatchError {
     /// The patch does not fit the object, for example a failed test (422).
     #[error("{0}")]
     Unprocessable(String),
+    /// The patch cannot be carried out, which Kubernetes takes for its own failure (500).
+    #[error("{0}")]
+    Failed(String),
     /// The patch has too many operations (413).
     #[error("{0}")]
     TooLarge(String),
 }
 
-/// RFC 7386.
+/// RFC 7396.
 pub fn merge_patch(object: &Value, patch: &[u8]) -> Result<Value, PatchError> {
-    let patch = parse_object(patch)?;
+    let patch = parse_object(patch)
+        .map_err(|text| PatchError::Malformed(format!("error decoding patch: {text}")))?;
     let mut object = object.clone();
-    json_patch::merge(&mut object, &patch);
+    merge::merge(&mut object, Value::Object(patch));
     Ok(object)
 }
 
@@ -42,16 +49,29 @@ pub fn strategic_merge_patch(
     object: &Value,
     patch: &[u8],
 ) -> Result<Value, PatchError> {
-    strategic::apply(schema.root(), object, parse_object(patch)?)
+    let patch = parse_object(patch).map_err(PatchError::Malformed)?;
+    strategic::apply(schema.root(), object, patch)
 }
 
-fn parse_object(patch: &[u8]) -> Result<Value, PatchError> {
-    let malformed = |text: String| PatchError::Malformed(format!("error decoding patch: {text}"));
-    let patch: Value =
-        serde_json::from_slice(patch).map_err(|error| malformed(error.to_string()))?;
-    if patch.is_object() {
-        Ok(patch)
-    } else {
-        Err(malformed("a patch must be an object".to_owned()))
+fn parse_object(patch: &[u8]) -> Result<Map<String, Value>, String> {
+    let patch: Value = serde_json::from_slice(patch).map_err(|error| error.to_string())?;
+    match patch {
+        Value::Object(patch) => Ok(patch),
+        other => Err(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(&other)
+        )),
+    }
+}
+
+/// The type of a value, as Go's decoder names it.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }

@@ -8,26 +8,28 @@
 //! | `$setElementOrder/F: […]` | beside list F | the order of F's items |
 //! | `$deleteFromPrimitiveList/F: […]` | beside list F | remove these values from F |
 //!
-//! Which lists merge, and by which key, is the schema's [`Merge`] rule.
+//! Which lists merge, and by which key, is the schema's [`Merge`] rule; [`list`] merges them.
+
+mod list;
 
 use serde_json::{Map, Value};
 
-use super::PatchError;
+use super::{PatchError, printed, printed_type};
 use crate::schema::{Merge, Node};
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
-const ELEMENT_ORDER: &str = "$setElementOrder/";
-const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
+const ELEMENT_ORDER: &str = "$setElementOrder";
+const DELETE_FROM: &str = "$deleteFromPrimitiveList";
 
 /// Merges a patch into an object.
-pub(super) fn apply(node: &Node, object: &Value, patch: Value) -> Result<Value, PatchError> {
-    match (object, patch) {
-        (Value::Object(object), Value::Object(patch)) => {
-            merge_maps(node, object.clone(), patch).map(Value::Object)
-        }
-        (_, patch) => Ok(patch),
-    }
+pub(super) fn apply(
+    node: &Node,
+    object: &Value,
+    patch: Map<String, Value>,
+) -> Result<Value, PatchError> {
+    let object = object.as_object().cloned().unwrap_or_default();
+    merge_maps(node, object, patch).map(Value::Object)
 }
 
 fn merge_maps(
@@ -35,38 +37,24 @@ fn merge_maps(
     mut object: Map<String, Value>,
     mut patch: Map<String, Value>,
 ) -> Result<Map<String, Value>, PatchError> {
-    if let Some(directive) = patch.remove(PATCH) {
-        return match directive.as_str() {
-            Some("replace") => Ok(patch),
-            Some("delete") => Ok(Map::new()),
-            Some("merge") => merge_maps(node, object, patch),
-            _ => Err(bad_directive(&directive)),
-        };
+    match patch.get(PATCH).map(Value::as_str) {
+        None => {}
+        Some(Some("replace")) => {
+            patch.remove(PATCH);
+            return Ok(patch);
+        }
+        Some(Some("delete")) => return Ok(Map::new()),
+        Some(_) => return Err(bad_directive(patch)),
     }
     if let Some(keys) = patch.remove(RETAIN_KEYS) {
         retain_keys(&mut object, &patch, &keys)?;
     }
-    let orders = take_prefixed(&mut patch, ELEMENT_ORDER)?;
-    let deletions = take_prefixed(&mut patch, DELETE_FROM)?;
-    let before: Vec<(String, Vec<Value>, Value)> = orders
-        .into_iter()
-        .map(|(key, order)| {
-            let old = object.get(&key).cloned().unwrap_or_default();
-            (key, order, old)
-        })
-        .collect();
+    order_lists(node, &mut object, &mut patch)?;
     for (key, value) in patch {
-        merge_field(node.child(&key), &mut object, key, value)?;
-    }
-    for (key, values) in deletions {
-        if let Some(Value::Array(items)) = object.get_mut(&key) {
-            items.retain(|item| !values.contains(item));
-        }
-    }
-    for (key, order, old) in before {
-        if let Some(Value::Array(items)) = object.get_mut(&key) {
-            let old = old.as_array().map(Vec::as_slice).unwrap_or_default();
-            *items = reorder(&node.child(&key).patch.merge, items, &order, old);
+        if key.starts_with(DELETE_FROM) {
+            delete_from(node, &mut object, &key, value)?;
+        } else {
+            merge_field(node.child(&key), &mut object, key, value)?;
         }
     }
     Ok(object)
@@ -83,99 +71,60 @@ fn merge_field(
         return Ok(());
     }
     let merged = match (object.remove(&key), value) {
-        (Some(Value::Object(old)), Value::Object(patch)) if node.patch.merge != Merge::Replace => {
-            Value::Object(merge_maps(node, old, patch)?)
+        (Some(Value::Object(_)), Value::Object(patch)) if node.patch.merge == Merge::Replace => {
+            Some(Value::Object(patch))
+        }
+        (Some(Value::Object(old)), Value::Object(patch)) => {
+            Some(Value::Object(merge_maps(node, old, patch)?))
         }
         (Some(Value::Array(old)), Value::Array(patch)) => {
-            Value::Array(merge_lists(node, old, patch)?)
+            Some(Value::Array(list::merge(node, old, patch)?))
         }
-        (_, value) => plain(value),
+        (_, value) => without_directives(without_nulls(value)),
     };
-    object.insert(key, merged);
+    if let Some(merged) = merged {
+        object.insert(key, merged);
+    }
     Ok(())
 }
 
-fn merge_lists(node: &Node, old: Vec<Value>, patch: Vec<Value>) -> Result<Vec<Value>, PatchError> {
-    let merge = &node.patch.merge;
-    match merge {
-        Merge::Default | Merge::Replace => Ok(patch.into_iter().map(plain).collect()),
-        Merge::Set => {
-            let mut merged = old.clone();
-            for item in &patch {
-                if !merged.contains(item) {
-                    merged.push(item.clone());
-                }
-            }
-            Ok(reorder(merge, &merged, &patch, &old))
-        }
-        Merge::Key(key) => merge_by_key(node, key, old, patch),
-    }
-}
-
-fn merge_by_key(
+/// Carries out every `$setElementOrder`: merges the list beside it, if there is one, and sorts.
+fn order_lists(
     node: &Node,
+    object: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+) -> Result<(), PatchError> {
+    let keys: Vec<String> =
+        patch.keys().filter(|key| key.starts_with(ELEMENT_ORDER)).cloned().collect();
+    for key in keys {
+        let order = list_of(patch.remove(&key).unwrap_or_default())?;
+        let field = about(&key, ELEMENT_ORDER)
+            .ok_or_else(|| malformed("invalid patch format of setElementOrder list"))?;
+        let old = object.get(field).cloned().map(list_of).transpose()?;
+        let new = patch.remove(field).map(list_of).transpose()?;
+        if let Some(list) = list::in_order(node.child(field), old, new, &order)? {
+            object.insert(field.to_owned(), Value::Array(list));
+        }
+    }
+    Ok(())
+}
+
+fn delete_from(
+    node: &Node,
+    object: &mut Map<String, Value>,
     key: &str,
-    mut old: Vec<Value>,
-    patch: Vec<Value>,
-) -> Result<Vec<Value>, PatchError> {
-    let before = old.clone();
-    let mut items = Vec::new();
-    let mut replace = false;
-    for item in patch {
-        match item.get(PATCH).map(Value::as_str) {
-            None => items.push(item),
-            Some(Some("delete")) => {
-                let gone = key_of(&item, key)?;
-                old.retain(|known| known.get(key) != Some(gone));
-            }
-            Some(Some("replace")) => replace = true,
-            Some(_) => return Err(bad_directive(&item[PATCH])),
-        }
+    gone: Value,
+) -> Result<(), PatchError> {
+    let field = about(key, DELETE_FROM)
+        .ok_or_else(|| malformed("invalid patch format of primitive list"))?;
+    if gone.is_null() {
+        object.remove(field);
     }
-    if replace {
-        return Ok(items.into_iter().map(plain).collect());
+    if let (Some(Value::Array(items)), Value::Array(gone)) = (object.get_mut(field), gone) {
+        let old = std::mem::take(items);
+        *items = list::delete(node.child(field), old, gone)?;
     }
-    for item in &items {
-        let wanted = key_of(item, key)?;
-        match old.iter_mut().find(|known| known.get(key) == Some(wanted)) {
-            Some(known) => *known = apply(node.item(), known, item.clone())?,
-            None => old.push(plain(item.clone())),
-        }
-    }
-    Ok(reorder(&node.patch.merge, &old, &items, &before))
-}
-
-fn key_of<'v>(item: &'v Value, key: &str) -> Result<&'v Value, PatchError> {
-    item.get(key).ok_or_else(|| {
-        PatchError::Unprocessable(format!("map: {item} does not contain declared merge key: {key}"))
-    })
-}
-
-/// Puts the items named by `order` into that order; the others stay where they were relative to
-/// them in `before`.
-fn reorder(merge: &Merge, items: &[Value], order: &[Value], before: &[Value]) -> Vec<Value> {
-    let same = |a: &Value, b: &Value| match merge {
-        Merge::Key(key) => a.get(key.as_ref()) == b.get(key.as_ref()),
-        _ => a == b,
-    };
-    let place = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
-    let (mut ordered, mut others): (Vec<Value>, Vec<Value>) =
-        items.iter().cloned().partition(|item| place(order, item).is_some());
-    ordered.sort_by_key(|item| place(order, item));
-    others.sort_by_key(|item| place(before, item));
-
-    let mut merged = Vec::with_capacity(items.len());
-    let (mut ordered, mut others) = (ordered.into_iter().peekable(), others.into_iter().peekable());
-    while let (Some(next), Some(other)) = (ordered.peek(), others.peek()) {
-        let other_first = match (place(before, other), place(before, next)) {
-            (Some(other), Some(next)) => other < next,
-            _ => false,
-        };
-        merged.extend(if other_first { others.next() } else { ordered.next() });
-    }
-    merged.extend(ordered);
-    merged.extend(others);
-    merged
+    Ok(())
 }
 
 fn retain_keys(
@@ -183,65 +132,69 @@ fn retain_keys(
     patch: &Map<String, Value>,
     keys: &Value,
 ) -> Result<(), PatchError> {
-    let named =
-        |key: &str| keys.as_array().is_some_and(|keys| keys.iter().any(|named| named == key));
-    let is_directive = |key: &String| key.starts_with('$');
-    let stray =
-        patch.iter().any(|(key, value)| !is_directive(key) && !value.is_null() && !named(key));
-    if !keys.is_array() || stray {
-        return Err(PatchError::Malformed(
-            "$retainKeys directive in the patch is invalid".to_owned(),
-        ));
+    let invalid = || malformed("invalid patch format of retainKeys");
+    let keys = keys.as_array().ok_or_else(invalid)?;
+    let named = |key: &str| keys.iter().any(|named| named == key);
+    let is_about_list = |key: &str| key.starts_with(DELETE_FROM) || key.starts_with(ELEMENT_ORDER);
+    if patch.iter().any(|(key, value)| !value.is_null() && !is_about_list(key) && !named(key)) {
+        return Err(invalid());
     }
     object.retain(|key, _| named(key));
     Ok(())
 }
 
-/// Takes the directives with that prefix out of the patch, by the field that they are about.
-fn take_prefixed(
-    patch: &mut Map<String, Value>,
-    prefix: &str,
-) -> Result<Vec<(String, Vec<Value>)>, PatchError> {
-    let keys: Vec<String> = patch.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
-    let mut taken = Vec::new();
-    for key in keys {
-        let field = key[prefix.len()..].to_owned();
-        match patch.remove(&key) {
-            Some(Value::Array(values)) => taken.push((field, values)),
-            _ => {
-                let text =
-                    format!("invalid patch format of {} directive", prefix.trim_end_matches('/'));
-                return Err(PatchError::Malformed(text));
-            }
-        }
-    }
-    Ok(taken)
+/// The field that a directive beside it is about.
+fn about<'k>(key: &'k str, directive: &str) -> Option<&'k str> {
+    key.strip_prefix(directive)?.strip_prefix('/')
 }
 
-/// A patch value that has nothing to merge into: without nulls and directives.
-fn plain(value: Value) -> Value {
+fn list_of(value: Value) -> Result<Vec<Value>, PatchError> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => Err(unexpected("[]interface {}", &other)),
+    }
+}
+
+/// A value without fields that are null; it has nothing that they could remove.
+fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(map) => {
-            let kept =
-                map.into_iter().filter(|(key, value)| !value.is_null() && !is_directive(key));
-            Value::Object(kept.map(|(key, value)| (key, plain(value))).collect())
+            let kept = map.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
         }
-        Value::Array(items) => {
-            let deleted =
-                |item: &Value| item.get(PATCH).is_some_and(|directive| directive == "delete");
-            Value::Array(items.into_iter().filter(|item| !deleted(item)).map(plain).collect())
-        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
         scalar => scalar,
     }
 }
 
-fn is_directive(key: &str) -> bool {
-    key == PATCH
-        || key == RETAIN_KEYS
-        || key.starts_with(ELEMENT_ORDER)
-        || key.starts_with(DELETE_FROM)
+/// A value without the objects that carry a `$patch`: there is nothing to delete or replace.
+fn without_directives(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(map) => {
+            if map.contains_key(PATCH) {
+                return None;
+            }
+            let kept =
+                map.into_iter().filter_map(|(key, value)| Some((key, without_directives(value)?)));
+            Some(Value::Object(kept.collect()))
+        }
+        Value::Array(items) => {
+            Some(Value::Array(items.into_iter().filter_map(without_directives).collect()))
+        }
+        scalar => Some(scalar),
+    }
 }
 
-fn bad_directive(directive: &Value) -> PatchError {
-    PatchError::Unprocessable(format!("unknown patch type [{directive}] found"))
+fn bad_directive(map: Map<String, Value>) -> PatchError {
+    let directive = printed(map.get(PATCH).unwrap_or(&Value::Null));
+    let map = printed(&Value::Object(map));
+    PatchError::Failed(format!("unknown patch type: {directive} in map: {map}"))
+}
+
+fn malformed(text: &str) -> PatchError {
+    PatchError::Malformed(text.to_owned())
+}
+
+fn unexpected(expected: &str, found: &Value) -> PatchError {
+    PatchError::Failed(format!("expected a {expected}, but received a {}", printed_type(found)))
 }

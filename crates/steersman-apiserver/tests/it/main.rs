@@ -4,6 +4,7 @@
 
 mod api;
 
+mod apply;
 mod bootstrap;
 mod client;
 mod crd;

@@ -71,7 +71,14 @@ async fn a_patch_cannot_rename_or_retype_an_object() {
     api.config_map("a", &json!({})).await;
     let path = format!("{CONFIG_MAPS}/a");
     api.merge(&path, &json!({"metadata": {"name": "b"}})).await.refused(400);
-    api.merge(&path, &json!({"kind": "Secret"})).await.refused(400);
+    api.merge(&path, &json!({"kind": "Secret"})).await.refused(422);
+    api.merge(&path, &json!({"metadata": {"name": null}})).await.refused(400);
+    let elsewhere = json!({"metadata": {"namespace": "kube-system"}});
+    let status = api.merge(&path, &elsewhere).await.refused(400);
+    assert_eq!(
+        status["message"],
+        "the namespace of the provided object does not match the namespace sent on the request"
+    );
     api.patch(&path, "application/json", &json!({})).await.refused(415);
     api.merge(&format!("{CONFIG_MAPS}/none"), &json!({})).await.refused(404);
 }
@@ -139,4 +146,58 @@ async fn apply_of_status_touches_only_status() {
     assert_eq!(applied["status"]["replicas"], 3);
     let entries = applied["metadata"]["managedFields"].as_array().unwrap();
     assert!(entries.iter().any(|e| e["manager"] == "controller" && e["subresource"] == "status"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_that_changes_nothing_writes_nothing() {
+    let api = Api::start().await;
+    let created = api.config_map("a", &json!({"k": "1"})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let same = api.merge(&path, &json!({"data": {"k": "1", "none": null}})).await.ok();
+    assert_eq!(version(&same), version(&created));
+    let same = api.patch(&path, STRATEGIC, &json!({"data": {"k": "1"}})).await.ok();
+    assert_eq!(version(&same), version(&created));
+    assert_eq!(same["metadata"]["managedFields"], created["metadata"]["managedFields"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_patch_leaves_must_be_readable() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 1)).await.ok();
+    let path = format!("{DEPLOYMENTS}/web");
+    let status = api.merge(&path, &json!({"spec": {"replicas": "many"}})).await.refused(422);
+    let message = status["message"].as_str().unwrap();
+    assert!(message.starts_with(" \"\" is invalid: patch: Invalid value: \"{"), "{message}");
+    assert!(message.contains("json: cannot unmarshal string"), "{message}");
+
+    let unknown = json!({"spec": {"nope": 1}});
+    let strict = format!("{path}?fieldValidation=Strict");
+    let status = api.patch(&strict, STRATEGIC, &unknown).await.refused(422);
+    let message = status["message"].as_str().unwrap();
+    let text = "patch: Invalid value: \"map[spec:map[nope:1]]\": strict decoding error: unknown field \"spec.nope\"";
+    assert!(message.ends_with(text), "{message}");
+    assert!(api.merge(&path, &unknown).await.headers.contains_key("warning"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_no_patch_is_refused() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    for language in [JSON, STRATEGIC, "application/merge-patch+json"] {
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(&path)
+            .header(header::CONTENT_TYPE, language)
+            .body(Full::new("{oops".into()))
+            .unwrap();
+        assert_eq!(api.send(request).await.refused(400)["message"], "invalid JSON patch");
+    }
+    let force = api.merge(&format!("{path}?force=true"), &json!({})).await.refused(422);
+    assert_eq!(
+        force["message"],
+        "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch"
+    );
+    let many = vec![json!({"op": "test", "path": "/kind", "value": "ConfigMap"}); 10_001];
+    api.patch(&path, JSON, &json!(many)).await.refused(413);
 }

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{Deployment, containers};
+use super::random::{Custom, Flavour, Request, custom, document, schema, story};
+use super::{Deployment, LATER, NOON, containers};
+use crate::apply::ApplyError;
 use crate::apply::fieldset::FieldSet;
 use crate::apply::path::Step;
 
@@ -93,7 +95,7 @@ proptest! {
         web.apply("ci", first);
         web.apply("ci", second.clone());
         let once = web.live.clone();
-        web.now = super::LATER;
+        web.now = LATER;
         web.apply("ci", second);
         prop_assert_eq!(web.live, once);
     }
@@ -136,6 +138,81 @@ proptest! {
     }
 
     #[test]
+    fn whatever_came_before_an_apply_repeated_changes_nothing((schema, requests) in story()) {
+        let mut thing = Custom::new(&schema);
+        for request in &requests {
+            thing.now = NOON;
+            // A null claims a container without emptying it, and means more the second time.
+            let plain = matches!(request, Request::Apply { spec, .. } if !spec.to_string().contains("null"));
+            // Who applies nothing but empty lists owns nothing, and is not remembered.
+            let sent = thing.send(request).is_ok() && plain;
+            if sent && thing.live.as_ref().is_some_and(has_managers) {
+                let once = thing.live.clone();
+                thing.now = LATER;
+                prop_assert_eq!(thing.send(request), Ok(()));
+                prop_assert_eq!(&thing.live, &once, "not even a time");
+            }
+        }
+    }
+
+    #[test]
+    fn a_conflict_changes_nothing_and_force_never_meets_one((schema, requests) in story()) {
+        let mut thing = Custom::new(&schema);
+        for request in &requests {
+            let before = thing.live.clone();
+            match (thing.send(request), request) {
+                (Err(ApplyError::Conflict(conflicts)), Request::Apply { manager, force, spec }) => {
+                    prop_assert!(!force && !conflicts.is_empty());
+                    prop_assert_eq!(&thing.live, &before);
+                    prop_assert_eq!(thing.force(manager, spec), Ok(()));
+                }
+                (found, _) => prop_assert!(!matches!(found, Err(ApplyError::Conflict(_)))),
+            }
+        }
+    }
+
+    #[test]
+    fn who_leaves_takes_only_what_nobody_else_owns((schema, mine, theirs) in two_documents()) {
+        let (mut alone, mut both) = (Custom::new(&schema), Custom::new(&schema));
+        prop_assert_eq!(alone.apply("ann", &theirs), Ok(()));
+        prop_assert_eq!(both.apply("ann", &theirs), Ok(()));
+        if both.apply("bob", &mine).is_ok() {
+            prop_assert_eq!(both.apply("bob", &json!({})), Ok(()));
+            let spec = |thing: &Custom| {
+                without_empty(json!({"spec": thing.live.as_ref().unwrap()["spec"]}))
+            };
+            prop_assert_eq!(sorted(spec(&both)), sorted(spec(&alone)));
+        }
+    }
+
+    #[test]
+    fn managers_who_do_not_conflict_commute((schema, mine, theirs) in two_documents()) {
+        let (mut one, mut two) = (Custom::new(&schema), Custom::new(&schema));
+        let found = one.apply("ann", &mine).and_then(|()| one.apply("bob", &theirs));
+        let other = two.apply("bob", &theirs).and_then(|()| two.apply("ann", &mine));
+        if found.is_ok() && other.is_ok() {
+            let (one, two) = (one.live.unwrap(), two.live.unwrap());
+            // Who applies nothing but empty lists owns nothing, and is not known as an applier.
+            prop_assume!(has_appliers(&one) && has_appliers(&two));
+            prop_assert_eq!(&one["metadata"]["managedFields"], &two["metadata"]["managedFields"]);
+            prop_assert_eq!(sorted(one["spec"].clone()), sorted(two["spec"].clone()));
+        }
+    }
+
+    #[test]
+    fn no_document_makes_an_apply_panic(
+        schema in schema(),
+        live in anything(),
+        applied in anything(),
+    ) {
+        let mut thing = Custom::new(&schema);
+        thing.live = Some(custom(&live));
+        let _ = thing.apply("ann", &applied);
+        let _ = thing.send(&Request::Update { manager: "bob", spec: applied.clone() });
+        let _ = thing.force("ann", &live);
+    }
+
+    #[test]
     fn sets_obey_the_laws_of_sets(a in set(), b in set(), c in set()) {
         let union = |a: &FieldSet, b: &FieldSet| a.clone().union(b);
         prop_assert_eq!(union(&a, &b), union(&b, &a));
@@ -156,9 +233,61 @@ fn without_empty(value: Value) -> Value {
     match value {
         Value::Object(map) => {
             let kept = map.into_iter().map(|(k, v)| (k, without_empty(v)));
-            Value::Object(kept.filter(|(_, v)| *v != json!({}) && *v != json!([])).collect())
+            let empty = |v: &Value| v.is_null() || *v == json!({}) || *v == json!([]);
+            Value::Object(kept.filter(|(_, v)| !empty(v)).collect())
         }
         Value::Array(items) => Value::Array(items.into_iter().map(without_empty).collect()),
+        scalar => scalar,
+    }
+}
+
+fn has_managers(object: &Value) -> bool {
+    object["metadata"]["managedFields"].is_array()
+}
+
+fn has_appliers(object: &Value) -> bool {
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries.is_some_and(|entries| entries.iter().all(|entry| entry["operation"] == "Apply"))
+}
+
+/// A schema and two documents that fit it.
+fn two_documents() -> impl Strategy<Value = (Value, Value, Value)> {
+    schema().prop_flat_map(|schema| {
+        let documents = || document(&schema, Flavour::Plain);
+        let documents = (documents(), documents());
+        (Just(schema), documents).prop_map(|(schema, (one, two))| (schema, one, two))
+    })
+}
+
+/// Documents of the fields that random schemas have, of any type.
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0..3).prop_map(Value::from),
+        "[xyz]".prop_map(Value::from)
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::btree_map("[a-ekl]", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// The same with every list in order: which of two appliers came first decides where items are
+/// that only one of them has.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            Value::Object(map.into_iter().map(|(key, value)| (key, sorted(value))).collect())
+        }
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.into_iter().map(sorted).collect();
+            items.sort_by_key(ToString::to_string);
+            Value::Array(items)
+        }
         scalar => scalar,
     }
 }

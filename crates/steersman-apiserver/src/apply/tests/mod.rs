@@ -1,12 +1,14 @@
 //! Server-side apply, rule by rule.
 
+mod cases;
 mod laws;
 mod ownership;
+mod random;
 mod rules;
 
 use serde_json::{Value, json};
 
-use super::{Apply, ApplyError, Track, apply, track};
+use super::{Apply, ApplyError, Sole, Track, apply, check_configuration, track};
 use crate::schema::Schema;
 
 const NOON: &str = "2026-01-01T12:00:00Z";
@@ -35,11 +37,13 @@ impl Deployment {
             api_version: "apps/v1",
             now: self.now,
             schema: &self.schema,
+            versions: &Sole,
         }
     }
 
     fn try_apply(&mut self, manager: &str, spec: Value) -> Result<(), ApplyError> {
         let applied = deployment(spec);
+        check_configuration(&self.schema, "apps/v1", &applied)?;
         self.live = Some(apply(self.request(manager, &applied))?);
         Ok(())
     }
@@ -67,6 +71,7 @@ impl Deployment {
             api_version: "apps/v1",
             now: self.now,
             schema: &self.schema,
+            versions: &Sole,
         });
         self.live = Some(new);
     }

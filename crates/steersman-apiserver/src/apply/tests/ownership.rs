@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Deployment, LATER, NOON, containers};
 use crate::apply::fieldset::FieldSet;
-use crate::apply::{Track, track};
+use crate::apply::{Sole, Track, track};
 use crate::schema::Schema;
 
 #[test]
@@ -164,6 +164,7 @@ fn subresources_have_entries_of_their_own() {
         api_version: "apps/v1",
         now: NOON,
         schema: &web.schema,
+        versions: &Sole,
     });
     let entries = new["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!(entries.len(), 2, "and cannot reset them");
@@ -216,6 +217,7 @@ fn the_oldest_updaters_beyond_ten_become_ancient_changes() {
             api_version: "v1",
             now: &format!("2026-01-01T12:00:{index:02}Z"),
             schema: &schema,
+            versions: &Sole,
         });
         live = Some(new);
     }
