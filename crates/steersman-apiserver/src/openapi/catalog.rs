@@ -26,6 +26,9 @@ pub(super) struct Builtin {
     pub(super) paths: BTreeMap<String, Part>,
 }
 
+/// By form; what is built in is the same for all servers of a process.
+static PARTS: [OnceLock<Builtin>; 3] = [const { OnceLock::new() }; 3];
+
 /// The parts of one version of a custom resource, in one form.
 #[derive(Debug)]
 pub(super) struct Section {
@@ -56,12 +59,14 @@ pub(super) fn document_name(resource: &Resource) -> String {
 impl Builtin {
     /// The parts in this form. The first call takes a moment.
     pub(super) fn of(form: Form) -> &'static Self {
-        static PARTS: [OnceLock<Builtin>; 3] = [const { OnceLock::new() }; 3];
         PARTS[form as usize].get_or_init(|| Self::render(form))
     }
 
     /// Like [`Self::of`], without holding up other requests.
     pub(super) async fn ready(form: Form) -> Result<&'static Self> {
+        if let Some(parts) = PARTS[form as usize].get() {
+            return Ok(parts);
+        }
         let rendering = tokio::task::spawn_blocking(move || Self::of(form));
         rendering.await.map_err(|error| Status::internal(&error.to_string()))
     }
@@ -171,7 +176,7 @@ impl Section {
 impl Form {
     /// A definition as a part.
     fn definition(self, name: &str, schema: Value) -> Part {
-        let references = references(&schema);
+        let references = self.references(&schema);
         let bytes = match self {
             Self::V2Protobuf => gnostic::encode(&gnostic::single("definitions", name, schema)),
             Self::V2 | Self::V3 => entry(name, &schema),
@@ -182,7 +187,7 @@ impl Form {
     /// Paths as a part.
     fn paths(self, items: Vec<PathItem>) -> Part {
         let items: Map<String, Value> = items.into_iter().collect();
-        let references = items.values().flat_map(references).collect();
+        let references = items.values().flat_map(|item| self.references(item)).collect();
         let bytes = match self {
             Self::V2Protobuf => {
                 let paths = Map::from_iter([("paths".to_owned(), Value::Object(items))]);
@@ -196,18 +201,21 @@ impl Form {
         };
         Part::new(&bytes, references)
     }
+
+    /// The names of the definitions that a value refers to. A document of version 2 has all
+    /// definitions anyway.
+    fn references(self, value: &Value) -> Box<[Box<str>]> {
+        let mut found = BTreeSet::new();
+        if self == Self::V3 {
+            refer(value, &mut found);
+        }
+        found.into_iter().map(Box::from).collect()
+    }
 }
 
 /// `"name":{…}`
 fn entry(name: &str, value: &Value) -> Vec<u8> {
     format!("{}:{value}", Value::from(name)).into_bytes()
-}
-
-/// The names of the definitions that a value refers to.
-fn references(value: &Value) -> Box<[Box<str>]> {
-    let mut found = BTreeSet::new();
-    refer(value, &mut found);
-    found.into_iter().map(Box::from).collect()
 }
 
 fn refer<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
