@@ -39,6 +39,7 @@ pub mod field;
 mod mutate;
 pub mod names;
 pub mod patch;
+pub mod quantity;
 mod review;
 pub mod strategy;
 pub mod token;

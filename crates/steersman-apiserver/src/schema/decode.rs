@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::node::{Node, Object, Scalar, Shape};
 use super::time;
 use super::unknown::join;
+use crate::quantity::Quantity;
 
 /// Where in a document the decoder is.
 #[derive(Clone, Copy)]
@@ -141,17 +142,21 @@ fn time_error(value: &Value) -> Option<String> {
 }
 
 fn quantity_error(value: &Value) -> Option<String> {
+    const SUFFIX: &str = "unable to parse quantity's suffix";
     const RULE: &str = "quantities must match the regular expression \
                         '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     let text = match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),
         _ => return Some(RULE.to_owned()),
     };
+    if Quantity::parse(&text).is_some() {
+        return None;
+    }
     let rest = text.strip_prefix(['+', '-']).unwrap_or(&text);
     let suffix = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
     let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
     let fits = rest.len() > suffix.len() && exponent.chars().all(|c| c.is_ascii_digit());
-    (!fits).then(|| RULE.to_owned())
+    Some(if fits { SUFFIX } else { RULE }.to_owned())
 }

@@ -1,22 +1,27 @@
 //! What decoding and encoding a document of a built-in kind in Go makes of it.
 //!
-//! Nulls in lists and maps become the zero of their type, times are written in UTC, and line
-//! breaks in base64 vanish: what is stored is what any typed client can read. Values of the
-//! wrong type stay as they are, for [`super::decode`] to complain about.
+//! Nulls in lists and maps become the zero of their type, times are written in UTC, quantities
+//! canonically, and line breaks in base64 vanish: what is stored is what any typed client can
+//! read. Values of the wrong type stay as they are, for [`super::decode`] to complain about.
 
 use serde_json::{Value, json};
 
 use super::node::{Node, Scalar, Shape};
 use super::time;
 use crate::metadata;
+use crate::quantity::Quantity;
 
 /// Brings a value, and what is below it, into its normal form.
 pub(super) fn normalise(node: &Node, value: &mut Value) {
     match (&node.shape, value) {
+        (Shape::Scalar(Scalar::Quantity), value) => normalise_quantity(value),
         (Shape::Scalar(scalar), Value::String(text)) => normalise_text(*scalar, text),
         (Shape::Map(inner), Value::Object(map)) => {
             for value in map.values_mut() {
                 normalise_element(inner, value);
+                if matches!(inner.shape, Shape::Scalar(Scalar::Quantity)) {
+                    round_to_milli(value);
+                }
             }
         }
         (Shape::List(list), Value::Array(items)) => {
@@ -38,6 +43,26 @@ fn normalise_element(node: &Node, value: &mut Value) {
         *value = zero(node);
     } else {
         normalise(node, value);
+    }
+}
+
+fn normalise_quantity(value: &mut Value) {
+    let canonical = match value {
+        Value::String(text) => Quantity::canonical(text),
+        Value::Number(number) => Quantity::parse(&number.to_string()).map(|q| q.to_string()),
+        _ => None,
+    };
+    if let Some(canonical) = canonical {
+        *value = canonical.into();
+    }
+}
+
+/// Amounts of resources are never finer than a thousandth.
+fn round_to_milli(value: &mut Value) {
+    if let Some(amount) = Quantity::of(value)
+        && amount.rounded_to_milli() != amount
+    {
+        *value = amount.rounded_to_milli().to_string().into();
     }
 }
 

@@ -1,0 +1,160 @@
+use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn equal_quantities_are_equal_however_they_are_written() {
+    for (one, other) in [
+        (json!("1"), json!("1000m")),
+        (json!(1), json!("1")),
+        (json!("0.5"), json!("500m")),
+        (json!(0.1), json!("100m")),
+        (json!("1Gi"), json!("1024Mi")),
+        (json!("1k"), json!("1e3")),
+        (json!("1k"), json!("1E3")),
+        (json!("+1.5Ki"), json!("1536")),
+        (json!("-1"), json!("-1000m")),
+        (json!("1E"), json!("1e18")),
+        (json!(".5"), json!("0.5")),
+        (json!("5."), json!("5")),
+        (json!(" 5 "), json!("5")),
+    ] {
+        assert!(Quantity::of(&one).is_some(), "{one}");
+        assert_eq!(Quantity::of(&one), Quantity::of(&other), "{one} {other}");
+    }
+}
+
+#[test]
+fn what_is_not_a_quantity_is_refused() {
+    for bad in ["", "a", "1x", "1KiB", ".", "+", "1 Gi", "1e", "1e1.5", "1.2.3", "--1", "1ki"] {
+        assert_eq!(Quantity::parse(bad), None, "{bad}");
+    }
+    assert_eq!(Quantity::of(&json!(true)), None);
+}
+
+#[test]
+fn quantities_are_written_as_kubernetes_writes_them() {
+    for (given, canonical) in [
+        ("1000m", "1"),
+        ("0.5", "500m"),
+        ("1.5", "1500m"),
+        ("1024Mi", "1Gi"),
+        ("1536Mi", "1536Mi"),
+        ("0.5Gi", "512Mi"),
+        ("1.5Ki", "1536"),
+        ("512Ki", "512Ki"),
+        ("8Ki", "8Ki"),
+        ("1024", "1024"),
+        ("1000", "1k"),
+        ("1500", "1500"),
+        ("2000k", "2M"),
+        ("1e3", "1e3"),
+        ("10e3", "10e3"),
+        ("1e4", "10e3"),
+        ("0", "0"),
+        ("0Gi", "0"),
+        ("-0", "0"),
+        ("-1000m", "-1"),
+        ("0.0000000001", "1n"),
+        ("100000000000000000000", "100E"),
+        ("9223372036854775808Ki", "9223372036854775807"),
+        ("0.1Ki", "102400m"),
+        ("0.0001Ki", "102400u"),
+        // Kept, although there is a shorter way.
+        ("+1", "+1"),
+        ("01", "01"),
+        ("1E3", "1E3"),
+    ] {
+        let written = Quantity::canonical(given).unwrap_or_else(|| given.to_owned());
+        assert_eq!(written, canonical, "{given}");
+    }
+}
+
+#[test]
+fn amounts_of_any_size_compare() {
+    let ascending = [
+        "-1e400",
+        "-1E",
+        "-1",
+        "-1n",
+        "0",
+        "1n",
+        "1u",
+        "1m",
+        "999m",
+        "1",
+        "1023",
+        "1Ki",
+        "1M",
+        "1Mi",
+        "9E",
+        "340282366920938463463374607431768211455",
+        "9e38",
+        "1e40",
+        "1e400",
+    ];
+    let parsed: Vec<_> = ascending.iter().filter_map(|text| Quantity::parse(text)).collect();
+    assert_eq!(parsed.len(), ascending.len());
+    assert!(parsed.is_sorted_by(|a, b| a < b), "{parsed:?}");
+}
+
+#[test]
+fn resources_are_rounded_up_to_thousandths() {
+    for (given, rounded) in [("1.0001", "1001m"), ("1n", "1m"), ("-1n", "-1m"), ("5", "5")] {
+        let quantity = Quantity::parse(given).unwrap();
+        assert_eq!(quantity.rounded_to_milli().to_string(), rounded);
+    }
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    let suffix = "(n|u|m||k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]{1,2})";
+    proptest::string::string_regex(&format!("[+-]?[0-9]{{1,9}}(\\.[0-9]{{1,6}})?{suffix}"))
+        .expect("a valid pattern")
+}
+
+proptest! {
+    #[test]
+    fn writing_and_reading_keeps_the_amount(text in texts()) {
+        let quantity = Quantity::parse(&text).unwrap();
+        let written = quantity.to_string();
+        let read = Quantity::parse(&written).unwrap();
+        prop_assert_eq!(read, quantity, "{} {}", text, written);
+        prop_assert_eq!(read.to_string(), written);
+    }
+
+    #[test]
+    fn what_is_canonical_stays(text in texts()) {
+        let once = Quantity::canonical(&text).unwrap_or_else(|| text.clone());
+        let twice = Quantity::canonical(&once).unwrap_or_else(|| once.clone());
+        prop_assert_eq!(Quantity::parse(&text), Quantity::parse(&once));
+        prop_assert_eq!(once, twice);
+    }
+
+    #[test]
+    fn order_is_that_of_the_numbers(a in any::<i32>(), b in any::<i32>(), scale in 0usize..4) {
+        let suffix = ["m", "", "k", "Gi"][scale];
+        let parse = |n: i32| Quantity::parse(&format!("{n}{suffix}")).unwrap();
+        prop_assert_eq!(parse(a).cmp(&parse(b)), a.cmp(&b));
+    }
+
+    #[test]
+    fn sums_are_those_of_the_numbers(a in any::<i32>(), b in any::<i32>()) {
+        let parse = |n: i64| Quantity::parse(&format!("{n}m")).unwrap();
+        let sum = parse(a.into()).checked_add(parse(b.into())).unwrap();
+        prop_assert_eq!(sum, parse(i64::from(a) + i64::from(b)));
+        prop_assert_eq!(sum, parse(b.into()).checked_add(parse(a.into())).unwrap());
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in ".{0,30}", tail in "[0-9.eEKi+-]{0,60}") {
+        for text in [&text, &tail, &format!("{tail}{text}")] {
+            if let Some(quantity) = Quantity::parse(text) {
+                prop_assert!(quantity <= quantity);
+                let _ = (quantity.to_string(), quantity.checked_add(quantity));
+                let _ = (quantity.rounded_to_milli(), quantity.is_multiple_of(quantity));
+            }
+            let _ = Quantity::canonical(text);
+        }
+    }
+}
