@@ -77,7 +77,7 @@ pub fn path_segment(value: &str) -> Vec<String> {
 pub fn qualified_name(value: &str) -> Vec<String> {
     const RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start \
                         and end with an alphanumeric character";
-    let rule = regex(RULE, QUALIFIED, &["MyName", "my.name", "123-abc"]);
+    let rule = || regex(RULE, QUALIFIED, &["MyName", "my.name", "123-abc"]);
     let mut found = Vec::new();
     let name = match value.split('/').collect::<Vec<_>>()[..] {
         [name] => name,
@@ -91,8 +91,9 @@ pub fn qualified_name(value: &str) -> Vec<String> {
         }
         _ => {
             return vec![format!(
-                "a valid label key {rule} with an optional DNS subdomain prefix and '/' \
-                 (e.g. 'example.com/MyName')"
+                "a valid label key {} with an optional DNS subdomain prefix and '/' \
+                 (e.g. 'example.com/MyName')",
+                rule()
             )];
         }
     };
@@ -101,7 +102,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     }
     found.extend(too_long(name, 63).iter().map(|m| format!("name part {m}")));
     if !is_qualified(name) {
-        found.push(format!("name part {rule}"));
+        found.push(format!("name part {}", rule()));
     }
     found
 }
@@ -191,7 +192,7 @@ pub fn validate_metadata_with(
 /// [`validate_metadata_with`] the rule for names that most kinds have.
 pub fn validate_metadata(object: &Value, namespaced: bool) -> Vec<FieldError> {
     let rule = match object["kind"].as_str().unwrap_or_default() {
-        "Namespace" | "Service" => dns1123_label,
+        "Namespace" | "Service" | "StatefulSet" => dns1123_label,
         "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => path_segment,
         _ => dns1123_subdomain,
     };
