@@ -83,7 +83,7 @@ impl Call {
         Ok(Stored::from(&entry).refreshed(&self.resource.schema))
     }
 
-    /// Tells the client something that did not stop its request.
+    /// Tells the client something that did not stop its request, once.
     pub(crate) fn warn(&self, warning: String) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         // A write that is tried again finds the same again.

@@ -73,6 +73,7 @@ pub(super) fn prepare(
         let mut new = main(writer, old, new);
         count_generation(writer, old, &mut new);
         validate::changed_object(writer, old, &new)?;
+        writer.warn(&new, Some(old));
         new
     };
     if tracking == Tracking::Record {
@@ -155,7 +156,9 @@ fn count_generation(writer: &Writer<'_>, old: &Value, new: &mut Value) {
         kept.sort_by(|a, b| a.0.cmp(&b.0));
         kept
     };
-    if writer.resource.has_generation && fields(old) != fields(new) {
+    let counted =
+        fields(old) != fields(new) || writer.resource.strategy.is_new_generation(old, new);
+    if writer.resource.has_generation && counted {
         let generation = metadata::number(old, "generation").unwrap_or(0) + 1;
         metadata::set(new, "generation", Some(generation.into()));
     }

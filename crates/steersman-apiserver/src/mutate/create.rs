@@ -107,6 +107,7 @@ async fn insert(
     complete(writer, &mut object);
     if !writer.trusted {
         validate::new_object(writer, &object)?;
+        writer.warn(&object, None);
     }
     if tracking == Tracking::Record {
         writer.track(None, &mut object);

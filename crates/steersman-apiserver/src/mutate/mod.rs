@@ -56,6 +56,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) trusted: bool,
     /// The right to write definitions, of a request that does.
     pub(crate) turn: Option<crd::Turn>,
+    /// Who is told what does not stop the write; nobody, if the server itself writes.
+    pub(crate) call: Option<&'a Call>,
 }
 
 /// Whether ownership of fields still has to be recorded; an apply has done so itself.
@@ -80,6 +82,7 @@ impl Call {
             user: Some(&self.user),
             trusted: false,
             turn: self.turn.clone(),
+            call: Some(self),
         })
     }
 }
@@ -98,6 +101,15 @@ impl<'a> Writer<'a> {
             user: None,
             trusted: false,
             turn: None,
+            call: None,
+        }
+    }
+
+    /// Tells the client what its object is valid for, but hardly meant to be.
+    pub(crate) fn warn(&self, new: &Value, old: Option<&Value>) {
+        if let Some(call) = self.call {
+            let warnings = self.resource.strategy.warnings(new, old);
+            warnings.into_iter().for_each(|warning| call.warn(warning));
         }
     }
 

@@ -28,9 +28,13 @@ pub(super) fn changed_object(writer: &Writer<'_>, old: &Value, new: &Value) -> R
     refuse(resource, metadata::text(old, "name"), &errors)
 }
 
-/// Refuses a status with mistakes; only its schema is asked.
+/// Refuses a status with mistakes.
 pub(super) fn changed_status(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
-    let errors = writer.resource.schema.validate(new);
+    let errors = if is_custom(writer) {
+        writer.resource.schema.validate(new)
+    } else {
+        writer.resource.strategy.validate_status_update(old, new)
+    };
     refuse(writer.resource, metadata::text(old, "name"), &errors)
 }
 
@@ -40,13 +44,19 @@ fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> 
 
 fn of_kind(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
     let resource = writer.resource;
-    let mut errors = resource.schema.validate(object);
-    if crd::is_definition(resource) {
-        errors.extend(crd::validate(object));
-    } else if !writer.server.registry.table().is_custom(resource) {
-        errors.extend(names::validate_finalizer_prefixes(object));
+    if is_custom(writer) {
+        resource.schema.validate(object)
+    } else if crd::is_definition(resource) {
+        crd::validate(object)
+    } else {
+        names::validate_finalizer_prefixes(object)
     }
-    errors
+}
+
+/// Only custom resources are held to their schema: built-in kinds have rules instead, which let
+/// keys of lists repeat, say.
+fn is_custom(writer: &Writer<'_>) -> bool {
+    writer.server.registry.table().is_custom(writer.resource)
 }
 
 fn of_metadata_change(old: &Value, new: &Value) -> Vec<FieldError> {

@@ -2,10 +2,31 @@
 
 use serde_json::{Value, json};
 
-use super::document::{fill, fill_text, immutable, not_negative, set, within};
-use super::pod::defaults;
+use super::at::At;
+use super::document::{fill, fill_text, same, set, within};
+use super::pod::{defaults, warnings};
+use super::rollout::{Counts, amount, at_most_all, int_or_percent};
 use super::{Strategy, template};
 use crate::field::FieldError;
+
+/// How deployments and replica sets are named in complaints about their templates.
+pub(super) const KIND: template::Kind =
+    template::Kind { of_selector: "deployment", of_deadline: "ReplicaSet" };
+
+const COUNTS: Counts = Counts {
+    numbers: &[
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    ],
+    parts: &["updatedReplicas", "readyReplicas", "availableReplicas"],
+    available: "cannot be greater than readyReplicas",
+};
 
 /// The strategy of deployments.
 #[derive(Debug)]
@@ -35,84 +56,64 @@ impl Strategy for Deployment {
     }
 
     fn validate_create(&self, deployment: &Value) -> Vec<FieldError> {
-        let spec = &deployment["spec"];
-        let mut errors: Vec<_> = not_negative(spec, "spec", "replicas").into_iter().collect();
-        errors.extend(template::validate(spec, "deployment"));
-        errors.extend(strategy(&spec["strategy"]));
-        for key in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
-            errors.extend(not_negative(spec, "spec", key));
-        }
-        let ready = spec["minReadySeconds"].as_i64().unwrap_or(0);
-        if spec["progressDeadlineSeconds"].as_i64().is_some_and(|deadline| deadline <= ready) {
-            let detail = "must be greater than minReadySeconds";
-            let value = &spec["progressDeadlineSeconds"];
-            errors.push(FieldError::invalid("spec.progressDeadlineSeconds", value, detail));
+        let mut errors = Vec::new();
+        let spec = At::new(&deployment["spec"], "spec");
+        spec.at("replicas").not_negative(&mut errors);
+        template::validate(&spec, KIND, &mut errors);
+        strategy(&spec.at("strategy"), &mut errors);
+        let (ready, deadline) = (spec.at("minReadySeconds"), spec.at("progressDeadlineSeconds"));
+        ready.not_negative(&mut errors);
+        spec.at("revisionHistoryLimit").not_negative(&mut errors);
+        deadline.not_negative(&mut errors);
+        if deadline.number().is_some_and(|seconds| seconds <= ready.number().unwrap_or(0)) {
+            errors.push(deadline.invalid("must be greater than minReadySeconds"));
         }
         errors
     }
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = self.validate_create(new);
-        errors.extend(immutable(&old["spec"], &new["spec"], "spec", "selector"));
+        At::new(new, "").at("spec.selector").unchanged(&old["spec"]["selector"], &mut errors);
         errors
     }
-}
 
-fn strategy(strategy: &Value) -> Vec<FieldError> {
-    let rolling = &strategy["rollingUpdate"];
-    match strategy["type"].as_str().unwrap_or_default() {
-        "Recreate" if !rolling.is_null() => {
-            let detail = "may not be specified when strategy `type` is 'Recreate'";
-            vec![FieldError::forbidden("spec.strategy.rollingUpdate", detail)]
+    /// Annotations of a deployment are copied to its replica sets, so they count.
+    fn is_new_generation(&self, old: &Value, new: &Value) -> bool {
+        !same(&old["metadata"]["annotations"], &new["metadata"]["annotations"])
+    }
+
+    fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
+        COUNTS.validate(old, new)
+    }
+
+    fn warnings(&self, deployment: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut found = template::warnings_of(deployment, "spec.template", old);
+        if old.is_none() {
+            found.extend(warnings::of_name(deployment, "Pod names and hostnames"));
         }
-        "Recreate" => Vec::new(),
-        "RollingUpdate" => rolling_update(rolling),
-        _ => {
-            let allowed = ["Recreate", "RollingUpdate"];
-            vec![FieldError::not_supported("spec.strategy", strategy, &allowed)]
-        }
+        found
     }
 }
 
-fn rolling_update(rolling: &Value) -> Vec<FieldError> {
-    const PATH: &str = "spec.strategy.rollingUpdate";
-    let mut errors: Vec<_> = ["maxUnavailable", "maxSurge"]
-        .iter()
-        .filter_map(|key| int_or_percent(rolling, PATH, key))
-        .collect();
-    errors.extend(at_most_all(rolling, PATH, "maxUnavailable"));
-    let zero = |key: &str| rolling[key] == 0 || rolling[key] == "0%";
-    if zero("maxUnavailable") && zero("maxSurge") {
-        let field = format!("{PATH}.maxUnavailable");
-        let detail = "may not be 0 when `maxSurge` is 0";
-        errors.push(FieldError::invalid(field, &rolling["maxUnavailable"], detail));
-    }
-    errors
-}
-
-/// Complains if the field is a percentage of more than everything.
-pub(super) fn at_most_all(object: &Value, path: &str, key: &str) -> Option<FieldError> {
-    let number = object[key].as_str()?.strip_suffix('%')?;
-    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    // What is too large for the type is also too large.
-    let over = digits && !number.parse::<u64>().is_ok_and(|n| n <= 100);
-    let detail = "must not be greater than 100%";
-    over.then(|| FieldError::invalid(format!("{path}.{key}"), &object[key], detail))
-}
-
-/// Complains if the field is neither a number from zero nor a percentage.
-pub(super) fn int_or_percent(object: &Value, path: &str, key: &str) -> Option<FieldError> {
-    let value = &object[key];
-    let percent = |text: &str| {
-        text.strip_suffix('%')
-            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-    };
-    match value {
-        Value::String(text) if !percent(text) => {
-            let detail = "a valid percent string must be a numeric string followed by an ending \
-                          '%' (e.g. '1%', or '93%', regex used for validation is '[0-9]+%')";
-            Some(FieldError::invalid(format!("{path}.{key}"), value, detail))
+fn strategy(strategy: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").text() {
+        "Recreate" if rolling.is_set() => {
+            let why = "may not be specified when strategy `type` is 'Recreate'";
+            errors.push(rolling.forbidden(why));
         }
-        _ => not_negative(object, path, key),
+        "Recreate" => {}
+        "RollingUpdate" => rolling_update(&rolling, errors),
+        _ => errors.push(strategy.not_supported(&["Recreate", "RollingUpdate"])),
     }
+}
+
+fn rolling_update(rolling: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
+    int_or_percent(&unavailable, errors);
+    int_or_percent(&surge, errors);
+    if amount(&unavailable) == 0 && amount(&surge) == 0 {
+        errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
+    }
+    at_most_all(&unavailable, errors);
 }

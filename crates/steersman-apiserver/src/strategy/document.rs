@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::field::{FieldError, FieldErrorKind};
+use crate::field::FieldError;
 
 /// Sets a field that is absent.
 pub(super) fn fill(object: &mut Value, key: &str, value: impl Into<Value>) {
@@ -74,15 +74,6 @@ pub(super) fn is_empty(value: &Value) -> bool {
     value.as_object().map_or_else(|| items(value).is_empty(), serde_json::Map::is_empty)
 }
 
-/// Complains if the field, which may be absent, is below zero.
-pub(super) fn not_negative(object: &Value, path: &str, key: &str) -> Option<FieldError> {
-    let negative = object[key].as_i64().is_some_and(|number| number < 0);
-    negative.then(|| {
-        let detail = "must be greater than or equal to 0";
-        FieldError::invalid(format!("{path}.{key}"), &object[key], detail)
-    })
-}
-
 /// Complains if the field is not one of the allowed texts; absent is fine.
 pub(super) fn one_of(
     object: &Value,
@@ -107,9 +98,19 @@ pub(super) fn immutable(old: &Value, new: &Value, path: &str, key: &str) -> Opti
     changed.then(|| FieldError::invalid(join(path, key), &new[key], "field is immutable"))
 }
 
-/// What a value refers to does not exist.
-pub(super) fn not_found(field: String, value: &Value) -> FieldError {
-    FieldError { kind: FieldErrorKind::NotFound, field, text: format!("Not found: {value}") }
+/// Whether two values are equal as Kubernetes compares them: what is absent equals an empty list.
+pub(super) fn same(one: &Value, other: &Value) -> bool {
+    let nothing = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            one.iter().all(|(key, value)| same(value, other.get(key).unwrap_or(&Value::Null)))
+                && other.iter().all(|(key, value)| one.contains_key(key) || nothing(value))
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        _ => one == other || (nothing(one) && nothing(other)),
+    }
 }
 
 /// A path of two parts; the first may be empty.

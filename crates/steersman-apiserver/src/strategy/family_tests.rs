@@ -112,7 +112,8 @@ fn small_kinds_refuse_what_kubernetes_refuses() {
         (
             ("autoscaling", "HorizontalPodAutoscaler"),
             json!({"spec": {
-                "minReplicas": 4, "maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment"},
+                "minReplicas": 4, "maxReplicas": 3,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment"},
             }}),
             vec![
                 "spec.maxReplicas: Invalid value: 3: must be greater than or equal to \

@@ -4,6 +4,7 @@
 //! [`for_kind`], the one list of them.
 
 mod access;
+mod at;
 mod batch;
 mod config;
 mod daemonset;
@@ -18,6 +19,8 @@ mod node;
 mod pod;
 mod quantity;
 mod replicas;
+mod revision;
+mod rollout;
 mod scaling;
 mod service;
 mod simple;
@@ -50,9 +53,33 @@ pub trait Strategy: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// The mistakes in an object that exists, a part of which has changed.
+    fn validate_existing(&self, object: &Value) -> Vec<FieldError> {
+        self.validate_create(object)
+    }
+
     /// The mistakes in an update, such as changes of immutable fields.
     fn validate_update(&self, _old: &Value, new: &Value) -> Vec<FieldError> {
         self.validate_create(new)
+    }
+
+    /// Puts back what a writer of the status may not change, or does not know of.
+    fn prepare_status_update(&self, _old: &Value, _new: &mut Value) {}
+
+    /// The mistakes in an update through the status subresource.
+    fn validate_status_update(&self, _old: &Value, _new: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// What is valid but hardly meant, for the client to read; `old` is what it changes, if
+    /// anything.
+    fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether a change counts as a new generation although the spec is as it was.
+    fn is_new_generation(&self, _old: &Value, _new: &Value) -> bool {
+        false
     }
 
     /// How long deletion waits for a graceful end, in seconds; zero deletes at once.
@@ -98,16 +125,16 @@ pub fn for_kind(group: &str, kind: &str) -> Arc<dyn Strategy> {
         ("", "Node") => Arc::new(node::Node),
         ("", "PersistentVolume" | "PersistentVolumeClaim") => Arc::new(storage::strategy(kind)),
         ("", "Endpoints") => Arc::new(network::strategy(kind)),
-        ("", "PodTemplate") => Arc::new(pod_template()),
+        ("", "PodTemplate") => Arc::new(template::PodTemplate),
         ("apps", "Deployment") => Arc::new(deployment::Deployment),
         ("apps", "ReplicaSet") => Arc::new(replicas::ReplicaSet),
         ("apps", "StatefulSet") => Arc::new(statefulset::StatefulSet),
         ("apps", "DaemonSet") => Arc::new(daemonset::DaemonSet),
+        ("apps", "ControllerRevision") => Arc::new(revision::ControllerRevision),
         ("batch", "Job") => Arc::new(batch::Job),
         ("batch", "CronJob") => Arc::new(batch::CronJob),
-        ("autoscaling", "HorizontalPodAutoscaler") | ("policy", "PodDisruptionBudget") => {
-            Arc::new(scaling::strategy(kind))
-        }
+        ("autoscaling", "HorizontalPodAutoscaler") => Arc::new(scaling::HorizontalPodAutoscaler),
+        ("policy", "PodDisruptionBudget") => Arc::new(scaling::PodDisruptionBudget),
         ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy")
         | ("discovery.k8s.io", "EndpointSlice") => Arc::new(network::strategy(kind)),
         ("storage.k8s.io", "StorageClass" | "CSIDriver") => Arc::new(storage::strategy(kind)),
@@ -130,13 +157,5 @@ pub fn for_kind(group: &str, kind: &str) -> Arc<dyn Strategy> {
         | ("resource.k8s.io", "ResourceClaim")
         | ("flowcontrol.apiserver.k8s.io", _) => Arc::new(simple::Simple::CLEARED),
         _ => Arc::new(Plain),
-    }
-}
-
-fn pod_template() -> simple::Simple {
-    simple::Simple {
-        default: |object| document::within(object, "template", pod::defaults::template),
-        validate: |object| template::validate_template(&object["template"], "template"),
-        ..simple::Simple::NOTHING
     }
 }

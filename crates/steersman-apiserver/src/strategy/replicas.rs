@@ -2,10 +2,25 @@
 
 use serde_json::{Value, json};
 
-use super::document::{fill, immutable, is_empty, not_negative, set, within};
-use super::pod::defaults;
-use super::{Strategy, template};
+use super::at::At;
+use super::document::{fill, is_empty, set, within};
+use super::pod::{defaults, warnings};
+use super::rollout::Counts;
+use super::{Strategy, deployment, template};
 use crate::field::FieldError;
+
+const COUNTS: Counts = Counts {
+    numbers: &[
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ],
+    parts: &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+    available: "cannot be greater than readyReplicas",
+};
 
 /// The strategy of replica sets.
 #[derive(Debug)]
@@ -24,16 +39,27 @@ impl Strategy for ReplicaSet {
     }
 
     fn validate_create(&self, set: &Value) -> Vec<FieldError> {
-        let mut errors = numbers(&set["spec"]);
+        let mut errors = Vec::new();
+        let spec = At::new(&set["spec"], "spec");
+        spec.at("replicas").not_negative(&mut errors);
+        spec.at("minReadySeconds").not_negative(&mut errors);
         // Kubernetes says "deployment" here as well.
-        errors.extend(template::validate(&set["spec"], "deployment"));
+        template::validate(&spec, deployment::KIND, &mut errors);
         errors
     }
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = self.validate_create(new);
-        errors.extend(immutable(&old["spec"], &new["spec"], "spec", "selector"));
+        At::new(new, "").at("spec.selector").unchanged(&old["spec"]["selector"], &mut errors);
         errors
+    }
+
+    fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
+        COUNTS.validate(old, new)
+    }
+
+    fn warnings(&self, set: &Value, old: Option<&Value>) -> Vec<String> {
+        of_pods(set, old)
     }
 }
 
@@ -41,9 +67,12 @@ impl Strategy for ReplicaSet {
 #[derive(Debug)]
 pub(super) struct ReplicationController;
 
+const CONTROLLER: template::Kind =
+    template::Kind { of_selector: "", of_deadline: "ReplicationController" };
+
 impl Strategy for ReplicationController {
     fn default(&self, controller: &mut Value) {
-        let labels = controller["spec"]["template"]["metadata"]["labels"].clone();
+        let labels = template::labels(&controller["spec"]).clone();
         let copy = |object: &mut Value, key: &str| {
             if is_empty(&object[key]) && !is_empty(&labels) {
                 set(object, key, labels.clone());
@@ -62,22 +91,35 @@ impl Strategy for ReplicationController {
     }
 
     fn validate_create(&self, controller: &Value) -> Vec<FieldError> {
-        let spec = &controller["spec"];
-        let mut errors = numbers(spec);
-        if is_empty(&spec["selector"]) {
-            errors.push(FieldError::required("spec.selector", ""));
+        let mut errors = Vec::new();
+        let spec = At::new(&controller["spec"], "spec");
+        spec.at("minReadySeconds").not_negative(&mut errors);
+        let selector = spec.at("selector");
+        if selector.is_empty() {
+            errors.push(selector.required(""));
         }
-        let labels = &spec["template"]["metadata"]["labels"];
-        if !template::matches(&json!({"matchLabels": spec["selector"]}), labels) {
-            errors.push(template::mismatch(labels));
-        }
-        errors.extend(template::validate_template(&spec["template"], "spec.template"));
-        errors.extend(template::always_restarts(&spec["template"], "replicationcontroller"));
+        spec.at("replicas").not_negative(&mut errors);
+        let wanted = json!({"matchLabels": selector.value});
+        let matches = template::matches(&wanted, template::labels(spec.value));
+        template::matching(&spec, matches, &mut errors);
+        template::validate_template(&spec.at("template"), &mut errors);
+        template::always_restarts(&spec.at("template"), CONTROLLER, &mut errors);
         errors
+    }
+
+    fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
+        COUNTS.validate(old, new)
+    }
+
+    fn warnings(&self, controller: &Value, old: Option<&Value>) -> Vec<String> {
+        of_pods(controller, old)
     }
 }
 
-fn numbers(spec: &Value) -> Vec<FieldError> {
-    let keys = ["replicas", "minReadySeconds"];
-    keys.iter().filter_map(|key| not_negative(spec, "spec", key)).collect()
+fn of_pods(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut found = template::warnings_of(object, "spec.template", old);
+    if old.is_none() {
+        found.extend(warnings::of_name(object, "Pod names and hostnames"));
+    }
+    found
 }

@@ -2,11 +2,31 @@
 
 use serde_json::{Value, json};
 
-use super::document::{each, fill, fill_text, not_negative, set, text, within};
-use super::pod::defaults;
+use super::at::At;
+use super::document::within_existing;
+use super::document::{each, fill, fill_text, items, remove, same, set, text, within};
+use super::pod::{claims, defaults};
+use super::rollout::{Counts, amount, at_most_all, int_or_percent};
 use super::{Strategy, template};
 use crate::field::FieldError;
 use crate::names;
+
+const KIND: template::Kind =
+    template::Kind { of_selector: "statefulset", of_deadline: "StatefulSet" };
+
+const COUNTS: Counts = Counts {
+    numbers: &[
+        "replicas",
+        "readyReplicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "collisionCount",
+    ],
+    parts: &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+    available: "cannot be greater than status.readyReplicas",
+};
 
 /// What of a stateful set may change once it exists.
 const MUTABLE: &[&str] = &[
@@ -30,9 +50,14 @@ impl Strategy for StatefulSet {
             fill(spec, "revisionHistoryLimit", 10);
             fill_text(spec, "podManagementPolicy", "OrderedReady");
             within(spec, "updateStrategy", |strategy| {
-                fill_text(strategy, "type", "RollingUpdate");
+                if text(&strategy["type"]).is_empty() {
+                    fill_text(strategy, "type", "RollingUpdate");
+                    fill(strategy, "rollingUpdate", json!({}));
+                }
                 if strategy["type"] == "RollingUpdate" {
-                    within(strategy, "rollingUpdate", |rolling| fill(rolling, "partition", 0));
+                    within_existing(strategy, "rollingUpdate", |rolling| {
+                        fill(rolling, "partition", 0);
+                    });
                 }
             });
             within(spec, "persistentVolumeClaimRetentionPolicy", |policy| {
@@ -54,80 +79,120 @@ impl Strategy for StatefulSet {
     }
 
     fn validate_create(&self, set: &Value) -> Vec<FieldError> {
-        let spec = &set["spec"];
-        let mut errors = policies(spec);
-        for key in ["replicas", "minReadySeconds"] {
-            errors.extend(not_negative(spec, "spec", key));
+        let mut errors = Vec::new();
+        let spec = At::new(&set["spec"], "spec");
+        policies(&spec, &mut errors);
+        for claim in spec.at("volumeClaimTemplates").items() {
+            claims::volume_claim(&claim.at("spec"), &mut errors);
         }
-        errors.extend(not_negative(&spec["ordinals"], "spec.ordinals", "start"));
-        let service = text(&spec["serviceName"]);
-        if !service.is_empty() {
-            errors.extend(names::invalid("spec.serviceName", service, names::dns1123_label));
-        }
-        errors.extend(template::validate(&with_claims_as_volumes(spec), "statefulset"));
+        validate(&spec, &mut errors);
         errors
     }
 
+    /// The names of services and the claims of sets made before today's rules are let be.
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut errors = self.validate_create(new);
-        if frozen(&old["spec"]) != frozen(&new["spec"]) {
-            let detail = "updates to statefulset spec for fields other than 'replicas', \
-                          'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', \
-                          'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
-                          forbidden";
-            errors.push(FieldError::forbidden("spec", detail));
+        let mut errors = Vec::new();
+        let spec = At::new(&new["spec"], "spec");
+        policies(&spec, &mut errors);
+        validate(&spec, &mut errors);
+        if !same(&frozen(&old["spec"]), &frozen(&new["spec"])) {
+            let why = "updates to statefulset spec for fields other than 'replicas', \
+                       'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', \
+                       'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
+                       forbidden";
+            errors.push(spec.forbidden(why));
         }
         errors
+    }
+
+    fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
+        COUNTS.validate(old, new)
+    }
+
+    fn warnings(&self, set: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut found = template::warnings_of(set, "spec.template", old);
+        if set["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) {
+            let why = "spec.revisionHistoryLimit: a negative value retains all historical \
+                       revisions; a value >= 0 is recommended";
+            found.push(why.to_owned());
+        }
+        found
     }
 }
 
-fn policies(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if !["OrderedReady", "Parallel"].contains(&text(&spec["podManagementPolicy"])) {
-        let detail = "must be 'OrderedReady' or 'Parallel'";
-        let value = &spec["podManagementPolicy"];
-        errors.push(FieldError::invalid("spec.podManagementPolicy", value, detail));
+fn validate(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    spec.at("replicas").not_negative(errors);
+    spec.at("minReadySeconds").not_negative(errors);
+    spec.at("ordinals.start").not_negative(errors);
+    spec.at("serviceName").may_follow(names::dns1123_label, errors);
+    let shaped = shaped(spec.value);
+    template::validate(&At::new(shaped.as_ref().unwrap_or(spec.value), "spec"), KIND, errors);
+}
+
+fn policies(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    let management = spec.at("podManagementPolicy");
+    if !["OrderedReady", "Parallel"].contains(&management.text()) {
+        errors.push(management.invalid("must be 'OrderedReady' or 'Parallel'"));
     }
-    let strategy = &spec["updateStrategy"];
-    match text(&strategy["type"]) {
-        "RollingUpdate" => {
-            let path = "spec.updateStrategy.rollingUpdate";
-            errors.extend(not_negative(&strategy["rollingUpdate"], path, "partition"));
-        }
-        "OnDelete" if !strategy["rollingUpdate"].is_null() => {
-            let detail = "only allowed for updateStrategy 'RollingUpdate'";
-            let field = "spec.updateStrategy.rollingUpdate";
-            errors.push(FieldError::invalid(field, &strategy["rollingUpdate"], detail));
+    let strategy = spec.at("updateStrategy");
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").text() {
+        "RollingUpdate" => rolling_update(&rolling, errors),
+        "OnDelete" if rolling.is_set() => {
+            errors.push(rolling.invalid("only allowed for updateStrategy 'RollingUpdate'"));
         }
         "OnDelete" => {}
-        _ => {
-            let detail = "must be 'RollingUpdate' or 'OnDelete'";
-            errors.push(FieldError::invalid("spec.updateStrategy", strategy, detail));
+        _ => errors.push(strategy.invalid("must be 'RollingUpdate' or 'OnDelete'")),
+    }
+    for key in ["whenDeleted", "whenScaled"] {
+        let policy = spec.at("persistentVolumeClaimRetentionPolicy");
+        if policy.is_set() && !["Retain", "Delete"].contains(&policy.at(key).text()) {
+            errors.push(policy.at(key).not_supported(&["Retain", "Delete"]));
         }
     }
-    errors
 }
 
-/// Containers may mount the claims of the set as if they were volumes of the template.
-fn with_claims_as_volumes(spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    let claims = spec["volumeClaimTemplates"].as_array().cloned().unwrap_or_default();
-    let names: Vec<_> = claims.iter().map(|claim| claim["metadata"]["name"].clone()).collect();
-    within(&mut spec, "template", |template| {
+fn rolling_update(rolling: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    rolling.at("partition").not_negative(errors);
+    let unavailable = rolling.at("maxUnavailable");
+    if unavailable.is_set() {
+        int_or_percent(&unavailable, errors);
+        if amount(&unavailable) == 0 {
+            errors.push(unavailable.invalid("cannot be 0"));
+        }
+        at_most_all(&unavailable, errors);
+    }
+}
+
+/// The spec with a template as its pods will have it: the set gives them names, and containers
+/// may mount the claims of the set as if they were volumes. `None` if that changes nothing.
+fn shaped(spec: &Value) -> Option<Value> {
+    let pod = &spec["template"]["spec"];
+    let named = !text(&pod["hostname"]).is_empty() || !text(&pod["subdomain"]).is_empty();
+    let claims = items(&spec["volumeClaimTemplates"]);
+    if claims.is_empty() && !named {
+        return None;
+    }
+    let names: Vec<_> = claims.iter().map(|claim| &claim["metadata"]["name"]).collect();
+    let mut shaped = spec.clone();
+    within(&mut shaped, "template", |template| {
         within(template, "spec", |pod| {
-            let mut volumes = pod["volumes"].as_array().cloned().unwrap_or_default();
-            volumes.retain(|volume| !names.contains(&volume["name"]));
-            volumes.extend(names.iter().map(|name| json!({"name": name})));
+            remove(pod, "hostname");
+            remove(pod, "subdomain");
+            let mut volumes: Vec<Value> = names
+                .iter()
+                .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+                .collect();
+            let own = items(&pod["volumes"]).iter();
+            volumes.extend(own.filter(|volume| !names.contains(&&volume["name"])).cloned());
             set(pod, "volumes", volumes);
         });
     });
-    spec
+    Some(shaped)
 }
 
 fn frozen(spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    if let Some(fields) = spec.as_object_mut() {
-        fields.retain(|key, value| !MUTABLE.contains(&key.as_str()) && !value.is_null());
-    }
-    spec
+    let fields = spec.as_object().into_iter().flatten();
+    let kept = fields.filter(|(key, _)| !MUTABLE.contains(&key.as_str()));
+    Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
 }

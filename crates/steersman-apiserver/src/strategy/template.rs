@@ -2,100 +2,154 @@
 
 use serde_json::{Value, json};
 
-use super::document::{is_empty, items, required, text};
-use super::pod::validation;
+use super::Strategy;
+use super::at::At;
+use super::document::{items, same, text, within};
+use super::pod::{annotations, defaults, spec, warnings};
 use crate::field::FieldError;
 use crate::names;
 
+/// The strategy of pod templates that stand alone.
+#[derive(Debug)]
+pub(super) struct PodTemplate;
+
+impl Strategy for PodTemplate {
+    fn default(&self, object: &mut Value) {
+        within(object, "template", defaults::template);
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        validate_template(&At::new(object, "").at("template"), &mut errors);
+        errors
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        warnings_of(object, "template", old)
+    }
+}
+
+/// How a kind that replaces its pods is named in complaints.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    /// Where an empty selector is invalid.
+    pub(super) of_selector: &'static str,
+    /// Where a deadline is not supported.
+    pub(super) of_deadline: &'static str,
+}
+
 /// The mistakes in `spec.selector` and `spec.template` of a kind with both.
-///
-/// `kind` is how complaints about an empty selector name the kind.
-pub(super) fn validate(spec: &Value, kind: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let selector = &spec["selector"];
-    if selector.is_null() {
-        // A missing selector selects nothing, so the template does not match it either.
-        if kind != "daemonset" {
-            errors.push(FieldError::required("spec.selector", ""));
-        }
+pub(super) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Vec<FieldError>) {
+    let selector = spec.at("selector");
+    if selector.is_set() {
+        validate_selector_at(&selector, errors);
+        not_everything(&selector, kind, errors);
     } else {
-        errors.extend(validate_selector(selector, "spec.selector"));
-        if selects_everything(selector) {
-            let detail = format!("empty selector is invalid for {kind}");
-            errors.push(FieldError::invalid("spec.selector", selector, &detail));
-        }
+        errors.push(selector.required(""));
     }
-    let labels = &spec["template"]["metadata"]["labels"];
-    if selector.is_null() || !matches(selector, labels) {
-        errors.push(mismatch(labels));
+    // A missing selector selects nothing, so the template does not match it either.
+    matching(spec, selector.is_set() && matches(selector.value, labels(spec.value)), errors);
+    validate_template(&spec.at("template"), errors);
+    always_restarts(&spec.at("template"), kind, errors);
+}
+
+/// Complains about a selector that is there and selects everything.
+pub(super) fn not_everything(selector: &At<'_, '_>, kind: Kind, errors: &mut Vec<FieldError>) {
+    let empty = |field: &str| selector.at(field).is_empty();
+    if selector.is_set() && empty("matchLabels") && empty("matchExpressions") {
+        let why = format!("empty selector is invalid for {}", kind.of_selector);
+        errors.push(selector.invalid(&why));
     }
-    errors.extend(validate_template(&spec["template"], "spec.template"));
-    errors.extend(always_restarts(&spec["template"], kind));
-    errors
+}
+
+/// The labels of the template of a spec.
+pub(super) fn labels(spec: &Value) -> &Value {
+    &spec["template"]["metadata"]["labels"]
+}
+
+/// Complains if a selector does not match the labels of its template.
+pub(super) fn matching(spec: &At<'_, '_>, matches: bool, errors: &mut Vec<FieldError>) {
+    if !matches {
+        let labels = spec.at("template.metadata.labels");
+        let shown = if labels.is_set() { labels.value.clone() } else { json!({}) };
+        let why = "`selector` does not match template `labels`";
+        errors.push(labels.invalid_value(shown, why));
+    }
 }
 
 /// The mistakes in a template itself.
-pub(super) fn validate_template(template: &Value, path: &str) -> Vec<FieldError> {
-    let labels = &template["metadata"]["labels"];
-    let mut errors = names::validate_labels(labels, &format!("{path}.labels"));
-    errors.extend(validation::pod_spec(&template["spec"], &format!("{path}.spec")));
-    errors
-}
-
-/// What a selector that does not match its template is told.
-pub(super) fn mismatch(labels: &Value) -> FieldError {
-    let shown = if labels.is_null() { &json!({}) } else { labels };
-    let detail = "`selector` does not match template `labels`";
-    FieldError::invalid("spec.template.metadata.labels", shown, detail)
+pub(super) fn validate_template(template: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    let metadata = &template.value["metadata"];
+    template.named("labels").with(&metadata["labels"]).labels(errors);
+    let annotations = template.named("annotations").with(&metadata["annotations"]);
+    for (key, _) in annotations.value.as_object().into_iter().flatten() {
+        let complaints = names::qualified_name(&key.to_lowercase());
+        errors.extend(complaints.iter().map(|why| annotations.invalid_value(key.as_str(), why)));
+    }
+    let pod = template.at("spec");
+    annotations::validate(&annotations, &pod, errors);
+    spec::validate(&pod, &Value::Null, errors);
+    annotations::match_fields(annotations.value, &pod, errors);
+    let ephemeral = pod.at("ephemeralContainers");
+    if !ephemeral.list().is_empty() {
+        errors.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
+    }
 }
 
 /// Pods that are replaced rather than finished must restart, and have no deadline.
-pub(super) fn always_restarts(template: &Value, kind: &str) -> Vec<FieldError> {
-    let spec = &template["spec"];
+pub(super) fn always_restarts(template: &At<'_, '_>, kind: Kind, errors: &mut Vec<FieldError>) {
+    let policy = template.at("spec.restartPolicy");
+    if policy.text() != "Always" {
+        errors.push(policy.not_supported(&["Always"]));
+    }
+    let deadline = template.at("spec.activeDeadlineSeconds");
+    if deadline.is_set() {
+        let why = format!("activeDeadlineSeconds in {} is not Supported", kind.of_deadline);
+        errors.push(deadline.forbidden(&why));
+    }
+}
+
+/// The warnings about a template; none about one that stays as it was.
+pub(super) fn warnings_of(object: &Value, path: &str, old: Option<&Value>) -> Vec<String> {
+    let root = At::new(object, "");
+    let template = root.at(path);
+    let before = old.map(|old| At::new(old, "").at(path).value);
+    if before.is_some_and(|before| same(before, template.value)) {
+        return Vec::new();
+    }
+    warnings::of(&template)
+}
+
+/// The mistakes in a label selector, at `path`.
+#[allow(dead_code, reason = "for kinds that are not written against places yet")]
+pub(super) fn validate_selector(selector: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if spec["restartPolicy"] != "Always" {
-        let field = "spec.template.spec.restartPolicy";
-        errors.push(FieldError::not_supported(field, &spec["restartPolicy"], &["Always"]));
-    }
-    if !spec["activeDeadlineSeconds"].is_null() {
-        let kind = match kind {
-            "statefulset" => "StatefulSet",
-            "daemonset" => "DaemonSet",
-            "replicationcontroller" => "ReplicationController",
-            _ => "ReplicaSet",
-        };
-        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
-        errors.push(FieldError::forbidden("spec.template.spec.activeDeadlineSeconds", &detail));
-    }
+    validate_selector_at(&At::new(selector, path), &mut errors);
     errors
 }
 
 /// The mistakes in a label selector.
-pub(super) fn validate_selector(selector: &Value, path: &str) -> Vec<FieldError> {
-    let labels = &selector["matchLabels"];
-    let mut errors = names::validate_labels(labels, &format!("{path}.matchLabels"));
-    for (i, requirement) in items(&selector["matchExpressions"]).iter().enumerate() {
-        let path = format!("{path}.matchExpressions[{i}]");
-        let values = format!("{path}.values");
-        match (text(&requirement["operator"]), is_empty(&requirement["values"])) {
+pub(super) fn validate_selector_at(selector: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    selector.at("matchLabels").labels(errors);
+    for requirement in selector.at("matchExpressions").items() {
+        let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+        match (operator.text(), values.is_empty()) {
             ("In" | "NotIn", true) => {
-                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.push(FieldError::required(values, detail));
+                let why = "must be specified when `operator` is 'In' or 'NotIn'";
+                errors.push(values.required(why));
             }
             ("Exists" | "DoesNotExist", false) => {
-                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(FieldError::forbidden(values, detail));
+                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                errors.push(values.forbidden(why));
             }
             ("In" | "NotIn" | "Exists" | "DoesNotExist", _) => {}
-            _ => {
-                let detail = "not a valid selector operator";
-                let field = format!("{path}.operator");
-                errors.push(FieldError::invalid(field, &requirement["operator"], detail));
-            }
+            _ => errors.push(operator.invalid("not a valid selector operator")),
         }
-        errors.extend(required(requirement, &path, "key"));
+        requirement.at("key").follows(names::qualified_name, errors);
+        for value in values.items() {
+            value.follows(names::label_value, errors);
+        }
     }
-    errors
 }
 
 /// Whether a label selector matches labels.
@@ -114,8 +168,4 @@ pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
                 _ => false,
             }
         })
-}
-
-fn selects_everything(selector: &Value) -> bool {
-    is_empty(&selector["matchLabels"]) && is_empty(&selector["matchExpressions"])
 }

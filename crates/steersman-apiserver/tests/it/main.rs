@@ -31,5 +31,6 @@ mod subresources;
 mod tokens;
 mod typed;
 mod update;
+mod validation;
 mod versions;
 mod watch;

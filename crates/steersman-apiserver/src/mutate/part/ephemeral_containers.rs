@@ -3,21 +3,9 @@
 use serde_json::Value;
 
 use super::items;
-use crate::field::{FieldError, FieldErrorKind};
+use crate::field::FieldError;
 
 const LIST: &str = "ephemeralContainers";
-
-/// What makes a container part of the workload; an ephemeral one is not.
-const NOT_FOR_EPHEMERAL: &[&str] = &[
-    "ports",
-    "resources",
-    "livenessProbe",
-    "readinessProbe",
-    "startupProbe",
-    "lifecycle",
-    "resizePolicy",
-    "restartPolicy",
-];
 
 /// A mirror of a static pod, which only its node can change.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -39,7 +27,7 @@ pub(super) fn mistakes(old: &Value, new: &Value) -> Vec<FieldError> {
         let why = "static pods do not support ephemeral containers";
         return vec![FieldError::forbidden("", why)];
     }
-    let mut errors = of_containers(&new["spec"]);
+    let mut errors = Vec::new();
     for container in items(&old["spec"][LIST]) {
         let name = container["name"].as_str().unwrap_or("");
         let field = format!("spec.{LIST}");
@@ -53,54 +41,6 @@ pub(super) fn mistakes(old: &Value, new: &Value) -> Vec<FieldError> {
                 errors.push(FieldError::forbidden(field, &why));
             }
             Some(_) => {}
-        }
-    }
-    errors
-}
-
-fn of_containers(spec: &Value) -> Vec<FieldError> {
-    let others: Vec<&Value> = items(&spec["containers"])
-        .iter()
-        .chain(items(&spec["initContainers"]))
-        .map(|container| &container["name"])
-        .collect();
-    let mut names = others.clone();
-    let mut errors = Vec::new();
-    for (i, container) in items(&spec[LIST]).iter().enumerate() {
-        let path = format!("spec.{LIST}[{i}]");
-        if names.contains(&&container["name"]) {
-            errors.push(FieldError::duplicate(format!("{path}.name"), &container["name"]));
-        }
-        names.push(&container["name"]);
-        let target = &container["targetContainerName"];
-        if !matches!(target.as_str(), None | Some("")) && !others.contains(&target) {
-            let text = format!("Not found: {target}");
-            let field = format!("{path}.targetContainerName");
-            errors.push(FieldError { kind: FieldErrorKind::NotFound, field, text });
-        }
-        errors.extend(of_workload(container, &path));
-    }
-    errors
-}
-
-/// Complains of what only containers of the workload may have.
-fn of_workload(container: &Value, path: &str) -> Vec<FieldError> {
-    const WHY: &str = "cannot be set for an Ephemeral Container";
-    let is_set = |value: &Value| match value {
-        Value::Null => false,
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        _ => true,
-    };
-    let given = NOT_FOR_EPHEMERAL.iter().filter(|field| is_set(&container[**field]));
-    let mut errors: Vec<FieldError> =
-        given.map(|field| FieldError::forbidden(format!("{path}.{field}"), WHY)).collect();
-    for (i, mount) in items(&container["volumeMounts"]).iter().enumerate() {
-        for field in ["subPath", "subPathExpr"] {
-            if mount[field].as_str().is_some_and(|path| !path.is_empty()) {
-                let field = format!("{path}.volumeMounts[{i}].{field}");
-                errors.push(FieldError::forbidden(field, WHY));
-            }
         }
     }
     errors

@@ -28,6 +28,9 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
     };
     let managed = new["metadata"]["managedFields"].clone();
     metadata::set(&mut result, "managedFields", Some(managed));
+    if writer.subresource == "status" {
+        writer.resource.strategy.prepare_status_update(old, &mut result);
+    }
     match (writer.subresource, writer.resource.kind.as_ref()) {
         ("status", "CertificateSigningRequest") => {
             approval::keep_decision(old, &mut result, &writer.now);
@@ -52,7 +55,7 @@ pub(super) fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()>
         _ => Vec::new(),
     };
     if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
-        errors.extend(writer.resource.strategy.validate_create(new));
+        errors.extend(writer.resource.strategy.validate_existing(new));
     }
     if errors.is_empty() {
         return validate::changed_status(writer, old, new);

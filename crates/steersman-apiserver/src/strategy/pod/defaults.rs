@@ -22,6 +22,9 @@ pub(in crate::strategy) fn pod_spec(spec: &mut Value) {
 
 /// Fills in what a template leaves to the pods made of it.
 pub(in crate::strategy) fn pod_only(spec: &mut Value) {
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        set(spec, "terminationGracePeriodSeconds", 1);
+    }
     fill(spec, "enableServiceLinks", true);
     let host_network = spec["hostNetwork"] == true;
     for list in ["containers", "initContainers"] {
@@ -51,8 +54,22 @@ fn service_account(spec: &mut Value) {
     }
 }
 
+/// What sources of volumes are filled in with.
+const SOURCES: &[(&str, &[(&str, &str)])] = &[
+    ("hostPath", &[("type", "")]),
+    ("iscsi", &[("iscsiInterface", "default")]),
+    ("rbd", &[("pool", "rbd"), ("user", "admin"), ("keyring", "/etc/ceph/keyring")]),
+    ("azureDisk", &[("cachingMode", "ReadWrite"), ("fsType", "ext4"), ("kind", "Shared")]),
+    ("scaleIO", &[("storageMode", "ThinProvisioned"), ("fsType", "xfs")]),
+];
+
+/// What is newest may change, so it is always asked for.
+fn pull_policy(image: &str) -> &'static str {
+    if is_latest(image) { "Always" } else { "IfNotPresent" }
+}
+
 fn container(container: &mut Value) {
-    let policy = if is_latest(text(&container["image"])) { "Always" } else { "IfNotPresent" };
+    let policy = pull_policy(text(&container["image"]));
     fill_text(container, "imagePullPolicy", policy);
     fill_text(container, "terminationMessagePath", "/dev/termination-log");
     fill_text(container, "terminationMessagePolicy", "File");
@@ -98,7 +115,18 @@ fn volume(volume: &mut Value) {
     for source in ["configMap", "secret", "downwardAPI", "projected"] {
         within_existing(volume, source, |source| fill(source, "defaultMode", 0o644));
     }
-    within_existing(volume, "hostPath", |host| fill(host, "type", ""));
+    for (source, fields) in SOURCES {
+        within_existing(volume, source, |source| {
+            for (field, value) in *fields {
+                fill_text(source, field, value);
+            }
+        });
+    }
+    within_existing(volume, "azureDisk", |disk| fill(disk, "readOnly", false));
+    within_existing(volume, "image", |image| {
+        let policy = pull_policy(text(&image["reference"]));
+        fill_text(image, "pullPolicy", policy);
+    });
     within_existing(volume, "downwardAPI", downward);
     within_existing(volume, "projected", |projected| {
         each(projected, "sources", |source| {

@@ -1,14 +1,44 @@
-//! Pods: the strategy itself. [`defaults`] and [`validation`] also serve pod templates.
+//! Pods: the strategy itself. [`defaults`] and [`spec`] also serve pod templates.
+//!
+//! [`spec`] names the rules in the order they are checked; each topic has a file.
 
+mod affinity;
+pub(super) mod annotations;
+pub(super) mod claims;
+mod containers;
 pub(super) mod defaults;
+mod devices;
+mod dns;
+mod env;
+mod ephemeral;
+mod host;
+mod label_keys;
+mod mounts;
+mod probes;
+mod projected;
 mod qos;
+pub(super) mod resources;
+mod restart;
+mod scheduling;
+mod security;
+pub(super) mod spec;
+mod status;
 #[cfg(test)]
 mod tests;
-pub(super) mod validation;
+mod update;
+mod volumes;
+pub(super) mod warnings;
+mod windows;
+
+/// Rules that ports have wherever they stand.
+pub(super) mod validation {
+    pub(in crate::strategy) use super::containers::{port_number, protocol};
+}
 
 use serde_json::{Value, json};
 
 use super::Strategy;
+use super::at::At;
 use super::document::{fill, fill_text, items, set, text, within};
 use crate::field::FieldError;
 
@@ -36,7 +66,9 @@ impl Strategy for Pod {
             set(spec, "serviceAccount", account);
             tolerate_lost_nodes(spec);
             prioritise(spec);
+            resources::default_of_pod(spec);
         });
+        label_keys::merge(pod);
         let mut status = json!({"phase": "Pending", "qosClass": qos::class(&pod["spec"])});
         if !items(&pod["spec"]["schedulingGates"]).is_empty() {
             let condition = json!({
@@ -50,14 +82,63 @@ impl Strategy for Pod {
         set(pod, "status", status);
     }
 
+    fn prepare_update(&self, old: &Value, new: &mut Value) {
+        within(new, "spec", |spec| {
+            for key in ["priority", "preemptionPolicy", "resources"] {
+                if !old["spec"][key].is_null() {
+                    fill(spec, key, old["spec"][key].clone());
+                }
+            }
+        });
+    }
+
     fn validate_create(&self, pod: &Value) -> Vec<FieldError> {
-        validation::pod_spec(&pod["spec"], "spec")
+        let mut errors = metadata_and_spec(pod);
+        let at = At::new(pod, "");
+        if !items(&pod["spec"]["ephemeralContainers"]).is_empty() {
+            let field = at.at("spec.ephemeralContainers");
+            errors.push(field.forbidden("cannot be set on create"));
+        }
+        if !text(&pod["spec"]["nodeName"]).is_empty()
+            && !items(&pod["spec"]["schedulingGates"]).is_empty()
+        {
+            let why = "cannot be set until all schedulingGates have been cleared";
+            errors.push(at.at("spec.nodeName").forbidden(why));
+        }
+        annotations::match_fields(&pod["metadata"]["annotations"], &at.at("spec"), &mut errors);
+        errors
+    }
+
+    fn validate_existing(&self, pod: &Value) -> Vec<FieldError> {
+        metadata_and_spec(pod)
     }
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut errors = self.validate_create(new);
-        errors.extend(validation::pod_spec_update(&old["spec"], &new["spec"]));
+        let mut errors = metadata_and_spec(new);
+        update::validate(old, new, &mut errors);
         errors
+    }
+
+    fn prepare_status_update(&self, old: &Value, new: &mut Value) {
+        status::prepare(old, new);
+    }
+
+    fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let [old_annotations, new_annotations] =
+            [old, new].map(|pod| &pod["metadata"]["annotations"]);
+        annotations::update(old_annotations, new_annotations, &mut errors);
+        errors.extend(status::validate(old, new));
+        errors
+    }
+
+    fn warnings(&self, pod: &Value, old: Option<&Value>) -> Vec<String> {
+        if old.is_some() {
+            return Vec::new();
+        }
+        let mut warnings = warnings::of(&At::new(pod, ""));
+        warnings.extend(warnings::of_name(pod, "the Pod's hostname"));
+        warnings
     }
 
     /// A pod that no node runs, or that has ended, has nothing to wait for.
@@ -72,6 +153,17 @@ impl Strategy for Pod {
             seconds => seconds,
         }
     }
+}
+
+fn metadata_and_spec(pod: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (at, metadata) = (At::new(pod, ""), &pod["metadata"]);
+    let spec = at.at("spec");
+    annotations::validate(&at.at("metadata.annotations"), &spec, &mut errors);
+    spec::validate(&spec, metadata, &mut errors);
+    projected::tokens_need_an_account(&spec, &mut errors);
+    spec.at("terminationGracePeriodSeconds").not_negative(&mut errors);
+    errors
 }
 
 fn tolerate_lost_nodes(spec: &mut Value) {

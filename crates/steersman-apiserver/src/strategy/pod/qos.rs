@@ -2,32 +2,36 @@
 
 use serde_json::Value;
 
-use crate::strategy::document::items;
-use crate::strategy::quantity;
+use crate::quantity::Quantity;
+use crate::strategy::document::{is_empty, items};
 
 /// `Guaranteed` if every container has equal requests and limits of CPU and memory,
-/// `BestEffort` if none has any, `Burstable` otherwise.
+/// `BestEffort` if none has any, `Burstable` otherwise. Resources of the pod as a whole, where
+/// there are any, count instead of those of its containers.
 pub(super) fn class(spec: &Value) -> &'static str {
+    let whole = &spec["resources"];
     let lists = [&spec["containers"], &spec["initContainers"]];
-    let containers: Vec<_> = lists.iter().flat_map(|list| items(list)).collect();
-    let asks = |container: &&Value| {
-        let resources = &container["resources"];
+    let resources: Vec<_> = if is_empty(&whole["requests"]) && is_empty(&whole["limits"]) {
+        lists.iter().flat_map(|list| items(list)).map(|container| &container["resources"]).collect()
+    } else {
+        vec![whole]
+    };
+    let asks = |resources: &&Value| {
         ["cpu", "memory"].iter().any(|name| {
             amount(&resources["requests"][*name]).is_some()
                 || amount(&resources["limits"][*name]).is_some()
         })
     };
-    let fixed = |container: &&Value| {
-        let resources = &container["resources"];
+    let fixed = |resources: &&Value| {
         ["cpu", "memory"].iter().all(|name| {
             let limit = amount(&resources["limits"][*name]);
             let request = amount(&resources["requests"][*name]).or(limit);
             limit.is_some() && request == limit
         })
     };
-    if !containers.iter().any(asks) {
+    if !resources.iter().any(asks) {
         "BestEffort"
-    } else if containers.iter().all(fixed) {
+    } else if resources.iter().all(fixed) {
         "Guaranteed"
     } else {
         "Burstable"
@@ -35,6 +39,6 @@ pub(super) fn class(spec: &Value) -> &'static str {
 }
 
 /// A quantity that asks for something.
-fn amount(value: &Value) -> Option<i128> {
-    quantity::parse(value).filter(|amount| *amount > 0)
+fn amount(value: &Value) -> Option<Quantity> {
+    Quantity::of(value).filter(|amount| amount.is_positive())
 }

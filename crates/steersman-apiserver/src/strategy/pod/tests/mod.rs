@@ -1,6 +1,66 @@
+//! A valid pod, what is changed in it, and what is said about it.
+
+mod containers;
+mod defaults;
+mod placement;
+mod security;
+mod status;
+mod updates;
+mod volumes;
+mod warnings;
+
 use serde_json::json;
 
 use super::*;
+
+/// Sets what lies at a path such as `containers.0.image`, making what is missing on the way.
+fn put(object: &mut Value, path: &str, value: Value) {
+    let (head, rest) = path.split_once('/').unwrap_or((path, ""));
+    let child = match head.parse::<usize>() {
+        Ok(i) => {
+            let items = object.as_array_mut().expect("a list on the way");
+            items.resize(items.len().max(i + 1), json!({}));
+            &mut items[i]
+        }
+        Err(_) => &mut object[head],
+    };
+    if rest.is_empty() { *child = value } else { put(child, rest, value) }
+}
+
+/// A pod that has one of much, and no mistake.
+fn rich() -> Value {
+    prepared(json!({
+        "restartPolicy": "Always",
+        "containers": [{
+            "name": "c", "image": "nginx:1",
+            "ports": [{"name": "http", "containerPort": 80}],
+            "env": [{"name": "A", "value": "b"}],
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+        }],
+        "initContainers": [{"name": "i", "image": "busybox:1"}],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+    }))
+}
+
+/// What is said about the rich pod with one value of its spec changed.
+fn complaints(path: &str, value: &Value) -> Vec<String> {
+    let mut pod = rich();
+    put(&mut pod["spec"], path, value.clone());
+    Pod.default(&mut pod);
+    messages(&Pod.validate_create(&pod))
+}
+
+/// Checks a table of changes and what is said about each.
+fn check(cases: &[(&str, Value, &[&str])]) {
+    for (path, value, expected) in cases {
+        assert_eq!(complaints(path, value), *expected, "{path} = {value}");
+    }
+}
+
+#[test]
+fn the_rich_pod_has_no_mistake() {
+    assert_eq!(messages(&Pod.validate_create(&rich())), Vec::<String>::new());
+}
 
 fn prepared(spec: Value) -> Value {
     let mut pod = json!({"metadata": {"name": "web"}});

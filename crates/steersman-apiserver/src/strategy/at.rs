@@ -1,0 +1,255 @@
+//! A value with the place where it lies: what rules are written against.
+//!
+//! Rules walk down a document by [`At::at`] and [`At::items`] and make errors that name the
+//! path they came by. The path is a chain of borrows and becomes text only in an error, so a
+//! valid object costs no allocation. A field that is absent, or of the wrong type, is null.
+
+use serde_json::Value;
+
+use crate::field::{FieldError, FieldErrorKind};
+use crate::names;
+
+/// A value and the way to it; `'v` is the document's lifetime, `'p` that of the way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At<'v, 'p> {
+    /// The value; null where there is none.
+    pub(super) value: &'v Value,
+    up: Option<&'p At<'v, 'p>>,
+    step: Step<'p>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'p> {
+    /// `.name`
+    Field(&'p str),
+    /// `[3]`
+    Index(usize),
+    /// `[key]`
+    Key(&'p str),
+}
+
+impl<'v, 'p> At<'v, 'p> {
+    /// A value at a path that is known; empty for the whole object.
+    pub(super) fn new(value: &'v Value, path: &'p str) -> Self {
+        Self { value, up: None, step: Step::Field(path) }
+    }
+
+    /// A field, or a field of a field (`a.b`).
+    pub(super) fn at<'q>(&'q self, field: &'q str) -> At<'v, 'q> {
+        let value = field.split('.').fold(self.value, |value, key| &value[key]);
+        At { value, up: Some(self), step: Step::Field(field) }
+    }
+
+    /// The same value, but complaints name a field that it does not have.
+    pub(super) fn named<'q>(&'q self, field: &'q str) -> At<'v, 'q> {
+        At { value: self.value, up: Some(self), step: Step::Field(field) }
+    }
+
+    /// The same place, with another value to complain about.
+    pub(super) fn with(self, value: &'v Value) -> Self {
+        Self { value, ..self }
+    }
+
+    /// The items of a list.
+    pub(super) fn items<'q>(&'q self) -> impl Iterator<Item = At<'v, 'q>> {
+        let items = self.list().iter().enumerate();
+        items.map(|(i, value)| At { value, up: Some(self), step: Step::Index(i) })
+    }
+
+    /// The entries of a map, each at `[key]`.
+    pub(super) fn entries<'q>(&'q self) -> impl Iterator<Item = (&'v str, At<'v, 'q>)>
+    where
+        'v: 'q,
+    {
+        let entries = self.value.as_object().into_iter().flatten();
+        entries
+            .map(|(key, value)| (key.as_str(), At { value, up: Some(self), step: Step::Key(key) }))
+    }
+
+    /// The list as a slice; empty where there is none.
+    pub(super) fn list(&self) -> &'v [Value] {
+        self.value.as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// The text; empty where there is none.
+    pub(super) fn text(&self) -> &'v str {
+        self.value.as_str().unwrap_or_default()
+    }
+
+    /// The integer, if there is one.
+    pub(super) fn number(&self) -> Option<i64> {
+        self.value.as_i64()
+    }
+
+    /// Whether there is a value.
+    pub(super) fn is_set(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    /// Whether the value is `true`.
+    pub(super) fn is_true(&self) -> bool {
+        self.value == &Value::Bool(true)
+    }
+
+    /// Whether a list, map or text has nothing in it, or is not there.
+    pub(super) fn is_empty(&self) -> bool {
+        match self.value {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            Value::String(text) => text.is_empty(),
+            value => value.is_null(),
+        }
+    }
+
+    /// The way as text, such as `spec.containers[0].image`.
+    pub(super) fn path(&self) -> String {
+        let mut path = self.up.map(At::path).unwrap_or_default();
+        match self.step {
+            Step::Field(field) => {
+                if !path.is_empty() && !field.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(field);
+            }
+            Step::Index(i) => path.push_str(&format!("[{i}]")),
+            Step::Key(key) => path.push_str(&format!("[{key}]")),
+        }
+        path
+    }
+
+    /// `Invalid value: <value>: <detail>`
+    pub(super) fn invalid(&self, detail: &str) -> FieldError {
+        FieldError::invalid(self.path(), self.value, detail)
+    }
+
+    /// `Invalid value: <other value>: <detail>`
+    pub(super) fn invalid_value(&self, value: impl Into<Value>, detail: &str) -> FieldError {
+        FieldError::invalid(self.path(), &value.into(), detail)
+    }
+
+    /// `Required value[: <detail>]`
+    pub(super) fn required(&self, detail: &str) -> FieldError {
+        FieldError::required(self.path(), detail)
+    }
+
+    /// `Duplicate value: <value>`
+    pub(super) fn duplicate(&self) -> FieldError {
+        FieldError::duplicate(self.path(), self.value)
+    }
+
+    /// `Duplicate value: <other value>`
+    pub(super) fn duplicate_value(&self, value: impl Into<Value>) -> FieldError {
+        FieldError::duplicate(self.path(), &value.into())
+    }
+
+    /// `Unsupported value: <value>: supported values: …`
+    pub(super) fn not_supported(&self, supported: &[&str]) -> FieldError {
+        FieldError::not_supported(self.path(), self.value, supported)
+    }
+
+    /// `Forbidden: <detail>`
+    pub(super) fn forbidden(&self, detail: &str) -> FieldError {
+        FieldError::forbidden(self.path(), detail)
+    }
+
+    /// `Not found: <value>`
+    pub(super) fn not_found(&self) -> FieldError {
+        let text = format!("Not found: {}", self.value);
+        FieldError { kind: FieldErrorKind::NotFound, field: self.path(), text }
+    }
+
+    /// `Too long: …`
+    pub(super) fn too_long(&self, max: usize) -> FieldError {
+        FieldError::too_long(self.path(), max)
+    }
+
+    /// `Too many: …`
+    pub(super) fn too_many(&self, max: usize) -> FieldError {
+        let text = format!("Too many: {}: must have at most {max} items", self.list().len());
+        FieldError { kind: FieldErrorKind::TooMany, field: self.path(), text }
+    }
+
+    /// Complains if the text breaks a rule for names.
+    pub(super) fn follows(&self, rule: fn(&str) -> Vec<String>, errors: &mut Vec<FieldError>) {
+        errors.extend(rule(self.text()).iter().map(|complaint| self.invalid(complaint)));
+    }
+
+    /// Complains if the text is absent, or breaks a rule for names.
+    pub(super) fn requires(&self, rule: fn(&str) -> Vec<String>, errors: &mut Vec<FieldError>) {
+        if self.text().is_empty() {
+            errors.push(self.required(""));
+        } else {
+            self.follows(rule, errors);
+        }
+    }
+
+    /// Complains if the text is there and breaks a rule for names.
+    pub(super) fn may_follow(&self, rule: fn(&str) -> Vec<String>, errors: &mut Vec<FieldError>) {
+        if !self.text().is_empty() {
+            self.follows(rule, errors);
+        }
+    }
+
+    /// Complains of each of these fields that is absent or empty.
+    pub(super) fn require_all(&self, fields: &[&str], errors: &mut Vec<FieldError>) {
+        for field in fields {
+            let field = self.at(field);
+            if field.is_empty() {
+                errors.push(field.required(""));
+            }
+        }
+    }
+
+    /// Complains if the number is below zero.
+    pub(super) fn not_negative(&self, errors: &mut Vec<FieldError>) {
+        if self.number().is_some_and(|number| number < 0) {
+            errors.push(self.invalid("must be greater than or equal to 0"));
+        }
+    }
+
+    /// Complains if the number is there and lies outside a range.
+    pub(super) fn within(
+        &self,
+        range: std::ops::RangeInclusive<i64>,
+        errors: &mut Vec<FieldError>,
+    ) {
+        if self.number().is_some_and(|number| !range.contains(&number)) {
+            let (low, high) = (range.start(), range.end());
+            errors.push(self.invalid(&format!("must be between {low} and {high}, inclusive")));
+        }
+    }
+
+    /// Complains if the text is there and not one of an enumeration.
+    pub(super) fn one_of(&self, allowed: &[&str], errors: &mut Vec<FieldError>) {
+        if self.is_set() && !allowed.contains(&self.text()) {
+            errors.push(self.not_supported(allowed));
+        }
+    }
+
+    /// Complains if the text is absent, or not one of an enumeration.
+    pub(super) fn requires_one_of(&self, allowed: &[&str], errors: &mut Vec<FieldError>) {
+        if self.text().is_empty() {
+            errors.push(self.required(""));
+        } else {
+            self.one_of(allowed, errors);
+        }
+    }
+
+    /// Complains about a map that is no map of labels.
+    pub(super) fn labels(&self, errors: &mut Vec<FieldError>) {
+        for (key, value) in self.value.as_object().into_iter().flatten() {
+            let place = |text: &str, rule: fn(&str) -> Vec<String>| -> Vec<FieldError> {
+                rule(text).iter().map(|complaint| self.invalid_value(text, complaint)).collect()
+            };
+            errors.extend(place(key, names::qualified_name));
+            errors.extend(place(value.as_str().unwrap_or_default(), names::label_value));
+        }
+    }
+
+    /// Complains if the value differs from what it was.
+    pub(super) fn unchanged(&self, old: &Value, errors: &mut Vec<FieldError>) {
+        if !super::document::same(old, self.value) {
+            errors.push(self.invalid("field is immutable"));
+        }
+    }
+}

@@ -1,0 +1,432 @@
+use super::*;
+
+fn messages(errors: &[FieldError]) -> Vec<String> {
+    errors.iter().map(FieldError::message).collect()
+}
+
+fn template() -> Value {
+    json!({"spec": {
+        "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "busybox:1"}],
+    }})
+}
+
+fn job(spec: Value) -> Value {
+    let mut job = json!({"metadata": {"name": "j", "uid": "u-1"}});
+    job["spec"] = spec;
+    if job["spec"]["template"].is_null() {
+        job["spec"]["template"] = template();
+    }
+    Job.default(&mut job);
+    Job.prepare_create(&mut job);
+    job
+}
+
+#[test]
+fn a_job_selects_the_pods_that_carry_its_uid() {
+    let job = job(json!({}));
+    let spec = &job["spec"];
+    assert_eq!(
+        spec["selector"]["matchLabels"],
+        json!({"batch.kubernetes.io/controller-uid": "u-1"})
+    );
+    let labels = &spec["template"]["metadata"]["labels"];
+    assert_eq!(labels["controller-uid"], "u-1");
+    assert_eq!(labels["batch.kubernetes.io/job-name"], "j");
+    for (key, value) in [
+        ("completions", json!(1)),
+        ("parallelism", json!(1)),
+        ("backoffLimit", json!(6)),
+        ("completionMode", json!("NonIndexed")),
+        ("suspend", json!(false)),
+        ("podReplacementPolicy", json!("TerminatingOrFailed")),
+    ] {
+        assert_eq!(spec[key], value, "{key}");
+    }
+    assert_eq!(messages(&Job.validate_create(&job)), Vec::<String>::new());
+}
+
+#[test]
+fn a_job_keeps_parallelism_without_completions() {
+    let job = job(json!({"parallelism": 3}));
+    assert!(job["spec"]["completions"].is_null());
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn mistakes_of_a_job_are_named_as_kubernetes_names_them() {
+    let indexed = |extra: Value| {
+        let mut spec = json!({"completionMode": "Indexed", "completions": 5, "parallelism": 2});
+        spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        spec
+    };
+    let rule = |rule: Value| json!({"podFailurePolicy": {"rules": [rule]}});
+    let cases: Vec<(Value, Vec<&str>)> = vec![
+        (
+            json!({"parallelism": -1}),
+            vec!["spec.parallelism: Invalid value: -1: must be greater than or equal to 0"],
+        ),
+        (
+            json!({"selector": {"matchLabels": {"a": "b"}}}),
+            vec![
+                "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"b\",\
+                 \"batch.kubernetes.io/controller-uid\":\"u-1\"}}: `selector` not auto-generated",
+                "spec.template.metadata.labels: Invalid value: \
+                 {\"batch.kubernetes.io/controller-uid\":\"u-1\",\
+                 \"batch.kubernetes.io/job-name\":\"j\",\"controller-uid\":\"u-1\",\
+                 \"job-name\":\"j\"}: `selector` does not match template `labels`",
+            ],
+        ),
+        (
+            json!({"completionMode": "Indexed", "parallelism": 1}),
+            vec!["spec.completions: Required value: when completion mode is Indexed"],
+        ),
+        (
+            json!({"backoffLimitPerIndex": 1}),
+            vec!["spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"],
+        ),
+        (
+            indexed(json!({"maxFailedIndexes": 6})),
+            vec![
+                "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified",
+                "spec.maxFailedIndexes: Invalid value: 6: must be less than or equal to \
+                 completions",
+            ],
+        ),
+        (
+            indexed(json!({"parallelism": 100_001})),
+            vec![
+                "spec.parallelism: Invalid value: 100001: must be less than or equal to 100000 \
+                 when completion mode is Indexed",
+            ],
+        ),
+        (
+            indexed(json!({"successPolicy": {"rules": []}})),
+            vec![
+                "spec.successPolicy.rules: Required value: at least one rules must be specified \
+                 when the successPolicy is specified",
+            ],
+        ),
+        (
+            indexed(json!({"successPolicy": {"rules": [{"succeededIndexes": "3-1"}]}})),
+            vec![
+                "spec.successPolicy.rules[0].succeededIndexes: Invalid value: \"3-1\": error \
+                 parsing succeededIndexes: non-increasing order, previous: 3, current: 1",
+            ],
+        ),
+        (
+            indexed(json!({"successPolicy": {"rules": [
+                {"succeededIndexes": "0,2-3", "succeededCount": 4},
+            ]}})),
+            vec![
+                "spec.successPolicy.rules[0].succeededCount: Invalid value: 4: must be less than \
+                 or equal to 3 (the number of indexes in the specified succeededIndexes field)",
+            ],
+        ),
+        (
+            rule(json!({"action": "FailIndex", "onPodConditions": [{"type": "X"}]})),
+            vec![
+                "spec.podFailurePolicy.rules[0].action: Invalid value: \"FailIndex\": requires \
+                 the backoffLimitPerIndex to be set",
+            ],
+        ),
+        (
+            rule(json!({"action": "Ignore"})),
+            vec![
+                "spec.podFailurePolicy.rules[0]: Invalid value: specifying one of OnExitCodes \
+                 and OnPodConditions is required",
+            ],
+        ),
+        (
+            rule(json!({"action": "Count", "onExitCodes": {
+                "operator": "In", "values": [2, 1, 0, 1], "containerName": "x",
+            }})),
+            vec![
+                "spec.podFailurePolicy.rules[0].onExitCodes.containerName: Invalid value: \"x\": \
+                 must be one of the container or initContainer names in the pod template",
+                "spec.podFailurePolicy.rules[0].onExitCodes.values[2]: Invalid value: 0: must \
+                 not be 0 for the In operator",
+                "spec.podFailurePolicy.rules[0].onExitCodes.values[3]: Duplicate value: 1",
+                "spec.podFailurePolicy.rules[0].onExitCodes.values: Invalid value: [2,1,0,1]: \
+                 must be ordered",
+            ],
+        ),
+        (
+            json!({"podReplacementPolicy": "Now"}),
+            vec![
+                "spec.podReplacementPolicy: Unsupported value: \"Now\": supported values: \
+                 \"Failed\", \"TerminatingOrFailed\"",
+            ],
+        ),
+        (
+            json!({"managedBy": "me"}),
+            vec![
+                "spec.managedBy: Invalid value: \"me\": must be a domain-prefixed path (such as \
+                 \"acme.io/foo\")",
+            ],
+        ),
+    ];
+    for (spec, expected) in cases {
+        assert_eq!(messages(&Job.validate_create(&job(spec.clone()))), expected, "{spec}");
+    }
+}
+
+#[test]
+fn the_pods_of_a_job_must_be_able_to_end() {
+    let mut always = job(json!({}));
+    always["spec"]["template"]["spec"]["restartPolicy"] = json!("Always");
+    assert_eq!(
+        messages(&Job.validate_create(&always)),
+        ["spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \
+          \"Never\""]
+    );
+    let mut long = job(json!({"completionMode": "Indexed", "completions": 1000}));
+    long["metadata"]["name"] = json!("n".repeat(61));
+    let fields: Vec<_> = Job.validate_create(&long).into_iter().map(|e| e.field).collect();
+    assert!(fields.contains(&"metadata.name".to_owned()), "{fields:?}");
+}
+
+#[test]
+fn the_template_of_a_job_may_change_only_while_it_rests() {
+    let old = job(json!({}));
+    let mut suspended = old.clone();
+    suspended["spec"]["suspend"] = json!(true);
+    let mut running = suspended.clone();
+    running["status"] = json!({"startTime": "2030-01-01T00:00:00Z", "active": 1});
+
+    let with = |base: &Value, key: &str, value: Value| {
+        let mut new = base.clone();
+        new["spec"]["template"]["spec"][key] = value;
+        new
+    };
+    let mut resources = suspended.clone();
+    resources["spec"]["template"]["spec"]["containers"][0]["resources"] =
+        json!({"limits": {"cpu": "1"}});
+    let mut image = suspended.clone();
+    image["spec"]["template"]["spec"]["containers"][0]["image"] = json!("busybox:2");
+    let selector = json!({"a": "b"});
+    for (old, new, field) in [
+        (&old, with(&old, "nodeSelector", selector.clone()), Some("spec.template")),
+        (&running, with(&running, "nodeSelector", selector.clone()), Some("spec.template")),
+        (&suspended, with(&suspended, "nodeSelector", selector), None),
+        (&suspended, resources, None),
+        (&suspended, image, Some("spec.template.spec")),
+    ] {
+        let errors = Job.validate_update(old, &new);
+        let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, field.into_iter().collect::<Vec<_>>(), "{new}");
+        assert!(errors.iter().all(|error| error.text.ends_with("field is immutable")));
+    }
+}
+
+#[test]
+fn completions_of_an_indexed_job_change_with_its_parallelism() {
+    let plain = job(json!({"completions": 3}));
+    let mut more = plain.clone();
+    more["spec"]["completions"] = json!(4);
+    assert_eq!(
+        messages(&Job.validate_update(&plain, &more)),
+        ["spec.completions: Invalid value: 4: field is immutable"]
+    );
+    let indexed = job(json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3}));
+    let mut more = indexed.clone();
+    more["spec"]["completions"] = json!(4);
+    assert_eq!(
+        messages(&Job.validate_update(&indexed, &more)),
+        ["spec.completions: Invalid value: 4: can only be modified in tandem with \
+          spec.parallelism"]
+    );
+    more["spec"]["parallelism"] = json!(4);
+    assert!(Job.validate_update(&indexed, &more).is_empty());
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn a_status_may_not_contradict_itself() {
+    let condition = |kind: &str| json!({"type": kind, "status": "True"});
+    let complete = json!([condition("SuccessCriteriaMet"), condition("Complete")]);
+    let time = "2030-01-01T00:00:00Z";
+    let indexed = json!({"completionMode": "Indexed", "completions": 5, "parallelism": 5});
+    let cases: Vec<(Value, Value, Value, Vec<&str>)> = vec![
+        (json!({}), json!({}), json!({"active": 1, "ready": 1, "startTime": time}), vec![]),
+        (
+            json!({}),
+            json!({}),
+            json!({"startTime": time, "completionTime": time, "conditions": complete}),
+            vec![],
+        ),
+        (
+            json!({}),
+            json!({}),
+            json!({"ready": 1}),
+            vec!["status.ready: Invalid value: 1: cannot set more ready pods than active"],
+        ),
+        (
+            json!({}),
+            json!({}),
+            json!({"startTime": time, "conditions": [condition("Failed")]}),
+            vec![
+                "status.conditions: Invalid value: cannot set Failed=True condition without the \
+                 FailureTarget=true condition",
+            ],
+        ),
+        (
+            json!({}),
+            json!({"failed": 2}),
+            json!({"failed": 1}),
+            vec!["status.failed: Invalid value: 1: cannot decrease the failed counter"],
+        ),
+        (
+            json!({}),
+            json!({}),
+            json!({"startTime": time, "active": 1, "conditions": complete}),
+            vec![
+                "status.completionTime: Required value: completionTime is required for Complete \
+                 jobs",
+                "status.active: Invalid value: 1: active>0 is invalid for finished job",
+            ],
+        ),
+        (
+            json!({}),
+            json!({}),
+            json!({"completedIndexes": "1"}),
+            vec![
+                "status.completedIndexes: Invalid value: \"1\": error parsing completedIndexes: \
+                 too large index: \"1\"",
+                "status.completedIndexes: Invalid value: \"1\": cannot set non-empty \
+                 completedIndexes when non-indexed completion mode",
+            ],
+        ),
+        (
+            indexed,
+            json!({}),
+            json!({"completedIndexes": "1-3", "failedIndexes": "3"}),
+            vec![
+                "status.failedIndexes: Invalid value: \"3\": cannot set non-null failedIndexes \
+                 when backoffLimitPerIndex is null",
+                "status.failedIndexes: Invalid value: \"3\": failedIndexes and completedIndexes \
+                 overlap at index: 3",
+            ],
+        ),
+        (
+            json!({}),
+            json!({"startTime": time}),
+            json!({"startTime": "2031-01-01T00:00:00Z"}),
+            vec![
+                "status.startTime: Invalid value: \"2031-01-01T00:00:00Z\": field is immutable \
+                 for unsuspended job once set",
+            ],
+        ),
+        (
+            json!({}),
+            json!({}),
+            json!({"uncountedTerminatedPods": {"succeeded": ["a"], "failed": ["a", ""]}}),
+            vec![
+                "status.uncountedTerminatedPods.failed[0]: Duplicate value: \"a\"",
+                "status.uncountedTerminatedPods.failed[1]: Invalid value: \"\": must not be empty",
+            ],
+        ),
+    ];
+    for (spec, old_status, new_status, expected) in cases {
+        let mut old = job(spec);
+        old["status"] = old_status;
+        let mut new = old.clone();
+        new["status"] = new_status.clone();
+        assert_eq!(messages(&Job.validate_status_update(&old, &new)), expected, "{new_status}");
+    }
+}
+
+fn cron(schedule: &str) -> Value {
+    let mut cron = json!({
+        "metadata": {"name": "c"},
+        "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template()}}},
+    });
+    CronJob.default(&mut cron);
+    cron
+}
+
+#[test]
+fn schedules_are_read_as_cron_reads_them() {
+    for good in [
+        "*/5 * * * *",
+        "@hourly",
+        "@every 1h30m",
+        "0 0 1 jan sun",
+        "0-30/10,45 * ? * MON-FRI",
+        "59 23 31 12 6",
+        "5/15 * * * *",
+    ] {
+        assert_eq!(messages(&CronJob.validate_create(&cron(good))), Vec::<String>::new(), "{good}");
+    }
+    for (bad, why) in [
+        ("* *", "expected exactly 5 fields, found 2: [* *]"),
+        ("60 * * * *", "end of range (60) above maximum (59): 60"),
+        ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+        ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+        ("*/0 * * * *", "step of range should be a positive number: */0"),
+        ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+        ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+        ("x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax"),
+        ("@nope", "unrecognized descriptor: @nope"),
+        ("@every x", "failed to parse duration @every x: time: invalid duration \"x\""),
+    ] {
+        let errors = messages(&CronJob.validate_create(&cron(bad)));
+        assert_eq!(errors, [format!("spec.schedule: Invalid value: {bad:?}: {why}")]);
+    }
+    assert_eq!(messages(&CronJob.validate_create(&cron(""))), ["spec.schedule: Required value"]);
+}
+
+#[test]
+fn a_time_zone_stands_in_its_own_field() {
+    let zoned = cron("TZ=UTC * * * * *");
+    assert_eq!(
+        messages(&CronJob.validate_create(&zoned)),
+        ["spec.schedule: Invalid value: \"TZ=UTC * * * * *\": cannot use TZ or CRON_TZ in \
+          schedule, use timeZone field instead"]
+    );
+    assert!(CronJob.validate_update(&zoned, &zoned).is_empty(), "it always had one");
+    for (zone, whys) in [
+        ("UTC", vec![]),
+        ("", vec!["timeZone must be nil or non-empty string"]),
+        ("../etc", vec!["unknown time zone ../etc"]),
+        (
+            "local",
+            vec![
+                "timeZone must be an explicit time zone as defined in \
+                 https://www.iana.org/time-zones",
+            ],
+        ),
+    ] {
+        assert_eq!(schedule::time_zone(zone), whys, "{zone}");
+    }
+}
+
+#[test]
+fn mistakes_of_a_cron_job() {
+    let mut long = cron("@daily");
+    long["metadata"]["name"] = json!("c".repeat(53));
+    assert_eq!(CronJob.validate_create(&long)[0].field, "metadata.name");
+    assert!(CronJob.validate_update(&long, &long).is_empty(), "what exists may go on");
+
+    let mut cron = cron("@daily");
+    cron["spec"]["concurrencyPolicy"] = json!("Maybe");
+    cron["spec"]["jobTemplate"]["spec"]["selector"] = json!({});
+    cron["spec"]["successfulJobsHistoryLimit"] = json!(-1);
+    assert_eq!(
+        messages(&CronJob.validate_create(&cron)),
+        [
+            "spec.concurrencyPolicy: Unsupported value: \"Maybe\": supported values: \"Allow\", \
+          \"Forbid\", \"Replace\"",
+            "spec.jobTemplate.spec.selector: Invalid value: {}: `selector` will be auto-generated",
+            "spec.successfulJobsHistoryLimit: Invalid value: -1: must be greater than or equal to 0"
+        ]
+    );
+}
+
+#[test]
+fn the_pods_of_a_cron_job_are_filled_in_but_not_the_job() {
+    let cron = cron("@daily");
+    let job = &cron["spec"]["jobTemplate"]["spec"];
+    assert_eq!(job["template"]["spec"]["containers"][0]["resources"], json!({}));
+    assert!(job["backoffLimit"].is_null());
+}

@@ -1,0 +1,154 @@
+//! What of a pod may change once it exists: little.
+
+use serde_json::Value;
+
+use super::annotations;
+use crate::field::FieldError;
+use crate::strategy::at::At;
+use crate::strategy::document::same;
+
+/// The start of what a client is told that wants more; what it wants follows.
+const FROZEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+                      `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
+                      `spec.tolerations` (only additions to existing tolerations),\
+                      `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
+                      previously negative)";
+
+/// The mistakes in an update of a pod.
+pub(super) fn validate(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    annotations::update(&old["metadata"]["annotations"], &new["metadata"]["annotations"], errors);
+    let (old, new) = (At::new(&old["spec"], "spec"), At::new(&new["spec"], "spec"));
+    for list in ["containers", "initContainers"] {
+        let (old, new) = (old.at(list), new.at(list));
+        if old.list().len() != new.list().len() {
+            errors.push(new.forbidden("pod updates may not add or remove containers"));
+            return;
+        }
+    }
+    deadline(&old.at("activeDeadlineSeconds"), &new.at("activeDeadlineSeconds"), errors);
+    tolerations(&old.at("tolerations"), &new.at("tolerations"), errors);
+    gates(&old.at("schedulingGates"), &new.at("schedulingGates"), errors);
+    if !old.at("schedulingGates").list().is_empty() {
+        gated(&old, &new, errors);
+    }
+    let changes = frozen_changes(&old, &new);
+    if !changes.is_empty() {
+        errors.push(new.forbidden(&format!("{FROZEN}\n{}", changes.join("\n"))));
+    }
+}
+
+fn deadline(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    match (old.number(), new.number()) {
+        (Some(old), Some(seconds)) if seconds > old => {
+            errors.push(new.invalid("must be less than or equal to previous value"));
+        }
+        (Some(_), None) => {
+            errors.push(new.invalid("must not update from a positive integer to nil value"));
+        }
+        _ => {}
+    }
+}
+
+fn tolerations(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    let kept = |toleration: &Value| {
+        new.list().iter().any(|candidate| {
+            let text = |value: &Value, key: &str| value[key].as_str().unwrap_or("").to_owned();
+            let keys = ["key", "operator", "value", "effect"];
+            keys.iter().all(|key| text(candidate, key) == text(toleration, key))
+        })
+    };
+    for _ in old.list().iter().filter(|toleration| !kept(toleration)) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(new.forbidden(why));
+    }
+}
+
+fn gates(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    for gate in new.items() {
+        let name = gate.at("name");
+        if !old.list().iter().any(|old| old["name"] == *name.value) {
+            let why = format!(
+                "only deletion is allowed, but found new scheduling gate '{}'",
+                name.text()
+            );
+            errors.push(name.forbidden(&why));
+        }
+    }
+}
+
+/// A pod that waits at a gate may still be told more narrowly where to run.
+fn gated(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    let selector = new.at("nodeSelector");
+    for (key, value) in old.at("nodeSelector").entries() {
+        if selector.value[key] != *value.value {
+            let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+            errors.push(selector.invalid(why));
+        }
+    }
+    let path = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution\
+                .nodeSelectorTerms";
+    let (old, new) = (old.at(path), new.at(path));
+    if old.list().is_empty() {
+        return;
+    }
+    if old.list().len() != new.list().len() {
+        let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        errors.push(new.invalid(why));
+        return;
+    }
+    for (old, new) in old.list().iter().zip(new.items()) {
+        if !only_additions(old, new.value) {
+            errors.push(new.invalid("only additions are allowed (no mutations or deletions)"));
+        }
+    }
+}
+
+/// An empty term matches nothing, and so must stay empty.
+fn only_additions(old: &Value, new: &Value) -> bool {
+    let lists = ["matchExpressions", "matchFields"];
+    let list = |term: &Value, key: &str| term[key].as_array().cloned().unwrap_or_default();
+    if lists.iter().all(|key| list(old, key).is_empty()) {
+        return lists.iter().all(|key| list(new, key).is_empty());
+    }
+    lists.iter().all(|key| list(new, key).starts_with(&list(old, key)))
+}
+
+/// What changes that may not, one line for each field.
+fn frozen_changes(old: &At<'_, '_>, new: &At<'_, '_>) -> Vec<String> {
+    let mut changes = Vec::new();
+    let is_gated = !old.at("schedulingGates").list().is_empty();
+    for key in keys(old.value, new.value) {
+        let (was, is) = (old.at(key), new.at(key));
+        match key {
+            "activeDeadlineSeconds" | "schedulingGates" | "tolerations" => {}
+            "terminationGracePeriodSeconds"
+                if was.number().is_some_and(|seconds| seconds < 0) && is.number() == Some(1) => {}
+            "nodeSelector" if is_gated => {}
+            "affinity" if is_gated => {
+                for kind in ["podAffinity", "podAntiAffinity"] {
+                    difference(&was.at(kind), &is.at(kind), &mut changes);
+                }
+            }
+            "containers" | "initContainers" => {
+                for (was, is) in was.items().zip(is.items()) {
+                    for key in keys(was.value, is.value).filter(|key| *key != "image") {
+                        difference(&was.at(key), &is.at(key), &mut changes);
+                    }
+                }
+            }
+            _ => difference(&was, &is, &mut changes),
+        }
+    }
+    changes
+}
+
+fn keys<'v>(old: &'v Value, new: &'v Value) -> impl Iterator<Item = &'v str> {
+    let all = |value: &'v Value| value.as_object().into_iter().flatten().map(|(key, _)| &**key);
+    all(old).chain(all(new).filter(|key| old.get(key).is_none()))
+}
+
+fn difference(old: &At<'_, '_>, new: &At<'_, '_>, changes: &mut Vec<String>) {
+    if !same(old.value, new.value) {
+        changes.push(format!("- {}: {}\n+ {}: {}", old.path(), old.value, new.path(), new.value));
+    }
+}

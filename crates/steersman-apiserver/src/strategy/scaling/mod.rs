@@ -1,0 +1,264 @@
+//! What changes how many pods there are: autoscalers and disruption budgets.
+
+mod metrics;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+use super::at::At;
+use super::document::{fill, is_empty, set, text, within, within_existing};
+use super::rollout::{at_most_all, int_or_percent};
+use super::{Strategy, template};
+use crate::field::FieldError;
+use crate::names;
+use crate::quantity::Quantity;
+
+/// The strategy of horizontal pod autoscalers, in either version.
+#[derive(Debug)]
+pub(super) struct HorizontalPodAutoscaler;
+
+impl Strategy for HorizontalPodAutoscaler {
+    fn default(&self, autoscaler: &mut Value) {
+        let v1 = autoscaler["apiVersion"] == "autoscaling/v1";
+        within(autoscaler, "spec", |spec| {
+            fill(spec, "minReplicas", 1);
+            if v1 {
+                return;
+            }
+            if is_empty(&spec["metrics"]) {
+                let target = json!({"type": "Utilization", "averageUtilization": 80});
+                let cpu = json!({"name": "cpu", "target": target});
+                set(spec, "metrics", json!([{"type": "Resource", "resource": cpu}]));
+            }
+            within_existing(spec, "behavior", default_behavior);
+        });
+    }
+
+    fn prepare_create(&self, autoscaler: &mut Value) {
+        set(autoscaler, "status", json!({"currentReplicas": 0, "desiredReplicas": 0}));
+    }
+
+    fn validate_create(&self, autoscaler: &Value) -> Vec<FieldError> {
+        validate(autoscaler, None)
+    }
+
+    fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
+        validate(new, Some(old))
+    }
+
+    fn validate_status_update(&self, _old: &Value, new: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let status = At::new(&new["status"], "status");
+        for condition in status.at("conditions").items() {
+            condition.at("observedGeneration").not_negative(&mut errors);
+        }
+        status.at("currentReplicas").not_negative(&mut errors);
+        status.at("desiredReplicas").not_negative(&mut errors);
+        errors
+    }
+}
+
+fn default_behavior(behavior: &mut Value) {
+    let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+    let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+    within(behavior, "scaleUp", |rules| {
+        fill(rules, "stabilizationWindowSeconds", 0);
+        fill(rules, "selectPolicy", "Max");
+        fill(rules, "policies", vec![pods, percent.clone()]);
+    });
+    within(behavior, "scaleDown", |rules| {
+        fill(rules, "selectPolicy", "Max");
+        fill(rules, "policies", vec![percent]);
+    });
+}
+
+fn validate(autoscaler: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = At::new(&autoscaler["spec"], "spec");
+    let (least, most) = (spec.at("minReplicas"), spec.at("maxReplicas"));
+    // One that already scaled to zero may go on.
+    let bound = i64::from(old.is_none_or(|old| old["spec"]["minReplicas"] != 0));
+    if least.number().is_some_and(|number| number < bound) {
+        errors.push(least.invalid(&format!("must be greater than or equal to {bound}")));
+    }
+    match most.number().unwrap_or(0) {
+        0 => errors.push(most.required("must be set and greater than 0")),
+        ..0 => errors.push(most.invalid("must be greater than or equal to 1")),
+        _ => {}
+    }
+    if least.number().is_some_and(|least| most.number().unwrap_or(0) < least) {
+        let why = "must be greater than or equal to `minReplicas`";
+        errors.push(most.invalid_value(most.number().unwrap_or(0), why));
+    }
+    let target = spec.at("scaleTargetRef");
+    let before = old.map(|old| &old["spec"]["scaleTargetRef"]);
+    let unchanged = |key: &str| before.is_some_and(|before| before[key] == target.value[key]);
+    let group = match target.at("kind").text() {
+        _ if unchanged("apiVersion") && unchanged("kind") => Group::Unchecked,
+        "ReplicationController" => Group::Optional,
+        _ => Group::Required,
+    };
+    reference(&target, group, &mut errors);
+    metrics::validate(&spec, &mut errors);
+    for direction in ["behavior.scaleUp", "behavior.scaleDown"] {
+        let rules = spec.at(direction);
+        if rules.is_set() {
+            scaling_rules(&rules, &mut errors);
+        }
+    }
+    errors
+}
+
+/// Whether a reference must say the group of what it refers to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Required,
+    Optional,
+    Unchecked,
+}
+
+fn reference(at: &At<'_, '_>, group: Group, errors: &mut Vec<FieldError>) {
+    at.at("kind").requires(names::path_segment, errors);
+    at.at("name").requires(names::path_segment, errors);
+    let version = at.at("apiVersion");
+    match version.text().split('/').count() {
+        _ if group == Group::Unchecked => {}
+        3.. => {
+            let why = format!("unexpected GroupVersion string: {}", version.text());
+            errors.push(version.invalid(&why));
+        }
+        1 if group == Group::Required => {
+            let why = "apiVersion must specify API group";
+            errors.push(version.invalid_value(version.text(), why));
+        }
+        _ => {}
+    }
+}
+
+fn scaling_rules(rules: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    const WINDOW_MAX: i64 = 3600;
+    const PERIOD_MAX: i64 = 1800;
+    let window = rules.at("stabilizationWindowSeconds");
+    match window.number() {
+        Some(..0) => errors.push(window.invalid("must be greater than or equal to zero")),
+        Some(seconds) if seconds > WINDOW_MAX => {
+            errors.push(window.invalid(&format!("must be less than or equal to {WINDOW_MAX}")));
+        }
+        _ => {}
+    }
+    rules.at("selectPolicy").one_of(&["Disabled", "Max", "Min"], errors);
+    let policies = rules.at("policies");
+    if policies.list().is_empty() {
+        errors.push(policies.required("must specify at least one Policy"));
+    }
+    for policy in policies.items() {
+        let kind = policy.at("type");
+        if !["Percent", "Pods"].contains(&kind.text()) {
+            errors.push(kind.not_supported(&["Percent", "Pods"]));
+        }
+        for key in ["value", "periodSeconds"] {
+            let number = policy.at(key).number().unwrap_or(0);
+            if number <= 0 {
+                let why = "must be greater than zero";
+                errors.push(policy.at(key).invalid_value(number, why));
+            }
+        }
+        let period = policy.at("periodSeconds");
+        if period.number().is_some_and(|seconds| seconds > PERIOD_MAX) {
+            errors.push(period.invalid(&format!("must be less than or equal to {PERIOD_MAX}")));
+        }
+    }
+    let tolerance = rules.at("tolerance");
+    if Quantity::of(tolerance.value).is_some_and(Quantity::is_negative) {
+        errors.push(tolerance.invalid("must be greater than or equal to 0"));
+    }
+}
+
+/// The strategy of pod disruption budgets.
+#[derive(Debug)]
+pub(super) struct PodDisruptionBudget;
+
+impl Strategy for PodDisruptionBudget {
+    fn prepare_create(&self, budget: &mut Value) {
+        let status = json!({
+            "currentHealthy": 0,
+            "desiredHealthy": 0,
+            "disruptionsAllowed": 0,
+            "expectedPods": 0,
+        });
+        set(budget, "status", status);
+    }
+
+    fn validate_create(&self, budget: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let spec = At::new(&budget["spec"], "spec");
+        let bounds = [spec.at("minAvailable"), spec.at("maxUnavailable")];
+        if bounds.iter().all(At::is_set) {
+            errors.push(spec.invalid("minAvailable and maxUnavailable cannot be both set"));
+        }
+        for bound in &bounds {
+            int_or_percent(bound, &mut errors);
+            at_most_all(bound, &mut errors);
+        }
+        template::validate_selector_at(&spec.at("selector"), &mut errors);
+        let policy = spec.at("unhealthyPodEvictionPolicy");
+        policy.one_of(&["AlwaysAllow", "IfHealthyBudget"], &mut errors);
+        errors
+    }
+
+    fn validate_status_update(&self, _old: &Value, new: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let status = At::new(&new["status"], "status");
+        conditions(&status.at("conditions"), &mut errors);
+        for number in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+            status.at(number).not_negative(&mut errors);
+        }
+        errors
+    }
+}
+
+/// The mistakes in conditions of the general type.
+fn conditions(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+    const REASON_MAX: usize = 1024;
+    const MESSAGE_MAX: usize = 32 * 1024;
+    let mut seen = Vec::new();
+    for condition in list.items() {
+        let (kind, reason) = (condition.at("type"), condition.at("reason"));
+        if seen.contains(&kind.text()) {
+            errors.push(condition.duplicate_value(kind.text()));
+        }
+        seen.push(kind.text());
+        if kind.text().is_empty() {
+            errors.push(kind.required("is required"));
+        } else {
+            kind.follows(names::qualified_name, errors);
+        }
+        condition.at("status").requires_one_of(&["False", "True", "Unknown"], errors);
+        let generation = condition.at("observedGeneration");
+        if generation.number().is_some_and(|number| number < 0) {
+            errors.push(generation.invalid("must be greater than or equal to zero"));
+        }
+        condition.require_all(&["lastTransitionTime", "reason"], errors);
+        if !reason.text().is_empty() && !is_reason(reason.text()) {
+            let why = "a condition reason must start with alphabetic character, optionally \
+                       followed by a string of alphanumeric characters or '_,:', and must end \
+                       with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or \
+                       'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for \
+                       validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
+            errors.push(reason.invalid(why));
+        }
+        for (field, max) in [(reason, REASON_MAX), (condition.at("message"), MESSAGE_MAX)] {
+            if text(field.value).len() > max {
+                errors.push(field.too_long(max));
+            }
+        }
+    }
+}
+
+fn is_reason(reason: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || "_,:".contains(c);
+    reason.starts_with(|c: char| c.is_ascii_alphabetic())
+        && reason.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && reason.chars().all(inner)
+}

@@ -1,0 +1,112 @@
+//! Mistakes and oddities of pods and workloads, as a client meets them.
+
+use serde_json::{Value, json};
+
+use crate::api::{Api, deployment, pod};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+#[tokio::test(start_paused = true)]
+async fn all_mistakes_of_a_pod_come_in_one_answer() {
+    let api = Api::start().await;
+    let mut wrong = pod("p");
+    wrong["spec"]["containers"][0]["image"] = json!("");
+    wrong["spec"]["containers"][0]["ports"] = json!([{"containerPort": 0}]);
+    wrong["spec"]["tolerations"] = json!([{"key": "a", "effect": "Never"}]);
+    let status = api.post(PODS, &wrong).await.refused(422);
+    let causes = status["details"]["causes"].as_array().unwrap();
+    let fields: Vec<_> = causes.iter().map(|cause| cause["field"].as_str().unwrap()).collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.containers[0].image",
+            "spec.containers[0].ports[0].containerPort",
+            "spec.tolerations[0].effect",
+        ]
+    );
+    assert_eq!(causes[0]["reason"], "FieldValueRequired");
+    assert_eq!(causes[2]["reason"], "FieldValueNotSupported");
+}
+
+#[tokio::test(start_paused = true)]
+async fn quantities_are_stored_canonically() {
+    let api = Api::start().await;
+    let mut asking = pod("p");
+    asking["spec"]["containers"][0]["resources"] =
+        json!({"limits": {"cpu": "1000m", "memory": "1024Mi"}, "requests": {"cpu": 0.5}});
+    let created = api.post(PODS, &asking).await.ok();
+    assert_eq!(
+        created["spec"]["containers"][0]["resources"],
+        json!({
+            "limits": {"cpu": "1", "memory": "1Gi"},
+            "requests": {"cpu": "500m", "memory": "1Gi"},
+        })
+    );
+    let mut wrong = pod("q");
+    wrong["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "1x"}});
+    let status = api.post(PODS, &wrong).await.refused(400);
+    assert_eq!(
+        status["message"],
+        "Pod in version \"v1\" cannot be handled as a Pod: quantities must match the regular \
+         expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_hardly_meant_is_warned_about() {
+    let api = Api::start().await;
+    let mut odd = deployment("web", 1);
+    odd["spec"]["template"]["spec"]["containers"][0]["env"] =
+        json!([{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]);
+    let answer = api.post(DEPLOYMENTS, &odd).await;
+    answer.ok();
+    let warning = answer.headers["warning"].to_str().unwrap();
+    assert!(warning.contains("spec.template.spec.containers[0].env[1]: hides previous definition"));
+
+    let scale = json!({"spec": {"replicas": 2}});
+    let answer = api.merge(&format!("{DEPLOYMENTS}/web"), &scale).await;
+    answer.ok();
+    assert!(answer.headers.get("warning").is_none(), "the template stays as it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_is_checked_as_well() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 1)).await.ok();
+    let path = format!("{DEPLOYMENTS}/web/status");
+    let wrong = json!({"status": {"replicas": 1, "readyReplicas": 2}});
+    let status = api.merge(&path, &wrong).await.refused(422);
+    assert_eq!(
+        status["message"],
+        "Deployment.apps \"web\" is invalid: status.readyReplicas: Invalid value: 2: cannot be \
+         greater than status.replicas"
+    );
+    api.merge(&path, &json!({"status": {"replicas": 2, "readyReplicas": 2}})).await.ok();
+
+    api.post(PODS, &pod("p")).await.ok();
+    let path = format!("{PODS}/p/status");
+    api.merge(&path, &json!({"status": {"phase": "Running", "qosClass": null}})).await.ok();
+    let read: Value = api.get(&format!("{PODS}/p")).await.ok();
+    assert_eq!(read["status"]["qosClass"], "BestEffort", "the server knows better");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_frozen_but_for_its_image() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await.ok();
+    let path = format!("{PODS}/p");
+    let mut read = api.get(&path).await.ok();
+    read["spec"]["containers"][0]["image"] = json!("nginx:2");
+    let updated = api.put(&path, &read).await.ok();
+    assert_eq!(updated["metadata"]["generation"], 2);
+    let mut moved = updated.clone();
+    moved["spec"]["hostNetwork"] = json!(true);
+    let status = api.put(&path, &moved).await.refused(422);
+    let message = status["message"].as_str().unwrap();
+    assert!(message.starts_with(
+        "Pod \"p\" is invalid: spec: Forbidden: pod updates may not change fields other than \
+         `spec.containers[*].image`,"
+    ));
+    assert!(message.contains("+ spec.hostNetwork: true"), "{message}");
+}
