@@ -64,7 +64,7 @@ fn flow_control(kind: &str) -> Option<Vec<Column>> {
     Some(match kind {
         "FlowSchema" => vec![
             Column::field("PriorityLevel", "spec.priorityLevelConfiguration.name", ""),
-            Column::field("MatchingPrecedence", "spec.matchingPrecedence", "0"),
+            Column::number("MatchingPrecedence", "spec.matchingPrecedence").called_text(),
             Column::field("DistinguisherMethod", "spec.distinguisherMethod.type", "<none>"),
             age(),
             Column::text("MissingPL", |schema, _| {

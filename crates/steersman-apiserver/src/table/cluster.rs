@@ -26,15 +26,21 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
         ],
         ("", "Namespace") => vec![Column::field("Status", "status.phase", ""), age()],
         ("", "ConfigMap") => vec![
-            Column::count("Data", |map, _| (len(&map["data"]) + len(&map["binaryData"])).into()),
+            Column::count("Data", |map, _| (len(&map["data"]) + len(&map["binaryData"])).into())
+                .called_text(),
             age(),
         ],
         ("", "Secret") => vec![
             Column::field("Type", "type", ""),
-            Column::count("Data", |secret, _| len(&secret["data"]).into()),
+            Column::count("Data", |secret, _| len(&secret["data"]).into()).called_text(),
             age(),
         ],
         ("", "ServiceAccount") => vec![age()],
+        ("", "ComponentStatus") => vec![
+            Column::text("Status", component_status),
+            Column::text("Message", |o, _| text(&healthy(o)["message"]).into()),
+            Column::text("Error", |o, _| text(&healthy(o)["error"]).into()),
+        ],
         ("", "ResourceQuota") => vec![
             Column::text("Request", |quota, _| usage(quota, false)),
             Column::text("Limit", |quota, _| usage(quota, true)),
@@ -48,7 +54,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::number("Value", "value"),
             Column::switch("Global-Default", "globalDefault"),
             age(),
-            Column::field("PreemptionPolicy", "preemptionPolicy", "").wide(),
+            Column::field("PreemptionPolicy", "preemptionPolicy", ""),
         ],
         ("node.k8s.io", "RuntimeClass") => vec![Column::field("Handler", "handler", ""), age()],
         _ => return None,
@@ -68,8 +74,22 @@ fn event() -> Vec<Column> {
         }),
         Column::text("First Seen", |event, now| first_seen(event, now).into()).wide(),
         Column::text("Count", count).wide(),
-        Column { format: "name".into(), ..Column::field("Name", "metadata.name", "").wide() },
+        Column::field("Name", "metadata.name", "").wide(),
     ]
+}
+
+/// The one condition that the components of old have; null where they do not.
+fn healthy(component: &Value) -> &Value {
+    let conditions = items(&component["conditions"]).iter();
+    conditions.into_iter().find(|c| c["type"] == "Healthy").unwrap_or(&Value::Null)
+}
+
+fn component_status(component: &Value, _: Timestamp) -> Value {
+    match text(&healthy(component)["status"]) {
+        "" => "Unknown".into(),
+        "True" => "Healthy".into(),
+        _ => "Unhealthy".into(),
+    }
 }
 
 fn node_status(node: &Value, _: Timestamp) -> Value {
@@ -169,7 +189,7 @@ fn last_seen(event: &Value, now: Timestamp) -> String {
 fn count(event: &Value, _: Timestamp) -> Value {
     let series = &event["series"]["count"];
     let count = if series.is_null() { either(event, ["count", "deprecatedCount"]) } else { series };
-    number(count).max(1).to_string().into()
+    number(count).max(1).into()
 }
 
 fn source(event: &Value, _: Timestamp) -> Value {

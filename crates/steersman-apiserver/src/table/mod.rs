@@ -8,6 +8,8 @@
 mod access;
 mod cells;
 mod cluster;
+#[cfg(test)]
+mod column_tests;
 mod duration;
 mod network;
 mod path;
@@ -50,6 +52,10 @@ pub enum Cell {
     Path(Path),
     /// A field by its dotted path, and what to show where it is absent or empty.
     Field(&'static str, &'static str),
+    /// A number by its dotted path; zero where it is absent.
+    Number(&'static str),
+    /// A switch by its dotted path, and what it is where it is absent.
+    Switch(&'static str, bool),
     /// A computation over the object, at a time.
     Computed(fn(&Value, Timestamp) -> Value),
 }
@@ -151,7 +157,7 @@ impl Column {
 
     /// A number that stands in a field; zero where it is absent.
     fn number(name: &'static str, path: &'static str) -> Self {
-        Self::new(name, "integer", Cell::Field(path, ""))
+        Self::new(name, "integer", Cell::Number(path))
     }
 
     /// A number that code counts.
@@ -161,7 +167,12 @@ impl Column {
 
     /// A switch that stands in a field; off where it is absent.
     fn switch(name: &'static str, path: &'static str) -> Self {
-        Self::new(name, "boolean", Cell::Field(path, ""))
+        Self::new(name, "boolean", Cell::Switch(path, false))
+    }
+
+    /// Announced as text although it is none, as Kubernetes announces some.
+    fn called_text(self) -> Self {
+        Self { r#type: "string".into(), ..self }
     }
 
     /// Shown only with `-o wide`.
@@ -187,22 +198,23 @@ impl Column {
     fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match &self.value {
             Cell::Computed(compute) => compute(object, now),
-            Cell::Field(path, absent) => {
-                let found = path.split('.').fold(object, |value, key| &value[key]);
-                match (found, &*self.r#type) {
-                    (Value::Null, "integer") => 0.into(),
-                    (Value::Null, "boolean") => false.into(),
-                    (Value::Null, _) => (*absent).into(),
-                    (Value::String(text), _) if text.is_empty() => (*absent).into(),
-                    (value, "string") => cells::printed(value).into(),
-                    (value, _) => value.clone(),
-                }
-            }
+            Cell::Field(path, absent) => match at(object, path) {
+                Value::Null => (*absent).into(),
+                Value::String(text) if text.is_empty() => (*absent).into(),
+                value if self.r#type == "string" => cells::printed(value).into(),
+                value => value.clone(),
+            },
+            Cell::Number(path) => cells::number(at(object, path)).into(),
+            Cell::Switch(path, absent) => at(object, path).as_bool().unwrap_or(*absent).into(),
             Cell::Path(path) => {
                 path.first(object).map_or(Value::Null, |value| typed(value, &self.r#type, now))
             }
         }
     }
+}
+
+fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(object, |value, key| &value[key])
 }
 
 /// The name comes first, unless the kind has its own idea of where (events have).

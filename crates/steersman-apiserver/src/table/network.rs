@@ -44,7 +44,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::text("Pod-Selector", |o, _| selector(&o["spec"]["podSelector"]).into()),
             age(),
         ],
-        ("networking.k8s.io", "IPAddress") => vec![Column::text("ParentRef", parent), age()],
+        ("networking.k8s.io", "IPAddress") => vec![Column::text("ParentRef", parent)],
         ("networking.k8s.io", "ServiceCIDR") => {
             vec![Column::text("CIDRs", |o, _| texts(&o["spec"]["cidrs"]).into()), age()]
         }
@@ -68,7 +68,8 @@ fn external_ip(service: &Value, _: Timestamp) -> Value {
             let known: Vec<_> = both.into_iter().filter(|ip| !ip.is_empty()).collect();
             if known.is_empty() { "<pending>".into() } else { known.join(",").into() }
         }
-        _ => or_none(&external),
+        "ClusterIP" | "NodePort" => or_none(&external),
+        _ => "<unknown>".into(),
     }
 }
 
@@ -94,6 +95,9 @@ fn service_ports(service: &Value, _: Timestamp) -> Value {
 
 fn endpoints(object: &Value, _: Timestamp) -> Value {
     let mut all = Vec::new();
+    if items(&object["subsets"]).is_empty() {
+        return "<none>".into();
+    }
     for subset in items(&object["subsets"]) {
         let addresses = items(&subset["addresses"]).iter().map(|a| text(&a["ip"]));
         match items(&subset["ports"]) {
@@ -105,7 +109,7 @@ fn endpoints(object: &Value, _: Timestamp) -> Value {
             }
         }
     }
-    at_most(&all, 3).into()
+    if all.is_empty() { "".into() } else { at_most(&all, 3).into() }
 }
 
 fn host_port(ip: &str, port: i64) -> String {
@@ -113,9 +117,9 @@ fn host_port(ip: &str, port: i64) -> String {
 }
 
 fn slice_ports(slice: &Value, _: Timestamp) -> Value {
-    let port = |port: &Value| match (&port["port"], text(&port["name"])) {
-        (Value::Null, "") => "*".to_owned(),
-        (Value::Null, name) => name.to_owned(),
+    let port = |port: &Value| match (&port["port"], &port["name"]) {
+        (Value::Null, Value::Null) => "*".to_owned(),
+        (Value::Null, name) => text(name).to_owned(),
         (number, _) => printed(number),
     };
     let ports: Vec<_> = items(&slice["ports"]).iter().map(port).collect();
@@ -134,9 +138,16 @@ fn at_most_or_unset(list: &[String]) -> Value {
 }
 
 fn hosts(ingress: &Value, _: Timestamp) -> Value {
-    let rules = items(&ingress["spec"]["rules"]).iter().map(|rule| text(&rule["host"]));
-    let hosts: Vec<_> = rules.filter(|host| !host.is_empty()).map(str::to_owned).collect();
-    if hosts.is_empty() { "*".into() } else { at_most(&hosts, 3).into() }
+    let rules = items(&ingress["spec"]["rules"]);
+    let mut hosts: Vec<&str> = Vec::new();
+    for host in rules.iter().map(|rule| text(&rule["host"])) {
+        if hosts.len() == 3 {
+            // What is left is counted in rules, whether they have a host or not.
+            return format!("{} + {} more...", hosts.join(","), rules.len() - 3).into();
+        }
+        hosts.extend((!host.is_empty()).then_some(host));
+    }
+    if hosts.is_empty() { "*".into() } else { hosts.join(",").into() }
 }
 
 fn class_name(class: &Value, _: Timestamp) -> Value {
@@ -165,6 +176,7 @@ fn parent(address: &Value, _: Timestamp) -> Value {
     or_none(&if parent.is_null() {
         String::new()
     } else {
-        format!("{resource}{dot}{group}{slash}{namespace}/{name}")
+        let kind = format!("{resource}{dot}{group}").to_lowercase();
+        format!("{kind}{slash}{namespace}/{name}")
     })
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cells::{items, len, or_none, printed, text, texts};
-use super::{Column, age};
+use super::{Cell, Column, age};
 
 pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
     Some(match (group, kind) {
@@ -14,7 +14,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::field("Reclaim Policy", "spec.persistentVolumeReclaimPolicy", ""),
             Column::text("Status", phase),
             Column::text("Claim", claim),
-            Column::field("StorageClass", "spec.storageClassName", ""),
+            Column::text("StorageClass", claimed_class),
             Column::field("VolumeAttributesClass", "spec.volumeAttributesClassName", "<unset>"),
             Column::field("Reason", "status.reason", ""),
             age(),
@@ -29,7 +29,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::text("Access Modes", |pvc, _| {
                 bound(pvc, access_modes(&pvc["status"]["accessModes"]))
             }),
-            Column::field("StorageClass", "spec.storageClassName", ""),
+            Column::text("StorageClass", claimed_class),
             Column::field("VolumeAttributesClass", "spec.volumeAttributesClassName", "<unset>"),
             age(),
             Column::field("VolumeMode", "spec.volumeMode", "<unset>").wide(),
@@ -39,14 +39,14 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::field("Provisioner", "provisioner", ""),
             Column::field("ReclaimPolicy", "reclaimPolicy", "Delete"),
             Column::field("VolumeBindingMode", "volumeBindingMode", "Immediate"),
-            Column::switch("AllowVolumeExpansion", "allowVolumeExpansion"),
+            Column::switch("AllowVolumeExpansion", "allowVolumeExpansion").called_text(),
             age(),
         ],
         ("storage.k8s.io", "VolumeAttributesClass") => {
             vec![Column::field("DriverName", "driverName", ""), age()]
         }
         ("storage.k8s.io", "VolumeAttachment") => vec![
-            Column::field("Attacher", "spec.attacher", ""),
+            Column { format: "name".into(), ..Column::field("Attacher", "spec.attacher", "") },
             Column::field("PV", "spec.source.persistentVolumeName", ""),
             Column::field("Node", "spec.nodeName", ""),
             Column::switch("Attached", "status.attached"),
@@ -58,7 +58,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
         ("storage.k8s.io", "CSIDriver") => csi_driver(),
         ("storage.k8s.io", "CSIStorageCapacity") => vec![
             Column::field("StorageClassName", "storageClassName", ""),
-            Column::field("Capacity", "capacity", ""),
+            Column::field("Capacity", "capacity", "<unset>"),
         ],
         ("resource.k8s.io", "ResourceClaim") => vec![Column::text("State", claim_state), age()],
         ("resource.k8s.io", "ResourceSlice") => vec![
@@ -74,7 +74,10 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
 
 fn csi_driver() -> Vec<Column> {
     vec![
-        Column::switch("AttachRequired", "spec.attachRequired"),
+        Column {
+            value: Cell::Switch("spec.attachRequired", true),
+            ..Column::switch("AttachRequired", "spec.attachRequired")
+        },
         Column::switch("PodInfoOnMount", "spec.podInfoOnMount"),
         Column::switch("StorageCapacity", "spec.storageCapacity"),
         Column::text("TokenRequests", |driver, _| match &driver["spec"]["tokenRequests"] {
@@ -119,6 +122,15 @@ fn claim(pv: &Value, _: Timestamp) -> Value {
         return "".into();
     }
     format!("{}/{}", text(&claim["namespace"]), text(&claim["name"])).into()
+}
+
+/// The class of a volume or claim; an annotation of old counts more than the field.
+fn claimed_class(object: &Value, _: Timestamp) -> Value {
+    let old = "volume.beta.kubernetes.io/storage-class";
+    match &object["metadata"]["annotations"][old] {
+        Value::String(class) => class.as_str().into(),
+        _ => text(&object["spec"]["storageClassName"]).into(),
+    }
 }
 
 fn class_name(class: &Value, _: Timestamp) -> Value {

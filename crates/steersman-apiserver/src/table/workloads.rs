@@ -12,8 +12,8 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
     let mut columns = match (group, kind) {
         ("apps", "Deployment") => vec![
             Column::text("Ready", ready_of_wanted).about("Ready pods, of how many wanted."),
-            Column::number("Up-to-date", "status.updatedReplicas"),
-            Column::number("Available", "status.availableReplicas"),
+            Column::number("Up-to-date", "status.updatedReplicas").called_text(),
+            Column::number("Available", "status.availableReplicas").called_text(),
             age(),
         ],
         ("apps", "ReplicaSet") | ("", "ReplicationController") => vec![
@@ -46,7 +46,10 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
         ("batch", "CronJob") => vec![
             Column::field("Schedule", "spec.schedule", ""),
             Column::field("Timezone", "spec.timeZone", "<none>"),
-            Column::text("Suspend", |job, _| yes_or_no(&job["spec"]["suspend"])),
+            Column {
+                r#type: "boolean".into(),
+                ..Column::text("Suspend", |job, _| yes_or_no(&job["spec"]["suspend"]))
+            },
             Column::count("Active", |job, _| len(&job["status"]["active"]).into()),
             Column::text("Last Schedule", last_schedule),
             age(),
@@ -67,15 +70,15 @@ fn single(group: &str, kind: &str) -> Option<Vec<Column>> {
         ],
         ("apps", "ControllerRevision") => vec![
             Column::text("Controller", controller),
-            Column::number("Revision", "revision"),
+            Column::number("Revision", "revision").called_text(),
             age(),
         ],
         ("autoscaling", "HorizontalPodAutoscaler") => vec![
             Column::text("Reference", reference),
             Column::text("Targets", targets),
             Column::field("MinPods", "spec.minReplicas", "<unset>"),
-            Column::number("MaxPods", "spec.maxReplicas"),
-            Column::number("Replicas", "status.currentReplicas"),
+            Column::number("MaxPods", "spec.maxReplicas").called_text(),
+            Column::number("Replicas", "status.currentReplicas").called_text(),
             age(),
         ],
         ("policy", "PodDisruptionBudget") => vec![
