@@ -73,6 +73,13 @@ impl FieldError {
         Self::new(FieldErrorKind::TooLong, field, text)
     }
 
+    /// `Too many: <found>: must have at most <max> items`
+    pub fn too_many(field: impl Into<String>, found: usize, max: usize) -> Self {
+        let items = if max == 1 { "item" } else { "items" };
+        let text = format!("Too many: {found}: must have at most {max} {items}");
+        Self::new(FieldErrorKind::TooMany, field, text)
+    }
+
     /// The text on the wire: `<path>: <text>`.
     pub fn message(&self) -> String {
         format!("{}: {}", self.field, self.text)

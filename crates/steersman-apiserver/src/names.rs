@@ -4,11 +4,22 @@
 //! that validation can put the path of the field in front. [`validate_metadata`] applies the
 //! rules that hold for every object; a kind with a stricter rule for its name adds it itself.
 
+mod domain;
+
+use std::net::IpAddr;
+
 use serde_json::Value;
 
+pub use self::domain::{
+    domain_prefixed_path, fully_qualified_domain, fully_qualified_name, host_or_wildcard,
+};
 use crate::field::FieldError;
 
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
+
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+const UNKNOWN_FINALIZER: &str =
+    "name is neither a standard finalizer name nor is it fully qualified";
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
@@ -189,14 +200,33 @@ pub fn validate_metadata_with(
     errors
 }
 
-/// [`validate_metadata_with`] the rule for names that most kinds have.
+/// [`validate_metadata_with`] the rule that the kind has for its names.
 pub fn validate_metadata(object: &Value, namespaced: bool) -> Vec<FieldError> {
-    let rule = match object["kind"].as_str().unwrap_or_default() {
-        "Namespace" | "Service" | "StatefulSet" => dns1123_label,
-        "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => path_segment,
+    let [version, kind] = ["apiVersion", "kind"].map(|key| object[key].as_str().unwrap_or(""));
+    let rule = match (version.rsplit_once('/').map_or("", |(group, _)| group), kind) {
+        ("", "Namespace" | "Service") | ("apps", "StatefulSet") => dns1123_label,
+        ("networking.k8s.io", "IPAddress") => ip_address,
+        ("", "Event")
+        | ("rbac.authorization.k8s.io" | "certificates.k8s.io" | "apiregistration.k8s.io", _) => {
+            path_segment
+        }
         _ => dns1123_subdomain,
     };
     validate_metadata_with(object, namespaced, rule)
+}
+
+/// What the name of an `IPAddress` requires: the address, as it should be written.
+fn ip_address(value: &str) -> Vec<String> {
+    match value.parse::<IpAddr>() {
+        Ok(ip) if ip != ip.to_canonical() => {
+            vec!["must not be an IPv4-mapped IPv6 address".to_owned()]
+        }
+        Ok(ip) if ip.to_string() != value => {
+            vec![format!("must be in canonical form ({:?})", ip.to_string())]
+        }
+        Ok(_) => Vec::new(),
+        Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
+    }
 }
 
 /// The complaints of a rule about a value, as errors of a field.
@@ -208,7 +238,10 @@ fn validate_name(metadata: &Value, rule: fn(&str) -> Vec<String>) -> Vec<FieldEr
     let mut errors = Vec::new();
     if let Some(base) = metadata["generateName"].as_str().filter(|base| !base.is_empty()) {
         // What is generated is appended, so the base may end where a name may not.
-        let masked = base.strip_suffix('-').map(|b| format!("{b}a"));
+        let masked = base.strip_suffix('-').filter(|b| !b.is_empty()).map(|b| {
+            let kept = b.char_indices().next_back().map_or(0, |(last, _)| last);
+            format!("{}a", &b[..kept])
+        });
         let complaints = rule(masked.as_deref().unwrap_or(base));
         let value = Value::from(base);
         let field = "metadata.generateName";
@@ -266,6 +299,12 @@ fn validate_owners(owners: &Value) -> Vec<FieldError> {
             }
         }
     }
+    for (i, owner) in owners.iter().enumerate() {
+        if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(format!("{FIELD}[{i}]"), owner, detail));
+        }
+    }
     let mut controllers = owners.iter().filter(|owner| owner["controller"] == true);
     if let (Some(first), Some(second)) = (controllers.next(), controllers.next()) {
         let detail = format!(
@@ -294,15 +333,23 @@ fn validate_finalizers(finalizers: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// The mistakes in the name of a finalizer of a built-in kind.
+pub fn finalizer(field: &str, name: &str) -> Vec<FieldError> {
+    let mut errors = invalid(field, name, qualified_name);
+    if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+        errors.push(FieldError::invalid(field, &Value::from(name), UNKNOWN_FINALIZER));
+    }
+    errors
+}
+
 /// The finalizers of a built-in kind that are neither Kubernetes' own nor have a prefix.
 pub fn validate_finalizer_prefixes(object: &Value) -> Vec<FieldError> {
-    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
     let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
     let named = finalizers.enumerate().filter_map(|(i, value)| Some((i, value, value.as_str()?)));
-    let bare = named.filter(|(_, _, name)| !name.contains('/') && !STANDARD.contains(name));
-    let detail = "name is neither a standard finalizer name nor is it fully qualified";
+    let bare =
+        named.filter(|(_, _, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name));
     bare.map(|(i, value, _)| {
-        FieldError::invalid(format!("metadata.finalizers[{i}]"), value, detail)
+        FieldError::invalid(format!("metadata.finalizers[{i}]"), value, UNKNOWN_FINALIZER)
     })
     .collect()
 }
@@ -405,7 +452,21 @@ mod tests {
                 vec!["metadata.ownerReferences[0].apiVersion", "metadata.ownerReferences[0].uid"],
             ),
             (json!({"name": "a-b", "generateName": "a-"}), vec![]),
-            (json!({"name": "a", "generateName": "A-"}), vec!["metadata.generateName"]),
+            (json!({"name": "a", "generateName": "Ab-"}), vec!["metadata.generateName"]),
+            (json!({"name": "a", "generateName": "-"}), vec!["metadata.generateName"]),
+            (
+                json!({"name": "a", "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"},
+                ]}),
+                vec!["metadata.ownerReferences[0]"],
+            ),
+            (
+                json!({"name": "a", "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u", "controller": true},
+                    {"apiVersion": "v1", "kind": "B", "name": "b", "uid": "v", "controller": true},
+                ]}),
+                vec!["metadata.ownerReferences"],
+            ),
         ];
         for (metadata, fields) in cases {
             let errors = validate_metadata(&json!({"metadata": metadata}), false);
@@ -432,14 +493,23 @@ mod tests {
 
     #[test]
     fn the_kind_decides_the_rule_for_its_name() {
-        for (kind, name, fine) in [
-            ("Namespace", "a.b", false),
-            ("Service", "1a", true),
-            ("Service", "a.b", false),
-            ("ClusterRole", "system:node", true),
-            ("Pod", "1a.b", true),
+        for (version, kind, name, fine) in [
+            ("v1", "Namespace", "a.b", false),
+            ("v1", "Service", "1a", true),
+            ("v1", "Service", "a.b", false),
+            ("serving.example.com/v1", "Service", "a.b", true),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole", "system:node", true),
+            ("example.com/v1", "ClusterRole", "system:node", false),
+            ("certificates.k8s.io/v1", "CertificateSigningRequest", "a:b", true),
+            ("v1", "Event", "A_b", true),
+            ("events.k8s.io/v1", "Event", "A_b", false),
+            ("networking.k8s.io/v1", "IPAddress", "10.0.0.1", true),
+            ("networking.k8s.io/v1", "IPAddress", "fd00::1", true),
+            ("networking.k8s.io/v1", "IPAddress", "FD00::1", false),
+            ("networking.k8s.io/v1", "IPAddress", "a", false),
+            ("v1", "Pod", "1a.b", true),
         ] {
-            let object = json!({"kind": kind, "metadata": {"name": name}});
+            let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
             assert_eq!(validate_metadata(&object, false).is_empty(), fine, "{kind} {name}");
         }
     }

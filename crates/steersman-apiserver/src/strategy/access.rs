@@ -1,131 +1,143 @@
-//! Roles and their bindings, webhooks and admission policies, leases and priorities.
+//! Roles and their bindings, and service accounts.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::document::{each, fill, fill_text, required, text, within, within_existing};
-use super::simple::Simple;
+use super::document::{each, fill_text, text, within_existing};
+use super::label_selector::label_selector;
+use super::part::{Errors, Part};
+use super::rules::Rules;
 use crate::field::FieldError;
+use crate::names;
 
-const RBAC: &str = "rbac.authorization.k8s.io";
-const USER_PRIORITY_MAX: i64 = 1_000_000_000;
+const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The strategy of a role binding, in a namespace or for the cluster.
-pub(super) fn role_binding() -> Simple {
-    Simple {
-        default: |binding| {
-            within_existing(binding, "roleRef", |role| fill_text(role, "apiGroup", RBAC));
-            each(binding, "subjects", |subject| {
-                if subject["kind"] == "User" || subject["kind"] == "Group" {
-                    fill_text(subject, "apiGroup", RBAC);
-                }
-            });
-        },
-        validate: |binding| required(&binding["roleRef"], "roleRef", "name").into_iter().collect(),
-        validate_change: |old, new| {
-            let changed = old["roleRef"] != new["roleRef"];
-            let error = || FieldError::invalid("roleRef", &new["roleRef"], "cannot change roleRef");
-            changed.then(error).into_iter().collect()
-        },
-        ..Simple::NOTHING
+/// The strategy of roles in a namespace.
+pub(super) const ROLE: Rules = Rules {
+    check: |role, _, errors| role.each("rules").for_each(|rule| policy(&rule, true, errors)),
+    ..Rules::NONE
+};
+
+/// The strategy of roles of the cluster.
+pub(super) const CLUSTER_ROLE: Rules = Rules { check: cluster_role, ..Rules::NONE };
+
+/// The strategy of bindings in a namespace.
+pub(super) const ROLE_BINDING: Rules = Rules {
+    default: binding_defaults,
+    check: |part, _, errors| binding(part, &["Role", "ClusterRole"], errors),
+    change: role_change,
+    ..Rules::NONE
+};
+
+/// The strategy of bindings of the cluster.
+pub(super) const CLUSTER_ROLE_BINDING: Rules = Rules {
+    default: binding_defaults,
+    check: |part, _, errors| binding(part, &["ClusterRole"], errors),
+    change: role_change,
+    ..Rules::NONE
+};
+
+fn cluster_role(role: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    role.each("rules").for_each(|rule| policy(&rule, false, errors));
+    let aggregation = role.field("aggregationRule");
+    if aggregation.is_absent() {
+        return;
+    }
+    let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+    aggregation.field("clusterRoleSelectors").need_because(detail, errors);
+    aggregation.each("clusterRoleSelectors").for_each(|s| label_selector(&s, errors));
+}
+
+/// A rule is about resources or about paths, not both; and paths belong to no namespace.
+fn policy(rule: &Part<'_>, namespaced: bool, errors: &mut Errors) {
+    rule.field("verbs").need_because("verbs must contain at least one value", errors);
+    let (groups, resources) = (rule.field("apiGroups"), rule.field("resources"));
+    let paths = rule.field("nonResourceURLs");
+    if paths.is_empty() {
+        groups.need_because("resource rules must supply at least one api group", errors);
+        resources.need_because("resource rules must supply at least one resource", errors);
+        return;
+    }
+    if namespaced {
+        errors.push(paths.invalid("namespaced rules cannot apply to non-resource URLs"));
+    }
+    let named = rule.field("resourceNames");
+    if !(groups.is_empty() && resources.is_empty() && named.is_empty()) {
+        let detail = "rules cannot apply to both regular resources and non-resource URLs";
+        errors.push(paths.invalid(detail));
     }
 }
 
-/// The strategy of a webhook configuration.
-pub(super) fn webhooks() -> Simple {
-    Simple { default: webhook_defaults, ..Simple::NOTHING }
-}
-
-fn webhook_defaults(configuration: &mut Value) {
-    let mutating = configuration["kind"] == "MutatingWebhookConfiguration";
-    each(configuration, "webhooks", |webhook| {
-        fill(webhook, "failurePolicy", "Fail");
-        fill(webhook, "timeoutSeconds", 10);
-        match_defaults(webhook);
-        if mutating {
-            fill(webhook, "reinvocationPolicy", "Never");
+fn binding_defaults(binding: &mut Value) {
+    within_existing(binding, "roleRef", |role| fill_text(role, "apiGroup", GROUP));
+    each(binding, "subjects", |subject| {
+        if subject["kind"] == "User" || subject["kind"] == "Group" {
+            fill_text(subject, "apiGroup", GROUP);
         }
-        each(webhook, "rules", |rule| fill(rule, "scope", "*"));
-        within_existing(webhook, "clientConfig", |client| {
-            within_existing(client, "service", |service| fill(service, "port", 443));
-        });
     });
 }
 
-/// The strategy of an admission policy or its binding.
-pub(super) fn admission_policy(kind: &str) -> Simple {
-    let default = |policy: &mut Value| {
-        within(policy, "spec", |spec| {
-            fill(spec, "failurePolicy", "Fail");
-            within_existing(spec, "matchConstraints", matched);
-        });
-    };
-    let binding = |binding: &mut Value| {
-        within(binding, "spec", |spec| within_existing(spec, "matchResources", matched));
-    };
-    match kind {
-        "ValidatingAdmissionPolicy" => {
-            Simple { default, status: Some(|| json!({})), ..Simple::NOTHING }
+fn binding(binding: &Part<'_>, kinds: &[&str], errors: &mut Errors) {
+    let role = binding.field("roleRef");
+    let (group, kind) = (role.field("apiGroup"), role.field("kind"));
+    if group.text() != GROUP {
+        errors.push(text_unsupported(&group, &[GROUP]));
+    }
+    if !kinds.contains(&kind.text()) {
+        errors.push(text_unsupported(&kind, kinds));
+    }
+    role.field("name").need_name(names::path_segment, errors);
+    let namespaced = kinds.contains(&"Role");
+    binding.each("subjects").for_each(|subject| check_subject(&subject, namespaced, errors));
+}
+
+/// An absent text counts as an empty one.
+fn text_unsupported(part: &Part<'_>, supported: &[&str]) -> FieldError {
+    FieldError::not_supported(part.path(), &Value::from(part.text()), supported)
+}
+
+fn check_subject(subject: &Part<'_>, namespaced: bool, errors: &mut Errors) {
+    let (name, group) = (subject.field("name"), subject.field("apiGroup"));
+    name.need(errors);
+    match text(&subject.value["kind"]) {
+        "ServiceAccount" => {
+            if !name.is_empty() {
+                name.follows(names::dns1123_subdomain, errors);
+            }
+            if !group.is_empty() {
+                errors.push(group.unsupported(&[""]));
+            }
+            if !namespaced {
+                subject.field("namespace").need(errors);
+            }
         }
-        "MutatingAdmissionPolicy" => Simple { default, ..Simple::NOTHING },
-        _ => Simple { default: binding, ..Simple::NOTHING },
+        "User" | "Group" if group.text() != GROUP => {
+            errors.push(text_unsupported(&group, &[GROUP]));
+        }
+        "User" | "Group" => {}
+        _ => {
+            let kinds = ["ServiceAccount", "User", "Group"];
+            errors.push(text_unsupported(&subject.field("kind"), &kinds));
+        }
     }
 }
 
-fn matched(constraints: &mut Value) {
-    match_defaults(constraints);
-    for rules in ["resourceRules", "excludeResourceRules"] {
-        each(constraints, rules, |rule| fill(rule, "scope", "*"));
+/// A binding stays with its role: who may change subjects may not hand out another role.
+fn role_change(binding: &Part<'_>, old: &Value, errors: &mut Errors) {
+    let role = binding.field("roleRef");
+    if *role.value != old["roleRef"] {
+        errors.push(role.invalid("cannot change roleRef"));
     }
 }
 
-fn match_defaults(object: &mut Value) {
-    fill(object, "matchPolicy", "Equivalent");
-    fill(object, "namespaceSelector", json!({}));
-    fill(object, "objectSelector", json!({}));
-}
-
-/// The strategy of a lease.
-pub(super) fn lease() -> Simple {
-    Simple {
-        validate: |lease| {
-            let spec = &lease["spec"];
-            let duration = &spec["leaseDurationSeconds"];
-            let mut errors = Vec::new();
-            if duration.as_i64().is_some_and(|seconds| seconds <= 0) {
-                let detail = "must be greater than 0";
-                let field = "spec.leaseDurationSeconds";
-                errors.push(FieldError::invalid(field, duration, detail));
-            }
-            if spec["leaseTransitions"].as_i64().is_some_and(|count| count < 0) {
-                let detail = "must be greater than or equal to 0";
-                let value = &spec["leaseTransitions"];
-                errors.push(FieldError::invalid("spec.leaseTransitions", value, detail));
-            }
-            errors
-        },
-        ..Simple::NOTHING
-    }
-}
-
-/// The strategy of a priority class.
-pub(super) fn priority_class() -> Simple {
-    Simple {
-        default: |class| fill(class, "preemptionPolicy", "PreemptLowerPriority"),
-        validate: |class| {
-            let own = !text(&class["metadata"]["name"]).starts_with("system-");
-            let value = class["value"].as_i64().unwrap_or(0);
-            let detail =
-                format!("maximum allowed value of a user defined priority is {USER_PRIORITY_MAX}");
-            let error = || FieldError::forbidden("value", &detail);
-            (own && value > USER_PRIORITY_MAX).then(error).into_iter().collect()
-        },
-        validate_change: |old, new| {
-            let keys = ["value", "preemptionPolicy"];
-            let changed = keys.iter().filter(|key| old[**key] != new[**key]);
-            changed
-                .map(|key| FieldError::forbidden(*key, "may not be changed in an update."))
-                .collect()
-        },
-        ..Simple::NOTHING
-    }
-}
+/// The strategy of service accounts.
+pub(super) const SERVICE_ACCOUNT: Rules = Rules {
+    warn: |account| {
+        let enforced = "kubernetes.io/enforce-mountable-secrets";
+        if text(&account["metadata"]["annotations"][enforced]).is_empty() {
+            return Vec::new();
+        }
+        let advice = "prefer separate namespaces to isolate access to mounted secrets";
+        vec![format!("metadata.annotations[{enforced}]: deprecated in v1.32+; {advice}")]
+    },
+    ..Rules::NONE
+};

@@ -75,7 +75,9 @@ impl Strategy for Secret {
 /// What the type of a secret promises its readers.
 fn missing_keys(secret: &Value) -> Vec<FieldError> {
     const ACCOUNT: &str = "kubernetes.io/service-account.name";
-    let absent = |key: &&&str| secret["data"].get(**key).is_none();
+    // A key of a key pair for SSH must also have a value.
+    let empty = |key: &str| key == "ssh-privatekey" && text(&secret["data"][key]).is_empty();
+    let absent = |key: &&&str| secret["data"].get(**key).is_none() || empty(key);
     let required = |key: &&str| FieldError::required(format!("data[{key}]"), "");
     let wanted: &[&str] = match text(&secret["type"]) {
         "kubernetes.io/tls" => &["tls.crt", "tls.key"],
@@ -94,7 +96,33 @@ fn missing_keys(secret: &Value) -> Vec<FieldError> {
         }
         _ => &[],
     };
-    wanted.iter().filter(absent).map(required).collect()
+    let mut errors: Vec<_> = wanted.iter().filter(absent).map(required).collect();
+    let docker = wanted.first().filter(|key| key.starts_with(".docker"));
+    if let Some(key) = docker.filter(|key| !absent(key)) {
+        errors.extend(not_an_object(&secret["data"][*key]).map(|why| {
+            let shown = Value::from("<secret contents redacted>");
+            FieldError::invalid(format!("data[{key}]"), &shown, &why)
+        }));
+    }
+    errors
+}
+
+/// Why a value is not the JSON object it should be, in Go's words.
+fn not_an_object(encoded: &Value) -> Option<String> {
+    let bytes = STANDARD.decode(text(encoded)).unwrap_or_default();
+    match serde_json::from_slice::<Value>(&bytes) {
+        Ok(Value::Object(_) | Value::Null) => None,
+        Ok(_) => Some(
+            "json: cannot unmarshal value into Go value of type map[string]interface {}".into(),
+        ),
+        Err(_) => match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            None => Some("unexpected end of JSON input".to_owned()),
+            Some(byte) => {
+                let found = char::from(*byte);
+                Some(format!("invalid character '{found}' looking for beginning of value"))
+            }
+        },
+    }
 }
 
 fn keys(object: &Value, field: &str) -> Vec<FieldError> {

@@ -1,20 +1,33 @@
 //! `CustomResourceDefinitions`: what of them may not change. What they define, and their own
 //! names, versions and status, are the business of [`crate::crd`].
 
-use super::document::immutable;
-use super::simple::Simple;
+use serde_json::Value;
+
+use super::document::{fill, items, within_existing};
+use super::part::{Errors, Part};
+use super::rules::Rules;
 
 /// The strategy of custom resource definitions.
-pub(super) fn strategy() -> Simple {
-    Simple {
-        validate_change: |old, new| {
-            let (old, new) = (&old["spec"], &new["spec"]);
-            let of_spec = ["group", "scope"].iter().filter_map(|k| immutable(old, new, "spec", k));
-            let (old, new) = (&old["names"], &new["names"]);
-            let names = ["plural", "kind"];
-            let of_names = names.iter().filter_map(|k| immutable(old, new, "spec.names", k));
-            of_spec.chain(of_names).collect()
-        },
-        ..Simple::NOTHING
+pub(super) const DEFINITION: Rules = Rules {
+    default: |definition| {
+        if let Some(client) = definition.pointer_mut("/spec/conversion/webhook/clientConfig") {
+            within_existing(client, "service", |service| fill(service, "port", 443));
+        }
+    },
+    change,
+    ..Rules::NONE
+};
+
+/// The group and the name in paths stay; so do kind and scope once the resource is served.
+fn change(definition: &Part<'_>, old: &Value, errors: &mut Errors) {
+    let spec = definition.field("spec");
+    let names = spec.field("names");
+    let (old_spec, old_names) = (&old["spec"], &old["spec"]["names"]);
+    let conditions = items(&old["status"]["conditions"]);
+    if conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True") {
+        spec.field("scope").unchanged(&old_spec["scope"], errors);
+        names.field("kind").unchanged(&old_names["kind"], errors);
     }
+    spec.field("group").unchanged(&old_spec["group"], errors);
+    names.field("plural").unchanged(&old_names["plural"], errors);
 }

@@ -74,24 +74,6 @@ pub(super) fn is_empty(value: &Value) -> bool {
     value.as_object().map_or_else(|| items(value).is_empty(), serde_json::Map::is_empty)
 }
 
-/// Complains if the field is not one of the allowed texts; absent is fine.
-pub(super) fn one_of(
-    object: &Value,
-    path: &str,
-    key: &str,
-    allowed: &[&str],
-) -> Option<FieldError> {
-    let value = object[key].as_str()?;
-    let wrong = !allowed.contains(&value);
-    wrong.then(|| FieldError::not_supported(format!("{path}.{key}"), &object[key], allowed))
-}
-
-/// Complains if the text is absent or empty.
-pub(super) fn required(object: &Value, path: &str, key: &str) -> Option<FieldError> {
-    let absent = text(&object[key]).is_empty();
-    absent.then(|| FieldError::required(join(path, key), ""))
-}
-
 /// Complains if the field differs from what it was.
 pub(super) fn immutable(old: &Value, new: &Value, path: &str, key: &str) -> Option<FieldError> {
     let changed = old[key] != new[key];

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::for_kind;
 use crate::field::FieldError;
 
+const RBAC: &str = "rbac.authorization.k8s.io";
+
 fn defaulted((group, kind): (&str, &str), mut object: Value) -> Value {
     for_kind(group, kind).default(&mut object);
     object
@@ -148,7 +150,11 @@ fn small_kinds_refuse_what_kubernetes_refuses() {
                 "value: Forbidden: maximum allowed value of a user defined priority is 1000000000",
             ],
         ),
-        (("storage.k8s.io", "StorageClass"), json!({}), vec!["provisioner: Required value"]),
+        (
+            ("storage.k8s.io", "StorageClass"),
+            json!({"volumeBindingMode": "Immediate"}),
+            vec!["provisioner: Required value"],
+        ),
     ];
     for ((group, kind), object, expected) in cases {
         let errors = for_kind(group, kind).validate_create(&object);
@@ -162,14 +168,15 @@ fn some_fields_of_small_kinds_may_not_change() {
     let cases = [
         (
             ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-            json!({"roleRef": {"name": "a"}}),
-            json!({"roleRef": {"name": "b"}}),
-            "roleRef: Invalid value: {\"name\":\"b\"}: cannot change roleRef",
+            json!({"roleRef": {"name": "a", "kind": "ClusterRole", "apiGroup": RBAC}}),
+            json!({"roleRef": {"name": "b", "kind": "ClusterRole", "apiGroup": RBAC}}),
+            "roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\
+             \"kind\":\"ClusterRole\",\"name\":\"b\"}: cannot change roleRef",
         ),
         (
             ("storage.k8s.io", "StorageClass"),
-            json!({"provisioner": "a"}),
-            json!({"provisioner": "b"}),
+            json!({"provisioner": "a", "volumeBindingMode": "Immediate"}),
+            json!({"provisioner": "b", "volumeBindingMode": "Immediate"}),
             "provisioner: Forbidden: updates to provisioner are forbidden.",
         ),
         (

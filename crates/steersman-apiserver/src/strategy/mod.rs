@@ -4,29 +4,47 @@
 //! [`for_kind`], the one list of them.
 
 mod access;
+mod address;
+mod admission_policy;
+mod api_service;
 mod at;
 mod batch;
+mod certificate;
+mod claim;
 mod config;
 mod daemonset;
 mod definition;
 mod deployment;
+mod device;
 mod document;
+mod endpoints;
+mod event;
+#[cfg(test)]
+mod example_tests;
 #[cfg(test)]
 mod family_tests;
+mod flow_control;
+mod ingress;
+mod label_selector;
 mod namespace;
 mod network;
 mod node;
+mod part;
 mod pod;
 mod quantity;
+mod quota;
 mod replicas;
 mod revision;
 mod rollout;
+mod rules;
 mod scaling;
+mod scheduling;
 mod service;
-mod simple;
 mod statefulset;
 mod storage;
 mod template;
+mod volume;
+mod webhook;
 #[cfg(test)]
 mod workload_tests;
 
@@ -123,8 +141,13 @@ pub fn for_kind(group: &str, kind: &str) -> Arc<dyn Strategy> {
         ("", "ConfigMap") => Arc::new(config::ConfigMap),
         ("", "Secret") => Arc::new(config::Secret),
         ("", "Node") => Arc::new(node::Node),
-        ("", "PersistentVolume" | "PersistentVolumeClaim") => Arc::new(storage::strategy(kind)),
-        ("", "Endpoints") => Arc::new(network::strategy(kind)),
+        ("", "Endpoints") => Arc::new(endpoints::ENDPOINTS),
+        ("", "Event") => Arc::new(event::EVENT),
+        ("", "LimitRange") => Arc::new(quota::LIMIT_RANGE),
+        ("", "PersistentVolume") => Arc::new(volume::VOLUME),
+        ("", "PersistentVolumeClaim") => Arc::new(claim::CLAIM),
+        ("", "ResourceQuota") => Arc::new(quota::RESOURCE_QUOTA),
+        ("", "ServiceAccount") => Arc::new(access::SERVICE_ACCOUNT),
         ("", "PodTemplate") => Arc::new(template::PodTemplate),
         ("apps", "Deployment") => Arc::new(deployment::Deployment),
         ("apps", "ReplicaSet") => Arc::new(replicas::ReplicaSet),
@@ -135,27 +158,73 @@ pub fn for_kind(group: &str, kind: &str) -> Arc<dyn Strategy> {
         ("batch", "CronJob") => Arc::new(batch::CronJob),
         ("autoscaling", "HorizontalPodAutoscaler") => Arc::new(scaling::HorizontalPodAutoscaler),
         ("policy", "PodDisruptionBudget") => Arc::new(scaling::PodDisruptionBudget),
-        ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy")
-        | ("discovery.k8s.io", "EndpointSlice") => Arc::new(network::strategy(kind)),
-        ("storage.k8s.io", "StorageClass" | "CSIDriver") => Arc::new(storage::strategy(kind)),
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
-            Arc::new(access::role_binding())
+        ("networking.k8s.io", "Ingress") => Arc::new(ingress::INGRESS),
+        ("networking.k8s.io", "IngressClass") => Arc::new(ingress::INGRESS_CLASS),
+        ("networking.k8s.io", "NetworkPolicy") => Arc::new(network::NETWORK_POLICY),
+        ("networking.k8s.io", "IPAddress") => Arc::new(network::IP_ADDRESS),
+        ("networking.k8s.io", "ServiceCIDR") => Arc::new(network::SERVICE_CIDR),
+        ("discovery.k8s.io", "EndpointSlice") => Arc::new(endpoints::ENDPOINT_SLICE),
+        ("events.k8s.io", "Event") => Arc::new(event::NEW_EVENT),
+        ("storage.k8s.io", kind) => Arc::new(storage_rules(kind)),
+        ("resource.k8s.io", kind) => Arc::new(device_rules(kind)),
+        ("rbac.authorization.k8s.io", "Role") => Arc::new(access::ROLE),
+        ("rbac.authorization.k8s.io", "ClusterRole") => Arc::new(access::CLUSTER_ROLE),
+        ("rbac.authorization.k8s.io", "RoleBinding") => Arc::new(access::ROLE_BINDING),
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => {
+            Arc::new(access::CLUSTER_ROLE_BINDING)
         }
-        ("admissionregistration.k8s.io", kind) if kind.ends_with("WebhookConfiguration") => {
-            Arc::new(access::webhooks())
+        ("admissionregistration.k8s.io", kind) => Arc::new(admission_rules(kind)),
+        ("coordination.k8s.io", "Lease") => Arc::new(scheduling::LEASE),
+        ("scheduling.k8s.io", "PriorityClass") => Arc::new(scheduling::PRIORITY_CLASS),
+        ("node.k8s.io", "RuntimeClass") => Arc::new(scheduling::RUNTIME_CLASS),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => Arc::new(definition::DEFINITION),
+        ("apiregistration.k8s.io", "APIService") => Arc::new(api_service::API_SERVICE),
+        ("certificates.k8s.io", "CertificateSigningRequest") => Arc::new(certificate::REQUEST),
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => Arc::new(flow_control::FLOW_SCHEMA),
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
+            Arc::new(flow_control::PRIORITY_LEVEL)
         }
-        ("admissionregistration.k8s.io", kind) => Arc::new(access::admission_policy(kind)),
-        ("coordination.k8s.io", "Lease") => Arc::new(access::lease()),
-        ("scheduling.k8s.io", "PriorityClass") => Arc::new(access::priority_class()),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => Arc::new(definition::strategy()),
-        // Nothing but a status that their controllers write.
-        ("", "ResourceQuota")
-        | ("apiregistration.k8s.io", "APIService")
-        | ("certificates.k8s.io", "CertificateSigningRequest")
-        | ("networking.k8s.io", "ServiceCIDR")
-        | ("storage.k8s.io", "VolumeAttachment")
-        | ("resource.k8s.io", "ResourceClaim")
-        | ("flowcontrol.apiserver.k8s.io", _) => Arc::new(simple::Simple::CLEARED),
         _ => Arc::new(Plain),
+    }
+}
+
+/// The mistakes in saying whom to call: of webhooks for admission and for conversion.
+pub(crate) fn webhook_client(config: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    webhook::client_config(&part::Part::at(config, path), &mut errors);
+    errors
+}
+
+fn storage_rules(kind: &str) -> rules::Rules {
+    match kind {
+        "StorageClass" => storage::STORAGE_CLASS,
+        "VolumeAttributesClass" => storage::VOLUME_ATTRIBUTES_CLASS,
+        "CSIDriver" => storage::CSI_DRIVER,
+        "CSINode" => storage::CSI_NODE,
+        "CSIStorageCapacity" => storage::CSI_STORAGE_CAPACITY,
+        "VolumeAttachment" => storage::VOLUME_ATTACHMENT,
+        _ => rules::Rules::NONE,
+    }
+}
+
+fn device_rules(kind: &str) -> rules::Rules {
+    match kind {
+        "DeviceClass" => device::CLASS,
+        "ResourceClaim" => device::CLAIM,
+        "ResourceClaimTemplate" => device::CLAIM_TEMPLATE,
+        "ResourceSlice" => device::SLICE,
+        _ => rules::Rules::NONE,
+    }
+}
+
+fn admission_rules(kind: &str) -> rules::Rules {
+    match kind {
+        "MutatingWebhookConfiguration" => webhook::MUTATING,
+        "ValidatingWebhookConfiguration" => webhook::VALIDATING,
+        "MutatingAdmissionPolicy" => admission_policy::MUTATING,
+        "MutatingAdmissionPolicyBinding" => admission_policy::MUTATING_BINDING,
+        "ValidatingAdmissionPolicy" => admission_policy::VALIDATING,
+        "ValidatingAdmissionPolicyBinding" => admission_policy::VALIDATING_BINDING,
+        _ => rules::Rules::NONE,
     }
 }

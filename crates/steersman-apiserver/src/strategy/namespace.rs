@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::document::{fill, is_empty, set, text, within};
+use super::document::{fill, is_empty, items, set, text, within};
+use crate::field::FieldError;
+use crate::names;
 
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -40,6 +42,29 @@ impl Strategy for Namespace {
     fn prepare_update(&self, old: &Value, new: &mut Value) {
         within(new, "spec", |spec| set(spec, "finalizers", old["spec"]["finalizers"].clone()));
         set(new, "status", old["status"].clone());
+    }
+
+    fn validate_create(&self, namespace: &Value) -> Vec<FieldError> {
+        let field = "spec.finalizers";
+        let all = items(&namespace["spec"]["finalizers"]).iter().map(text);
+        all.flat_map(|name| names::finalizer(field, name)).collect()
+    }
+
+    fn validate_update(&self, _old: &Value, _new: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    fn validate_status_update(&self, _old: &Value, new: &Value) -> Vec<FieldError> {
+        let deleting = !new["metadata"]["deletionTimestamp"].is_null();
+        let phase = &new["status"]["phase"];
+        let (wanted, detail) = if deleting {
+            ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+        } else {
+            ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
+        };
+        // The path is spelled as Kubernetes spells it.
+        let error = || FieldError::invalid("status.Phase", phase, detail);
+        (phase != wanted).then(error).into_iter().collect()
     }
 
     fn refuses_deletion(&self, namespace: &Value) -> Option<&'static str> {
@@ -82,6 +107,21 @@ mod tests {
         assert_eq!(namespace["status"]["phase"], "Terminating");
         assert!(Namespace.holds_deletion(&namespace));
         assert!(!Namespace.holds_deletion(&json!({"spec": {"finalizers": []}})));
+    }
+
+    #[test]
+    fn the_phase_follows_deletion() {
+        for (deleted, phase, fine) in [
+            (Value::Null, "Active", true),
+            (Value::Null, "Terminating", false),
+            (json!("2026-01-01T00:00:00Z"), "Terminating", true),
+            (json!("2026-01-01T00:00:00Z"), "Active", false),
+        ] {
+            let new = json!({
+                "metadata": {"deletionTimestamp": deleted}, "status": {"phase": phase},
+            });
+            assert_eq!(Namespace.validate_status_update(&Value::Null, &new).is_empty(), fine);
+        }
     }
 
     #[test]

@@ -1,63 +1,34 @@
-//! Endpoints, ingresses and network policies.
+//! Network policies, and the addresses that services are given.
 
 use serde_json::{Value, json};
 
-use super::document::{
-    each, fill, fill_text, immutable, is_empty, items, one_of, required, set, text, within,
-    within_existing,
-};
-use super::simple::Simple;
+use super::address::{self, Cidr};
+use super::document::{each, fill, is_empty, items, set, text, within};
+use super::label_selector::label_selector;
+use super::part::{Errors, Part};
+use super::rules::Rules;
 use crate::field::FieldError;
+use crate::names;
 
-/// The strategies of this family.
-pub(super) fn strategy(kind: &str) -> Simple {
-    match kind {
-        "Endpoints" => Simple { default: endpoints, ..Simple::NOTHING },
-        "EndpointSlice" => Simple {
-            default: |slice| each(slice, "ports", slice_port),
-            validate: |slice| {
-                let types = ["FQDN", "IPv4", "IPv6"];
-                let absent = required(slice, "", "addressType");
-                absent.into_iter().chain(one_of(slice, "", "addressType", &types)).collect()
-            },
-            validate_change: |old, new| {
-                immutable(old, new, "", "addressType").into_iter().collect()
-            },
-            ..Simple::NOTHING
-        },
-        "Ingress" => Simple {
-            status: Some(|| json!({"loadBalancer": {}})),
-            validate: ingress,
-            ..Simple::NOTHING
-        },
-        "IngressClass" => Simple {
-            default: |class| {
-                within_existing(class, "spec", |spec| {
-                    within_existing(spec, "parameters", |p| fill_text(p, "scope", "Cluster"));
-                });
-            },
-            validate_change: |old, new| {
-                immutable(&old["spec"], &new["spec"], "spec", "controller").into_iter().collect()
-            },
-            ..Simple::NOTHING
-        },
-        "NetworkPolicy" => Simple { default: policy, ..Simple::NOTHING },
-        _ => Simple::CLEARED,
-    }
-}
+/// The strategy of network policies.
+pub(super) const NETWORK_POLICY: Rules =
+    Rules { default: policy_defaults, check: policy, warn: policy_warnings, ..Rules::NONE };
 
-fn endpoints(object: &mut Value) {
-    each(object, "subsets", |subset| {
-        each(subset, "ports", |port| fill_text(port, "protocol", "TCP"));
-    });
-}
+/// The strategy of the addresses that services have.
+pub(super) const IP_ADDRESS: Rules = Rules {
+    check: ip_address,
+    change: |address, old, errors| {
+        let spec = address.field("spec");
+        spec.field("parentRef").unchanged(&old["spec"]["parentRef"], errors);
+    },
+    ..Rules::NONE
+};
 
-fn slice_port(port: &mut Value) {
-    fill(port, "name", "");
-    fill(port, "protocol", "TCP");
-}
+/// The strategy of the ranges that services get their addresses from.
+pub(super) const SERVICE_CIDR: Rules =
+    Rules { status: Some(|| json!({})), check: service_cidr, change: cidr_change, ..Rules::NONE };
 
-fn policy(policy: &mut Value) {
+fn policy_defaults(policy: &mut Value) {
     within(policy, "spec", |spec| {
         if is_empty(&spec["policyTypes"]) {
             let both = !is_empty(&spec["egress"]);
@@ -72,39 +43,179 @@ fn policy(policy: &mut Value) {
     });
 }
 
-fn ingress(ingress: &Value) -> Vec<FieldError> {
-    let spec = &ingress["spec"];
-    let mut errors = Vec::new();
-    if is_empty(&spec["rules"]) && spec["defaultBackend"].is_null() {
-        let detail = "either `defaultBackend` or `rules` must be specified";
-        errors.push(FieldError::invalid("spec", &json!([]), detail));
-    }
-    for (i, rule) in items(&spec["rules"]).iter().enumerate() {
-        for (j, path) in items(&rule["http"]["paths"]).iter().enumerate() {
-            let field = format!("spec.rules[{i}].http.paths[{j}]");
-            errors.extend(ingress_path(path, &field));
+fn policy(policy: &Part<'_>, old: &Value, errors: &mut Errors) {
+    let spec = policy.field("spec");
+    label_selector(&spec.field("podSelector"), errors);
+    let before = ranges(old);
+    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
+        for rule in spec.each(direction) {
+            rule.each("ports").for_each(|port| policy_port(&port, errors));
+            rule.each(peers).for_each(|peer| policy_peer(&peer, &before, errors));
         }
     }
-    errors
+    let types = spec.field("policyTypes");
+    if types.len() > 2 {
+        errors.push(types.invalid("may not specify more than two policyTypes"));
+        return;
+    }
+    for kind in spec.each("policyTypes") {
+        kind.one_of_or_absent(&["Ingress", "Egress"], errors);
+    }
 }
 
-fn ingress_path(path: &Value, field: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let types = ["Exact", "ImplementationSpecific", "Prefix"];
-    match text(&path["pathType"]) {
-        "" => {
-            let detail = "pathType must be specified";
-            errors.push(FieldError::required(format!("{field}.pathType"), detail));
+/// All ranges that a policy has named.
+fn ranges(policy: &Value) -> Value {
+    let mut all = Vec::new();
+    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
+        for rule in items(&policy["spec"][direction]) {
+            for block in items(&rule[peers]).iter().map(|peer| &peer["ipBlock"]) {
+                all.extend((!block.is_null()).then(|| block["cidr"].clone()));
+                all.extend(items(&block["except"]).iter().cloned());
+            }
         }
-        "Exact" | "Prefix" if !text(&path["path"]).starts_with('/') => {
-            let detail = "must be an absolute path";
-            errors.push(FieldError::invalid(format!("{field}.path"), &path["path"], detail));
+    }
+    all.into()
+}
+
+fn policy_port(rule: &Part<'_>, errors: &mut Errors) {
+    rule.field("protocol").one_of_or_absent(&["TCP", "UDP", "SCTP"], errors);
+    let (port, end) = (rule.field("port"), rule.field("endPort"));
+    match port.value {
+        Value::Null if !end.is_absent() => {
+            errors.push(end.invalid("may not be specified when `port` is not specified"));
         }
-        _ => errors.extend(one_of(path, field, "pathType", &types)),
+        Value::Null => {}
+        Value::String(_) => {
+            if !end.is_absent() {
+                errors.push(end.invalid("may not be specified when `port` is non-numeric"));
+            }
+            port.follows(names::port_name, errors);
+        }
+        _ => {
+            port.port(errors);
+            if !end.is_absent() {
+                if end.number() < port.number() {
+                    errors.push(end.invalid("must be greater than or equal to `port`"));
+                }
+                end.port(errors);
+            }
+        }
     }
-    let backend = &path["backend"];
-    if backend["service"].is_null() && backend["resource"].is_null() {
-        errors.push(FieldError::required(format!("{field}.backend"), ""));
+}
+
+fn policy_peer(peer: &Part<'_>, before: &Value, errors: &mut Errors) {
+    let mut found = 0;
+    for key in ["podSelector", "namespaceSelector"] {
+        let selector = peer.field(key);
+        if !selector.is_absent() {
+            found += 1;
+            label_selector(&selector, errors);
+        }
     }
-    errors
+    let block = peer.field("ipBlock");
+    if block.is_absent() {
+        if found == 0 {
+            errors.push(peer.required("must specify a peer"));
+        }
+        return;
+    }
+    ip_block(&block, before, errors);
+    if found > 0 {
+        errors.push(peer.forbidden("may not specify both ipBlock and another peer"));
+    }
+}
+
+fn ip_block(block: &Part<'_>, before: &Value, errors: &mut Errors) {
+    let range = block.field("cidr");
+    if !range.need(errors) {
+        return;
+    }
+    address::legacy_cidr(&range, range.text(), before, errors);
+    let Some(whole) = Cidr::parse(range.text()) else { return };
+    for except in block.each("except") {
+        address::legacy_cidr(&except, except.text(), before, errors);
+        let piece = Cidr::parse(except.text());
+        if piece.is_some_and(|piece| !whole.strictly_contains(piece)) {
+            errors.push(except.invalid("must be a strict subset of `cidr`"));
+        }
+    }
+}
+
+fn policy_warnings(policy: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let root = Part::root(policy);
+    let spec = root.field("spec");
+    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
+        for rule in spec.each(direction) {
+            for peer in rule.each(peers) {
+                let block = peer.field("ipBlock");
+                let cidr = block.field("cidr");
+                warnings.extend(address::cidr_warnings(&cidr.path(), cidr.text()));
+                for except in block.each("except") {
+                    warnings.extend(address::cidr_warnings(&except.path(), except.text()));
+                }
+            }
+        }
+    }
+    warnings
+}
+
+fn ip_address(address: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    let spec = address.field("spec");
+    let parent = spec.field("parentRef");
+    if parent.is_absent() {
+        errors.push(parent.required(""));
+        return;
+    }
+    let group = parent.field("group");
+    if !group.is_empty() {
+        group.follows(names::dns1123_subdomain, errors);
+    }
+    parent.field("resource").need_name(names::path_segment, errors);
+    parent.field("name").need_name(names::path_segment, errors);
+    parent.field("namespace").follows(names::path_segment, errors);
+}
+
+fn service_cidr(object: &Part<'_>, old: &Value, errors: &mut Errors) {
+    let spec = object.field("spec");
+    let cidrs = spec.field("cidrs");
+    let added = items(&old["spec"]["cidrs"]).len() == 1 && cidrs.len() == 2;
+    if !old.is_null() && !added {
+        return;
+    }
+    match cidrs.len() {
+        0 => return errors.push(cidrs.required("at least one CIDR required")),
+        1 | 2 => {}
+        _ => {
+            let detail = "may only hold up to 2 values";
+            return errors.push(FieldError::invalid("spec.cidrs", spec.value, detail));
+        }
+    }
+    for cidr in spec.each("cidrs") {
+        address::canonical_cidr(&cidr, errors);
+    }
+    let family = |cidr: &Value| Cidr::parse(text(cidr)).map(|cidr| cidr.ip.is_ipv4());
+    if let [first, second] = items(cidrs.value)
+        && family(first).is_some()
+        && family(first) == family(second)
+    {
+        let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 \
+                      and 2001:db8::/64";
+        errors.push(cidrs.invalid(detail));
+    }
+}
+
+/// Ranges stay; a second one may come.
+fn cidr_change(object: &Part<'_>, old: &Value, errors: &mut Errors) {
+    let spec = object.field("spec");
+    let before = items(&old["spec"]["cidrs"]);
+    let cidrs = spec.field("cidrs");
+    let compared = match (before.len(), cidrs.len()) {
+        (1, 2) => 1,
+        (old, new) if old == new => old,
+        _ => return errors.push(cidrs.invalid("field is immutable")),
+    };
+    for (cidr, old) in spec.each("cidrs").zip(before).take(compared) {
+        cidr.unchanged(old, errors);
+    }
 }

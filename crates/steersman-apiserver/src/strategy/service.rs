@@ -1,14 +1,20 @@
-//! Services. Addresses and node ports are allocated elsewhere; here they are only kept.
+//! Services: what they are filled with, what an update keeps and what a change of type drops.
+//! The rules are in [`validation`], those about addresses in [`families`]. Addresses and node
+//! ports are allocated elsewhere; here they are only kept.
 
-use std::collections::HashSet;
+mod families;
+#[cfg(test)]
+mod tests;
+mod validation;
+
+pub(super) use self::validation::ingress_point;
 
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::document::{each, fill, fill_text, is_empty, items, one_of, remove, set, text, within};
-use super::pod::validation::{port_number, protocol};
+use super::address;
+use super::document::{each, fill, fill_text, is_empty, items, remove, set, text, within};
 use crate::field::FieldError;
-use crate::names;
 
 /// How long a client sticks to its pod, unless the service says otherwise.
 const AFFINITY_SECONDS: i64 = 3 * 3600;
@@ -35,65 +41,205 @@ impl Strategy for Service {
             traffic(spec);
             addresses(spec);
         });
+        default_ip_mode(service);
     }
 
     fn prepare_create(&self, service: &mut Value) {
         set(service, "status", json!({"loadBalancer": {}}));
     }
 
-    /// What was allocated stays, unless the client says something else.
+    /// What was allocated stays, unless the client says something else or the type has no use
+    /// for it any more.
     fn prepare_update(&self, old: &Value, new: &mut Value) {
-        self.default(new);
-        let (old, Some(new)) = (&old["spec"], new.get_mut("spec")) else { return };
-        if old["type"] == "ExternalName" || new["type"] == "ExternalName" {
-            return;
+        let balanced = new["spec"]["type"] == "LoadBalancer";
+        if let Some(spec) = new.get_mut("spec") {
+            fill_text(spec, "type", "ClusterIP");
+            follow_single_address(&old["spec"], spec);
+            keep_allocated(&old["spec"], spec);
+            drop_unused(&old["spec"], spec);
         }
-        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            if !old[key].is_null() && (new[key].is_null() || new[key] == "") {
-                set(new, key, old[key].clone());
-            }
+        if !balanced {
+            set(new, "status", with_empty_balancer(&new["status"]));
         }
-        if has_node_ports(old) && has_node_ports(new) {
-            let taken = items(&old["ports"]).to_vec();
-            each(new, "ports", |port| {
-                let same =
-                    |o: &&Value| o["port"] == port["port"] && o["protocol"] == port["protocol"];
-                if let Some(old) = taken.iter().find(same).filter(|o| !o["nodePort"].is_null()) {
-                    fill(port, "nodePort", old["nodePort"].clone());
-                }
-            });
-        }
+    }
+
+    fn prepare_status_update(&self, _old: &Value, new: &mut Value) {
+        default_ip_mode(new);
     }
 
     fn validate_create(&self, service: &Value) -> Vec<FieldError> {
-        let spec = &service["spec"];
-        let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-        let mut errors: Vec<_> = one_of(spec, "spec", "type", &types).into_iter().collect();
-        errors.extend(one_of(spec, "spec", "sessionAffinity", &["ClientIP", "None"]));
-        errors.extend(names::validate_labels(&spec["selector"], "spec.selector"));
-        let external = spec["type"] == "ExternalName";
-        if external && text(&spec["externalName"]).is_empty() {
-            errors.push(FieldError::required("spec.externalName", ""));
-        }
-        if !external && spec["clusterIP"] != "None" && is_empty(&spec["ports"]) {
-            errors.push(FieldError::required("spec.ports", ""));
-        }
-        errors.extend(ports(spec));
-        errors
+        validation::service(service, &Value::Null)
     }
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut errors = self.validate_create(new);
-        let (old, new) = (&old["spec"], &new["spec"]);
-        let given = text(&old["clusterIP"]);
-        let keeps = new["type"] != "ExternalName" && old["type"] != "ExternalName";
-        if keeps && !given.is_empty() && new["clusterIP"] != given {
-            let ips = json!([text(&new["clusterIP"])]);
-            let detail = "may not change once set";
-            errors.push(FieldError::invalid("spec.clusterIPs[0]", &ips, detail));
-        }
+        let mut errors = families::changes(&old["spec"], &new["spec"]);
+        errors.extend(validation::changes(&old["spec"], &new["spec"]));
+        errors.extend(validation::service(new, old));
         errors
     }
+
+    fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
+        validation::status(old, new)
+    }
+
+    fn warnings(&self, service: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings(service)
+    }
+}
+
+/// The two fields for addresses say the same: whoever changes only the single one means both.
+fn follow_single_address(old: &Value, new: &mut Value) {
+    let (before, after) = (text(&old["clusterIP"]), text(&new["clusterIP"]));
+    if before == after || is_empty(&old["clusterIPs"]) || old["clusterIPs"] != new["clusterIPs"] {
+        return;
+    }
+    let after = after.to_owned();
+    if after.is_empty() {
+        remove(new, "clusterIPs");
+    } else {
+        set(new, "clusterIPs", vec![after]);
+    }
+}
+
+/// Puts back addresses and ports that were allocated and that the client left out.
+fn keep_allocated(old: &Value, new: &mut Value) {
+    let has_address = |spec: &Value| spec["type"] != "ExternalName";
+    if has_address(old) && has_address(new) {
+        if text(&new["clusterIP"]).is_empty() && is_empty(&new["clusterIPs"]) {
+            copy(old, new, "clusterIP");
+        }
+        if is_empty(&new["clusterIPs"]) && new["clusterIP"] == old["clusterIP"] {
+            copy(old, new, "clusterIPs");
+        }
+        for key in ["ipFamilies", "ipFamilyPolicy"] {
+            if is_empty(&new[key]) && text(&new[key]).is_empty() {
+                copy(old, new, key);
+            }
+        }
+    }
+    if has_node_ports(old) && has_node_ports(new) {
+        keep_node_ports(items(&old["ports"]), new);
+    }
+    let unset = new["healthCheckNodePort"].as_i64().unwrap_or(0) == 0;
+    if needs_health_check(old) && needs_health_check(new) && unset {
+        copy(old, new, "healthCheckNodePort");
+    }
+}
+
+fn keep_node_ports(old: &[Value], new: &mut Value) {
+    let used: Vec<i64> =
+        items(&new["ports"]).iter().filter_map(|p| p["nodePort"].as_i64()).collect();
+    each(new, "ports", |port| {
+        let protocol = |port: &Value| match text(&port["protocol"]) {
+            "" => "TCP".to_owned(),
+            protocol => protocol.to_owned(),
+        };
+        let same = |o: &&Value| o["port"] == port["port"] && protocol(o) == protocol(port);
+        let kept = old.iter().find(same).and_then(|o| o["nodePort"].as_i64());
+        if let Some(kept) = kept.filter(|kept| !used.contains(kept)) {
+            super::document::fill_number(port, "nodePort", kept);
+        }
+    });
+}
+
+/// A type that has no use for a field drops it, if the client did not change it meanwhile.
+fn drop_unused(old: &Value, new: &mut Value) {
+    if old["type"] != "ExternalName" && new["type"] == "ExternalName" {
+        if old["clusterIP"] == new["clusterIP"] && old["clusterIPs"] == new["clusterIPs"] {
+            remove(new, "clusterIP");
+            remove(new, "clusterIPs");
+        }
+        drop_same(old, new, &["ipFamilies", "ipFamilyPolicy"]);
+    }
+    if has_node_ports(old) && !has_node_ports(new) {
+        let taken = |port: &Value| items(&old["ports"]).iter().any(|o| o["nodePort"] == *port);
+        let ports = items(&new["ports"]).iter().map(|port| &port["nodePort"]);
+        if ports.into_iter().all(|port| port.is_null() || *port == 0 || taken(port)) {
+            each(new, "ports", |port| drop(remove(port, "nodePort")));
+        }
+    }
+    if needs_health_check(old) && !needs_health_check(new) {
+        drop_same(old, new, &["healthCheckNodePort"]);
+    }
+    if old["type"] == "LoadBalancer" && new["type"] != "LoadBalancer" {
+        drop_same(old, new, &["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    if is_reachable(old) && !is_reachable(new) {
+        drop_same(old, new, &["externalTrafficPolicy"]);
+    }
+}
+
+fn drop_same(old: &Value, new: &mut Value, keys: &[&str]) {
+    for key in keys {
+        if old[*key] == new[*key] {
+            remove(new, key);
+        }
+    }
+}
+
+fn copy(from: &Value, to: &mut Value, key: &str) {
+    if !from[key].is_null() {
+        set(to, key, from[key].clone());
+    }
+}
+
+fn with_empty_balancer(status: &Value) -> Value {
+    let mut status = if status.is_object() { status.clone() } else { json!({}) };
+    set(&mut status, "loadBalancer", json!({}));
+    status
+}
+
+fn default_ip_mode(service: &mut Value) {
+    if service["spec"]["type"] != "LoadBalancer" {
+        return;
+    }
+    if let Some(balancer) = service.pointer_mut("/status/loadBalancer") {
+        each(balancer, "ingress", |ingress| {
+            if !text(&ingress["ip"]).is_empty() {
+                fill(ingress, "ipMode", "VIP");
+            }
+        });
+    }
+}
+
+/// Odd addresses, and fields that are not looked at.
+fn warnings(service: &Value) -> Vec<String> {
+    let spec = &service["spec"];
+    let mut warnings = Vec::new();
+    if !text(&service["metadata"]["annotations"]["service.kubernetes.io/topology-aware-hints"])
+        .is_empty()
+    {
+        warnings.push(
+            "metadata.annotations[service.kubernetes.io/topology-aware-hints]: \
+             deprecated in v1.27+; use \"service.kubernetes.io/topology-mode\" instead"
+                .to_owned(),
+        );
+    }
+    if spec["type"] == "ExternalName" && spec["clusterIP"] == "None" {
+        return warnings;
+    }
+    let addresses = |key: &str| items(&spec[key]).iter().map(text).enumerate().collect::<Vec<_>>();
+    for (i, ip) in addresses("clusterIPs") {
+        warnings.extend(address::ip_warning(&format!("spec.clusterIPs[{i}]"), ip));
+    }
+    for (i, ip) in addresses("externalIPs") {
+        warnings.extend(address::ip_warning(&format!("spec.externalIPs[{i}]"), ip));
+    }
+    if let Some(ip) = spec["loadBalancerIP"].as_str().filter(|ip| !ip.is_empty()) {
+        warnings.extend(address::ip_warning("spec.loadBalancerIP", ip));
+    }
+    for (i, range) in addresses("loadBalancerSourceRanges") {
+        let path = format!("spec.loadBalancerSourceRanges[{i}]");
+        warnings.extend(address::cidr_warnings(&path, range.trim()));
+    }
+    if spec["type"] == "ExternalName" && !is_empty(&spec["externalIPs"]) {
+        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+    }
+    if spec["type"] != "ExternalName" && !text(&spec["externalName"]).is_empty() {
+        let why = "is ignored when spec.type is not \"ExternalName\"";
+        warnings.push(format!("spec.externalName {why}"));
+    }
+    warnings
 }
 
 fn affinity(spec: &mut Value) {
@@ -108,10 +254,8 @@ fn affinity(spec: &mut Value) {
 }
 
 fn traffic(spec: &mut Value) {
-    let reachable = has_node_ports(spec);
     let kind = text(&spec["type"]).to_owned();
-    let from_outside = reachable || (kind == "ClusterIP" && !is_empty(&spec["externalIPs"]));
-    if from_outside {
+    if is_reachable(spec) {
         fill_text(spec, "externalTrafficPolicy", "Cluster");
     }
     if kind != "ExternalName" {
@@ -122,19 +266,19 @@ fn traffic(spec: &mut Value) {
     }
 }
 
-/// One family, and the two fields for addresses in step.
+/// One family, that of the address if there is one, and the list of addresses in step.
 fn addresses(spec: &mut Value) {
     if spec["type"] == "ExternalName" {
         return;
     }
     fill(spec, "ipFamilyPolicy", "SingleStack");
     if is_empty(&spec["ipFamilies"]) {
-        set(spec, "ipFamilies", json!(["IPv4"]));
+        let v6 = address::is_ipv6(text(&spec["clusterIP"]));
+        set(spec, "ipFamilies", vec![if v6 { "IPv6" } else { "IPv4" }]);
     }
-    match (text(&spec["clusterIP"]).to_owned(), text(&spec["clusterIPs"][0]).to_owned()) {
-        (one, many) if many.is_empty() && !one.is_empty() => set(spec, "clusterIPs", vec![one]),
-        (one, many) if one.is_empty() && !many.is_empty() => set(spec, "clusterIP", many),
-        _ => {}
+    let one = text(&spec["clusterIP"]).to_owned();
+    if is_empty(&spec["clusterIPs"]) && !one.is_empty() {
+        set(spec, "clusterIPs", vec![one]);
     }
 }
 
@@ -142,123 +286,12 @@ fn has_node_ports(spec: &Value) -> bool {
     spec["type"] == "NodePort" || spec["type"] == "LoadBalancer"
 }
 
-fn ports(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let (mut named, mut taken) = (HashSet::new(), HashSet::new());
-    let several = items(&spec["ports"]).len() > 1;
-    for (i, port) in items(&spec["ports"]).iter().enumerate() {
-        let path = format!("spec.ports[{i}]");
-        let field = format!("{path}.name");
-        match text(&port["name"]) {
-            "" if several => errors.push(FieldError::required(field, "")),
-            "" => {}
-            name => {
-                errors.extend(names::invalid(&field, name, names::dns1123_label));
-                if !named.insert(name) {
-                    errors.push(FieldError::duplicate(field, &port["name"]));
-                }
-            }
-        }
-        errors.extend(port_number(port, &path, "port"));
-        errors.extend(protocol(port, &path));
-        match &port["targetPort"] {
-            Value::Number(_) => errors.extend(port_number(port, &path, "targetPort")),
-            Value::String(name) => {
-                let field = format!("{path}.targetPort");
-                errors.extend(names::invalid(&field, name, names::port_name));
-            }
-            _ => {}
-        }
-        if !taken.insert((port["port"].as_i64(), text(&port["protocol"]))) {
-            let key = json!({"port": port["port"], "protocol": port["protocol"]});
-            errors.push(FieldError::duplicate(path, &key));
-        }
-    }
-    errors
+/// Whether traffic from outside the cluster can arrive.
+fn is_reachable(spec: &Value) -> bool {
+    has_node_ports(spec) || (spec["type"] == "ClusterIP" && !is_empty(&spec["externalIPs"]))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn service(spec: Value) -> Value {
-        let mut service = json!({"metadata": {"name": "web"}});
-        service["spec"] = spec;
-        Service.default(&mut service);
-        service
-    }
-
-    fn complaints(spec: Value) -> Vec<String> {
-        Service.validate_create(&service(spec)).iter().map(FieldError::message).collect()
-    }
-
-    #[test]
-    fn a_service_is_filled_in_as_kubernetes_does() {
-        let service = service(json!({"ports": [{"port": 80}]}));
-        assert_eq!(
-            service["spec"],
-            json!({
-                "type": "ClusterIP", "sessionAffinity": "None",
-                "internalTrafficPolicy": "Cluster",
-                "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
-                "ports": [{"port": 80, "targetPort": 80, "protocol": "TCP"}],
-            })
-        );
-    }
-
-    #[test]
-    fn ports_are_checked() {
-        for (spec, expected) in [
-            (json!({}), "spec.ports: Required value"),
-            (
-                json!({"ports": [{"port": 0}]}),
-                "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
-            ),
-            (
-                json!({"ports": [{"port": 1, "name": "a"}, {"port": 2}]}),
-                "spec.ports[1].name: Required value",
-            ),
-            (
-                json!({"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": "a"}]}),
-                "spec.ports[1].name: Duplicate value: \"a\"",
-            ),
-            (
-                json!({"ports": [{"port": 1, "protocol": "QUIC"}]}),
-                "spec.ports[0].protocol: Unsupported value: \"QUIC\": supported values: \
-                 \"SCTP\", \"TCP\", \"UDP\"",
-            ),
-            (
-                json!({"type": "Magic", "ports": [{"port": 1}]}),
-                "spec.type: Unsupported value: \"Magic\": supported values: \"ClusterIP\", \
-                 \"ExternalName\", \"LoadBalancer\", \"NodePort\"",
-            ),
-        ] {
-            assert!(complaints(spec.clone()).contains(&expected.to_owned()), "{spec}");
-        }
-        for spec in [
-            json!({"clusterIP": "None"}),
-            json!({"type": "ExternalName", "externalName": "example.com"}),
-            json!({"ports": [{"port": 80, "targetPort": "http"}]}),
-        ] {
-            assert_eq!(complaints(spec.clone()), Vec::<String>::new(), "{spec}");
-        }
-    }
-
-    #[test]
-    fn an_update_keeps_what_was_allocated() {
-        let old = service(json!({
-            "type": "NodePort", "clusterIP": "10.0.0.1",
-            "ports": [{"port": 80, "nodePort": 30080}],
-        }));
-        let mut new = service(json!({"type": "NodePort", "ports": [{"port": 80}]}));
-        Service.prepare_update(&old, &mut new);
-        assert_eq!(new["spec"]["clusterIP"], "10.0.0.1");
-        assert_eq!(new["spec"]["clusterIPs"], json!(["10.0.0.1"]));
-        assert_eq!(new["spec"]["ports"][0]["nodePort"], 30080);
-        assert!(Service.validate_update(&old, &new).is_empty());
-
-        new["spec"]["clusterIP"] = json!("10.0.0.2");
-        let errors = Service.validate_update(&old, &new);
-        assert!(errors[0].message().ends_with("may not change once set"));
-    }
+/// Whether nodes must tell a load balancer if they have a pod of the service.
+fn needs_health_check(spec: &Value) -> bool {
+    spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }

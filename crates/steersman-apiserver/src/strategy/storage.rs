@@ -1,53 +1,190 @@
-//! Volumes, claims and classes.
+//! Storage classes, and what CSI drivers say about themselves, nodes and attachments.
+
+use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::document::{
-    fill, fill_text, immutable, is_empty, items, one_of, remove, required, set, text, within,
-};
-use super::simple::Simple;
+use super::document::{fill, is_empty, items, remove, set, text, within};
+use super::label_selector::label_selector;
+use super::part::{Errors, Part};
+use super::quantity;
+use super::rules::Rules;
+use super::volume::driver_name;
 use crate::field::FieldError;
+use crate::names;
 
-const ACCESS_MODES: &[&str] =
-    &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+const PARAMETERS_MAX: usize = 512;
+const PARAMETERS_MAX_BYTES: usize = 256 * 1024;
+const ERROR_MAX_BYTES: usize = 1024;
+const NODE_ID_MAX: usize = 256;
+const TOKEN_SECONDS_MIN: i64 = 600;
 
-/// The strategies of this family.
-pub(super) fn strategy(kind: &str) -> Simple {
-    match kind {
-        "PersistentVolume" => Simple {
-            default: |volume| {
-                within(volume, "spec", |spec| {
-                    fill_text(spec, "persistentVolumeReclaimPolicy", "Retain");
-                    fill(spec, "volumeMode", "Filesystem");
-                });
-            },
-            status: Some(|| json!({"phase": "Pending"})),
-            validate: volume,
-            ..Simple::NOTHING
-        },
-        "PersistentVolumeClaim" => Simple {
-            default: |claim| {
-                within(claim, "spec", |spec| fill(spec, "volumeMode", "Filesystem"));
-            },
-            status: Some(|| json!({"phase": "Pending"})),
-            validate: claim,
-            validate_change: claim_change,
-        },
-        "StorageClass" => Simple {
-            default: |class| {
-                fill(class, "reclaimPolicy", "Delete");
-                fill(class, "volumeBindingMode", "Immediate");
-            },
-            validate: |class| required(class, "", "provisioner").into_iter().collect(),
-            validate_change: class_change,
-            ..Simple::NOTHING
-        },
-        "CSIDriver" => Simple { default: driver, ..Simple::NOTHING },
-        _ => Simple::CLEARED,
+/// The strategy of storage classes.
+pub(super) const STORAGE_CLASS: Rules = Rules {
+    default: |class| {
+        fill(class, "reclaimPolicy", "Delete");
+        fill(class, "volumeBindingMode", "Immediate");
+    },
+    check: storage_class,
+    change: |class, old, errors| {
+        forbid_changes(class, old, &["parameters", "provisioner", "reclaimPolicy"], errors);
+        class.field("volumeBindingMode").unchanged(&old["volumeBindingMode"], errors);
+    },
+    ..Rules::NONE
+};
+
+/// The strategy of classes of volume attributes.
+pub(super) const VOLUME_ATTRIBUTES_CLASS: Rules = Rules {
+    check: |class, _, errors| {
+        provisioner(&class.field("driverName"), errors);
+        parameters(class, errors);
+        class.field("parameters").need_because("must contain at least one key/value pair", errors);
+    },
+    change: |class, old, errors| {
+        forbid_changes(class, old, &["driverName", "parameters"], errors);
+    },
+    ..Rules::NONE
+};
+
+/// The strategy of CSI drivers.
+pub(super) const CSI_DRIVER: Rules = Rules {
+    default: driver_defaults,
+    check: |driver, _, errors| csi_driver(&driver.field("spec"), errors),
+    change: |driver, old, errors| {
+        let (new, old) = (&driver.value["spec"], &old["spec"]);
+        // The path of the first is spelled as Kubernetes spells it.
+        for (key, shown) in [
+            ("attachRequired", "spec.attachedRequired"),
+            ("volumeLifecycleModes", "spec.volumeLifecycleModes"),
+        ] {
+            if new[key] != old[key] {
+                errors.push(FieldError::invalid(shown, &new[key], "field is immutable"));
+            }
+        }
+    },
+    ..Rules::NONE
+};
+
+/// The strategy of what CSI drivers say of a node.
+pub(super) const CSI_NODE: Rules = Rules {
+    check: |node, _, errors| csi_node(&node.field("spec"), errors),
+    change: |node, old, errors| {
+        let known = items(&old["spec"]["drivers"]);
+        for driver in items(&node.value["spec"]["drivers"]) {
+            let before = known.iter().find(|before| before["name"] == driver["name"]);
+            if let Some(before) = before
+                && fixed(before) != fixed(driver)
+            {
+                let field = "spec.drivers";
+                errors.push(FieldError::invalid(field, &fixed(driver), "field is immutable"));
+            }
+        }
+    },
+    ..Rules::NONE
+};
+
+/// The strategy of what a CSI driver says of the room that is left.
+pub(super) const CSI_STORAGE_CAPACITY: Rules = Rules {
+    check: |capacity, _, errors| {
+        label_selector(&capacity.field("nodeTopology"), errors);
+        capacity.field("storageClassName").follows(names::dns1123_subdomain, errors);
+        let room = capacity.field("capacity");
+        if quantity::parse(room.value).is_some_and(|room| room < 0) {
+            errors.push(room.invalid("must be greater than or equal to 0"));
+        }
+    },
+    change: |capacity, old, errors| {
+        for key in ["nodeTopology", "storageClassName"] {
+            capacity.field(key).unchanged(&old[key], errors);
+        }
+    },
+    ..Rules::NONE
+};
+
+/// The strategy of attachments of volumes to nodes.
+pub(super) const VOLUME_ATTACHMENT: Rules = Rules {
+    status: Some(|| json!({"attached": false})),
+    check: attachment,
+    change: |attachment, old, errors| attachment.field("spec").unchanged(&old["spec"], errors),
+    check_status: |attachment, _, errors| attachment_status(attachment, errors),
+    ..Rules::NONE
+};
+
+fn forbid_changes(class: &Part<'_>, old: &Value, keys: &[&str], errors: &mut Errors) {
+    for key in keys {
+        let part = class.field(key);
+        if *part.value != old[*key] {
+            errors.push(part.forbidden(&format!("updates to {key} are forbidden.")));
+        }
     }
 }
 
-fn driver(driver: &mut Value) {
+fn storage_class(class: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    provisioner(&class.field("provisioner"), errors);
+    parameters(class, errors);
+    let policy = class.field("reclaimPolicy");
+    if !policy.is_empty() {
+        policy.one_of(&["Delete", "Retain"], errors);
+    }
+    class.field("volumeBindingMode").one_of(&["Immediate", "WaitForFirstConsumer"], errors);
+    let mut terms: Vec<&Value> = Vec::new();
+    for term in class.each("allowedTopologies") {
+        topology_term(&term, errors);
+        if terms.contains(&&term.value["matchLabelExpressions"]) {
+            let field = term.field("matchLabelExpressions").path();
+            errors.push(FieldError::duplicate(field, &Value::from("")));
+        }
+        terms.push(&class.value["allowedTopologies"][terms.len()]["matchLabelExpressions"]);
+    }
+}
+
+fn topology_term(term: &Part<'_>, errors: &mut Errors) {
+    let mut keys: Vec<&str> = Vec::new();
+    for requirement in term.each("matchLabelExpressions") {
+        let mut seen: Vec<&str> = Vec::new();
+        requirement.field("values").need(errors);
+        for value in requirement.each("values") {
+            if seen.contains(&text(value.value)) {
+                errors.push(value.duplicate());
+            }
+            seen.push(value.value.as_str().unwrap_or_default());
+        }
+        let key = requirement.field("key");
+        key.follows(names::qualified_name, errors);
+        if keys.contains(&key.text()) {
+            errors.push(key.duplicate());
+        }
+        keys.push(text(&requirement.value["key"]));
+    }
+}
+
+fn provisioner(name: &Part<'_>, errors: &mut Errors) {
+    if name.need(errors) {
+        let lower = name.text().to_lowercase();
+        errors.extend(names::invalid(&name.path(), &lower, names::qualified_name));
+    }
+}
+
+fn parameters(class: &Part<'_>, errors: &mut Errors) {
+    let all = class.field("parameters");
+    if all.len() > PARAMETERS_MAX {
+        errors.push(FieldError::too_long(all.path(), PARAMETERS_MAX));
+        return;
+    }
+    let mut size = 0;
+    for (key, value) in class.entries("parameters") {
+        if key.is_empty() {
+            let detail = "field can not be empty.";
+            errors.push(FieldError::invalid(all.path(), &Value::from(""), detail));
+        }
+        size += key.len() + value.text().len();
+    }
+    if size > PARAMETERS_MAX_BYTES {
+        errors.push(FieldError::too_long(all.path(), PARAMETERS_MAX_BYTES));
+    }
+}
+
+fn driver_defaults(driver: &mut Value) {
     within(driver, "spec", |spec| {
         fill(spec, "attachRequired", true);
         for key in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
@@ -60,66 +197,115 @@ fn driver(driver: &mut Value) {
     });
 }
 
-fn volume(volume: &Value) -> Vec<FieldError> {
-    let spec = &volume["spec"];
-    let mut errors = access_modes(spec);
-    if is_empty(&spec["capacity"]) {
-        errors.push(FieldError::required("spec.capacity", ""));
-    }
-    let policies = ["Delete", "Recycle", "Retain"];
-    errors.extend(one_of(spec, "spec", "persistentVolumeReclaimPolicy", &policies));
-    errors.extend(one_of(spec, "spec", "volumeMode", &["Block", "Filesystem"]));
-    errors
-}
-
-fn claim(claim: &Value) -> Vec<FieldError> {
-    let spec = &claim["spec"];
-    let mut errors = access_modes(spec);
-    if spec["resources"]["requests"]["storage"].is_null() {
-        errors.push(FieldError::required("spec.resources[storage]", ""));
-    }
-    errors.extend(one_of(spec, "spec", "volumeMode", &["Block", "Filesystem"]));
-    errors
-}
-
-fn access_modes(spec: &Value) -> Vec<FieldError> {
-    const FIELD: &str = "spec.accessModes";
-    let modes = items(&spec["accessModes"]);
-    if modes.is_empty() {
-        return vec![FieldError::required(FIELD, "at least 1 access mode is required")];
-    }
-    let unknown = modes.iter().filter(|mode| !ACCESS_MODES.contains(&text(mode)));
-    unknown.map(|mode| FieldError::not_supported(FIELD, mode, ACCESS_MODES)).collect()
-}
-
-/// A claim may be bound, and may grow; the rest stands.
-fn claim_change(old: &Value, new: &Value) -> Vec<FieldError> {
-    let frozen = |claim: &Value| {
-        let mut spec = claim["spec"].clone();
-        for key in ["resources", "volumeAttributesClassName"] {
-            remove(&mut spec, key);
-        }
-        if text(&old["spec"]["volumeName"]).is_empty() {
-            remove(&mut spec, "volumeName");
-        }
-        spec
-    };
-    if frozen(old) == frozen(new) {
-        return Vec::new();
-    }
-    let detail = "spec is immutable after creation except resources.requests and \
-                  volumeAttributesClassName for bound claims";
-    vec![FieldError::forbidden("spec", detail)]
-}
-
-fn class_change(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for key in ["parameters", "provisioner", "reclaimPolicy"] {
-        if old[key] != new[key] {
-            let detail = format!("updates to {key} are forbidden.");
-            errors.push(FieldError::forbidden(key, &detail));
+fn csi_driver(spec: &Part<'_>, errors: &mut Errors) {
+    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
+    spec.field("fsGroupPolicy").one_of_or_absent(&policies, errors);
+    let mut audiences = HashSet::new();
+    for request in spec.each("tokenRequests") {
+        let (audience, seconds) = (request.field("audience"), request.field("expirationSeconds"));
+        if !audiences.insert(audience.text().to_owned()) {
+            errors.push(audience.duplicate());
+        } else if !seconds.is_absent() {
+            if seconds.number() < TOKEN_SECONDS_MIN {
+                errors.push(seconds.invalid("may not specify a duration less than 10 minutes"));
+            }
+            if seconds.number() > 1 << 32 {
+                let detail = "may not specify a duration larger than 2^32 seconds";
+                errors.push(seconds.invalid(detail));
+            }
         }
     }
-    errors.extend(immutable(old, new, "", "volumeBindingMode"));
-    errors
+    let modes = ["Persistent", "Ephemeral"];
+    let list = spec.field("volumeLifecycleModes");
+    for mode in items(list.value).iter().filter(|mode| !modes.contains(&text(mode))) {
+        errors.push(FieldError::not_supported(list.path(), mode, &modes));
+    }
+    let period = spec.field("nodeAllocatableUpdatePeriodSeconds");
+    if !period.is_absent() && period.number() < 10 {
+        errors.push(period.invalid("must be greater than or equal to 10 seconds"));
+    }
+    let secrets = spec.field("serviceAccountTokenInSecrets");
+    if !secrets.is_absent() && spec.field("tokenRequests").is_empty() {
+        let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        errors.push(secrets.invalid(detail));
+    }
+}
+
+/// What of a driver on a node does not change.
+fn fixed(driver: &Value) -> Value {
+    let mut driver = driver.clone();
+    remove(&mut driver, "allocatable");
+    driver
+}
+
+fn csi_node(spec: &Part<'_>, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for driver in spec.each("drivers") {
+        let (name, id) = (driver.field("name"), driver.field("nodeID"));
+        driver_name(&name, errors);
+        id.need(errors);
+        if id.text().len() > NODE_ID_MAX {
+            errors.push(id.invalid(&format!("must be {NODE_ID_MAX} characters or less")));
+        }
+        let allocatable = driver.field("allocatable");
+        allocatable.field("count").not_negative(errors);
+        if !seen.insert(name.text().to_owned()) {
+            errors.push(name.duplicate());
+        }
+        topology_keys(&driver, errors);
+    }
+}
+
+fn topology_keys(driver: &Part<'_>, errors: &mut Errors) {
+    let keys: Vec<&str> = items(&driver.value["topologyKeys"]).iter().map(text).collect();
+    for (i, key) in keys.iter().enumerate() {
+        if key.is_empty() {
+            errors.push(driver.required(""));
+        }
+        if keys[..i].contains(key) {
+            errors.push(FieldError::duplicate(driver.path(), &Value::from(*key)));
+        }
+        errors.extend(names::invalid(&driver.path(), key, names::qualified_name));
+    }
+}
+
+fn attachment(attachment: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    let spec = attachment.field("spec");
+    driver_name(&spec.field("attacher"), errors);
+    let source = spec.field("source");
+    let (inline, name) = (source.field("inlineVolumeSpec"), source.field("persistentVolumeName"));
+    match (inline.is_absent(), name.is_absent()) {
+        (true, true) => errors.push(source.required(ONE)),
+        (false, false) => errors.push(source.forbidden(ONE)),
+        (true, false) => {
+            name.need_because("must specify non empty persistentVolumeName", errors);
+        }
+        (false, true) => {}
+    }
+    spec.field("nodeName").follows(names::dns1123_subdomain, errors);
+    attachment_status(attachment, errors);
+    if !name.is_absent() {
+        name.follows(names::dns1123_subdomain, errors);
+    }
+}
+
+fn attachment_status(attachment: &Part<'_>, errors: &mut Errors) {
+    let status = attachment.field("status");
+    let size: usize = status
+        .entries("attachmentMetadata")
+        .map(|(key, value)| key.len() + value.text().len())
+        .sum();
+    if size > PARAMETERS_MAX_BYTES {
+        let field = status.field("attachmentMetadata").path();
+        errors.push(FieldError::too_long(field, PARAMETERS_MAX_BYTES));
+    }
+    for key in ["attachError", "detachError"] {
+        let error = status.field(key);
+        let message = error.field("message");
+        if message.text().len() > ERROR_MAX_BYTES {
+            errors.push(FieldError::too_long(message.path(), ERROR_MAX_BYTES));
+        }
+        error.field("errorCode").between(0, i64::from(i32::MAX), errors);
+    }
 }

@@ -17,6 +17,7 @@ mod faulty;
 mod fields;
 mod fuzz;
 mod hostile;
+mod kinds;
 mod list;
 mod listen;
 mod namespaces;

@@ -1,5 +1,6 @@
 //! Subresources that write a part of an object: ephemeral containers, resize, approval, finalize.
 
+use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::api::{Api, pod};
@@ -156,10 +157,20 @@ async fn the_plain_path_neither_resizes_nor_adds_ephemeral_containers() {
     api.put(&format!("{PODS}/p"), &wanted).await.refused(422);
 }
 
+/// A request for the certificate of a user, with a key that nobody has.
+const REQUEST: &str = "\
+    LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIWE1IOENBUUF3SFRFTk1Bc0dBMVVF\
+    QXd3RWFtRnVaVEVNTUFvR0ExVUVDZ3dEWkdWMk1Ga3dFd1lIS29aSQp6ajBDQVFZSUtvWkl6ajBEQVFj\
+    RFFnQUV0MEJvc1dlV0dYL2ZYNnJtVEw1ME1WbUZYWUhMaE9LUnZZcjlDZXp6ClowR1NKcEdCQXN5RkdY\
+    MkJ6YUZqUVpCdEN1MXpYUHBvUCtHZDVNdTFOYktIYktBQU1Bb0dDQ3FHU000OUJBTUMKQTBnQU1FVUNJ\
+    RHR0OG44RWZOMXZSb3JiRUNwK2dvb2ErRUx6OVlLWE5NNzdQRHF0TFM5WEFpRUEvdXhicDgxYQpqSTdt\
+    ZlNjdGdqMVBnVUFEbTdnaHZLdDdtNWN0b0hMbVlBUT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVT\
+    VC0tLS0tCg==";
+
 async fn signing_request(api: &Api) -> Value {
     let request = json!({
         "metadata": {"name": "r"},
-        "spec": {"request": "LS0tLS1CRUdJTg==", "signerName": "example.com/s", "usages": ["client auth"], "username": "forged"},
+        "spec": {"request": REQUEST, "signerName": "example.com/s", "usages": ["client auth"], "username": "forged"},
     });
     api.post(REQUESTS, &request).await.ok()
 }
@@ -187,6 +198,12 @@ async fn who_approves_a_signing_request_does_not_sign_it() {
     api.put(&format!("{REQUESTS}/r/approval"), &maybe).await.refused(422);
 }
 
+/// A certificate as a signer writes it.
+fn certificate() -> String {
+    let signed = rcgen::generate_simple_self_signed(vec!["a".to_owned()]).unwrap();
+    base64::engine::general_purpose::STANDARD.encode(signed.cert.pem())
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_signs_a_request_does_not_approve_it() {
     let api = Api::start().await;
@@ -195,11 +212,12 @@ async fn who_signs_a_request_does_not_approve_it() {
     request["status"] = json!({"conditions": [{"type": "Approved", "status": "True"}]});
     let status = api.put(&path, &request).await.refused(422);
     assert!(message(&status).contains("updates may not add a condition of type \"Approved\""));
-    request["status"] = json!({"certificate": "Q0VSVA=="});
+    let [first, second] = [certificate(), certificate()];
+    request["status"] = json!({"certificate": first});
     let signed = api.put(&path, &request).await.ok();
-    assert_eq!(signed["status"]["certificate"], "Q0VSVA==");
+    assert_eq!(signed["status"]["certificate"], first);
     let mut again = signed.clone();
-    again["status"]["certificate"] = "T1RIRVI=".into();
+    again["status"]["certificate"] = second.into();
     let status = api.put(&path, &again).await.refused(422);
     assert!(message(&status).contains("updates may not modify existing certificate content"));
 }

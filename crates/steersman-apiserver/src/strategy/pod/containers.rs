@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
-
 use super::spec::{Pod, each_container};
 use super::{env, host, mounts, probes, resources, restart, security};
 use crate::field::FieldError;
@@ -134,26 +132,6 @@ fn ports(ports: &At<'_, '_>, errors: &mut Vec<FieldError>) {
         }
         port.at("protocol").requires_one_of(PROTOCOLS, errors);
     }
-}
-
-/// Complains if the field is not the number of a port.
-pub(in crate::strategy) fn port_number(
-    object: &Value,
-    path: &str,
-    key: &str,
-) -> Option<FieldError> {
-    let valid = object[key].as_i64().is_some_and(|port| (1..=65535).contains(&port));
-    let number = if object[key].is_null() { &Value::from(0) } else { &object[key] };
-    let at = At::new(object, path);
-    let at = at.at(key).with(number);
-    (!valid).then(|| at.invalid("must be between 1 and 65535, inclusive"))
-}
-
-/// Complains if the protocol is not one that services and pods know.
-pub(in crate::strategy) fn protocol(object: &Value, path: &str) -> Option<FieldError> {
-    let mut errors = Vec::new();
-    At::new(object, path).at("protocol").one_of(PROTOCOLS, &mut errors);
-    errors.pop()
 }
 
 /// Files that variables are read from must lie in a volume that starts empty.

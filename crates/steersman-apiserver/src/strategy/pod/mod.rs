@@ -30,11 +30,6 @@ mod volumes;
 pub(super) mod warnings;
 mod windows;
 
-/// Rules that ports have wherever they stand.
-pub(super) mod validation {
-    pub(in crate::strategy) use super::containers::{port_number, protocol};
-}
-
 use serde_json::{Value, json};
 
 use super::Strategy;

@@ -1,0 +1,265 @@
+//! What may stand in a schema: known types, no references, and extensions that fit together.
+
+use serde_json::{Value, json};
+
+use super::{list, text};
+use crate::field::FieldError;
+
+const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+const REASONS: &[&str] =
+    &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/// Parts of JSON schema that Kubernetes does not know.
+const UNSUPPORTED: &[&str] =
+    &["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+
+/// Where a schema stands.
+#[derive(Clone, Default)]
+struct Place {
+    root: bool,
+    /// Whether it describes a part of an object's own metadata.
+    in_metadata: bool,
+    /// Why there may be no defaults, if there may not.
+    no_defaults: Option<String>,
+}
+
+/// The mistakes in a schema and all schemas in it.
+pub(super) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    walk(schema, path, &Place { root: true, ..Place::default() }, &mut errors);
+    errors
+}
+
+fn walk(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
+    if !schema.is_object() {
+        return;
+    }
+    standard(schema, path, place, errors);
+    children(schema, path, place, errors);
+    extensions(schema, path, errors);
+    list_type(schema, path, errors);
+    list_keys(schema, path, errors);
+    rules(schema, path, errors);
+}
+
+fn standard(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
+    let at = |key: &str| format!("{path}.{key}");
+    let kind = text(&schema["type"]);
+    if !kind.is_empty() && !TYPES.contains(&kind) {
+        errors.push(FieldError::not_supported(at("type"), &schema["type"], TYPES));
+    }
+    if let Some(reason) = place.no_defaults.as_ref().filter(|_| !schema["default"].is_null()) {
+        errors.push(FieldError::forbidden(at("default"), &format!("must not be set {reason}")));
+    }
+    for key in UNSUPPORTED.iter().filter(|key| !schema[**key].is_null()) {
+        errors.push(FieldError::forbidden(at(key), &format!("{key} is not supported")));
+    }
+    if kind == "null" {
+        let why = "type cannot be set to null, use nullable as an alternative";
+        errors.push(FieldError::forbidden(at("type"), why));
+    }
+    if schema["items"].is_array() {
+        let why = "items must be a schema object and not an array";
+        errors.push(FieldError::forbidden(at("items"), why));
+    }
+    if place.in_metadata && schema["x-kubernetes-embedded-resource"] == true {
+        let why = "must not be used inside of resource meta";
+        errors.push(FieldError::forbidden(at("x-kubernetes-embedded-resource"), why));
+    }
+    if schema["uniqueItems"] == true {
+        let why = "uniqueItems cannot be set to true since the runtime complexity becomes \
+                   quadratic";
+        errors.push(FieldError::forbidden(at("uniqueItems"), why));
+    }
+}
+
+fn children(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
+    let below = Place { root: false, ..place.clone() };
+    let properties = schema["properties"].as_object();
+    let additional = &schema["additionalProperties"];
+    if !additional.is_null() {
+        if properties.is_some_and(|p| !p.is_empty()) && *additional != true {
+            let why = "additionalProperties and properties are mutual exclusive";
+            errors.push(FieldError::forbidden(format!("{path}.additionalProperties"), why));
+        }
+        let mut below = below.clone();
+        if place.in_metadata {
+            let reason = "inside additionalProperties applying to object metadata";
+            below.no_defaults = Some(reason.to_owned());
+        }
+        walk(additional, &format!("{path}.additionalProperties"), &below, errors);
+    }
+    let embedded = schema["x-kubernetes-embedded-resource"] == true;
+    for (name, property) in properties.into_iter().flatten() {
+        let mut below = below.clone();
+        let meta = ["metadata", "kind", "apiVersion"].contains(&name.as_str());
+        if (place.root || embedded) && meta {
+            below.in_metadata = true;
+            if place.root {
+                below.no_defaults = Some(format!("in top-level {name}"));
+            }
+        }
+        walk(property, &format!("{path}.properties[{name}]"), &below, errors);
+    }
+    walk(&schema["not"], &format!("{path}.not"), &below, errors);
+    for key in ["allOf", "oneOf", "anyOf"] {
+        for (i, part) in list(&schema[key]).iter().enumerate() {
+            walk(part, &format!("{path}.{key}[{i}]"), &below, errors);
+        }
+    }
+    walk(&schema["items"], &format!("{path}.items"), &below, errors);
+}
+
+/// The type that an extension asks for.
+fn typed(schema: &Value, path: &str, kind: &str, extension: &str) -> Option<FieldError> {
+    let field = format!("{path}.type");
+    let why = format!("must be {kind} if {extension} is specified");
+    match text(&schema["type"]) {
+        given if given == kind => None,
+        "" => Some(FieldError::required(field, &why)),
+        _ => Some(FieldError::invalid(field, &schema["type"], &why)),
+    }
+}
+
+fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    const OPEN: &str = "x-kubernetes-preserve-unknown-fields";
+    const MAP: &str = "x-kubernetes-map-type";
+    if schema[OPEN] == false {
+        let why = "must be true or undefined";
+        errors.push(FieldError::invalid(format!("{path}.{OPEN}"), &json!(false), why));
+    }
+    if !schema[MAP].is_null() {
+        errors.extend(typed(schema, path, "object", MAP));
+        let known = ["atomic", "granular"];
+        if !known.contains(&text(&schema[MAP])) {
+            let field = format!("{path}.{MAP}");
+            errors.push(FieldError::not_supported(field, &schema[MAP], &known));
+        }
+    }
+}
+
+fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    const LIST: &str = "x-kubernetes-list-type";
+    const ATOMIC: &str = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    let kind = &schema[LIST];
+    if kind.is_null() {
+        return;
+    }
+    let mistyped = typed(schema, path, "array", LIST);
+    let sound = mistyped.is_none();
+    errors.extend(mistyped);
+    let items = &schema["items"];
+    if sound && kind == "set" {
+        let (nested, map) = (&items[LIST], &items["x-kubernetes-map-type"]);
+        match text(&items["type"]) {
+            "array" if !nested.is_null() && nested != "atomic" => {
+                errors.push(FieldError::invalid(format!("{path}.items.{LIST}"), nested, ATOMIC));
+            }
+            "object" if map != "atomic" => {
+                let field = format!("{path}.items.x-kubernetes-map-type");
+                errors.push(FieldError::invalid(field, nested, ATOMIC));
+            }
+            _ => {}
+        }
+    }
+    let known = ["atomic", "set", "map"];
+    if !known.contains(&text(kind)) {
+        errors.push(FieldError::not_supported(format!("{path}.{LIST}"), kind, &known));
+    }
+    if ["set", "map"].contains(&text(kind)) && items["nullable"] == true {
+        let why = format!("cannot be nullable when x-kubernetes-list-type is {}", text(kind));
+        errors.push(FieldError::forbidden(format!("{path}.items.nullable"), &why));
+    }
+}
+
+fn list_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let (kind, keys) = (&schema["x-kubernetes-list-type"], &schema["x-kubernetes-list-map-keys"]);
+    let at = |key: &str| format!("{path}.{key}");
+    if !list(keys).is_empty() && kind != "map" {
+        let why = "must be map if x-kubernetes-list-map-keys is non-empty";
+        let field = at("x-kubernetes-list-type");
+        errors.push(match kind {
+            Value::Null => FieldError::required(field, why),
+            _ => FieldError::invalid(field, kind, why),
+        });
+    }
+    if kind != "map" {
+        return;
+    }
+    let items = &schema["items"];
+    if list(keys).is_empty() {
+        let why = "must not be empty if x-kubernetes-list-type is map";
+        errors.push(FieldError::required(at("x-kubernetes-list-map-keys"), why));
+    }
+    if items.is_null() {
+        let why = "must have a schema if x-kubernetes-list-type is map";
+        errors.push(FieldError::required(at("items"), why));
+    } else if items["type"] == "object" {
+        each_key(items, keys, path, errors);
+    } else {
+        let why = "must be object if parent array's x-kubernetes-list-type is map";
+        errors.push(FieldError::invalid(at("items.type"), &json!(text(&items["type"])), why));
+    }
+}
+
+fn each_key(items: &Value, keys: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let at_keys = format!("{path}.x-kubernetes-list-map-keys");
+    let all = list(keys);
+    for (i, key) in all.iter().enumerate() {
+        let name = text(key);
+        let at = format!("{path}.items.properties[{name}]");
+        match items["properties"].get(name) {
+            None => {
+                let why = "entries must all be names of item properties";
+                errors.push(FieldError::invalid(at_keys.as_str(), keys, why));
+            }
+            Some(property) => {
+                if ["array", "object"].contains(&text(&property["type"])) {
+                    let why =
+                        "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                    let field = format!("{at}.type");
+                    errors.push(FieldError::invalid(field, &items["type"], why));
+                }
+                let required = list(&items["required"]).contains(key);
+                if !required && property["default"].is_null() {
+                    let why = "this property is in x-kubernetes-list-map-keys, so it must have a \
+                               default or be a required property";
+                    errors.push(FieldError::required(format!("{at}.default"), why));
+                }
+                if property["nullable"] == true {
+                    let why = "this property is in x-kubernetes-list-map-keys, so it cannot be \
+                               nullable";
+                    errors.push(FieldError::forbidden(format!("{at}.nullable"), why));
+                }
+            }
+        }
+        if all[..i].contains(key) {
+            let why = "must not contain duplicate entries";
+            errors.push(FieldError::invalid(at_keys.as_str(), keys, why));
+        }
+    }
+}
+
+/// The form of expressions; what they compute is not looked at.
+fn rules(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for (i, rule) in list(&schema["x-kubernetes-validations"]).iter().enumerate() {
+        let at = |key: &str| format!("{path}.x-kubernetes-validations[{i}].{key}");
+        let (given, message) = (text(&rule["rule"]).trim(), text(&rule["message"]));
+        if given.is_empty() {
+            errors.push(FieldError::required(at("rule"), "rule is not specified"));
+        } else if !message.is_empty() && message.trim().is_empty() {
+            let why = "must be non-empty if specified";
+            errors.push(FieldError::invalid(at("message"), &rule["message"], why));
+        } else if message.trim().contains(['\n', '\r']) {
+            let why = "must not contain line breaks";
+            errors.push(FieldError::invalid(at("message"), &rule["message"], why));
+        } else if given.contains(['\n', '\r']) && message.is_empty() {
+            let why = "message must be specified if rule contains line breaks";
+            errors.push(FieldError::required(at("message"), why));
+        }
+        let reason = &rule["reason"];
+        if !reason.is_null() && !REASONS.contains(&text(reason)) {
+            errors.push(FieldError::not_supported(at("reason"), reason, REASONS));
+        }
+    }
+}

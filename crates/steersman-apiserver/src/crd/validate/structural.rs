@@ -1,0 +1,240 @@
+//! What makes a schema structural: every value has a type at the place where it stands, and what
+//! is said about it elsewhere (in `not`, `anyOf`, …) only narrows it.
+
+use serde_json::{Value, json};
+
+use super::{list, text};
+use crate::field::FieldError;
+
+/// What may not be said in a part that only narrows: the key, and the complaint.
+const ONLY_OUTSIDE: &[(&str, &str)] = &[
+    ("type", "must be empty to be structural"),
+    ("additionalProperties", "must be undefined to be structural"),
+    ("default", "must be undefined to be structural"),
+    ("title", "must be empty to be structural"),
+    ("description", "must be empty to be structural"),
+    ("nullable", "must be false to be structural"),
+    ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
+    ("x-kubernetes-embedded-resource", "must be false to be structural"),
+    ("x-kubernetes-int-or-string", "must be false to be structural"),
+    ("x-kubernetes-list-map-keys", "must be empty to be structural"),
+    ("x-kubernetes-list-type", "must be undefined to be structural"),
+    ("x-kubernetes-map-type", "must be undefined to be structural"),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+/// The mistakes in a schema and all schemas in it, sorted.
+pub(super) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    invariants(schema, path, Level::Root, &mut errors);
+    let whole = Whole { schema: Some(schema), path: path.to_owned() };
+    completeness(schema, &whole, path, &mut errors);
+    errors.sort_by_key(FieldError::message);
+    errors
+}
+
+fn is(schema: &Value, flag: &str) -> bool {
+    schema[flag] == true
+}
+
+fn invariants(schema: &Value, path: &str, level: Level, errors: &mut Vec<FieldError>) {
+    if !schema.is_object() {
+        return;
+    }
+    let at = |key: &str| format!("{path}.{key}");
+    if schema["type"] == "array" && schema["items"].is_null() {
+        errors.push(FieldError::required(at("items"), "must be specified"));
+    }
+    invariants(&schema["items"], &at("items"), Level::Item, errors);
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        invariants(property, &format!("{path}.properties[{name}]"), Level::Field, errors);
+    }
+    let additional = &schema["additionalProperties"];
+    if !additional.is_null() {
+        if level == Level::Root {
+            let why = "must not be used at the root";
+            errors.push(FieldError::forbidden(at("additionalProperties"), why));
+        }
+        invariants(additional, &at("additionalProperties"), Level::Field, errors);
+    }
+    int_or_string(schema, path, errors);
+    narrowing(schema, path, errors);
+    types(schema, path, level, errors);
+    object_meta(schema, path, level, errors);
+}
+
+fn int_or_string(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for key in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
+        if is(schema, "x-kubernetes-int-or-string") && is(schema, key) {
+            let why = "must be false if x-kubernetes-int-or-string is true";
+            errors.push(FieldError::invalid(format!("{path}.{key}"), &json!(true), why));
+        }
+    }
+}
+
+fn types(schema: &Value, path: &str, level: Level, errors: &mut Vec<FieldError>) {
+    let field = format!("{path}.type");
+    let kind = text(&schema["type"]);
+    let embedded = is(schema, "x-kubernetes-embedded-resource");
+    let free = is(schema, "x-kubernetes-int-or-string")
+        || is(schema, "x-kubernetes-preserve-unknown-fields");
+    if embedded && kind != "object" {
+        let why = "must be object if x-kubernetes-embedded-resource is true";
+        errors.push(match kind {
+            "" => FieldError::required(field.as_str(), why),
+            _ => FieldError::invalid(field.as_str(), &schema["type"], why),
+        });
+    } else if kind.is_empty() && !free {
+        let why = match level {
+            Level::Root => "must not be empty at the root",
+            Level::Item => "must not be empty for specified array items",
+            Level::Field => "must not be empty for specified object fields",
+        };
+        errors.push(FieldError::required(field.as_str(), why));
+    }
+    if embedded && !schema["additionalProperties"].is_null() {
+        let why = "must not be used if x-kubernetes-embedded-resource is set";
+        errors.push(FieldError::forbidden(format!("{path}.additionalProperties"), why));
+    }
+    if level == Level::Root && !kind.is_empty() && kind != "object" {
+        let why = "must be object at the root";
+        errors.push(FieldError::invalid(field, &schema["type"], why));
+    }
+    let empty = schema["properties"].as_object().is_none_or(serde_json::Map::is_empty);
+    if embedded && empty && !is(schema, "x-kubernetes-preserve-unknown-fields") {
+        let why = "must not be empty if x-kubernetes-embedded-resource is true without \
+                   x-kubernetes-preserve-unknown-fields";
+        errors.push(FieldError::required(format!("{path}.properties"), why));
+    }
+}
+
+/// `apiVersion`, `kind` and `metadata` are what they always are.
+fn object_meta(schema: &Value, path: &str, level: Level, errors: &mut Vec<FieldError>) {
+    let properties = &schema["properties"];
+    let whole = level == Level::Root || is(schema, "x-kubernetes-embedded-resource");
+    for (name, kind) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
+        let Some(property) = properties.get(name).filter(|_| whole) else { continue };
+        if property["type"] != kind {
+            let field = format!("{path}.properties[{name}].type");
+            let given = json!(text(&property["type"]));
+            errors.push(FieldError::invalid(field, &given, &format!("must be {kind}")));
+        }
+    }
+    let Some(metadata) = properties.get("metadata").filter(|_| level == Level::Root) else {
+        return;
+    };
+    let known = |name: &String| name == "name" || name == "generateName";
+    let only_names = metadata["properties"].as_object().is_none_or(|p| p.keys().all(known));
+    let allowed = |key: &String| ["type", "properties", "default"].contains(&key.as_str());
+    let bare = metadata.as_object().is_none_or(|fields| fields.keys().all(allowed));
+    if !(only_names && bare) {
+        let why = "must not specify anything other than name and generateName, but metadata is \
+                   implicitly specified";
+        errors.push(FieldError::forbidden(format!("{path}.properties[metadata]"), why));
+    }
+}
+
+/// Whether this is the one way to say that a value is a number or a text.
+fn is_either(any_of: &Value) -> bool {
+    *any_of == json!([{"type": "integer"}, {"type": "string"}])
+}
+
+/// Checks what narrows a schema.
+fn narrowing(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if !is_either(&schema["anyOf"]) {
+        nested_list(schema, "anyOf", path, errors);
+    }
+    for (i, part) in list(&schema["allOf"]).iter().enumerate() {
+        let at = format!("{path}.allOf[{i}]");
+        // The same, one step further in, together with a pattern.
+        if i == 0 && is_either(&part["anyOf"]) {
+            let mut rest = part.clone();
+            if let Some(fields) = rest.as_object_mut() {
+                fields.remove("anyOf");
+            }
+            nested(&rest, &at, errors);
+        } else {
+            nested(part, &at, errors);
+        }
+    }
+    nested_list(schema, "oneOf", path, errors);
+    nested(&schema["not"], &format!("{path}.not"), errors);
+}
+
+fn nested_list(schema: &Value, key: &str, path: &str, errors: &mut Vec<FieldError>) {
+    for (i, part) in list(&schema[key]).iter().enumerate() {
+        nested(part, &format!("{path}.{key}[{i}]"), errors);
+    }
+}
+
+fn nested(part: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if !part.is_object() {
+        return;
+    }
+    narrowing(part, path, errors);
+    nested(&part["items"], &format!("{path}.items"), errors);
+    for (name, property) in part["properties"].as_object().into_iter().flatten() {
+        nested(property, &format!("{path}.properties[{name}]"), errors);
+    }
+    let said = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    };
+    for (key, why) in ONLY_OUTSIDE.iter().filter(|(key, _)| said(&part[*key])) {
+        errors.push(FieldError::forbidden(format!("{path}.{key}"), why));
+    }
+    if part["properties"].get("metadata").is_some() {
+        let why = "must not be specified in a nested context";
+        errors.push(FieldError::forbidden(format!("{path}.properties[metadata]"), why));
+    }
+}
+
+/// The schema that what narrows it refers to.
+struct Whole<'a> {
+    schema: Option<&'a Value>,
+    path: String,
+}
+
+/// Whatever is narrowed must be there to be narrowed.
+fn completeness(part: &Value, whole: &Whole<'_>, path: &str, errors: &mut Vec<FieldError>) {
+    for key in ["allOf", "anyOf", "oneOf"] {
+        for (i, inner) in list(&part[key]).iter().enumerate() {
+            nested_completeness(inner, whole, &format!("{path}.{key}[{i}]"), errors);
+        }
+    }
+    nested_completeness(&part["not"], whole, &format!("{path}.not"), errors);
+}
+
+fn nested_completeness(part: &Value, whole: &Whole<'_>, path: &str, errors: &mut Vec<FieldError>) {
+    if !part.is_object() {
+        return;
+    }
+    let Some(schema) = whole.schema else {
+        let why = format!("because it is defined in {path}");
+        return errors.push(FieldError::required(whole.path.as_str(), &why));
+    };
+    completeness(part, whole, path, errors);
+    if !part["items"].is_null() {
+        let below = Whole {
+            schema: schema.get("items").filter(|items| items.is_object()),
+            path: format!("{}.items", whole.path),
+        };
+        nested_completeness(&part["items"], &below, &format!("{path}.items"), errors);
+    }
+    for (name, property) in part["properties"].as_object().into_iter().flatten() {
+        let below = Whole {
+            schema: schema["properties"].get(name),
+            path: format!("{}.properties[{name}]", whole.path),
+        };
+        let path = format!("{path}.properties[{name}]");
+        nested_completeness(property, &below, &path, errors);
+    }
+}

@@ -1,0 +1,345 @@
+use serde_json::{Value, json};
+
+use super::validate;
+use crate::field::FieldError;
+
+fn definition() -> Value {
+    json!({
+        "metadata": {"name": "shops.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {
+                "plural": "shops", "singular": "shop", "kind": "Shop", "listKind": "ShopList",
+            },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+                }}},
+            }],
+            "conversion": {"strategy": "None"},
+        },
+    })
+}
+
+/// The complaints about the definition after one change, given as a JSON pointer and a value.
+fn complaints(at: &str, value: &Value) -> Vec<String> {
+    let mut object = definition();
+    let (parent, key) = at.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[key] = value.clone();
+    validate(&object).iter().map(FieldError::message).collect()
+}
+
+#[test]
+fn a_sound_definition_has_no_mistakes() {
+    let found: Vec<_> = validate(&definition()).iter().map(FieldError::message).collect();
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn names_scope_and_versions_are_checked() {
+    let cases = [
+        ("/spec/group", json!(""), "spec.group: Required value"),
+        (
+            "/spec/group",
+            json!("example"),
+            "spec.group: Invalid value: \"example\": should be a domain with at least one dot",
+        ),
+        (
+            "/spec/scope",
+            json!("World"),
+            "spec.scope: Unsupported value: \"World\": supported values: \"Cluster\", \
+             \"Namespaced\"",
+        ),
+        ("/spec/names/singular", json!(""), "spec.names.singular: Required value"),
+        (
+            "/spec/names/listKind",
+            json!("Shop"),
+            "spec.names.listKind: Invalid value: \"Shop\": kind and listKind may not be the same",
+        ),
+        (
+            "/metadata/name",
+            json!("x"),
+            "metadata.name: Invalid value: \"x\": must be spec.names.plural+\".\"+spec.group",
+        ),
+        (
+            "/spec/preserveUnknownFields",
+            json!(true),
+            "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set \
+             x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        ),
+        (
+            "/spec/versions/0/schema",
+            json!(null),
+            "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required",
+        ),
+        (
+            "/spec/versions/0/deprecationWarning",
+            json!("soon"),
+            "spec.versions[0].deprecationWarning: Invalid value: \"soon\": can only be set for \
+             deprecated versions",
+        ),
+        (
+            "/spec/conversion",
+            json!({"strategy": "Webhook"}),
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set \
+             to Webhook",
+        ),
+        (
+            "/spec/conversion",
+            json!({"strategy": "Webhook", "webhook": {"clientConfig": {
+                "service": {"name": "a", "namespace": "b"}}}}),
+            "spec.conversion.conversionReviewVersions: Required value",
+        ),
+    ];
+    for (at, value, expected) in cases {
+        let found = complaints(at, &value);
+        assert!(found.contains(&expected.to_owned()), "{at}: {found:?}");
+    }
+}
+
+#[test]
+fn versions_have_names_of_their_own_and_one_is_stored() {
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema":
+            {"type": "object"}}})
+    };
+    for (versions, expected) in [
+        (json!([version("v1", true), version("v1", false)]), "must contain unique version names"),
+        (
+            json!([version("v1", true), version("v2", true)]),
+            "must have exactly one version marked as storage version",
+        ),
+    ] {
+        let found = complaints("/spec/versions", &versions);
+        assert!(found.iter().any(|message| message.ends_with(expected)), "{found:?}");
+    }
+}
+
+#[test]
+fn a_group_of_kubernetes_needs_an_approval() {
+    let mut object = definition();
+    object["spec"]["group"] = json!("x.k8s.io");
+    object["metadata"]["name"] = json!("shops.x.k8s.io");
+    let missing = validate(&object);
+    assert_eq!(missing[0].field, "metadata.annotations[api-approved.kubernetes.io]");
+    for (given, fine) in
+        [("unapproved, just a test", true), ("https://example.com/1", true), ("yes", false)]
+    {
+        object["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": given});
+        assert_eq!(validate(&object).is_empty(), fine, "{given}");
+    }
+}
+
+#[test]
+fn a_schema_is_structural() {
+    let at = "spec.validation.openAPIV3Schema.properties[spec]";
+    let cases: Vec<(Value, Vec<String>)> = vec![
+        (json!({"x-kubernetes-int-or-string": true}), vec![]),
+        (json!({"x-kubernetes-preserve-unknown-fields": true}), vec![]),
+        (
+            json!({"x-kubernetes-int-or-string": true,
+            "anyOf": [{"type": "integer"}, {"type": "string"}]}),
+            vec![],
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}},
+            "anyOf": [{"required": ["a"]}, {"properties": {"a": {"minLength": 1}}}]}),
+            vec![],
+        ),
+        (
+            json!({}),
+            vec![format!(
+                "{at}.type: Required value: must not be empty for specified object fields"
+            )],
+        ),
+        (json!({"type": "array"}), vec![format!("{at}.items: Required value: must be specified")]),
+        (
+            json!({"type": "array", "items": {}}),
+            vec![format!(
+                "{at}.items.type: Required value: must not be empty for specified array items"
+            )],
+        ),
+        (
+            json!({"type": "object", "anyOf": [{"type": "object"}]}),
+            vec![format!("{at}.anyOf[0].type: Forbidden: must be empty to be structural")],
+        ),
+        (
+            json!({"x-kubernetes-int-or-string": true,
+            "x-kubernetes-preserve-unknown-fields": true}),
+            vec![format!(
+                "{at}.x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if \
+             x-kubernetes-int-or-string is true"
+            )],
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-embedded-resource": true}),
+            vec![format!(
+                "{at}.properties: Required value: must not be empty if \
+             x-kubernetes-embedded-resource is true without \
+             x-kubernetes-preserve-unknown-fields"
+            )],
+        ),
+    ];
+    for (schema, expected) in cases {
+        let found = complaints("/spec/versions/0/schema/openAPIV3Schema/properties/spec", &schema);
+        assert_eq!(found, expected, "{schema}");
+    }
+}
+
+#[test]
+fn the_root_of_a_schema_is_an_object_with_its_own_metadata() {
+    let root = "/spec/versions/0/schema/openAPIV3Schema";
+    let at = "spec.validation.openAPIV3Schema";
+    let cases = [
+        (
+            json!({"type": "string"}),
+            format!("{at}.type: Invalid value: \"string\": must be object at the root"),
+        ),
+        (json!({}), format!("{at}.type: Required value: must not be empty at the root")),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            format!("{at}.additionalProperties: Forbidden: must not be used at the root"),
+        ),
+        (
+            json!({"type": "object", "not": {"properties": {"a": {"minLength": 1}}}}),
+            format!(
+                "{at}.properties[a]: Required value: because it is defined in \
+                 {at}.not.properties[a]"
+            ),
+        ),
+        (
+            json!({"type": "object", "nullable": true}),
+            format!("{at}.nullable: Forbidden: nullable cannot be true at the root"),
+        ),
+        (
+            json!({"type": "object", "properties": {"metadata": {"type": "object", "properties":
+            {"labels": {"type": "object"}}}}}),
+            format!(
+                "{at}.properties[metadata]: Forbidden: must not specify anything other than \
+                     name and generateName, but metadata is implicitly specified"
+            ),
+        ),
+        (
+            json!({"type": "object", "properties": {"kind": {"type": "integer"}}}),
+            format!("{at}.properties[kind].type: Invalid value: \"integer\": must be string"),
+        ),
+    ];
+    for (schema, expected) in cases {
+        assert_eq!(complaints(root, &schema), [expected], "{schema}");
+    }
+}
+
+#[test]
+fn extensions_fit_the_type_and_each_other() {
+    let at = "spec.validation.openAPIV3Schema.properties[spec]";
+    let item = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let cases: Vec<(Value, Vec<String>)> = vec![
+        (
+            json!({"type": "string", "uniqueItems": true}),
+            vec![format!(
+                "{at}.uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime \
+             complexity becomes quadratic"
+            )],
+        ),
+        (
+            json!({"type": "text"}),
+            vec![format!(
+                "{at}.type: Unsupported value: \"text\": supported values: \"array\", \"boolean\", \
+             \"integer\", \"number\", \"object\", \"string\""
+            )],
+        ),
+        (
+            json!({"type": "string", "$ref": "#/x"}),
+            vec![format!("{at}.$ref: Forbidden: $ref is not supported")],
+        ),
+        (
+            json!({"type": "string", "x-kubernetes-map-type": "atomic"}),
+            vec![format!(
+                "{at}.type: Invalid value: \"string\": must be object if x-kubernetes-map-type is \
+             specified"
+            )],
+        ),
+        (
+            json!({"type": "array", "items": item, "x-kubernetes-list-type": "map"}),
+            vec![format!(
+                "{at}.x-kubernetes-list-map-keys: Required value: must not be empty if \
+             x-kubernetes-list-type is map"
+            )],
+        ),
+        (
+            json!({"type": "array", "items": item, "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"]}),
+            vec![format!(
+                "{at}.items.properties[name].default: Required value: this property is in \
+             x-kubernetes-list-map-keys, so it must have a default or be a required property"
+            )],
+        ),
+        (
+            json!({"type": "array", "items": item, "x-kubernetes-list-type": "set"}),
+            vec![format!(
+                "{at}.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a \
+             list with x-kubernetes-list-type=set"
+            )],
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}},
+            "additionalProperties": {"type": "string"}}),
+            vec![format!(
+                "{at}.additionalProperties: Forbidden: additionalProperties and properties are \
+             mutual exclusive"
+            )],
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-validations": [{"rule": " "}]}),
+            vec![format!(
+                "{at}.x-kubernetes-validations[0].rule: Required value: rule is not specified"
+            )],
+        ),
+    ];
+    for (schema, expected) in cases {
+        let found = complaints("/spec/versions/0/schema/openAPIV3Schema/properties/spec", &schema);
+        assert_eq!(found, expected, "{schema}");
+    }
+}
+
+#[test]
+fn columns_scale_and_selectable_fields_are_checked() {
+    let cases = [
+        (
+            "additionalPrinterColumns",
+            json!([{"name": "A", "type": "int", "jsonPath": ".spec.a"}]),
+            "spec.additionalPrinterColumns[0].type: Invalid value: \"int\": must be one of \
+             boolean,date,integer,number,string",
+        ),
+        (
+            "additionalPrinterColumns",
+            json!([{"name": "A", "type": "date", "jsonPath": "spec.a"}]),
+            "spec.additionalPrinterColumns[0].JSONPath: Invalid value: \"spec.a\": must be a \
+             simple json path starting with .",
+        ),
+        (
+            "subresources",
+            json!({"scale": {"specReplicasPath": ".replicas",
+            "statusReplicasPath": ".status.replicas"}}),
+            "spec.subresources.scale.specReplicasPath: Invalid value: \".replicas\": should be a \
+             json path under .spec",
+        ),
+        (
+            "selectableFields",
+            json!([{"jsonPath": ".spec"}]),
+            "spec.selectableFields[0].jsonPath: Invalid value: \".spec\": must point to a field \
+             of type string, boolean or integer. Enum string fields and strings with formats are \
+             allowed.",
+        ),
+        (
+            "selectableFields",
+            json!([{"jsonPath": ".spec.size"}, {"jsonPath": ".spec.size"}]),
+            "spec.selectableFields[1].jsonPath: Duplicate value: \".spec.size\"",
+        ),
+    ];
+    for (key, value, expected) in cases {
+        assert_eq!(complaints(&format!("/spec/versions/0/{key}"), &value), [expected]);
+    }
+}

@@ -1,0 +1,83 @@
+//! `APIServices`: which server answers for a group and version.
+
+use serde_json::{Value, json};
+
+use super::document::{fill, text, within, within_existing};
+use super::part::{Errors, Part};
+use super::rules::Rules;
+use crate::field::FieldError;
+use crate::names;
+
+/// The strategy of API services.
+pub(super) const API_SERVICE: Rules = Rules {
+    default: |service| {
+        within(service, "spec", |spec| {
+            within_existing(spec, "service", |service| fill(service, "port", 443));
+        });
+    },
+    status: Some(|| json!({})),
+    check,
+    check_status: |service, _, errors| {
+        let status = service.field("status");
+        for condition in status.each("conditions") {
+            condition.field("status").one_of(&["True", "False", "Unknown"], errors);
+        }
+    },
+    ..Rules::NONE
+};
+
+fn check(service: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    let spec = service.field("spec");
+    let (group, version) = (spec.field("group"), spec.field("version"));
+    let name = text(&service.value["metadata"]["name"]);
+    let full = format!("{}.{}", version.text(), group.text());
+    // The core group has no name to end with.
+    let expected = if group.is_empty() { format!("{}.", version.text()) } else { full };
+    if name != expected {
+        let detail = "must be `spec.version+\".\"+spec.group`";
+        errors.push(FieldError::invalid("metadata.name", &Value::from(name), detail));
+    }
+    if !group.is_empty() {
+        let complaints = names::dns1123_subdomain(group.text());
+        errors.extend((!complaints.is_empty()).then(|| group.invalid(&complaints.join(","))));
+    }
+    let complaints = names::dns1035_label(version.text());
+    errors.extend((!complaints.is_empty()).then(|| version.invalid(&complaints.join(","))));
+    for (key, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1000)] {
+        let priority = spec.field(key);
+        if priority.number() <= 0 || priority.number() > max {
+            let detail = format!("must be positive and less than {max}");
+            let given = Value::from(priority.number());
+            errors.push(FieldError::invalid(priority.path(), &given, &detail));
+        }
+    }
+    backend(&spec, errors);
+}
+
+fn backend(spec: &Part<'_>, errors: &mut Errors) {
+    let (service, bundle) = (spec.field("service"), spec.field("caBundle"));
+    let insecure = spec.field("insecureSkipTLSVerify");
+    let skips = *insecure.value == true;
+    if service.is_absent() {
+        if !bundle.is_empty() {
+            let detail = "local APIServices may not have a caBundle";
+            let shown = Value::from(format!("{} bytes", bundle.text().len()));
+            errors.push(FieldError::invalid(bundle.path(), &shown, detail));
+        }
+        if skips {
+            let detail = "local APIServices may not have insecureSkipTLSVerify";
+            errors.push(insecure.invalid(detail));
+        }
+        return;
+    }
+    service.field("namespace").need(errors);
+    service.field("name").need(errors);
+    let port = service.field("port");
+    if !(1..=65535).contains(&port.number()) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(port.invalid(detail));
+    }
+    if skips && !bundle.is_empty() {
+        errors.push(insecure.invalid("may not be true if caBundle is present"));
+    }
+}

@@ -1,0 +1,185 @@
+//! `PersistentVolumeClaims`: they may be bound and may grow; the rest stands.
+
+use serde_json::{Value, json};
+
+use super::document::{fill, remove, set, text, within, within_existing};
+use super::label_selector::label_selector;
+use super::part::{Errors, Part};
+use super::quantity;
+use super::rules::Rules;
+use super::volume::{VOLUME_MODES, access_modes};
+use crate::field::FieldError;
+use crate::names;
+
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+const RESIZE_STATES: &[&str] = &[
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+
+/// The strategy of persistent volume claims.
+pub(super) const CLAIM: Rules = Rules {
+    default: |claim| within(claim, "spec", defaults),
+    status: Some(|| json!({"phase": "Pending"})),
+    check: |claim, old, errors| check_spec(&claim.field("spec"), &old["spec"], errors),
+    change,
+    check_status: status,
+    ..Rules::NONE
+};
+
+/// A source of data in one field is meant in the other, too.
+fn defaults(spec: &mut Value) {
+    fill(spec, "volumeMode", "Filesystem");
+    let (source, reference) = (spec["dataSource"].clone(), spec["dataSourceRef"].clone());
+    let elsewhere = !text(&reference["namespace"]).is_empty();
+    if source.is_object() && reference.is_null() {
+        set(spec, "dataSourceRef", source);
+    } else if source.is_null() && reference.is_object() && !elsewhere {
+        set(spec, "dataSource", reference);
+        within_existing(spec, "dataSource", |source| drop(remove(source, "namespace")));
+    }
+}
+
+/// The mistakes in what a claim asks for; also of claims inside other kinds.
+pub(super) fn check_spec(spec: &Part<'_>, old: &Value, errors: &mut Errors) {
+    access_modes(spec, "at least 1 access mode is required", errors);
+    label_selector(&spec.field("selector"), errors);
+    let requested = &spec.value["resources"]["requests"]["storage"];
+    let request = spec.entry("resources", "storage").with(requested);
+    if request.is_absent() {
+        errors.push(request.required(""));
+    } else if quantity::parse(requested).is_some_and(|amount| amount <= 0) {
+        errors.push(request.invalid("must be greater than zero"));
+    } else if quantity::parse(requested).is_some_and(|amount| amount % 1_000_000_000 != 0) {
+        errors.push(request.invalid("must be an integer"));
+    }
+    for key in ["storageClassName", "volumeAttributesClassName"] {
+        let class = spec.field(key);
+        if !class.is_empty() {
+            class.follows(names::dns1123_subdomain, errors);
+        }
+    }
+    spec.field("volumeMode").one_of_or_absent(VOLUME_MODES, errors);
+    let (source, reference) = (spec.field("dataSource"), spec.field("dataSourceRef"));
+    data_source(&source, old, errors);
+    data_source(&reference, old, errors);
+    if source.is_absent() || reference.is_absent() {
+        return;
+    }
+    let shown = json!({});
+    let same = ["apiGroup", "kind", "name"].iter().all(|k| source.value[k] == reference.value[k]);
+    if !text(&reference.value["namespace"]).is_empty() {
+        let detail = "may not be specified when dataSourceRef.namespace is specified";
+        errors.push(FieldError::invalid(spec.path(), &shown, detail));
+    } else if !same {
+        errors.push(FieldError::invalid(spec.path(), &shown, "must match dataSourceRef"));
+    }
+}
+
+fn data_source(source: &Part<'_>, old: &Value, errors: &mut Errors) {
+    if source.is_absent() {
+        return;
+    }
+    source.field("name").need(errors);
+    source.field("kind").need(errors);
+    let (group, kind) = (source.field("apiGroup"), &source.value["kind"]);
+    if group.is_empty() && kind != "PersistentVolumeClaim" {
+        let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        errors.push(FieldError::invalid(source.path(), kind, detail));
+    }
+    let known = ["dataSource", "dataSourceRef"].iter().any(|k| !old[*k]["apiGroup"].is_null());
+    if !group.is_empty() && !known {
+        group.follows(names::dns1123_subdomain, errors);
+    }
+    let namespace = source.field("namespace");
+    if !namespace.is_empty() {
+        namespace.follows(names::dns1123_label, errors);
+    }
+}
+
+fn change(claim: &Part<'_>, old: &Value, errors: &mut Errors) {
+    let spec = claim.field("spec");
+    let bound = claim.value["status"]["phase"] == "Bound";
+    if frozen(spec.value, old, bound) != frozen(&old["spec"], old, bound) {
+        errors.push(spec.forbidden(
+            "spec is immutable after creation except resources.requests and \
+             volumeAttributesClassName for bound claims",
+        ));
+    }
+    let size = |claim: &Value| quantity::parse(&claim["resources"]["requests"]["storage"]);
+    let has = quantity::parse(&old["status"]["capacity"]["storage"]).unwrap_or(0);
+    if let (Some(before), Some(after)) = (size(&old["spec"]), size(spec.value))
+        && after < before
+        && after <= has
+    {
+        let field = "spec.resources.requests.storage";
+        let detail = "field can not be less than status.capacity";
+        errors.push(FieldError::forbidden(field, detail));
+    }
+    if spec.value["volumeMode"] != old["spec"]["volumeMode"] {
+        let mode = &spec.value["volumeMode"];
+        errors.push(FieldError::invalid("volumeMode", mode, "field is immutable"));
+    }
+    class_change(&spec, old, errors);
+}
+
+/// A spec without what may change.
+fn frozen(spec: &Value, old: &Value, bound: bool) -> Value {
+    let mut spec = spec.clone();
+    if text(&old["spec"]["volumeName"]).is_empty() {
+        remove(&mut spec, "volumeName");
+    }
+    let before = &old["metadata"]["annotations"][CLASS_ANNOTATION];
+    // A claim without a class may be given one, that of its annotation if it has one.
+    if old["spec"]["storageClassName"].is_null()
+        && (before.is_null() || spec["storageClassName"] == *before)
+    {
+        remove(&mut spec, "storageClassName");
+    }
+    if bound {
+        remove(&mut spec, "volumeAttributesClassName");
+        within_existing(&mut spec, "resources", |resources| {
+            within_existing(resources, "requests", |requests| drop(remove(requests, "storage")));
+        });
+    }
+    spec
+}
+
+fn class_change(spec: &Part<'_>, old: &Value, errors: &mut Errors) {
+    let class = spec.field("volumeAttributesClassName");
+    let current = &old["status"]["currentVolumeAttributesClassName"];
+    if *class.value == old["spec"]["volumeAttributesClassName"] || current.is_null() {
+        return;
+    }
+    if class.is_absent() {
+        errors.push(class.forbidden(
+            "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil",
+        ));
+    } else if class.is_empty() {
+        errors.push(class.forbidden(
+            "update to empty string is forbidden when status.currentVolumeAttributesClassName is \
+             not nil",
+        ));
+    }
+}
+
+fn status(claim: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    let status = claim.field("status");
+    for list in ["capacity", "allocatedResources"] {
+        for (_, amount) in status.entries(list) {
+            if quantity::parse(amount.value).is_some_and(|amount| amount < 0) {
+                errors.push(amount.invalid("must be a valid resource quantity"));
+            }
+        }
+    }
+    let states = status.field("allocatedResourceStatuses");
+    for (name, state) in status.entries("allocatedResourceStatuses") {
+        if !RESIZE_STATES.contains(&state.text()) {
+            let name = Value::from(name);
+            errors.push(FieldError::not_supported(states.path(), &name, RESIZE_STATES));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Flow schemas and priority levels.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::document::{fill, fill_number, items, text, within, within_existing};
+use super::part::{Errors, Part};
+use super::rules::Rules;
+use crate::field::FieldError;
+use crate::names;
+
+const PRECEDENCE_MAX: i64 = 10_000;
+const QUEUES_MAX: i64 = 10_000_000;
+const HASH_BITS_MAX: f64 = 60.0;
+const VERBS: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
+
+/// The kinds of subjects, the field each is described in, and which others it excludes.
+const SUBJECTS: &[(&str, &str)] =
+    &[("Group", "group"), ("ServiceAccount", "serviceAccount"), ("User", "user")];
+
+/// The strategy of flow schemas.
+pub(super) const FLOW_SCHEMA: Rules = Rules {
+    default: |schema| {
+        within(schema, "spec", |spec| fill_number(spec, "matchingPrecedence", 1000));
+    },
+    status: Some(|| json!({})),
+    check: flow_schema,
+    check_status: conditions,
+    ..Rules::NONE
+};
+
+/// The strategy of priority levels.
+pub(super) const PRIORITY_LEVEL: Rules = Rules {
+    default: level_defaults,
+    status: Some(|| json!({})),
+    check: priority_level,
+    check_status: conditions,
+    ..Rules::NONE
+};
+
+fn flow_schema(schema: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    let spec = schema.field("spec");
+    let precedence = spec.field("matchingPrecedence");
+    let name = text(&schema.value["metadata"]["name"]);
+    match precedence.number() {
+        ..=0 => errors.push(precedence.invalid("must be a positive value")),
+        1 if name != "exempt" => errors.push(
+            precedence.invalid("only the schema named 'exempt' may have matchingPrecedence 1"),
+        ),
+        number if number > PRECEDENCE_MAX => {
+            let detail = format!("must not be greater than {PRECEDENCE_MAX}");
+            errors.push(precedence.invalid(&detail));
+        }
+        _ => {}
+    }
+    let method = spec.field("distinguisherMethod");
+    let methods = ["ByNamespace", "ByUser"];
+    if !method.is_absent() && !methods.contains(&text(&method.value["type"])) {
+        let field = method.field("type").path();
+        errors.push(FieldError::not_supported(field, method.value, &methods));
+    }
+    let level = spec.field("priorityLevelConfiguration");
+    let level = level.field("name");
+    if level.need_because("must reference a priority level", errors) {
+        level.follows(names::dns1123_subdomain, errors);
+    }
+    spec.each("rules").for_each(|rule| check_rule(&rule, errors));
+}
+
+fn check_rule(rule: &Part<'_>, errors: &mut Errors) {
+    rule.field("subjects").need_because("subjects must contain at least one value", errors);
+    rule.each("subjects").for_each(|subject| check_subject(&subject, errors));
+    if rule.field("resourceRules").is_empty() && rule.field("nonResourceRules").is_empty() {
+        let detail = "at least one of resourceRules and nonResourceRules has to be non-empty";
+        errors.push(rule.required(detail));
+    }
+    rule.each("resourceRules").for_each(|rule| resource_rule(&rule, errors));
+    rule.each("nonResourceRules").for_each(|rule| path_rule(&rule, errors));
+}
+
+fn check_subject(subject: &Part<'_>, errors: &mut Errors) {
+    let kind = subject.field("kind");
+    let Some((kind, own)) = SUBJECTS.iter().find(|(known, _)| *known == kind.text()) else {
+        let kinds: Vec<&str> = SUBJECTS.iter().map(|(kind, _)| *kind).collect();
+        errors.push(FieldError::not_supported(kind.path(), &Value::from(kind.text()), &kinds));
+        return;
+    };
+    let part = subject.field(own);
+    if part.is_absent() {
+        let detail = format!("{own} is required when subject kind is '{kind}'");
+        errors.push(part.required(&detail));
+    } else {
+        let name = part.field("name");
+        if name.need(errors) && *own == "serviceAccount" && name.text() != "*" {
+            name.follows(names::dns1123_subdomain, errors);
+        }
+        if *own == "serviceAccount" {
+            let namespace = part.field("namespace");
+            if namespace.need_because("must specify namespace for service account", errors) {
+                namespace.follows(names::dns1123_label, errors);
+            }
+        }
+    }
+    for (other, field) in SUBJECTS.iter().rev().filter(|(_, field)| field != own) {
+        let part = subject.field(field);
+        if !part.is_absent() {
+            let detail = format!("{field} is forbidden when subject kind is not '{other}'");
+            errors.push(part.forbidden(&detail));
+        }
+    }
+}
+
+/// A list that must have items, of which a wildcard stands alone. Whether it is one.
+fn wildcard(list: &Part<'_>, what: &str, errors: &mut Errors) -> bool {
+    let any = items(list.value).iter().any(|item| item == "*");
+    if any && list.len() > 1 {
+        errors.push(list.invalid(&format!("if '*' is present, must not specify other {what}")));
+    }
+    any
+}
+
+fn verbs(rule: &Part<'_>, errors: &mut Errors) {
+    let verbs = rule.field("verbs");
+    if !verbs.need_because("verbs must contain at least one value", errors) {
+        return;
+    }
+    let known = items(verbs.value).iter().all(|verb| VERBS.contains(&text(verb)));
+    if !wildcard(&verbs, "verbs", errors) && !known {
+        errors.push(verbs.unsupported(VERBS));
+    }
+}
+
+fn resource_rule(rule: &Part<'_>, errors: &mut Errors) {
+    verbs(rule, errors);
+    for (key, what, detail) in [
+        ("apiGroups", "api groups", "resource rules must supply at least one api group"),
+        ("resources", "resources", "resource rules must supply at least one resource"),
+    ] {
+        let list = rule.field(key);
+        if list.need_because(detail, errors) {
+            wildcard(&list, what, errors);
+        }
+    }
+    let namespaces = rule.field("namespaces");
+    if namespaces.is_empty() {
+        if rule.value["clusterScope"] != true {
+            errors.push(namespaces.required(
+                "resource rules that are not cluster scoped must supply at least one namespace",
+            ));
+        }
+    } else if !wildcard(&namespaces, "namespaces", errors) {
+        for namespace in rule.each("namespaces") {
+            for complaint in names::dns1123_label(namespace.text()) {
+                let intro = "each member of this list must be '*' or a DNS-1123 label; ";
+                errors.push(namespace.invalid(&format!("{intro}{complaint}")));
+            }
+        }
+    }
+}
+
+fn path_rule(rule: &Part<'_>, errors: &mut Errors) {
+    verbs(rule, errors);
+    let paths = rule.field("nonResourceURLs");
+    if !paths.need_because("nonResourceURLs must contain at least one value", errors)
+        || wildcard(&paths, "non-resource URLs", errors)
+    {
+        return;
+    }
+    for path in rule.each("nonResourceURLs") {
+        let given = path.text();
+        let detail = match given {
+            "" => "must not be empty",
+            "/" => continue,
+            _ if !given.starts_with('/') => "must start with slash",
+            _ if given.contains(' ') => "must not contain white-space",
+            _ if given.contains("//") => "must not contain double slash",
+            _ if given.trim_end_matches("/*").contains('*') => {
+                "wildcard can only do suffix matching"
+            }
+            _ => continue,
+        };
+        errors.push(path.invalid(detail));
+    }
+}
+
+fn level_defaults(level: &mut Value) {
+    within(level, "spec", |spec| {
+        within_existing(spec, "exempt", |exempt| {
+            fill(exempt, "nominalConcurrencyShares", 0);
+            fill(exempt, "lendablePercent", 0);
+        });
+        within_existing(spec, "limited", |limited| {
+            fill(limited, "nominalConcurrencyShares", 30);
+            fill(limited, "lendablePercent", 0);
+            within_existing(limited, "limitResponse", |response| {
+                within_existing(response, "queuing", |queuing| {
+                    fill_number(queuing, "handSize", 8);
+                    fill_number(queuing, "queues", 64);
+                    fill_number(queuing, "queueLengthLimit", 50);
+                });
+            });
+        });
+    });
+}
+
+fn priority_level(level: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    let spec = level.field("spec");
+    let (kind, limited, exempt) = (spec.field("type"), spec.field("limited"), spec.field("exempt"));
+    let named = level.value["metadata"]["name"] == "exempt";
+    if named != (kind.text() == "Exempt") {
+        errors.push(kind.invalid("must be 'Exempt' if and only if `name` is 'exempt'"));
+    }
+    match kind.text() {
+        "Exempt" => {
+            if !limited.is_absent() {
+                errors.push(limited.forbidden("must be nil if the type is not Limited"));
+            }
+            shares(&exempt, errors);
+        }
+        "Limited" => {
+            if !exempt.is_absent() {
+                errors.push(exempt.forbidden("must be nil if the type is Limited"));
+            }
+            if limited.is_absent() {
+                errors.push(limited.required("must not be empty when type is Limited"));
+            } else {
+                shares(&limited, errors);
+                limit_response(&limited.field("limitResponse"), errors);
+                let borrowed = limited.field("borrowingLimitPercent");
+                if borrowed.number() < 0 {
+                    let detail = "if specified, must be a non-negative integer";
+                    errors.push(borrowed.invalid(detail));
+                }
+            }
+        }
+        _ => kind.one_of(&["Exempt", "Limited"], errors),
+    }
+}
+
+fn shares(part: &Part<'_>, errors: &mut Errors) {
+    let shares = part.field("nominalConcurrencyShares");
+    if shares.number() < 0 {
+        errors.push(shares.invalid("must be a non-negative integer"));
+    }
+    part.field("lendablePercent").between(0, 100, errors);
+}
+
+fn limit_response(response: &Part<'_>, errors: &mut Errors) {
+    let (kind, queuing) = (response.field("type"), response.field("queuing"));
+    match (kind.text(), queuing.is_absent()) {
+        ("Reject", false) => errors
+            .push(queuing.forbidden("must be nil if limited.limitResponse.type is not Limited")),
+        ("Queue", true) => errors
+            .push(queuing.required("must not be empty if limited.limitResponse.type is Limited")),
+        ("Queue", false) => queues(&queuing, errors),
+        ("Reject", true) => {}
+        _ => kind.one_of(&["Queue", "Reject"], errors),
+    }
+}
+
+fn queues(queuing: &Part<'_>, errors: &mut Errors) {
+    let [length, queues, hand] =
+        ["queueLengthLimit", "queues", "handSize"].map(|key| queuing.field(key));
+    if length.number() <= 0 {
+        errors.push(length.invalid("must be positive"));
+    }
+    if queues.number() <= 0 {
+        errors.push(queues.invalid("must be positive"));
+    } else if queues.number() > QUEUES_MAX {
+        errors.push(queues.invalid(&format!("must not be greater than {QUEUES_MAX}")));
+    }
+    let deck = queues.number();
+    if hand.number() <= 0 {
+        errors.push(hand.invalid("must be positive"));
+    } else if hand.number() > deck {
+        errors.push(hand.invalid(&format!("should not be greater than queues ({deck})")));
+    } else if entropy(deck, hand.number()) > HASH_BITS_MAX {
+        errors.push(hand.invalid(&format!(
+            "required entropy bits of deckSize {deck} and handSize {} should not be greater \
+             than 60",
+            hand.number()
+        )));
+    }
+}
+
+/// How many bits it takes to deal a hand: the sum of the bits of each card, rounded up.
+fn entropy(deck: i64, hand: i64) -> f64 {
+    // A hand that takes more than 60 cards takes more than 60 bits, unless the deck is that small.
+    let cards = (0..hand.min(1000)).map(|dealt| u32::try_from(deck - dealt).unwrap_or(u32::MAX));
+    cards.map(|left| f64::from(left).log2()).sum::<f64>().ceil()
+}
+
+fn conditions(object: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    let status = object.field("status");
+    let mut seen = HashSet::new();
+    for condition in status.each("conditions") {
+        let kind = condition.field("type");
+        if !seen.insert(kind.text().to_owned()) {
+            errors.push(kind.duplicate());
+        }
+        kind.need(errors);
+    }
+}

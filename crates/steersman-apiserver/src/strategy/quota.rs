@@ -1,0 +1,356 @@
+//! Limits and quotas of a namespace: which resources they may name, and how much of each.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::document::{each, fill, items, text, within};
+use super::part::{Errors, Part};
+use super::quantity;
+use super::rules::Rules;
+use crate::field::FieldError;
+use crate::names;
+
+/// One, in the unit of [`quantity::parse`].
+const ONE: i128 = 1_000_000_000;
+
+const COMPUTE: &[&str] = &["cpu", "memory", "ephemeral-storage"];
+
+/// Resources that a quota counts one by one.
+const COUNTED: &[&str] = &[
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+const SCOPES: &[&str] = &[
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "VolumeAttributesClass",
+    "CrossNamespacePodAffinity",
+];
+
+/// The strategy of limit ranges.
+pub(super) const LIMIT_RANGE: Rules = Rules {
+    default: |range| {
+        within(range, "spec", |spec| each(spec, "limits", limit_defaults));
+    },
+    check: limit_range,
+    ..Rules::NONE
+};
+
+/// The strategy of resource quotas.
+pub(super) const RESOURCE_QUOTA: Rules = Rules {
+    status: Some(|| json!({})),
+    check: |quota, _, errors| quota_spec(&quota.field("spec"), errors),
+    change: |quota, old, errors| {
+        let set = |quota: &Value| -> BTreeSet<String> {
+            items(&quota["spec"]["scopes"]).iter().map(|s| text(s).to_owned()).collect()
+        };
+        if set(quota.value) != set(old) {
+            let spec = quota.field("spec");
+            errors.push(spec.field("scopes").invalid("field is immutable"));
+        }
+    },
+    check_status: |quota, _, errors| {
+        let status = quota.field("status");
+        for list in ["hard", "used"] {
+            quota_amounts(&status, list, errors);
+        }
+    },
+    ..Rules::NONE
+};
+
+/// Whether a resource is Kubernetes' own.
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && names::qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+fn is_huge_pages(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+/// `cpu`, `requests.cpu` and `limits.cpu`.
+fn is_compute(name: &str) -> bool {
+    let bare = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits."));
+    COMPUTE.contains(&bare.unwrap_or(name))
+}
+
+fn is_quota_resource(name: &str) -> bool {
+    let huge = is_huge_pages(name.strip_prefix("requests.").unwrap_or(name));
+    is_compute(name) || huge || name == "requests.storage" || COUNTED.contains(&name)
+}
+
+/// Must be a resource that Kubernetes knows, or one with a prefix.
+fn resource_name(name: &str, path: &str, errors: &mut Errors) -> bool {
+    let complaints = names::invalid(path, name, names::qualified_name);
+    let sound = complaints.is_empty();
+    errors.extend(complaints);
+    if sound && !name.contains('/') && !is_quota_resource(name) && name != "storage" {
+        let detail = "must be a standard resource type or fully qualified";
+        errors.push(FieldError::invalid(path, &Value::from(name), detail));
+    }
+    sound
+}
+
+/// Must not be negative, and whole where the resource is counted.
+pub(super) fn resource_amount(name: &str, amount: &Part<'_>, errors: &mut Errors) {
+    let Some(value) = quantity::parse(amount.value) else { return };
+    if value < 0 {
+        errors.push(amount.invalid("must be greater than or equal to 0"));
+    }
+    if (COUNTED.contains(&name) || is_extended(name)) && value % ONE != 0 {
+        errors.push(amount.invalid("must be an integer"));
+    }
+}
+
+fn limit_defaults(limit: &mut Value) {
+    if limit["type"] != "Container" {
+        return;
+    }
+    for (list, source) in
+        [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")]
+    {
+        let known = limit[source].as_object().cloned().unwrap_or_default();
+        if known.is_empty() && limit[list].is_null() {
+            continue;
+        }
+        within(limit, list, |list| {
+            known.into_iter().for_each(|(key, value)| fill(list, &key, value));
+        });
+    }
+}
+
+fn limit_range(range: &Part<'_>, _old: &Value, errors: &mut Errors) {
+    let spec = range.field("spec");
+    let mut seen: Vec<&str> = Vec::new();
+    for limit in spec.each("limits") {
+        let kind = limit.field("type");
+        let before = errors.len();
+        kind.follows(names::qualified_name, errors);
+        let standard = ["Pod", "Container", "PersistentVolumeClaim"].contains(&kind.text());
+        if errors.len() == before && !kind.text().contains('/') && !standard {
+            errors.push(kind.invalid("must be a standard limit type or fully qualified"));
+        }
+        if seen.contains(&kind.text()) {
+            errors.push(kind.duplicate());
+        }
+        seen.push(text(limit.value.get("type").unwrap_or(&Value::Null)));
+        limit_lists(&limit, errors);
+        limit_amounts(&limit, errors);
+    }
+}
+
+fn limit_lists(limit: &Part<'_>, errors: &mut Errors) {
+    let kind = text(&limit.value["type"]);
+    let of_pod = kind == "Pod";
+    for list in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+        let part = limit.field(list);
+        if of_pod && list.starts_with("default") {
+            if !part.is_empty() {
+                errors.push(part.forbidden("may not be specified when `type` is 'Pod'"));
+            }
+            continue;
+        }
+        for (name, entry) in limit.entries(list) {
+            let path = entry.path();
+            if resource_name(name, &path, errors) && (of_pod || kind == "Container") {
+                container_resource(name, &path, errors);
+            }
+        }
+    }
+    let has = |list: &str| !limit.value[list]["storage"].is_null();
+    if kind == "PersistentVolumeClaim" && !has("min") && !has("max") {
+        errors.push(limit.field("limits").required(
+            "either minimum or maximum storage value is required, but neither was provided",
+        ));
+    }
+}
+
+/// Must be a resource that containers can have.
+pub(super) fn container_resource(name: &str, path: &str, errors: &mut Errors) {
+    let detail = match name.contains('/') {
+        false if !COMPUTE.contains(&name) && !is_huge_pages(name) => {
+            "must be a standard resource for containers"
+        }
+        true if !is_native(name) && !is_extended(name) => {
+            "doesn't follow extended resource name standard"
+        }
+        _ => return,
+    };
+    errors.push(FieldError::invalid(path, &Value::from(name), detail));
+}
+
+/// How the figures of one resource must be ordered: the list complained about, the two figures
+/// compared, and the figure shown.
+struct Order {
+    at: &'static str,
+    small: (&'static str, &'static str),
+    large: (&'static str, &'static str),
+    shown: &'static str,
+}
+
+const ORDERS: &[Order] = &[
+    Order { at: "min", small: ("min", "min"), large: ("max", "max"), shown: "min" },
+    Order {
+        at: "defaultRequest",
+        small: ("min", "min"),
+        large: ("defaultRequest", "default request"),
+        shown: "defaultRequest",
+    },
+    Order {
+        at: "defaultRequest",
+        small: ("defaultRequest", "default request"),
+        large: ("max", "max"),
+        shown: "defaultRequest",
+    },
+    Order {
+        at: "defaultRequest",
+        small: ("defaultRequest", "default request"),
+        large: ("default", "default limit"),
+        shown: "defaultRequest",
+    },
+    Order { at: "default", small: ("min", "min"), large: ("default", "default"), shown: "min" },
+    Order { at: "default", small: ("default", "default"), large: ("max", "max"), shown: "max" },
+];
+
+fn limit_amounts(limit: &Part<'_>, errors: &mut Errors) {
+    let lists = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
+    let names: BTreeSet<&str> =
+        lists.iter().flat_map(|list| limit.entries(list).map(|(name, _)| name)).collect();
+    for name in names {
+        for order in ORDERS {
+            let [small, large] =
+                [order.small, order.large].map(|(list, _)| &limit.value[list][name]);
+            let parsed = (quantity::parse(small), quantity::parse(large));
+            if let (Some(low), Some(high)) = parsed
+                && low > high
+            {
+                let detail = format!(
+                    "{} value {} is greater than {} value {}",
+                    order.small.1,
+                    text(small),
+                    order.large.1,
+                    text(large)
+                );
+                let field = limit.entry(order.at, name).path();
+                let shown = &limit.value[order.shown][name];
+                errors.push(FieldError::invalid(field, shown, &detail));
+            }
+        }
+        let ratio = limit.entry("maxLimitRequestRatio", name);
+        if quantity::parse(ratio.value).is_some_and(|ratio| ratio < ONE) {
+            errors.push(ratio.invalid(&format!("ratio {} is less than 1", ratio.text())));
+        }
+    }
+}
+
+fn quota_amounts(part: &Part<'_>, list: &str, errors: &mut Errors) {
+    for (name, amount) in part.entries(list) {
+        let path = amount.path();
+        if resource_name(name, &path, errors) && !name.contains('/') && !is_quota_resource(name) {
+            let detail = "must be a standard resource for quota";
+            errors.push(FieldError::invalid(path, &Value::from(name), detail));
+        }
+        resource_amount(name, &amount, errors);
+    }
+}
+
+fn quota_spec(spec: &Part<'_>, errors: &mut Errors) {
+    quota_amounts(spec, "hard", errors);
+    let scopes = spec.field("scopes");
+    let named: Vec<&str> = items(scopes.value).iter().map(text).collect();
+    for scope in &named {
+        if !SCOPES.contains(scope) {
+            errors.push(scopes.invalid("unsupported scope"));
+        }
+        for _ in misfits(spec, scope) {
+            errors.push(scopes.invalid("unsupported scope applied to resource"));
+        }
+    }
+    conflicts(&named, &scopes, errors);
+    let selector = spec.field("scopeSelector");
+    if !selector.is_absent() {
+        scope_selector(spec, &selector, errors);
+    }
+}
+
+/// The resources of a quota that a scope does not apply to.
+fn misfits<'a>(spec: &'a Part<'_>, scope: &'a str) -> impl Iterator<Item = &'a str> {
+    let pods =
+        |name: &str| name == "pods" || (is_compute(name) && !name.ends_with("ephemeral-storage"));
+    let hard = spec.value["hard"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    hard.filter(move |name| {
+        is_quota_resource(name)
+            && !match scope {
+                "BestEffort" => *name == "pods",
+                "VolumeAttributesClass" => {
+                    ["persistentvolumeclaims", "requests.storage"].contains(name)
+                }
+                scope if SCOPES.contains(&scope) => pods(name),
+                _ => true,
+            }
+    })
+}
+
+fn conflicts(scopes: &[&str], at: &Part<'_>, errors: &mut Errors) {
+    for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
+        if pair.iter().all(|scope| scopes.contains(scope)) {
+            errors.push(at.invalid("conflicting scopes"));
+        }
+    }
+}
+
+fn scope_selector(spec: &Part<'_>, selector: &Part<'_>, errors: &mut Errors) {
+    const EXISTS: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
+         ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
+         ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+    let list = selector.field("matchExpressions");
+    let at = list.path();
+    let mut scopes = Vec::new();
+    for requirement in items(list.value) {
+        let requirement = Part::at(requirement, &at);
+        let (scope, operator) = (requirement.field("scopeName"), requirement.field("operator"));
+        let values = requirement.field("values");
+        if !SCOPES.contains(&scope.text()) {
+            errors.push(scope.invalid("unsupported scope"));
+        }
+        for _ in misfits(spec, scope.text()) {
+            let detail = "unsupported scope applied to resource";
+            errors.push(FieldError::invalid(at.as_str(), selector.value, detail));
+        }
+        let any = ["PriorityClass", "VolumeAttributesClass"].contains(&scope.text());
+        if !any && SCOPES.contains(&scope.text()) && operator.text() != "Exists" {
+            errors.push(operator.invalid(EXISTS));
+        }
+        match operator.text() {
+            "In" | "NotIn" if values.is_empty() => errors.push(values.required(
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+            )),
+            "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(values.invalid(
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+            )),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            _ => errors.push(operator.invalid("not a valid selector operator")),
+        }
+        scopes.push(text(&requirement.value["scopeName"]).to_owned());
+    }
+    let named: Vec<&str> = scopes.iter().map(String::as_str).collect();
+    let shown = &spec.value["scopes"];
+    conflicts(&named, &Part::at(shown, &at), errors);
+}
