@@ -26,7 +26,11 @@ async fn serve(up: Up) -> Result<(), String> {
     let cluster = builder.start().await.map_err(|error| error.to_string())?;
     let endpoint = cluster.endpoint().ok_or("the cluster does not listen")?;
     let kubeconfig = kubeconfig::path(up.kubeconfig, endpoint.address.port());
-    kubeconfig::write(&kubeconfig, &endpoint.kubeconfig)?;
+    if let Err(error) = kubeconfig::write(&kubeconfig, &endpoint.kubeconfig) {
+        // Without an orderly end, its parts would complain over this message.
+        cluster.stop().await;
+        return Err(error);
+    }
     greet(&cluster, endpoint, &kubeconfig, up.memory);
     let stop = steersman::shutdown_signal();
     let demonstration = async {
