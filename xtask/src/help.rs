@@ -6,7 +6,9 @@ const HELP: &str = "\
 The chores of this repository.
 
   cargo xtask test [ARGS]            install what the tests need, then run every test;
-                                     ARGS go to cargo test
+                                     ARGS go to cargo test, which is then all that runs
+  cargo xtask conformance [SUITE]... run the clients of other languages against the program:
+                                     python, javascript, go, or all
   cargo xtask bench [NAME] [--json]  run the benchmark NAME, or all of them; informer also
                                      takes --pods N, --rounds N and --system NAME
   cargo xtask tidy                   run only the checks of the repository's own rules

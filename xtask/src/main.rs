@@ -2,6 +2,9 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the terminal is its interface")]
 
 mod bench;
+mod clients;
+mod conformance;
+mod debian;
 mod help;
 mod process;
 mod schemas;
@@ -16,6 +19,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let outcome = match command.as_str() {
         "test" => test::run(&rest),
+        "conformance" => conformance::run(&rest),
         "bench" => bench::run(&rest),
         "tidy" => tidy::run(&rest),
         "schemas" => schemas::generate(),

@@ -50,7 +50,8 @@ pub(crate) fn exit_code(outcome: Outcome) -> ExitCode {
     }
 }
 
-fn root() -> PathBuf {
+/// The repository.
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
