@@ -1,8 +1,22 @@
 //! kubectl, unmodified, against the program.
 
+mod access;
+mod apply;
+mod change;
+mod create;
+mod delete;
+mod describe;
+mod discover;
+mod nodes;
+mod output;
+mod rollout;
+mod validation;
+mod wait;
+mod workloads;
+
 use std::process::Command;
 
-use crate::program::{Program, read_until};
+use crate::program::{Program, installed, read_until};
 
 const CRD: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/manifests/app-service-crd.yaml");
@@ -10,8 +24,8 @@ const SHOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/manifest
 
 #[test]
 fn kubectl_is_there() {
-    let found = Command::new("kubectl").args(["version", "--client"]).output();
-    let found = found.expect("kubectl is on the PATH; `cargo xtask test` installs it");
+    let found = Command::new(installed("kubectl")).args(["version", "--client"]).output();
+    let found = found.expect("`cargo xtask test` installs kubectl");
     assert!(found.status.success());
 }
 

@@ -3,6 +3,7 @@
 
 mod demo;
 mod flags;
+mod helm;
 mod kubectl;
 mod openapi;
 mod program;

@@ -1,8 +1,9 @@
 //! Starts the program and kubectl.
 
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
@@ -16,12 +17,14 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Program {
     pub(crate) child: Child,
     pub(crate) directory: PathBuf,
-    output: Receiver<String>,
+    output: Mutex<Receiver<String>>,
 }
 
-/// The program with these arguments, not started yet.
+/// The program with these arguments, not started yet. The variable `STEERSMAN_PROGRAM` names
+/// another that takes the same flags, to see what a different server says to a scenario.
 pub(crate) fn steersman(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_steersman"));
+    let ours = || env!("CARGO_BIN_EXE_steersman").into();
+    let mut command = Command::new(std::env::var_os("STEERSMAN_PROGRAM").unwrap_or_else(ours));
     command.args(arguments);
     command
 }
@@ -46,7 +49,7 @@ impl Program {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let output = lines(child.stdout.take().unwrap());
+        let output = Mutex::new(lines(child.stdout.take().unwrap()));
         let program = Self { child, directory, output };
         program.read_until("Ctrl-C stops it.");
         program
@@ -54,7 +57,7 @@ impl Program {
 
     /// Everything printed up to the line that contains this.
     pub(crate) fn read_until(&self, text: &str) -> String {
-        read_until(&self.output, text)
+        read_until(&self.output.lock().unwrap(), text)
     }
 
     /// Runs kubectl against this program and returns what it printed; it must succeed.
@@ -65,6 +68,68 @@ impl Program {
         stdout.into_owned()
     }
 
+    /// Runs a kubectl command line; what it prints must contain each part.
+    pub(crate) fn says(&self, line: &str, parts: &[&str]) -> String {
+        let words = words(line);
+        let printed = self.kubectl(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_contains(line, &printed, parts);
+        printed
+    }
+
+    /// As `says`, with a file on the standard input.
+    pub(crate) fn says_to(&self, input: &str, line: &str, parts: &[&str]) -> String {
+        let (status, printed) = self.run(input, line);
+        assert!(status, "kubectl {line}:\n{printed}");
+        assert_contains(line, &printed, parts);
+        printed
+    }
+
+    /// Runs a kubectl command line that must fail, for reasons that contain each part.
+    pub(crate) fn refuses(&self, line: &str, parts: &[&str]) -> String {
+        self.refuses_to("", line, parts)
+    }
+
+    /// As `refuses`, with a file on the standard input.
+    pub(crate) fn refuses_to(&self, input: &str, line: &str, parts: &[&str]) -> String {
+        let (status, printed) = self.run(input, line);
+        assert!(!status, "kubectl {line} was to fail:\n{printed}");
+        assert_contains(line, &printed, parts);
+        printed
+    }
+
+    /// The flags with which kubectl shows this token and no certificate.
+    pub(crate) fn bearing(&self, token: &str) -> String {
+        let kubeconfig = std::fs::read_to_string(self.directory.join("kubeconfig")).unwrap();
+        let server = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("server: "));
+        let (server, token) = (server.unwrap().trim(), token.trim());
+        format!(
+            "--kubeconfig=/dev/null --server={server} --insecure-skip-tls-verify --token={token}"
+        )
+    }
+
+    /// Writes a file into this program's directory and returns its path.
+    pub(crate) fn file(&self, name: &str, content: &str) -> String {
+        let path = self.directory.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    }
+
+    /// Whether it succeeded, and both outputs.
+    pub(crate) fn run(&self, input: &str, line: &str) -> (bool, String) {
+        let words = words(line);
+        let mut command = self.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Before 1.33, kubectl takes for JSON what begins with a brace.
+        let mark = if input.starts_with("{a") { "---\n" } else { "" };
+        // kubectl may end without reading all of it, which is its right.
+        let _ = child.stdin.take().unwrap().write_all((mark.to_owned() + input).as_bytes());
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let printed = [stdout, stderr].concat();
+        (status.success(), String::from_utf8_lossy(&printed).into_owned())
+    }
+
     /// Starts kubectl against this program and reads its lines as they come.
     pub(crate) fn kubectl_in_background(&self, arguments: &[&str]) -> (Child, Receiver<String>) {
         let mut child = self.command(arguments).stdout(Stdio::piped()).spawn().unwrap();
@@ -73,11 +138,48 @@ impl Program {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("kubectl");
-        // kubectl keeps a cache in its home; each test has its own.
-        command.env("HOME", &self.directory).env("KUBECONFIG", self.directory.join("kubeconfig"));
+        let mut command = self.client("kubectl");
         command.arg("--request-timeout=60s").args(arguments);
         command
+    }
+
+    /// A client that finds this program and has a home of its own, for it keeps a cache there.
+    pub(crate) fn client(&self, name: &str) -> Command {
+        let mut command = Command::new(installed(name));
+        command.env("HOME", &self.directory).env("KUBECONFIG", self.directory.join("kubeconfig"));
+        command.env("KUBE_EDITOR", self.directory.join("editor"));
+        command.env("TMPDIR", &self.directory);
+        command
+    }
+}
+
+/// Where `cargo xtask test` put a client, or its bare name, to be found on the PATH. The
+/// variable `STEERSMAN_CLIENTS` names another directory, to try other versions.
+pub(crate) fn installed(name: &str) -> PathBuf {
+    let usual = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("clients").join("bin");
+    let directory = std::env::var_os("STEERSMAN_CLIENTS").map_or(usual, PathBuf::from);
+    Some(directory.join(name)).filter(|path| path.is_file()).unwrap_or_else(|| name.into())
+}
+
+/// The words of a command line; quotes keep spaces together.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for character in line.chars() {
+        match character {
+            '\'' => quoted = !quoted,
+            ' ' | '\n' if !quoted => words.push(String::new()),
+            _ => words.last_mut().expect("begins with one").push(character),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Fails unless each part is in what the command line printed.
+pub(crate) fn assert_contains(line: &str, printed: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(printed.contains(part), "{line}: {part:?} is not in:\n{printed}");
     }
 }
 
