@@ -109,7 +109,7 @@ pub fn encode(object: &Value) -> Result<Bytes> {
     if depth(object) > DEPTH_MAX {
         return Err(Status::bad_request("the object is nested too deeply"));
     }
-    let mut out = Vec::with_capacity(512);
+    let mut out = Vec::with_capacity(2048);
     out.push(b'{');
     for (index, name) in ["apiVersion", "kind", "metadata"].into_iter().enumerate() {
         if index > 0 {
@@ -132,7 +132,8 @@ pub fn encode(object: &Value) -> Result<Bytes> {
         }
     }
     out.push(b'}');
-    Ok(out.into())
+    // The store keeps this for long: no byte more than needed.
+    Ok(out.into_boxed_slice().into())
 }
 
 const API_VERSION: &[u8] = br#"{"apiVersion":""#;

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::stream;
+use futures::future::BoxFuture;
+use futures::stream::{self, FuturesUnordered};
+use futures::{FutureExt, StreamExt};
 use steersman_store::{Entry, Event, RangeRequest, Revision, StoreError, Watch, WatchRequest};
 use tokio::time::{Instant, MissedTickBehavior};
-use tokio_util::sync::CancellationToken;
 
 use super::frames::{EventType, Frames};
 use super::list;
@@ -70,9 +70,9 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
         bookmarks: options.bookmarks,
         phase,
         cursor,
-        deadline: Instant::now() + timeout.min(TIMEOUT_MAX),
+        ends: ends(&call.server, Instant::now() + timeout.min(TIMEOUT_MAX)),
         bookmark,
-        gone: call.server.registry.until_gone(&call.resource),
+        gone: gone(call),
     };
     let steps = stream::unfold(watching, |mut watching| async move {
         watching.step().await.map(|chunk| (chunk, watching))
@@ -162,10 +162,31 @@ struct Watching {
     bookmarks: bool,
     phase: Phase,
     cursor: Box<dyn Watch>,
-    deadline: Instant,
+    ends: Rarely<End>,
     bookmark: tokio::time::Interval,
-    /// Cancelled when the resource is no longer served.
-    gone: CancellationToken,
+    /// Ready when the resource is no longer served.
+    gone: Rarely<()>,
+}
+
+/// Something that happens once at most. It is asked only when it has something to say, so that
+/// hundreds of watches do not meet at the locks of timers and tokens at each event.
+type Rarely<T> = FuturesUnordered<BoxFuture<'static, T>>;
+
+/// Why a watch ends.
+enum End {
+    Shutdown,
+    Timeout,
+}
+
+fn ends(server: &Server, deadline: Instant) -> Rarely<End> {
+    let shutdown = server.shutdown.clone().cancelled_owned().map(|()| End::Shutdown).boxed();
+    let timeout = tokio::time::sleep_until(deadline).map(|()| End::Timeout).boxed();
+    FuturesUnordered::from_iter([shutdown, timeout])
+}
+
+fn gone(call: &Call) -> Rarely<()> {
+    let gone = call.server.registry.until_gone(&call.resource);
+    FuturesUnordered::from_iter([gone.cancelled_owned().boxed()])
 }
 
 impl Watching {
@@ -227,15 +248,16 @@ impl Watching {
         let mut out = Vec::new();
         tokio::select! {
             biased;
-            () = self.server.shutdown.cancelled() => self.phase = Phase::Ended,
-            () = tokio::time::sleep_until(self.deadline) => {
-                self.give_bookmark(&mut out);
+            Some(end) = self.ends.next() => {
+                if matches!(end, End::Timeout) {
+                    self.give_bookmark(&mut out);
+                }
                 self.phase = Phase::Ended;
             }
             _ = self.bookmark.tick(), if self.bookmarks => self.give_bookmark(&mut out),
             changes = self.cursor.next() => self.receive(changes, &mut out),
             // Last, so that the end of its objects is told before the end of the resource.
-            () = self.gone.cancelled() => self.phase = Phase::Ended,
+            Some(()) = self.gone.next() => self.phase = Phase::Ended,
         }
         out
     }
