@@ -108,3 +108,12 @@ fn get_reads_subresources_and_raw_paths() {
     );
     program.says("delete --raw /api/v1/namespaces/default/configmaps/moss", &["\"Success\""]);
 }
+
+#[test]
+fn a_field_that_selects_nothing_is_named() {
+    let program = Program::up(&["--nodes", "0"]);
+    program.refuses(
+        "get cm --field-selector=data.size=1",
+        &["\"data.size\" is not a known field selector"],
+    );
+}

@@ -34,7 +34,9 @@ fn a_rollout_is_paused_resumed_and_restarted() {
     program.says("rollout pause deployment/web", &["deployment.apps/web paused"]);
     program.refuses("rollout pause deployment/web", &["is already paused"]);
     program.says("set image deployment/web nginx=nginx:2", &[]);
-    program.says("wait deployment/web --for=jsonpath='{.status.observedGeneration}'=3", &[]);
+    let generation = program.says("get deployment web -o jsonpath='{.metadata.generation}'", &[]);
+    let observed = "wait deployment/web --for=jsonpath='{.status.observedGeneration}'";
+    program.says(&format!("{observed}={generation}"), &["condition met"]);
     program.says("get rs -o wide", &["nginx:1"]);
     program.refuses("rollout restart deployment/web", &["paused"]);
     program.says("rollout resume deployment/web", &["deployment.apps/web resumed"]);

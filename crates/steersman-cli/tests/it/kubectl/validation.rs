@@ -131,3 +131,13 @@ fn custom_resources_are_validated_by_their_schema() {
         &["unknown field \"spec.colour\""],
     );
 }
+
+#[test]
+fn duplicate_fields_are_refused_where_validation_is_strict() {
+    let program = Program::up(&["--nodes", "0"]);
+    program.refuses_to(
+        "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"x\",\"name\":\"y\"}}",
+        "create --raw '/api/v1/namespaces/default/configmaps?fieldValidation=Strict' -f -",
+        &["duplicate field \"metadata.name\""],
+    );
+}
