@@ -80,6 +80,11 @@ impl FieldError {
         Self::new(FieldErrorKind::TooMany, field, text)
     }
 
+    /// `Not found: <value>`
+    pub fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        Self::new(FieldErrorKind::NotFound, field, format!("Not found: {value}"))
+    }
+
     /// The text on the wire: `<path>: <text>`.
     pub fn message(&self) -> String {
         format!("{}: {}", self.field, self.text)

@@ -173,14 +173,19 @@ pub fn port_name(value: &str) -> Vec<String> {
 
 /// The mistakes in a map of labels.
 pub fn validate_labels(labels: &Value, field: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (key, value) in labels.as_object().into_iter().flatten() {
-        errors.extend(invalid(field, key, qualified_name));
-        if let Some(value) = value.as_str() {
-            errors.extend(invalid(field, value, label_value));
-        }
-    }
-    errors
+    let mistakes = label_mistakes(labels);
+    mistakes.map(|(text, why)| FieldError::invalid(field, &text.into(), &why)).collect()
+}
+
+/// The keys and values of labels that break a rule, and which.
+pub fn label_mistakes(labels: &Value) -> impl Iterator<Item = (&str, String)> {
+    let of = |text, rule: fn(&str) -> Vec<String>| {
+        rule(text).into_iter().map(move |complaint| (text, complaint))
+    };
+    labels.as_object().into_iter().flatten().flat_map(move |(key, value)| {
+        let value = value.as_str().unwrap_or_default();
+        of(key.as_str(), qualified_name).chain(of(value, label_value))
+    })
 }
 
 /// The mistakes in an object's metadata: names, labels, annotations, finalizers, owners.

@@ -58,6 +58,9 @@ impl Quantity {
     pub const ZERO: Self =
         Self { negative: false, digits: 0, exponent: 0, format: Format::Decimal };
 
+    /// One.
+    pub const ONE: Self = Self { digits: 1, ..Self::ZERO };
+
     /// Reads a quantity; `None` where the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, rest) = match text.as_bytes().first()? {

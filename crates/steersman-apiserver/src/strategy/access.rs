@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::at::{At, Errors};
 use super::document::{each, fill_text, text, within_existing};
 use super::label_selector::label_selector;
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
@@ -36,31 +36,31 @@ pub(super) const CLUSTER_ROLE_BINDING: Rules = Rules {
     ..Rules::NONE
 };
 
-fn cluster_role(role: &Part<'_>, _old: &Value, errors: &mut Errors) {
+fn cluster_role(role: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     role.each("rules").for_each(|rule| policy(&rule, false, errors));
-    let aggregation = role.field("aggregationRule");
+    let aggregation = role.at("aggregationRule");
     if aggregation.is_absent() {
         return;
     }
     let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-    aggregation.field("clusterRoleSelectors").need_because(detail, errors);
+    aggregation.at("clusterRoleSelectors").require_because(detail, errors);
     aggregation.each("clusterRoleSelectors").for_each(|s| label_selector(&s, errors));
 }
 
 /// A rule is about resources or about paths, not both; and paths belong to no namespace.
-fn policy(rule: &Part<'_>, namespaced: bool, errors: &mut Errors) {
-    rule.field("verbs").need_because("verbs must contain at least one value", errors);
-    let (groups, resources) = (rule.field("apiGroups"), rule.field("resources"));
-    let paths = rule.field("nonResourceURLs");
+fn policy(rule: &At<'_, '_>, namespaced: bool, errors: &mut Errors) {
+    rule.at("verbs").require_because("verbs must contain at least one value", errors);
+    let (groups, resources) = (rule.at("apiGroups"), rule.at("resources"));
+    let paths = rule.at("nonResourceURLs");
     if paths.is_empty() {
-        groups.need_because("resource rules must supply at least one api group", errors);
-        resources.need_because("resource rules must supply at least one resource", errors);
+        groups.require_because("resource rules must supply at least one api group", errors);
+        resources.require_because("resource rules must supply at least one resource", errors);
         return;
     }
     if namespaced {
         errors.push(paths.invalid("namespaced rules cannot apply to non-resource URLs"));
     }
-    let named = rule.field("resourceNames");
+    let named = rule.at("resourceNames");
     if !(groups.is_empty() && resources.is_empty() && named.is_empty()) {
         let detail = "rules cannot apply to both regular resources and non-resource URLs";
         errors.push(paths.invalid(detail));
@@ -76,38 +76,38 @@ fn binding_defaults(binding: &mut Value) {
     });
 }
 
-fn binding(binding: &Part<'_>, kinds: &[&str], errors: &mut Errors) {
-    let role = binding.field("roleRef");
-    let (group, kind) = (role.field("apiGroup"), role.field("kind"));
+fn binding(binding: &At<'_, '_>, kinds: &[&str], errors: &mut Errors) {
+    let role = binding.at("roleRef");
+    let (group, kind) = (role.at("apiGroup"), role.at("kind"));
     if group.text() != GROUP {
         errors.push(text_unsupported(&group, &[GROUP]));
     }
     if !kinds.contains(&kind.text()) {
         errors.push(text_unsupported(&kind, kinds));
     }
-    role.field("name").need_name(names::path_segment, errors);
+    role.at("name").requires(names::path_segment, errors);
     let namespaced = kinds.contains(&"Role");
     binding.each("subjects").for_each(|subject| check_subject(&subject, namespaced, errors));
 }
 
 /// An absent text counts as an empty one.
-fn text_unsupported(part: &Part<'_>, supported: &[&str]) -> FieldError {
+fn text_unsupported(part: &At<'_, '_>, supported: &[&str]) -> FieldError {
     FieldError::not_supported(part.path(), &Value::from(part.text()), supported)
 }
 
-fn check_subject(subject: &Part<'_>, namespaced: bool, errors: &mut Errors) {
-    let (name, group) = (subject.field("name"), subject.field("apiGroup"));
-    name.need(errors);
+fn check_subject(subject: &At<'_, '_>, namespaced: bool, errors: &mut Errors) {
+    let (name, group) = (subject.at("name"), subject.at("apiGroup"));
+    name.require(errors);
     match text(&subject.value["kind"]) {
         "ServiceAccount" => {
             if !name.is_empty() {
                 name.follows(names::dns1123_subdomain, errors);
             }
             if !group.is_empty() {
-                errors.push(group.unsupported(&[""]));
+                errors.push(group.not_supported(&[""]));
             }
             if !namespaced {
-                subject.field("namespace").need(errors);
+                subject.at("namespace").require(errors);
             }
         }
         "User" | "Group" if group.text() != GROUP => {
@@ -116,14 +116,14 @@ fn check_subject(subject: &Part<'_>, namespaced: bool, errors: &mut Errors) {
         "User" | "Group" => {}
         _ => {
             let kinds = ["ServiceAccount", "User", "Group"];
-            errors.push(text_unsupported(&subject.field("kind"), &kinds));
+            errors.push(text_unsupported(&subject.at("kind"), &kinds));
         }
     }
 }
 
 /// A binding stays with its role: who may change subjects may not hand out another role.
-fn role_change(binding: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let role = binding.field("roleRef");
+fn role_change(binding: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let role = binding.at("roleRef");
     if *role.value != old["roleRef"] {
         errors.push(role.invalid("cannot change roleRef"));
     }

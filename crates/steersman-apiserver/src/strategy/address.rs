@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
+use super::at::{At, Errors};
 use super::document::{items, text};
-use super::part::{Errors, Part};
 
 /// Reads an address as Go did in its early days: leading zeros do not matter.
 pub(super) fn parse_ip(value: &str) -> Option<IpAddr> {
@@ -40,7 +40,7 @@ pub(super) fn is_ipv6(value: &str) -> bool {
 }
 
 /// Must be an address; what the field held before is fine.
-pub(super) fn legacy_ip(part: &Part<'_>, old: &Value, errors: &mut Errors) -> Option<IpAddr> {
+pub(super) fn legacy_ip(part: &At<'_, '_>, old: &Value, errors: &mut Errors) -> Option<IpAddr> {
     let value = part.text();
     let ip = parse_ip(value);
     if items(old).iter().any(|old| text(old) == value) {
@@ -50,7 +50,7 @@ pub(super) fn legacy_ip(part: &Part<'_>, old: &Value, errors: &mut Errors) -> Op
 }
 
 /// Must be an address without ambiguities.
-pub(super) fn strict_ip(part: &Part<'_>, errors: &mut Errors) -> Option<IpAddr> {
+pub(super) fn strict_ip(part: &At<'_, '_>, errors: &mut Errors) -> Option<IpAddr> {
     let value = part.text();
     let Some(ip) = parse_ip(value) else {
         let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -69,7 +69,7 @@ pub(super) fn strict_ip(part: &Part<'_>, errors: &mut Errors) -> Option<IpAddr> 
 }
 
 /// Must be an address in the one form that new fields take.
-pub(super) fn canonical_ip(part: &Part<'_>, errors: &mut Errors) {
+pub(super) fn canonical_ip(part: &At<'_, '_>, errors: &mut Errors) {
     if let Some(ip) = strict_ip(part, errors)
         && canonical(ip) != part.text()
     {
@@ -134,14 +134,14 @@ const fn bits(ip: IpAddr) -> u32 {
 
 /// Must be a range; what the field held before is fine. `value` is the text to judge, which may
 /// be a piece of the part's own.
-pub(super) fn legacy_cidr(part: &Part<'_>, value: &str, old: &Value, errors: &mut Errors) {
+pub(super) fn legacy_cidr(part: &At<'_, '_>, value: &str, old: &Value, errors: &mut Errors) {
     if !items(old).iter().any(|old| text(old).trim() == value) {
         strict_cidr(part, value, errors);
     }
 }
 
 /// Must be a range without ambiguities.
-pub(super) fn strict_cidr(part: &Part<'_>, value: &str, errors: &mut Errors) -> Option<Cidr> {
+pub(super) fn strict_cidr(part: &At<'_, '_>, value: &str, errors: &mut Errors) -> Option<Cidr> {
     let given = Value::from(value);
     let part = part.with(&given);
     let Some(cidr) = Cidr::parse(value) else {
@@ -165,7 +165,7 @@ pub(super) fn strict_cidr(part: &Part<'_>, value: &str, errors: &mut Errors) -> 
 }
 
 /// Must be a range in the one form that new fields take.
-pub(super) fn canonical_cidr(part: &Part<'_>, errors: &mut Errors) {
+pub(super) fn canonical_cidr(part: &At<'_, '_>, errors: &mut Errors) {
     if let Some(cidr) = strict_cidr(part, part.text(), errors)
         && cidr.canonical() != part.text()
     {
@@ -212,7 +212,7 @@ pub(super) fn cidr_warnings(path: &str, value: &str) -> Vec<String> {
 }
 
 /// Must not be an address that means something special to every host.
-pub(super) fn endpoint_ip(part: &Part<'_>, errors: &mut Errors) {
+pub(super) fn endpoint_ip(part: &At<'_, '_>, errors: &mut Errors) {
     let Some(ip) = parse_ip(part.text()).map(|ip| ip.to_canonical()) else {
         errors.push(part.invalid("must be a valid IP address"));
         return;
@@ -248,12 +248,12 @@ mod tests {
 
     use super::*;
 
-    type Rule = fn(&Part<'_>, &mut Errors);
+    type Rule = fn(&At<'_, '_>, &mut Errors);
 
     fn complaints(rule: Rule, value: &str) -> Vec<String> {
         let value = json!(value);
         let mut errors = Vec::new();
-        rule(&Part::at(&value, "ip"), &mut errors);
+        rule(&At::new(&value, "ip"), &mut errors);
         let text = |e: &crate::field::FieldError| e.text.clone();
         errors.iter().map(text).map(|t| t.split(": ").last().unwrap().to_owned()).collect()
     }
@@ -341,7 +341,7 @@ mod tests {
         ] {
             let value = json!(value);
             let mut errors = Vec::new();
-            endpoint_ip(&Part::at(&value, "ip"), &mut errors);
+            endpoint_ip(&At::new(&value, "ip"), &mut errors);
             let found = errors.first().map_or(String::new(), |e| e.text.clone());
             assert!(found.ends_with(expected), "{value}: {found}");
             assert_eq!(found.is_empty(), expected.is_empty(), "{value}");

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::at::{At, Errors};
 use super::document::{each, fill, fill_text, items, text, within, within_existing};
 use super::label_selector::label_selector;
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use super::webhook::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_conditions, match_defaults,
@@ -26,7 +26,7 @@ pub(super) const VALIDATING: Rules = Rules {
     default: policy_defaults,
     status: Some(|| json!({})),
     check: |policy, _, errors| {
-        let spec = policy.field("spec");
+        let spec = policy.at("spec");
         common(&spec, errors);
         validations(&spec, text(&policy.value["metadata"]["name"]), errors);
     },
@@ -36,7 +36,7 @@ pub(super) const VALIDATING: Rules = Rules {
 /// The strategy of policies that change objects.
 pub(super) const MUTATING: Rules = Rules {
     default: policy_defaults,
-    check: |policy, _, errors| mutating(&policy.field("spec"), errors),
+    check: |policy, _, errors| mutating(&policy.at("spec"), errors),
     ..Rules::NONE
 };
 
@@ -44,7 +44,7 @@ pub(super) const MUTATING: Rules = Rules {
 pub(super) const VALIDATING_BINDING: Rules = Rules {
     default: binding_defaults,
     check: |binding, _, errors| {
-        let spec = binding.field("spec");
+        let spec = binding.at("spec");
         check_binding(&spec, errors);
         actions(&spec, errors);
     },
@@ -55,9 +55,9 @@ pub(super) const VALIDATING_BINDING: Rules = Rules {
 pub(super) const MUTATING_BINDING: Rules = Rules {
     default: binding_defaults,
     check: |binding, _, errors| {
-        let spec = binding.field("spec");
+        let spec = binding.at("spec");
         check_binding(&spec, errors);
-        mutating_operations(&spec.field("matchResources"), errors);
+        mutating_operations(&spec.at("matchResources"), errors);
     },
     ..Rules::NONE
 };
@@ -80,19 +80,19 @@ fn matched(constraints: &mut Value) {
     }
 }
 
-fn common(spec: &Part<'_>, errors: &mut Errors) {
-    spec.field("failurePolicy").one_of(FAILURE_POLICIES, errors);
-    param_kind(&spec.field("paramKind"), errors);
-    let constraints = spec.field("matchConstraints");
+fn common(spec: &At<'_, '_>, errors: &mut Errors) {
+    spec.at("failurePolicy").requires_one_of(FAILURE_POLICIES, errors);
+    param_kind(&spec.at("paramKind"), errors);
+    let constraints = spec.at("matchConstraints");
     if constraints.is_absent() {
         errors.push(constraints.required(""));
     } else {
         match_resources(&constraints, errors);
-        constraints.field("resourceRules").need(errors);
+        constraints.at("resourceRules").require(errors);
     }
     match_conditions(spec, errors);
     for variable in spec.each("variables") {
-        let (name, expression) = (variable.field("name"), variable.field("expression"));
+        let (name, expression) = (variable.at("name"), variable.at("expression"));
         if name.text().trim().is_empty() {
             errors.push(name.required("name is not specified"));
         } else if !is_identifier(name.text()) {
@@ -109,12 +109,12 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn param_kind(param: &Part<'_>, errors: &mut Errors) {
+fn param_kind(param: &At<'_, '_>, errors: &mut Errors) {
     if param.is_absent() {
         return;
     }
-    let (version, kind) = (param.field("apiVersion"), param.field("kind"));
-    if version.need(errors) {
+    let (version, kind) = (param.at("apiVersion"), param.at("kind"));
+    if version.require(errors) {
         let given = version.text();
         let (group, number) = given.split_once('/').unwrap_or(("", given));
         let path = version.path();
@@ -127,7 +127,7 @@ fn param_kind(param: &Part<'_>, errors: &mut Errors) {
             errors.extend(names::invalid(&path, number, names::dns1035_label));
         }
     }
-    if kind.need(errors) {
+    if kind.require(errors) {
         let complaints = names::dns1035_label(&kind.text().to_lowercase());
         if !complaints.is_empty() {
             let rule = "may have mixed case, but should otherwise match: ";
@@ -136,13 +136,13 @@ fn param_kind(param: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn match_resources(part: &Part<'_>, errors: &mut Errors) {
+fn match_resources(part: &At<'_, '_>, errors: &mut Errors) {
     if part.is_absent() {
         return;
     }
-    part.field("matchPolicy").one_of(MATCH_POLICIES, errors);
-    label_selector(&part.field("namespaceSelector"), errors);
-    label_selector(&part.field("objectSelector"), errors);
+    part.at("matchPolicy").requires_one_of(MATCH_POLICIES, errors);
+    label_selector(&part.at("namespaceSelector"), errors);
+    label_selector(&part.at("objectSelector"), errors);
     for list in ["resourceRules", "excludeResourceRules"] {
         for rule in part.each(list) {
             let mut seen = HashSet::new();
@@ -157,9 +157,9 @@ fn match_resources(part: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn validations(spec: &Part<'_>, name: &str, errors: &mut Errors) {
+fn validations(spec: &At<'_, '_>, name: &str, errors: &mut Errors) {
     const ONE: &str = "validations or auditAnnotations must contain at least one item";
-    let (rules, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
+    let (rules, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
     if rules.is_empty() && annotations.is_empty() {
         errors.push(rules.required(ONE));
         errors.push(annotations.required(ONE));
@@ -172,7 +172,7 @@ fn validations(spec: &Part<'_>, name: &str, errors: &mut Errors) {
     }
     let mut seen = HashSet::new();
     for annotation in spec.each("auditAnnotations") {
-        let (key, value) = (annotation.field("key"), annotation.field("valueExpression"));
+        let (key, value) = (annotation.at("key"), annotation.at("valueExpression"));
         let full = format!("{name}/{}", key.text());
         errors.extend(names::invalid(&key.path(), &full, names::qualified_name));
         let given = value.text().trim();
@@ -188,13 +188,13 @@ fn validations(spec: &Part<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-fn validation(rule: &Part<'_>, errors: &mut Errors) {
-    let expression = rule.field("expression");
+fn validation(rule: &At<'_, '_>, errors: &mut Errors) {
+    let expression = rule.at("expression");
     if expression.text().trim().is_empty() {
         errors.push(expression.required("expression is not specified"));
     }
     for key in ["messageExpression", "message"] {
-        let part = rule.field(key);
+        let part = rule.at(key);
         let given = part.text().trim();
         if !part.text().is_empty() && given.is_empty() {
             errors.push(part.invalid("must be non-empty if specified"));
@@ -202,44 +202,44 @@ fn validation(rule: &Part<'_>, errors: &mut Errors) {
             errors.push(part.invalid("must not contain line breaks"));
         }
     }
-    rule.field("reason").one_of_or_absent(REASONS, errors);
+    rule.at("reason").one_of(REASONS, errors);
 }
 
-fn mutating(spec: &Part<'_>, errors: &mut Errors) {
+fn mutating(spec: &At<'_, '_>, errors: &mut Errors) {
     common(spec, errors);
-    mutating_operations(&spec.field("matchConstraints"), errors);
-    spec.field("mutations").need_because("mutations must contain at least one item", errors);
+    mutating_operations(&spec.at("matchConstraints"), errors);
+    spec.at("mutations").require_because("mutations must contain at least one item", errors);
     for mutation in spec.each("mutations") {
-        let kind = mutation.field("patchType");
+        let kind = mutation.at("patchType");
         let (needed, other) = match kind.text() {
             "JSONPatch" => ("jsonPatch", "applyConfiguration"),
             "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
             _ => {
-                kind.one_of(&["ApplyConfiguration", "JSONPatch"], errors);
+                kind.requires_one_of(&["ApplyConfiguration", "JSONPatch"], errors);
                 continue;
             }
         };
-        let (part, unwanted) = (mutation.field(needed), mutation.field(other));
+        let (part, unwanted) = (mutation.at(needed), mutation.at(other));
         if part.is_absent() {
             errors.push(
                 part.required(&format!("must be specified when patchType is {}", kind.text())),
             );
         } else {
-            let expression = part.field("expression");
+            let expression = part.at("expression");
             if expression.text().trim().is_empty() {
                 errors.push(expression.required("expression is not specified"));
             }
         }
-        if !unwanted.is_absent() {
+        if unwanted.is_set() {
             let shown = Value::from(format!("{{{other}}}"));
             let detail = format!("must not be specified when patchType is {}", kind.text());
             errors.push(FieldError::invalid(unwanted.path(), &shown, &detail));
         }
     }
-    spec.field("reinvocationPolicy").one_of(REINVOCATION_POLICIES, errors);
+    spec.at("reinvocationPolicy").requires_one_of(REINVOCATION_POLICIES, errors);
 }
 
-fn mutating_operations(part: &Part<'_>, errors: &mut Errors) {
+fn mutating_operations(part: &At<'_, '_>, errors: &mut Errors) {
     for rule in items(&part.value["resourceRules"]) {
         for operation in items(&rule["operations"]) {
             if !MUTATING_OPERATIONS.contains(&text(operation)) {
@@ -250,18 +250,18 @@ fn mutating_operations(part: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_binding(spec: &Part<'_>, errors: &mut Errors) {
-    spec.field("policyName").need_name(names::dns1123_subdomain, errors);
-    param_ref(&spec.field("paramRef"), errors);
-    match_resources(&spec.field("matchResources"), errors);
+fn check_binding(spec: &At<'_, '_>, errors: &mut Errors) {
+    spec.at("policyName").requires(names::dns1123_subdomain, errors);
+    param_ref(&spec.at("paramRef"), errors);
+    match_resources(&spec.at("matchResources"), errors);
 }
 
-fn param_ref(reference: &Part<'_>, errors: &mut Errors) {
+fn param_ref(reference: &At<'_, '_>, errors: &mut Errors) {
     if reference.is_absent() {
         return;
     }
-    let (name, selector) = (reference.field("name"), reference.field("selector"));
-    let both = !name.is_empty() && !selector.is_absent();
+    let (name, selector) = (reference.at("name"), reference.at("selector"));
+    let both = !name.is_empty() && selector.is_set();
     if !name.is_empty() {
         name.follows(names::path_segment, errors);
     }
@@ -275,16 +275,16 @@ fn param_ref(reference: &Part<'_>, errors: &mut Errors) {
     if name.is_empty() && selector.is_absent() {
         errors.push(reference.required("one of name or selector must be specified"));
     }
-    reference.field("parameterNotFoundAction").one_of(&["Deny", "Allow"], errors);
+    reference.at("parameterNotFoundAction").requires_one_of(&["Deny", "Allow"], errors);
 }
 
-fn actions(spec: &Part<'_>, errors: &mut Errors) {
+fn actions(spec: &At<'_, '_>, errors: &mut Errors) {
     let known = ["Audit", "Deny", "Warn"];
-    let list = spec.field("validationActions");
+    let list = spec.at("validationActions");
     let all: Vec<&str> = items(list.value).iter().map(text).collect();
     for (i, action) in spec.each("validationActions").enumerate() {
         if !known.contains(&action.text()) {
-            errors.push(action.unsupported(&known));
+            errors.push(action.not_supported(&known));
         }
         if all[..i].contains(&action.text()) {
             errors.push(action.duplicate());
@@ -296,5 +296,5 @@ fn actions(spec: &Part<'_>, errors: &mut Errors) {
              information in the API response and headers serves no purpose)",
         ));
     }
-    list.need_because("at least one validation action is required", errors);
+    list.require_because("at least one validation action is required", errors);
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::at::{At, Errors, PORTS};
 use super::document::{fill, text, within, within_existing};
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
@@ -18,17 +18,17 @@ pub(super) const API_SERVICE: Rules = Rules {
     status: Some(|| json!({})),
     check,
     check_status: |service, _, errors| {
-        let status = service.field("status");
+        let status = service.at("status");
         for condition in status.each("conditions") {
-            condition.field("status").one_of(&["True", "False", "Unknown"], errors);
+            condition.at("status").requires_one_of(&["True", "False", "Unknown"], errors);
         }
     },
     ..Rules::NONE
 };
 
-fn check(service: &Part<'_>, _old: &Value, errors: &mut Errors) {
-    let spec = service.field("spec");
-    let (group, version) = (spec.field("group"), spec.field("version"));
+fn check(service: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = service.at("spec");
+    let (group, version) = (spec.at("group"), spec.at("version"));
     let name = text(&service.value["metadata"]["name"]);
     let full = format!("{}.{}", version.text(), group.text());
     // The core group has no name to end with.
@@ -44,19 +44,19 @@ fn check(service: &Part<'_>, _old: &Value, errors: &mut Errors) {
     let complaints = names::dns1035_label(version.text());
     errors.extend((!complaints.is_empty()).then(|| version.invalid(&complaints.join(","))));
     for (key, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1000)] {
-        let priority = spec.field(key);
-        if priority.number() <= 0 || priority.number() > max {
+        let priority = spec.at(key);
+        if priority.number_or_zero() <= 0 || priority.number_or_zero() > max {
             let detail = format!("must be positive and less than {max}");
-            let given = Value::from(priority.number());
+            let given = Value::from(priority.number_or_zero());
             errors.push(FieldError::invalid(priority.path(), &given, &detail));
         }
     }
     backend(&spec, errors);
 }
 
-fn backend(spec: &Part<'_>, errors: &mut Errors) {
-    let (service, bundle) = (spec.field("service"), spec.field("caBundle"));
-    let insecure = spec.field("insecureSkipTLSVerify");
+fn backend(spec: &At<'_, '_>, errors: &mut Errors) {
+    let (service, bundle) = (spec.at("service"), spec.at("caBundle"));
+    let insecure = spec.at("insecureSkipTLSVerify");
     let skips = *insecure.value == true;
     if service.is_absent() {
         if !bundle.is_empty() {
@@ -70,10 +70,10 @@ fn backend(spec: &Part<'_>, errors: &mut Errors) {
         }
         return;
     }
-    service.field("namespace").need(errors);
-    service.field("name").need(errors);
-    let port = service.field("port");
-    if !(1..=65535).contains(&port.number()) {
+    service.at("namespace").require(errors);
+    service.at("name").require(errors);
+    let port = service.at("port");
+    if !PORTS.contains(&port.number_or_zero()) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
         errors.push(port.invalid(detail));
     }

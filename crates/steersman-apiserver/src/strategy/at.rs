@@ -1,13 +1,22 @@
 //! A value with the place where it lies: what rules are written against.
 //!
-//! Rules walk down a document by [`At::at`] and [`At::items`] and make errors that name the
+//! Rules walk down a document by [`At::at`] and [`At::each`] and make errors that name the
 //! path they came by. The path is a chain of borrows and becomes text only in an error, so a
 //! valid object costs no allocation. A field that is absent, or of the wrong type, is null.
 
+use std::ops::RangeInclusive;
+
 use serde_json::Value;
 
-use crate::field::{FieldError, FieldErrorKind};
+use super::document::same;
+use crate::field::FieldError;
 use crate::names;
+
+/// The mistakes found so far.
+pub(super) type Errors = Vec<FieldError>;
+
+/// The numbers that ports have.
+pub(super) const PORTS: RangeInclusive<i64> = 1..=65535;
 
 /// A value and the way to it; `'v` is the document's lifetime, `'p` that of the way.
 #[derive(Clone, Copy, Debug)]
@@ -24,13 +33,20 @@ enum Step<'p> {
     Field(&'p str),
     /// `[3]`
     Index(usize),
+    /// `.name[3]`
+    Item(&'p str, usize),
     /// `[key]`
     Key(&'p str),
 }
 
 impl<'v, 'p> At<'v, 'p> {
-    /// A value at a path that is known; empty for the whole object.
-    pub(super) fn new(value: &'v Value, path: &'p str) -> Self {
+    /// The whole object.
+    pub(super) const fn root(value: &'v Value) -> Self {
+        Self::new(value, "")
+    }
+
+    /// A value at a path that is known.
+    pub(super) const fn new(value: &'v Value, path: &'p str) -> Self {
         Self { value, up: None, step: Step::Field(path) }
     }
 
@@ -50,7 +66,13 @@ impl<'v, 'p> At<'v, 'p> {
         Self { value, ..self }
     }
 
-    /// The items of a list.
+    /// The items of the list in a field, or a field of a field.
+    pub(super) fn each<'q>(&'q self, field: &'q str) -> impl Iterator<Item = At<'v, 'q>> {
+        let items = self.at(field).list().iter().enumerate();
+        items.map(move |(i, value)| At { value, up: Some(self), step: Step::Item(field, i) })
+    }
+
+    /// The items of this list.
     pub(super) fn items<'q>(&'q self) -> impl Iterator<Item = At<'v, 'q>> {
         let items = self.list().iter().enumerate();
         items.map(|(i, value)| At { value, up: Some(self), step: Step::Index(i) })
@@ -64,6 +86,11 @@ impl<'v, 'p> At<'v, 'p> {
         let entries = self.value.as_object().into_iter().flatten();
         entries
             .map(|(key, value)| (key.as_str(), At { value, up: Some(self), step: Step::Key(key) }))
+    }
+
+    /// The entry of this map with a key; it may be absent.
+    pub(super) fn entry<'q>(&'q self, key: &'q str) -> At<'v, 'q> {
+        At { value: &self.value[key], up: Some(self), step: Step::Key(key) }
     }
 
     /// The list as a slice; empty where there is none.
@@ -81,9 +108,24 @@ impl<'v, 'p> At<'v, 'p> {
         self.value.as_i64()
     }
 
+    /// The integer; zero where there is none.
+    pub(super) fn number_or_zero(&self) -> i64 {
+        self.number().unwrap_or(0)
+    }
+
+    /// How many items or entries there are.
+    pub(super) fn len(&self) -> usize {
+        self.value.as_object().map_or_else(|| self.list().len(), serde_json::Map::len)
+    }
+
     /// Whether there is a value.
     pub(super) fn is_set(&self) -> bool {
         !self.value.is_null()
+    }
+
+    /// Whether there is no value.
+    pub(super) fn is_absent(&self) -> bool {
+        self.value.is_null()
     }
 
     /// Whether the value is `true`.
@@ -104,14 +146,15 @@ impl<'v, 'p> At<'v, 'p> {
     /// The way as text, such as `spec.containers[0].image`.
     pub(super) fn path(&self) -> String {
         let mut path = self.up.map(At::path).unwrap_or_default();
-        match self.step {
-            Step::Field(field) => {
-                if !path.is_empty() && !field.is_empty() {
-                    path.push('.');
-                }
-                path.push_str(field);
+        if let Step::Field(field) | Step::Item(field, _) = self.step {
+            if !path.is_empty() && !field.is_empty() {
+                path.push('.');
             }
-            Step::Index(i) => path.push_str(&format!("[{i}]")),
+            path.push_str(field);
+        }
+        match self.step {
+            Step::Field(_) => {}
+            Step::Index(i) | Step::Item(_, i) => path.push_str(&format!("[{i}]")),
             Step::Key(key) => path.push_str(&format!("[{key}]")),
         }
         path
@@ -154,8 +197,7 @@ impl<'v, 'p> At<'v, 'p> {
 
     /// `Not found: <value>`
     pub(super) fn not_found(&self) -> FieldError {
-        let text = format!("Not found: {}", self.value);
-        FieldError { kind: FieldErrorKind::NotFound, field: self.path(), text }
+        FieldError::not_found(self.path(), self.value)
     }
 
     /// `Too long: …`
@@ -165,54 +207,86 @@ impl<'v, 'p> At<'v, 'p> {
 
     /// `Too many: …`
     pub(super) fn too_many(&self, max: usize) -> FieldError {
-        let text = format!("Too many: {}: must have at most {max} items", self.list().len());
-        FieldError { kind: FieldErrorKind::TooMany, field: self.path(), text }
+        FieldError::too_many(self.path(), self.len(), max)
+    }
+}
+
+/// Rules that many fields share.
+impl At<'_, '_> {
+    /// Complains if nothing is there; whether something is.
+    pub(super) fn require(&self, errors: &mut Errors) -> bool {
+        self.require_because("", errors)
+    }
+
+    /// Complains if nothing is there, and says why it must be; whether something is.
+    pub(super) fn require_because(&self, detail: &str, errors: &mut Errors) -> bool {
+        let empty = self.is_empty();
+        if empty {
+            errors.push(self.required(detail));
+        }
+        !empty
+    }
+
+    /// Complains of each of these fields that is absent or empty.
+    pub(super) fn require_all(&self, fields: &[&str], errors: &mut Errors) {
+        for field in fields {
+            self.at(field).require(errors);
+        }
     }
 
     /// Complains if the text breaks a rule for names.
-    pub(super) fn follows(&self, rule: fn(&str) -> Vec<String>, errors: &mut Vec<FieldError>) {
+    pub(super) fn follows(&self, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
         errors.extend(rule(self.text()).iter().map(|complaint| self.invalid(complaint)));
     }
 
     /// Complains if the text is absent, or breaks a rule for names.
-    pub(super) fn requires(&self, rule: fn(&str) -> Vec<String>, errors: &mut Vec<FieldError>) {
-        if self.text().is_empty() {
-            errors.push(self.required(""));
-        } else {
+    pub(super) fn requires(&self, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+        if self.require(errors) {
             self.follows(rule, errors);
         }
     }
 
     /// Complains if the text is there and breaks a rule for names.
-    pub(super) fn may_follow(&self, rule: fn(&str) -> Vec<String>, errors: &mut Vec<FieldError>) {
+    pub(super) fn may_follow(&self, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
         if !self.text().is_empty() {
             self.follows(rule, errors);
         }
     }
 
-    /// Complains of each of these fields that is absent or empty.
-    pub(super) fn require_all(&self, fields: &[&str], errors: &mut Vec<FieldError>) {
-        for field in fields {
-            let field = self.at(field);
-            if field.is_empty() {
-                errors.push(field.required(""));
-            }
-        }
-    }
-
     /// Complains if the number is below zero.
-    pub(super) fn not_negative(&self, errors: &mut Vec<FieldError>) {
+    pub(super) fn not_negative(&self, errors: &mut Errors) {
         if self.number().is_some_and(|number| number < 0) {
             errors.push(self.invalid("must be greater than or equal to 0"));
         }
     }
 
+    /// Complains if the number is not above zero.
+    pub(super) fn positive(&self, errors: &mut Errors) {
+        if self.number_or_zero() <= 0 {
+            errors.push(self.invalid("must be greater than 0"));
+        }
+    }
+
+    /// Complains if the number is not that of a port.
+    pub(super) fn port(&self, errors: &mut Errors) {
+        if self.is_absent() {
+            self.with(&Value::from(0)).within(PORTS, errors);
+        } else {
+            self.within(PORTS, errors);
+        }
+    }
+
+    /// Complains if the value is neither the number of a port nor a name that one can have.
+    pub(super) fn port_or_name(&self, errors: &mut Errors) {
+        if self.value.is_string() {
+            self.follows(names::port_name, errors);
+        } else {
+            self.port(errors);
+        }
+    }
+
     /// Complains if the number is there and lies outside a range.
-    pub(super) fn within(
-        &self,
-        range: std::ops::RangeInclusive<i64>,
-        errors: &mut Vec<FieldError>,
-    ) {
+    pub(super) fn within(&self, range: RangeInclusive<i64>, errors: &mut Errors) {
         if self.number().is_some_and(|number| !range.contains(&number)) {
             let (low, high) = (range.start(), range.end());
             errors.push(self.invalid(&format!("must be between {low} and {high}, inclusive")));
@@ -220,36 +294,50 @@ impl<'v, 'p> At<'v, 'p> {
     }
 
     /// Complains if the text is there and not one of an enumeration.
-    pub(super) fn one_of(&self, allowed: &[&str], errors: &mut Vec<FieldError>) {
+    pub(super) fn one_of(&self, allowed: &[&str], errors: &mut Errors) {
         if self.is_set() && !allowed.contains(&self.text()) {
             errors.push(self.not_supported(allowed));
         }
     }
 
     /// Complains if the text is absent, or not one of an enumeration.
-    pub(super) fn requires_one_of(&self, allowed: &[&str], errors: &mut Vec<FieldError>) {
-        if self.text().is_empty() {
-            errors.push(self.required(""));
-        } else {
+    pub(super) fn requires_one_of(&self, allowed: &[&str], errors: &mut Errors) {
+        if self.require(errors) {
             self.one_of(allowed, errors);
         }
     }
 
     /// Complains about a map that is no map of labels.
-    pub(super) fn labels(&self, errors: &mut Vec<FieldError>) {
-        for (key, value) in self.value.as_object().into_iter().flatten() {
-            let place = |text: &str, rule: fn(&str) -> Vec<String>| -> Vec<FieldError> {
-                rule(text).iter().map(|complaint| self.invalid_value(text, complaint)).collect()
-            };
-            errors.extend(place(key, names::qualified_name));
-            errors.extend(place(value.as_str().unwrap_or_default(), names::label_value));
-        }
+    pub(super) fn labels(&self, errors: &mut Errors) {
+        let mistakes = names::label_mistakes(self.value);
+        errors.extend(mistakes.map(|(text, why)| self.invalid_value(text, &why)));
     }
 
     /// Complains if the value differs from what it was.
-    pub(super) fn unchanged(&self, old: &Value, errors: &mut Vec<FieldError>) {
-        if !super::document::same(old, self.value) {
+    pub(super) fn unchanged(&self, old: &Value, errors: &mut Errors) {
+        if !same(old, self.value) {
             errors.push(self.invalid("field is immutable"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_names_fields_items_and_entries() {
+        let object = json!({"spec": {"ports": [{"name": "a"}], "limits": {"cpu": "1"}}});
+        let root = At::root(&object);
+        let spec = root.at("spec");
+        let port = spec.each("ports").next().unwrap();
+        assert_eq!(port.at("name").path(), "spec.ports[0].name");
+        assert_eq!(root.each("spec.ports").next().unwrap().path(), "spec.ports[0]");
+        assert_eq!(spec.at("ports").items().next().unwrap().path(), "spec.ports[0]");
+        assert_eq!(spec.at("limits").entry("cpu").path(), "spec.limits[cpu]");
+        assert_eq!(At::new(&object, "template").at("spec").path(), "template.spec");
+        assert_eq!(root.path(), "");
     }
 }

@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, Pem, X509Certificate, X509CertificationRequest};
 
+use super::at::{At, Errors};
 use super::document::{items, set, text};
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
@@ -48,7 +48,7 @@ pub(super) const REQUEST: Rules = Rules {
     keep: |old, new| set(new, "spec", old["spec"].clone()),
     check: |request, old, errors| {
         if old.is_null() {
-            check_spec(&request.field("spec"), errors);
+            check_spec(&request.at("spec"), errors);
         }
     },
     check_status: |request, old, errors| {
@@ -59,15 +59,15 @@ pub(super) const REQUEST: Rules = Rules {
     ..Rules::NONE
 };
 
-fn check_spec(spec: &Part<'_>, errors: &mut Errors) {
-    let request = spec.field("request");
+fn check_spec(spec: &At<'_, '_>, errors: &mut Errors) {
+    let request = spec.at("request");
     if let Some(why) = unreadable(request.text()) {
         errors.push(request.invalid(&why));
     }
-    spec.field("usages").need(errors);
+    spec.at("usages").require(errors);
     for usage in spec.each("usages") {
         if !USAGES.contains(&usage.text()) {
-            errors.push(usage.unsupported(USAGES));
+            errors.push(usage.not_supported(USAGES));
         }
     }
     let all = items(&spec.value["usages"]);
@@ -76,14 +76,14 @@ fn check_spec(spec: &Part<'_>, errors: &mut Errors) {
             errors.push(usage.duplicate());
         }
     }
-    let signer = spec.field("signerName");
+    let signer = spec.at("signerName");
     if signer.text() == LEGACY_SIGNER {
         errors.push(signer.invalid("the legacy signerName is not allowed via this API version"));
     } else {
         signer_name(&signer, errors);
     }
-    let seconds = spec.field("expirationSeconds");
-    if !seconds.is_absent() && seconds.number() < EXPIRATION_SECONDS_MIN {
+    let seconds = spec.at("expirationSeconds");
+    if seconds.is_set() && seconds.number_or_zero() < EXPIRATION_SECONDS_MIN {
         let detail = "may not specify a duration less than 600 seconds (10 minutes)";
         errors.push(seconds.invalid(detail));
     }
@@ -103,8 +103,8 @@ fn unreadable(encoded: &str) -> Option<String> {
 }
 
 /// Must be a domain and a path, such as `example.com/signer`.
-fn signer_name(signer: &Part<'_>, errors: &mut Errors) {
-    if !signer.need(errors) {
+fn signer_name(signer: &At<'_, '_>, errors: &mut Errors) {
+    if !signer.require(errors) {
         return;
     }
     let parts: Vec<&str> = signer.text().split('/').collect();
@@ -128,7 +128,7 @@ fn signer_name(signer: &Part<'_>, errors: &mut Errors) {
 }
 
 /// Complains about the first label that breaks the rule.
-fn labels(signer: &Part<'_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+fn labels(signer: &At<'_, '_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let bad = text.split('.').find(|label| !rule(label).is_empty());
     for complaint in bad.map(rule).into_iter().flatten() {
         let detail = format!("validating label {:?}: {complaint}", bad.unwrap_or_default());
@@ -136,15 +136,15 @@ fn labels(signer: &Part<'_>, text: &str, rule: fn(&str) -> Vec<String>, errors: 
     }
 }
 
-fn check_conditions(request: &Part<'_>, errors: &mut Errors) {
-    let status = request.field("status");
-    let list = status.field("conditions");
+fn check_conditions(request: &At<'_, '_>, errors: &mut Errors) {
+    let status = request.at("status");
+    let list = status.at("conditions");
     let mut seen: Vec<String> = Vec::new();
     for condition in status.each("conditions") {
-        let (kind, state) = (condition.field("type"), condition.field("status"));
-        kind.need(errors);
+        let (kind, state) = (condition.at("type"), condition.at("status"));
+        kind.require(errors);
         let only = DECISIONS.contains(&kind.text());
-        state.one_of(if only { &["True"] } else { &["False", "True", "Unknown"] }, errors);
+        state.requires_one_of(if only { &["True"] } else { &["False", "True", "Unknown"] }, errors);
         let other = match kind.text() {
             "Approved" => "Denied",
             "Denied" => "Approved",
@@ -162,7 +162,7 @@ fn check_conditions(request: &Part<'_>, errors: &mut Errors) {
 }
 
 /// What was decided stays decided.
-fn kept(request: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn kept(request: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let count = |object: &Value, kind: &str| {
         items(&object["status"]["conditions"]).iter().filter(|c| c["type"] == kind).count()
     };
@@ -174,7 +174,7 @@ fn kept(request: &Part<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn check_certificate(request: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn check_certificate(request: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let before = text(&old["status"]["certificate"]);
     let after = text(&request.value["status"]["certificate"]);
     if before == after {

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
+use super::at::{At, Errors};
 use super::document::{fill, remove, set, text, within, within_existing};
 use super::label_selector::label_selector;
-use super::part::{Errors, Part};
-use super::quantity;
 use super::rules::Rules;
 use super::volume::{VOLUME_MODES, access_modes};
 use crate::field::FieldError;
 use crate::names;
+use crate::quantity::Quantity;
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const RESIZE_STATES: &[&str] = &[
@@ -24,7 +24,7 @@ const RESIZE_STATES: &[&str] = &[
 pub(super) const CLAIM: Rules = Rules {
     default: |claim| within(claim, "spec", defaults),
     status: Some(|| json!({"phase": "Pending"})),
-    check: |claim, old, errors| check_spec(&claim.field("spec"), &old["spec"], errors),
+    check: |claim, old, errors| check_spec(&claim.at("spec"), &old["spec"], errors),
     change,
     check_status: status,
     ..Rules::NONE
@@ -44,26 +44,28 @@ fn defaults(spec: &mut Value) {
 }
 
 /// The mistakes in what a claim asks for; also of claims inside other kinds.
-pub(super) fn check_spec(spec: &Part<'_>, old: &Value, errors: &mut Errors) {
+pub(super) fn check_spec(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     access_modes(spec, "at least 1 access mode is required", errors);
-    label_selector(&spec.field("selector"), errors);
+    label_selector(&spec.at("selector"), errors);
     let requested = &spec.value["resources"]["requests"]["storage"];
-    let request = spec.entry("resources", "storage").with(requested);
+    let amount = Quantity::of(requested);
+    let resources = spec.at("resources");
+    let request = resources.entry("storage").with(requested);
     if request.is_absent() {
         errors.push(request.required(""));
-    } else if quantity::parse(requested).is_some_and(|amount| amount <= 0) {
+    } else if amount.is_some_and(|amount| !amount.is_positive()) {
         errors.push(request.invalid("must be greater than zero"));
-    } else if quantity::parse(requested).is_some_and(|amount| amount % 1_000_000_000 != 0) {
+    } else if amount.is_some_and(|amount| !amount.is_integer()) {
         errors.push(request.invalid("must be an integer"));
     }
     for key in ["storageClassName", "volumeAttributesClassName"] {
-        let class = spec.field(key);
+        let class = spec.at(key);
         if !class.is_empty() {
             class.follows(names::dns1123_subdomain, errors);
         }
     }
-    spec.field("volumeMode").one_of_or_absent(VOLUME_MODES, errors);
-    let (source, reference) = (spec.field("dataSource"), spec.field("dataSourceRef"));
+    spec.at("volumeMode").one_of(VOLUME_MODES, errors);
+    let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
     data_source(&source, old, errors);
     data_source(&reference, old, errors);
     if source.is_absent() || reference.is_absent() {
@@ -79,13 +81,13 @@ pub(super) fn check_spec(spec: &Part<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn data_source(source: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn data_source(source: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     if source.is_absent() {
         return;
     }
-    source.field("name").need(errors);
-    source.field("kind").need(errors);
-    let (group, kind) = (source.field("apiGroup"), &source.value["kind"]);
+    source.at("name").require(errors);
+    source.at("kind").require(errors);
+    let (group, kind) = (source.at("apiGroup"), &source.value["kind"]);
     if group.is_empty() && kind != "PersistentVolumeClaim" {
         let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
         errors.push(FieldError::invalid(source.path(), kind, detail));
@@ -94,14 +96,14 @@ fn data_source(source: &Part<'_>, old: &Value, errors: &mut Errors) {
     if !group.is_empty() && !known {
         group.follows(names::dns1123_subdomain, errors);
     }
-    let namespace = source.field("namespace");
+    let namespace = source.at("namespace");
     if !namespace.is_empty() {
         namespace.follows(names::dns1123_label, errors);
     }
 }
 
-fn change(claim: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let spec = claim.field("spec");
+fn change(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let spec = claim.at("spec");
     let bound = claim.value["status"]["phase"] == "Bound";
     if frozen(spec.value, old, bound) != frozen(&old["spec"], old, bound) {
         errors.push(spec.forbidden(
@@ -109,8 +111,8 @@ fn change(claim: &Part<'_>, old: &Value, errors: &mut Errors) {
              volumeAttributesClassName for bound claims",
         ));
     }
-    let size = |claim: &Value| quantity::parse(&claim["resources"]["requests"]["storage"]);
-    let has = quantity::parse(&old["status"]["capacity"]["storage"]).unwrap_or(0);
+    let size = |claim: &Value| Quantity::of(&claim["resources"]["requests"]["storage"]);
+    let has = Quantity::of(&old["status"]["capacity"]["storage"]).unwrap_or(Quantity::ZERO);
     if let (Some(before), Some(after)) = (size(&old["spec"]), size(spec.value))
         && after < before
         && after <= has
@@ -148,8 +150,8 @@ fn frozen(spec: &Value, old: &Value, bound: bool) -> Value {
     spec
 }
 
-fn class_change(spec: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let class = spec.field("volumeAttributesClassName");
+fn class_change(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let class = spec.at("volumeAttributesClassName");
     let current = &old["status"]["currentVolumeAttributesClassName"];
     if *class.value == old["spec"]["volumeAttributesClassName"] || current.is_null() {
         return;
@@ -166,17 +168,17 @@ fn class_change(spec: &Part<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn status(claim: &Part<'_>, _old: &Value, errors: &mut Errors) {
-    let status = claim.field("status");
+fn status(claim: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let status = claim.at("status");
     for list in ["capacity", "allocatedResources"] {
-        for (_, amount) in status.entries(list) {
-            if quantity::parse(amount.value).is_some_and(|amount| amount < 0) {
+        for (_, amount) in status.at(list).entries() {
+            if Quantity::of(amount.value).is_some_and(Quantity::is_negative) {
                 errors.push(amount.invalid("must be a valid resource quantity"));
             }
         }
     }
-    let states = status.field("allocatedResourceStatuses");
-    for (name, state) in status.entries("allocatedResourceStatuses") {
+    let states = status.at("allocatedResourceStatuses");
+    for (name, state) in states.entries() {
         if !RESIZE_STATES.contains(&state.text()) {
             let name = Value::from(name);
             errors.push(FieldError::not_supported(states.path(), &name, RESIZE_STATES));

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::at::At;
+use super::at::{At, Errors};
 use super::document::{fill, fill_text, same, set, text, within};
+use super::label_selector::{label_selector, matches};
 use super::pod::defaults;
 use super::rollout::{Counts, amount, at_most_all, int_or_percent};
 use super::{Strategy, template};
@@ -75,9 +76,9 @@ impl Strategy for DaemonSet {
         let mut errors = Vec::new();
         let spec = At::new(&set["spec"], "spec");
         let selector = spec.at("selector");
-        template::validate_selector_at(&selector, &mut errors);
+        label_selector(&selector, &mut errors);
         let labels = template::labels(spec.value);
-        let matches = selector.is_set() && template::matches(selector.value, labels);
+        let matches = selector.is_set() && matches(selector.value, labels);
         template::matching(&spec, matches, &mut errors);
         template::not_everything(&selector, KIND, &mut errors);
         template::validate_template(&spec.at("template"), &mut errors);
@@ -90,7 +91,7 @@ impl Strategy for DaemonSet {
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        At::new(new, "").at("spec.selector").unchanged(&old["spec"]["selector"], &mut errors);
+        At::root(new).at("spec.selector").unchanged(&old["spec"]["selector"], &mut errors);
         errors.extend(self.validate_create(new));
         errors
     }
@@ -116,7 +117,7 @@ fn set_template_generation(object: &mut Value, generation: i64) {
     });
 }
 
-fn update_strategy(strategy: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn update_strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
     match strategy.at("type").text() {
         "OnDelete" => {}
         "RollingUpdate" => {

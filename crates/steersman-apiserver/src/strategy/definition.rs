@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::at::{At, Errors};
 use super::document::{fill, items, within_existing};
-use super::part::{Errors, Part};
 use super::rules::Rules;
 
 /// The strategy of custom resource definitions.
@@ -19,15 +19,15 @@ pub(super) const DEFINITION: Rules = Rules {
 };
 
 /// The group and the name in paths stay; so do kind and scope once the resource is served.
-fn change(definition: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let spec = definition.field("spec");
-    let names = spec.field("names");
+fn change(definition: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let spec = definition.at("spec");
+    let names = spec.at("names");
     let (old_spec, old_names) = (&old["spec"], &old["spec"]["names"]);
     let conditions = items(&old["status"]["conditions"]);
     if conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True") {
-        spec.field("scope").unchanged(&old_spec["scope"], errors);
-        names.field("kind").unchanged(&old_names["kind"], errors);
+        spec.at("scope").unchanged(&old_spec["scope"], errors);
+        names.at("kind").unchanged(&old_names["kind"], errors);
     }
-    spec.field("group").unchanged(&old_spec["group"], errors);
-    names.field("plural").unchanged(&old_names["plural"], errors);
+    spec.at("group").unchanged(&old_spec["group"], errors);
+    names.at("plural").unchanged(&old_names["plural"], errors);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::at::At;
+use super::at::{At, Errors};
 use super::document::{fill, fill_text, same, set, within};
 use super::pod::{defaults, warnings};
 use super::rollout::{Counts, amount, at_most_all, int_or_percent};
@@ -65,7 +65,7 @@ impl Strategy for Deployment {
         ready.not_negative(&mut errors);
         spec.at("revisionHistoryLimit").not_negative(&mut errors);
         deadline.not_negative(&mut errors);
-        if deadline.number().is_some_and(|seconds| seconds <= ready.number().unwrap_or(0)) {
+        if deadline.number().is_some_and(|seconds| seconds <= ready.number_or_zero()) {
             errors.push(deadline.invalid("must be greater than minReadySeconds"));
         }
         errors
@@ -73,7 +73,7 @@ impl Strategy for Deployment {
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = self.validate_create(new);
-        At::new(new, "").at("spec.selector").unchanged(&old["spec"]["selector"], &mut errors);
+        At::root(new).at("spec.selector").unchanged(&old["spec"]["selector"], &mut errors);
         errors
     }
 
@@ -95,7 +95,7 @@ impl Strategy for Deployment {
     }
 }
 
-fn strategy(strategy: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
     let rolling = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
         "Recreate" if rolling.is_set() => {
@@ -108,7 +108,7 @@ fn strategy(strategy: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn rolling_update(rolling: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn rolling_update(rolling: &At<'_, '_>, errors: &mut Errors) {
     let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
     int_or_percent(&unavailable, errors);
     int_or_percent(&surge, errors);

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::at::{At, Errors};
 use super::document::{each, fill_number, fill_text, items, text, within, within_existing};
 use super::label_selector::node_selector;
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use super::volume::driver_name;
 use crate::field::FieldError;
@@ -21,7 +21,7 @@ const POOL_NAME_MAX: usize = 253;
 /// The strategy of device classes.
 pub(super) const CLASS: Rules = Rules {
     check: |class, _, errors| {
-        let spec = class.field("spec");
+        let spec = class.at("spec");
         selectors(&spec, errors);
         spec.each("config").for_each(|config| configuration(&config, errors));
     },
@@ -34,10 +34,10 @@ pub(super) const CLAIM: Rules = Rules {
     status: Some(|| json!({})),
     check: |claim, old, errors| {
         if old.is_null() {
-            claim_spec(&claim.field("spec"), errors);
+            claim_spec(&claim.at("spec"), errors);
         }
     },
-    change: |claim, old, errors| claim.field("spec").unchanged(&old["spec"], errors),
+    change: |claim, old, errors| claim.at("spec").unchanged(&old["spec"], errors),
     check_status: claim_status,
     ..Rules::NONE
 };
@@ -49,24 +49,24 @@ pub(super) const CLAIM_TEMPLATE: Rules = Rules {
     },
     check: |template, old, errors| {
         if old.is_null() {
-            let outer = template.field("spec");
-            claim_spec(&outer.field("spec"), errors);
+            let outer = template.at("spec");
+            claim_spec(&outer.at("spec"), errors);
         }
     },
-    change: |template, old, errors| template.field("spec").unchanged(&old["spec"], errors),
+    change: |template, old, errors| template.at("spec").unchanged(&old["spec"], errors),
     ..Rules::NONE
 };
 
 /// The strategy of slices of resources.
 pub(super) const SLICE: Rules = Rules {
-    check: |slice, _, errors| resource_slice(&slice.field("spec"), errors),
+    check: |slice, _, errors| resource_slice(&slice.at("spec"), errors),
     change: |slice, old, errors| {
-        let spec = slice.field("spec");
+        let spec = slice.at("spec");
         for key in ["nodeName", "driver"] {
-            spec.field(key).unchanged(&old["spec"][key], errors);
+            spec.at(key).unchanged(&old["spec"][key], errors);
         }
-        let pool = spec.field("pool");
-        pool.field("name").unchanged(&old["spec"]["pool"]["name"], errors);
+        let pool = spec.at("pool");
+        pool.at("name").unchanged(&old["spec"]["pool"]["name"], errors);
     },
     ..Rules::NONE
 };
@@ -86,30 +86,30 @@ fn claim_defaults(spec: &mut Value) {
     });
 }
 
-fn at_most(part: &Part<'_>, max: usize, errors: &mut Errors) {
+fn at_most(part: &At<'_, '_>, max: usize, errors: &mut Errors) {
     if part.len() > max {
-        errors.push(FieldError::too_many(part.path(), part.len(), max));
+        errors.push(part.too_many(max));
     }
 }
 
-fn selectors(part: &Part<'_>, errors: &mut Errors) {
-    at_most(&part.field("selectors"), LIST_MAX, errors);
+fn selectors(part: &At<'_, '_>, errors: &mut Errors) {
+    at_most(&part.at("selectors"), LIST_MAX, errors);
     for selector in part.each("selectors") {
-        let cel = selector.field("cel");
+        let cel = selector.at("cel");
         if cel.is_absent() {
             errors.push(cel.required(""));
         }
     }
 }
 
-fn configuration(config: &Part<'_>, errors: &mut Errors) {
-    let opaque = config.field("opaque");
+fn configuration(config: &At<'_, '_>, errors: &mut Errors) {
+    let opaque = config.at("opaque");
     if opaque.is_absent() {
         errors.push(opaque.required("exactly one of `opaque` is required"));
         return;
     }
-    driver_name(&opaque.field("driver"), errors);
-    let parameters = opaque.field("parameters");
+    driver_name(&opaque.at("driver"), errors);
+    let parameters = opaque.at("parameters");
     match parameters.value {
         Value::Null => errors.push(parameters.required("")),
         Value::Object(_) => {}
@@ -121,10 +121,10 @@ fn configuration(config: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn claim_spec(spec: &Part<'_>, errors: &mut Errors) {
-    let devices = spec.field("devices");
+fn claim_spec(spec: &At<'_, '_>, errors: &mut Errors) {
+    let devices = spec.at("devices");
     for list in ["requests", "constraints", "config"] {
-        at_most(&devices.field(list), LIST_MAX, errors);
+        at_most(&devices.at(list), LIST_MAX, errors);
     }
     let mut seen = HashSet::new();
     for request in devices.each("requests") {
@@ -137,7 +137,7 @@ fn claim_spec(spec: &Part<'_>, errors: &mut Errors) {
     for constraint in devices.each("constraints") {
         request_references(&constraint, &known, errors);
         let (same, distinct) =
-            (constraint.field("matchAttribute"), constraint.field("distinctAttribute"));
+            (constraint.at("matchAttribute"), constraint.at("distinctAttribute"));
         if same.is_absent() && distinct.is_absent() {
             let detail = "exactly one of `matchAttribute` or `distinctAttribute` is required";
             errors.push(constraint.required(detail));
@@ -162,8 +162,8 @@ fn request_names(devices: &Value) -> HashSet<String> {
     known
 }
 
-fn request_references(part: &Part<'_>, known: &HashSet<String>, errors: &mut Errors) {
-    at_most(&part.field("requests"), LIST_MAX, errors);
+fn request_references(part: &At<'_, '_>, known: &HashSet<String>, errors: &mut Errors) {
+    at_most(&part.at("requests"), LIST_MAX, errors);
     for name in part.each("requests") {
         if !known.contains(name.text()) {
             let detail = "must be the name of a request in the claim or the name of a request \
@@ -173,9 +173,9 @@ fn request_references(part: &Part<'_>, known: &HashSet<String>, errors: &mut Err
     }
 }
 
-fn check_request(request: &Part<'_>, errors: &mut Errors) {
-    request.field("name").follows(names::dns1123_label, errors);
-    let (exactly, first) = (request.field("exactly"), request.field("firstAvailable"));
+fn check_request(request: &At<'_, '_>, errors: &mut Errors) {
+    request.at("name").follows(names::dns1123_label, errors);
+    let (exactly, first) = (request.at("exactly"), request.at("firstAvailable"));
     match (exactly.is_absent(), first.is_empty()) {
         (true, true) => errors
             .push(request.required("exactly one of `exactly` or `firstAvailable` is required")),
@@ -190,7 +190,7 @@ fn check_request(request: &Part<'_>, errors: &mut Errors) {
             at_most(&first, ALTERNATIVES_MAX, errors);
             let mut seen = HashSet::new();
             for sub in request.each("firstAvailable") {
-                sub.field("name").follows(names::dns1123_label, errors);
+                sub.at("name").follows(names::dns1123_label, errors);
                 exact_request(&sub, errors);
                 if !seen.insert(text(&sub.value["name"]).to_owned()) {
                     errors.push(FieldError::duplicate(sub.path(), &sub.value["name"]));
@@ -200,59 +200,59 @@ fn check_request(request: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn exact_request(request: &Part<'_>, errors: &mut Errors) {
-    request.field("deviceClassName").need_name(names::dns1123_subdomain, errors);
+fn exact_request(request: &At<'_, '_>, errors: &mut Errors) {
+    request.at("deviceClassName").requires(names::dns1123_subdomain, errors);
     selectors(request, errors);
-    let (mode, count) = (request.field("allocationMode"), request.field("count"));
+    let (mode, count) = (request.at("allocationMode"), request.at("count"));
     match mode.text() {
-        "All" if count.number() != 0 => {
+        "All" if count.number_or_zero() != 0 => {
             errors.push(count.invalid("must not be specified when allocationMode is 'All'"));
         }
-        "ExactCount" if count.number() <= 0 => {
+        "ExactCount" if count.number_or_zero() <= 0 => {
             errors.push(count.invalid("must be greater than zero"));
         }
         "All" | "ExactCount" => {}
-        _ => errors.push(mode.unsupported(&["All", "ExactCount"])),
+        _ => errors.push(mode.not_supported(&["All", "ExactCount"])),
     }
 }
 
-fn claim_status(claim: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let status = claim.field("status");
-    let reserved = status.field("reservedFor");
+fn claim_status(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let status = claim.at("status");
+    let reserved = status.at("reservedFor");
     at_most(&reserved, RESERVED_MAX, errors);
     let mut seen = HashSet::new();
     for user in status.each("reservedFor") {
-        let uid = user.field("uid");
-        user.field("resource").need(errors);
-        user.field("name").need(errors);
-        if uid.need(errors) && !seen.insert(uid.text().to_owned()) {
+        let uid = user.at("uid");
+        user.at("resource").require(errors);
+        user.at("name").require(errors);
+        if uid.require(errors) && !seen.insert(uid.text().to_owned()) {
             errors.push(FieldError::duplicate(uid.path(), uid.value));
         }
     }
-    let (before, after) = (&old["status"]["allocation"], status.field("allocation"));
+    let (before, after) = (&old["status"]["allocation"], status.at("allocation"));
     if !reserved.is_empty() && after.is_absent() {
         errors.push(reserved.forbidden("may not be specified when `allocated` is not set"));
     }
-    if !before.is_null() && !after.is_absent() {
+    if !before.is_null() && after.is_set() {
         after.unchanged(before, errors);
     }
 }
 
-fn resource_slice(spec: &Part<'_>, errors: &mut Errors) {
+fn resource_slice(spec: &At<'_, '_>, errors: &mut Errors) {
     const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, \
                        `perDeviceNodeSelection` is required";
-    let selector = spec.field("nodeSelector");
+    let selector = spec.at("nodeSelector");
     let chosen = [
-        !spec.field("nodeName").is_empty(),
-        !selector.is_absent(),
+        !spec.at("nodeName").is_empty(),
+        selector.is_set(),
         spec.value["allNodes"] == true,
         spec.value["perDeviceNodeSelection"] == true,
     ];
-    let name = spec.field("nodeName");
+    let name = spec.at("nodeName");
     if !name.is_empty() {
         name.follows(names::dns1123_subdomain, errors);
     }
-    if !selector.is_absent() {
+    if selector.is_set() {
         node_selector(&selector, errors);
     }
     match chosen.iter().filter(|chosen| **chosen).count() {
@@ -260,12 +260,12 @@ fn resource_slice(spec: &Part<'_>, errors: &mut Errors) {
         1 => {}
         _ => errors.push(FieldError::invalid(spec.path(), &Value::Null, ONE)),
     }
-    driver_name(&spec.field("driver"), errors);
-    check_pool(&spec.field("pool"), errors);
-    at_most(&spec.field("devices"), SLICE_DEVICES_MAX, errors);
+    driver_name(&spec.at("driver"), errors);
+    check_pool(&spec.at("pool"), errors);
+    at_most(&spec.at("devices"), SLICE_DEVICES_MAX, errors);
     let mut seen = HashSet::new();
     for device in spec.each("devices") {
-        let name = device.field("name");
+        let name = device.at("name");
         name.follows(names::dns1123_label, errors);
         if !seen.insert(name.text().to_owned()) {
             errors.push(FieldError::duplicate(device.path(), name.value));
@@ -274,9 +274,9 @@ fn resource_slice(spec: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_pool(pool: &Part<'_>, errors: &mut Errors) {
-    let (name, count) = (pool.field("name"), pool.field("resourceSliceCount"));
-    if name.need(errors) {
+fn check_pool(pool: &At<'_, '_>, errors: &mut Errors) {
+    let (name, count) = (pool.at("name"), pool.at("resourceSliceCount"));
+    if name.require(errors) {
         if name.text().len() > POOL_NAME_MAX {
             errors.push(FieldError::too_long(name.path(), POOL_NAME_MAX));
         }
@@ -284,14 +284,14 @@ fn check_pool(pool: &Part<'_>, errors: &mut Errors) {
             errors.extend(names::invalid(&name.path(), part, names::dns1123_subdomain));
         }
     }
-    if count.number() <= 0 {
+    if count.number_or_zero() <= 0 {
         errors.push(count.invalid("must be greater than zero"));
     }
-    pool.field("generation").not_negative(errors);
+    pool.at("generation").not_negative(errors);
 }
 
-fn at_most_attributes(device: &Part<'_>, errors: &mut Errors) {
-    let all = device.field("attributes").len() + device.field("capacity").len();
+fn at_most_attributes(device: &At<'_, '_>, errors: &mut Errors) {
+    let all = device.at("attributes").len() + device.at("capacity").len();
     if all > LIST_MAX {
         let detail =
             format!("the total number of attributes and capacities must not exceed {LIST_MAX}");

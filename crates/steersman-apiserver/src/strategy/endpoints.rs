@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::address;
+use super::at::{At, Errors};
 use super::document::{each, fill, fill_text, text};
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
@@ -39,42 +39,42 @@ pub(super) const ENDPOINT_SLICE: Rules = Rules {
         });
     },
     check: slice,
-    change: |slice, old, errors| slice.field("addressType").unchanged(&old["addressType"], errors),
+    change: |slice, old, errors| slice.at("addressType").unchanged(&old["addressType"], errors),
     ..Rules::NONE
 };
 
 /// Subsets of old that are still the same may be what they are.
-fn endpoints(object: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn endpoints(object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     if !old.is_null() && object.value["subsets"] == old["subsets"] {
         return;
     }
     for subset in object.each("subsets") {
-        let empty = |key| subset.field(key).is_empty();
+        let empty = |key| subset.at(key).is_empty();
         if empty("addresses") && empty("notReadyAddresses") {
             errors.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
         }
         for list in ["addresses", "notReadyAddresses"] {
             subset.each(list).for_each(|address| endpoint_address(&address, errors));
         }
-        let several = subset.field("ports").len() > 1;
+        let several = subset.at("ports").len() > 1;
         for port in subset.each("ports") {
-            let name = port.field("name");
+            let name = port.at("name");
             if !name.is_empty() {
                 name.follows(names::dns1123_label, errors);
             } else if several {
                 errors.push(name.required(""));
             }
-            port.field("port").port(errors);
-            port.field("protocol").one_of(PROTOCOLS, errors);
+            port.at("port").port(errors);
+            port.at("protocol").requires_one_of(PROTOCOLS, errors);
             app_protocol(&port, errors);
         }
     }
 }
 
-fn endpoint_address(address: &Part<'_>, errors: &mut Errors) {
-    let ip = address.field("ip");
+fn endpoint_address(address: &At<'_, '_>, errors: &mut Errors) {
+    let ip = address.at("ip");
     address::strict_ip(&ip, errors);
-    let host = address.field("hostname");
+    let host = address.at("hostname");
     if !host.is_empty() {
         host.follows(names::dns1123_label, errors);
     }
@@ -82,87 +82,83 @@ fn endpoint_address(address: &Part<'_>, errors: &mut Errors) {
     address::endpoint_ip(&ip, errors);
 }
 
-fn node_name(part: &Part<'_>, errors: &mut Errors) {
-    let node = part.field("nodeName");
-    if !node.is_absent() {
+fn node_name(part: &At<'_, '_>, errors: &mut Errors) {
+    let node = part.at("nodeName");
+    if node.is_set() {
         node.follows(names::dns1123_subdomain, errors);
     }
 }
 
-fn app_protocol(port: &Part<'_>, errors: &mut Errors) {
-    let protocol = port.field("appProtocol");
-    if !protocol.is_absent() {
+fn app_protocol(port: &At<'_, '_>, errors: &mut Errors) {
+    let protocol = port.at("appProtocol");
+    if protocol.is_set() {
         protocol.follows(names::qualified_name, errors);
     }
 }
 
-fn slice(slice: &Part<'_>, old: &Value, errors: &mut Errors) {
-    slice.field("addressType").one_of(&["FQDN", "IPv4", "IPv6"], errors);
+fn slice(slice: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    slice.at("addressType").requires_one_of(&["FQDN", "IPv4", "IPv6"], errors);
     slice_ports(slice, errors);
     if !old.is_null() && slice.value["endpoints"] == old["endpoints"] {
         return;
     }
-    let endpoints = slice.field("endpoints");
+    let endpoints = slice.at("endpoints");
     if endpoints.len() > SLICE_ENDPOINTS_MAX {
-        errors.push(too_many(&endpoints, SLICE_ENDPOINTS_MAX));
+        errors.push(endpoints.too_many(SLICE_ENDPOINTS_MAX));
         return;
     }
     let kind = text(&slice.value["addressType"]);
     slice.each("endpoints").for_each(|endpoint| slice_endpoint(&endpoint, kind, errors));
 }
 
-fn too_many(part: &Part<'_>, max: usize) -> FieldError {
-    FieldError::too_many(part.path(), part.len(), max)
-}
-
-fn slice_ports(slice: &Part<'_>, errors: &mut Errors) {
-    let ports = slice.field("ports");
+fn slice_ports(slice: &At<'_, '_>, errors: &mut Errors) {
+    let ports = slice.at("ports");
     if ports.len() > SLICE_PORTS_MAX {
-        errors.push(too_many(&ports, SLICE_PORTS_MAX));
+        errors.push(ports.too_many(SLICE_PORTS_MAX));
         return;
     }
     let mut seen = std::collections::HashSet::new();
     for port in slice.each("ports") {
-        let name = port.field("name");
+        let name = port.at("name");
         if !name.is_empty() {
             name.follows(names::dns1123_label, errors);
         }
         if !seen.insert(text(&port.value["name"])) {
             errors.push(name.duplicate());
         }
-        port.field("protocol").one_of(PROTOCOLS, errors);
+        port.at("protocol").requires_one_of(PROTOCOLS, errors);
         app_protocol(&port, errors);
     }
 }
 
-fn slice_endpoint(endpoint: &Part<'_>, kind: &str, errors: &mut Errors) {
-    let addresses = endpoint.field("addresses");
+fn slice_endpoint(endpoint: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+    let addresses = endpoint.at("addresses");
     if addresses.is_empty() {
         errors.push(addresses.required("must contain at least 1 address"));
     } else if addresses.len() > SLICE_ADDRESSES_MAX {
-        errors.push(too_many(&addresses, SLICE_ADDRESSES_MAX));
+        errors.push(addresses.too_many(SLICE_ADDRESSES_MAX));
     }
     for address in endpoint.each("addresses") {
         slice_address(&address, &addresses, kind, errors);
     }
     node_name(endpoint, errors);
-    let topology = endpoint.field("deprecatedTopology");
-    if !topology.is_absent() {
+    let topology = endpoint.at("deprecatedTopology");
+    if topology.is_set() {
         if topology.len() > TOPOLOGY_MAX {
-            errors.push(too_many(&topology, TOPOLOGY_MAX));
+            errors.push(topology.too_many(TOPOLOGY_MAX));
         }
         errors.extend(names::validate_labels(topology.value, &topology.path()));
     }
-    let host = endpoint.field("hostname");
-    if !host.is_absent() {
+    let host = endpoint.at("hostname");
+    if host.is_set() {
         host.follows(names::dns1123_label, errors);
     }
-    let hints = endpoint.field("hints");
+    let hints = endpoint.at("hints");
     hint_names(&hints, "forZones", names::label_value, errors);
     hint_names(&hints, "forNodes", names::dns1123_subdomain, errors);
 }
 
-fn slice_address(address: &Part<'_>, list: &Part<'_>, kind: &str, errors: &mut Errors) {
+fn slice_address(address: &At<'_, '_>, list: &At<'_, '_>, kind: &str, errors: &mut Errors) {
     let before = errors.len();
     match kind {
         "IPv4" => drop(address::strict_ip(address, errors)),
@@ -180,15 +176,15 @@ fn slice_address(address: &Part<'_>, list: &Part<'_>, kind: &str, errors: &mut E
     address::endpoint_ip(address, errors);
 }
 
-fn hint_names(hints: &Part<'_>, list: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
-    let all = hints.field(list);
+fn hint_names(hints: &At<'_, '_>, list: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+    let all = hints.at(list);
     if all.len() > HINTS_MAX {
-        errors.push(too_many(&all, HINTS_MAX));
+        errors.push(all.too_many(HINTS_MAX));
         return;
     }
     let mut seen = Vec::new();
     for hint in hints.each(list) {
-        let name = hint.field("name");
+        let name = hint.at("name");
         if seen.contains(&name.text().to_owned()) {
             errors.push(name.duplicate());
         }

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::at::{At, Errors};
 use super::document::{items, text};
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
@@ -58,10 +58,10 @@ const FIXED: &[(&str, &str)] = &[
     ("reportingInstance", "reportingInstance"),
 ];
 
-fn common(event: &Part<'_>, names: &Names, errors: &mut Errors) {
+fn common(event: &At<'_, '_>, names: &Names, errors: &mut Errors) {
     let namespace = text(&event.value["metadata"]["namespace"]);
     let about = text(&event.value[names.regarding]["namespace"]);
-    let old_style = event.field("eventTime").is_empty();
+    let old_style = event.at("eventTime").is_empty();
     let misplaced = match (old_style, about) {
         (true, "") => !["", "default"].contains(&namespace),
         (true, about) => about != namespace,
@@ -78,29 +78,29 @@ fn common(event: &Part<'_>, names: &Names, errors: &mut Errors) {
     }
 }
 
-fn new_style(event: &Part<'_>, names: &Names, errors: &mut Errors) {
-    let controller = event.field(names.controller);
-    controller.need(errors);
+fn new_style(event: &At<'_, '_>, names: &Names, errors: &mut Errors) {
+    let controller = event.at(names.controller);
+    controller.require(errors);
     let complaints = names::qualified_name(controller.text());
     let given = Value::from(controller.text());
     errors.extend(complaints.iter().map(|c| FieldError::invalid(names.controller, &given, c)));
-    event.field("reportingInstance").need(errors);
+    event.at("reportingInstance").require(errors);
     at_most(event, "reportingInstance", "reportingInstance", INSTANCE_MAX, errors);
     for (key, max) in LIMITS {
-        event.field(key).need(errors);
+        event.at(key).require(errors);
         at_most(event, key, key, *max, errors);
     }
     at_most(event, names.note, "message", NOTE_MAX, errors);
 }
 
-fn at_most(event: &Part<'_>, key: &str, shown: &str, max: usize, errors: &mut Errors) {
+fn at_most(event: &At<'_, '_>, key: &str, shown: &str, max: usize, errors: &mut Errors) {
     if text(&event.value[key]).len() > max {
         let detail = format!("can have at most {max} characters");
         errors.push(FieldError::invalid(shown, &Value::from(""), &detail));
     }
 }
 
-fn new_event(event: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn new_event(event: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     common(event, &NEW, errors);
     if old.is_null() || event.value["series"] != old["series"] {
         series(&event.value["series"], errors);
@@ -108,7 +108,7 @@ fn new_event(event: &Part<'_>, old: &Value, errors: &mut Errors) {
     if !old.is_null() {
         return;
     }
-    event.field("eventTime").need(errors);
+    event.at("eventTime").require(errors);
     let empty = Value::from("");
     let kind = text(&event.value["type"]);
     if !["Normal", "Warning"].contains(&kind) {
@@ -145,7 +145,7 @@ fn series(series: &Value, errors: &mut Errors) {
     }
 }
 
-fn change(event: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn change(event: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     for (key, shown) in FIXED {
         let (before, after) = (&old[*key], &event.value[*key]);
         if before != after && (is_set(before) || is_set(after)) {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::at::{At, Errors};
 use super::document::{fill, fill_number, items, text, within, within_existing};
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
@@ -40,11 +40,11 @@ pub(super) const PRIORITY_LEVEL: Rules = Rules {
     ..Rules::NONE
 };
 
-fn flow_schema(schema: &Part<'_>, _old: &Value, errors: &mut Errors) {
-    let spec = schema.field("spec");
-    let precedence = spec.field("matchingPrecedence");
+fn flow_schema(schema: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = schema.at("spec");
+    let precedence = spec.at("matchingPrecedence");
     let name = text(&schema.value["metadata"]["name"]);
-    match precedence.number() {
+    match precedence.number_or_zero() {
         ..=0 => errors.push(precedence.invalid("must be a positive value")),
         1 if name != "exempt" => errors.push(
             precedence.invalid("only the schema named 'exempt' may have matchingPrecedence 1"),
@@ -55,24 +55,24 @@ fn flow_schema(schema: &Part<'_>, _old: &Value, errors: &mut Errors) {
         }
         _ => {}
     }
-    let method = spec.field("distinguisherMethod");
+    let method = spec.at("distinguisherMethod");
     let methods = ["ByNamespace", "ByUser"];
-    if !method.is_absent() && !methods.contains(&text(&method.value["type"])) {
-        let field = method.field("type").path();
+    if method.is_set() && !methods.contains(&text(&method.value["type"])) {
+        let field = method.at("type").path();
         errors.push(FieldError::not_supported(field, method.value, &methods));
     }
-    let level = spec.field("priorityLevelConfiguration");
-    let level = level.field("name");
-    if level.need_because("must reference a priority level", errors) {
+    let level = spec.at("priorityLevelConfiguration");
+    let level = level.at("name");
+    if level.require_because("must reference a priority level", errors) {
         level.follows(names::dns1123_subdomain, errors);
     }
     spec.each("rules").for_each(|rule| check_rule(&rule, errors));
 }
 
-fn check_rule(rule: &Part<'_>, errors: &mut Errors) {
-    rule.field("subjects").need_because("subjects must contain at least one value", errors);
+fn check_rule(rule: &At<'_, '_>, errors: &mut Errors) {
+    rule.at("subjects").require_because("subjects must contain at least one value", errors);
     rule.each("subjects").for_each(|subject| check_subject(&subject, errors));
-    if rule.field("resourceRules").is_empty() && rule.field("nonResourceRules").is_empty() {
+    if rule.at("resourceRules").is_empty() && rule.at("nonResourceRules").is_empty() {
         let detail = "at least one of resourceRules and nonResourceRules has to be non-empty";
         errors.push(rule.required(detail));
     }
@@ -80,32 +80,32 @@ fn check_rule(rule: &Part<'_>, errors: &mut Errors) {
     rule.each("nonResourceRules").for_each(|rule| path_rule(&rule, errors));
 }
 
-fn check_subject(subject: &Part<'_>, errors: &mut Errors) {
-    let kind = subject.field("kind");
+fn check_subject(subject: &At<'_, '_>, errors: &mut Errors) {
+    let kind = subject.at("kind");
     let Some((kind, own)) = SUBJECTS.iter().find(|(known, _)| *known == kind.text()) else {
         let kinds: Vec<&str> = SUBJECTS.iter().map(|(kind, _)| *kind).collect();
         errors.push(FieldError::not_supported(kind.path(), &Value::from(kind.text()), &kinds));
         return;
     };
-    let part = subject.field(own);
+    let part = subject.at(own);
     if part.is_absent() {
         let detail = format!("{own} is required when subject kind is '{kind}'");
         errors.push(part.required(&detail));
     } else {
-        let name = part.field("name");
-        if name.need(errors) && *own == "serviceAccount" && name.text() != "*" {
+        let name = part.at("name");
+        if name.require(errors) && *own == "serviceAccount" && name.text() != "*" {
             name.follows(names::dns1123_subdomain, errors);
         }
         if *own == "serviceAccount" {
-            let namespace = part.field("namespace");
-            if namespace.need_because("must specify namespace for service account", errors) {
+            let namespace = part.at("namespace");
+            if namespace.require_because("must specify namespace for service account", errors) {
                 namespace.follows(names::dns1123_label, errors);
             }
         }
     }
     for (other, field) in SUBJECTS.iter().rev().filter(|(_, field)| field != own) {
-        let part = subject.field(field);
-        if !part.is_absent() {
+        let part = subject.at(field);
+        if part.is_set() {
             let detail = format!("{field} is forbidden when subject kind is not '{other}'");
             errors.push(part.forbidden(&detail));
         }
@@ -113,7 +113,7 @@ fn check_subject(subject: &Part<'_>, errors: &mut Errors) {
 }
 
 /// A list that must have items, of which a wildcard stands alone. Whether it is one.
-fn wildcard(list: &Part<'_>, what: &str, errors: &mut Errors) -> bool {
+fn wildcard(list: &At<'_, '_>, what: &str, errors: &mut Errors) -> bool {
     let any = items(list.value).iter().any(|item| item == "*");
     if any && list.len() > 1 {
         errors.push(list.invalid(&format!("if '*' is present, must not specify other {what}")));
@@ -121,29 +121,29 @@ fn wildcard(list: &Part<'_>, what: &str, errors: &mut Errors) -> bool {
     any
 }
 
-fn verbs(rule: &Part<'_>, errors: &mut Errors) {
-    let verbs = rule.field("verbs");
-    if !verbs.need_because("verbs must contain at least one value", errors) {
+fn verbs(rule: &At<'_, '_>, errors: &mut Errors) {
+    let verbs = rule.at("verbs");
+    if !verbs.require_because("verbs must contain at least one value", errors) {
         return;
     }
     let known = items(verbs.value).iter().all(|verb| VERBS.contains(&text(verb)));
     if !wildcard(&verbs, "verbs", errors) && !known {
-        errors.push(verbs.unsupported(VERBS));
+        errors.push(verbs.not_supported(VERBS));
     }
 }
 
-fn resource_rule(rule: &Part<'_>, errors: &mut Errors) {
+fn resource_rule(rule: &At<'_, '_>, errors: &mut Errors) {
     verbs(rule, errors);
     for (key, what, detail) in [
         ("apiGroups", "api groups", "resource rules must supply at least one api group"),
         ("resources", "resources", "resource rules must supply at least one resource"),
     ] {
-        let list = rule.field(key);
-        if list.need_because(detail, errors) {
+        let list = rule.at(key);
+        if list.require_because(detail, errors) {
             wildcard(&list, what, errors);
         }
     }
-    let namespaces = rule.field("namespaces");
+    let namespaces = rule.at("namespaces");
     if namespaces.is_empty() {
         if rule.value["clusterScope"] != true {
             errors.push(namespaces.required(
@@ -160,10 +160,10 @@ fn resource_rule(rule: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn path_rule(rule: &Part<'_>, errors: &mut Errors) {
+fn path_rule(rule: &At<'_, '_>, errors: &mut Errors) {
     verbs(rule, errors);
-    let paths = rule.field("nonResourceURLs");
-    if !paths.need_because("nonResourceURLs must contain at least one value", errors)
+    let paths = rule.at("nonResourceURLs");
+    if !paths.require_because("nonResourceURLs must contain at least one value", errors)
         || wildcard(&paths, "non-resource URLs", errors)
     {
         return;
@@ -205,50 +205,50 @@ fn level_defaults(level: &mut Value) {
     });
 }
 
-fn priority_level(level: &Part<'_>, _old: &Value, errors: &mut Errors) {
-    let spec = level.field("spec");
-    let (kind, limited, exempt) = (spec.field("type"), spec.field("limited"), spec.field("exempt"));
+fn priority_level(level: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = level.at("spec");
+    let (kind, limited, exempt) = (spec.at("type"), spec.at("limited"), spec.at("exempt"));
     let named = level.value["metadata"]["name"] == "exempt";
     if named != (kind.text() == "Exempt") {
         errors.push(kind.invalid("must be 'Exempt' if and only if `name` is 'exempt'"));
     }
     match kind.text() {
         "Exempt" => {
-            if !limited.is_absent() {
+            if limited.is_set() {
                 errors.push(limited.forbidden("must be nil if the type is not Limited"));
             }
             shares(&exempt, errors);
         }
         "Limited" => {
-            if !exempt.is_absent() {
+            if exempt.is_set() {
                 errors.push(exempt.forbidden("must be nil if the type is Limited"));
             }
             if limited.is_absent() {
                 errors.push(limited.required("must not be empty when type is Limited"));
             } else {
                 shares(&limited, errors);
-                limit_response(&limited.field("limitResponse"), errors);
-                let borrowed = limited.field("borrowingLimitPercent");
-                if borrowed.number() < 0 {
+                limit_response(&limited.at("limitResponse"), errors);
+                let borrowed = limited.at("borrowingLimitPercent");
+                if borrowed.number_or_zero() < 0 {
                     let detail = "if specified, must be a non-negative integer";
                     errors.push(borrowed.invalid(detail));
                 }
             }
         }
-        _ => kind.one_of(&["Exempt", "Limited"], errors),
+        _ => kind.requires_one_of(&["Exempt", "Limited"], errors),
     }
 }
 
-fn shares(part: &Part<'_>, errors: &mut Errors) {
-    let shares = part.field("nominalConcurrencyShares");
-    if shares.number() < 0 {
+fn shares(part: &At<'_, '_>, errors: &mut Errors) {
+    let shares = part.at("nominalConcurrencyShares");
+    if shares.number_or_zero() < 0 {
         errors.push(shares.invalid("must be a non-negative integer"));
     }
-    part.field("lendablePercent").between(0, 100, errors);
+    part.at("lendablePercent").within(0..=100, errors);
 }
 
-fn limit_response(response: &Part<'_>, errors: &mut Errors) {
-    let (kind, queuing) = (response.field("type"), response.field("queuing"));
+fn limit_response(response: &At<'_, '_>, errors: &mut Errors) {
+    let (kind, queuing) = (response.at("type"), response.at("queuing"));
     match (kind.text(), queuing.is_absent()) {
         ("Reject", false) => errors
             .push(queuing.forbidden("must be nil if limited.limitResponse.type is not Limited")),
@@ -256,31 +256,31 @@ fn limit_response(response: &Part<'_>, errors: &mut Errors) {
             .push(queuing.required("must not be empty if limited.limitResponse.type is Limited")),
         ("Queue", false) => queues(&queuing, errors),
         ("Reject", true) => {}
-        _ => kind.one_of(&["Queue", "Reject"], errors),
+        _ => kind.requires_one_of(&["Queue", "Reject"], errors),
     }
 }
 
-fn queues(queuing: &Part<'_>, errors: &mut Errors) {
+fn queues(queuing: &At<'_, '_>, errors: &mut Errors) {
     let [length, queues, hand] =
-        ["queueLengthLimit", "queues", "handSize"].map(|key| queuing.field(key));
-    if length.number() <= 0 {
+        ["queueLengthLimit", "queues", "handSize"].map(|key| queuing.at(key));
+    if length.number_or_zero() <= 0 {
         errors.push(length.invalid("must be positive"));
     }
-    if queues.number() <= 0 {
+    if queues.number_or_zero() <= 0 {
         errors.push(queues.invalid("must be positive"));
-    } else if queues.number() > QUEUES_MAX {
+    } else if queues.number_or_zero() > QUEUES_MAX {
         errors.push(queues.invalid(&format!("must not be greater than {QUEUES_MAX}")));
     }
-    let deck = queues.number();
-    if hand.number() <= 0 {
+    let deck = queues.number_or_zero();
+    if hand.number_or_zero() <= 0 {
         errors.push(hand.invalid("must be positive"));
-    } else if hand.number() > deck {
+    } else if hand.number_or_zero() > deck {
         errors.push(hand.invalid(&format!("should not be greater than queues ({deck})")));
-    } else if entropy(deck, hand.number()) > HASH_BITS_MAX {
+    } else if entropy(deck, hand.number_or_zero()) > HASH_BITS_MAX {
         errors.push(hand.invalid(&format!(
             "required entropy bits of deckSize {deck} and handSize {} should not be greater \
              than 60",
-            hand.number()
+            hand.number_or_zero()
         )));
     }
 }
@@ -292,14 +292,14 @@ fn entropy(deck: i64, hand: i64) -> f64 {
     cards.map(|left| f64::from(left).log2()).sum::<f64>().ceil()
 }
 
-fn conditions(object: &Part<'_>, _old: &Value, errors: &mut Errors) {
-    let status = object.field("status");
+fn conditions(object: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let status = object.at("status");
     let mut seen = HashSet::new();
     for condition in status.each("conditions") {
-        let kind = condition.field("type");
+        let kind = condition.at("type");
         if !seen.insert(kind.text().to_owned()) {
             errors.push(kind.duplicate());
         }
-        kind.need(errors);
+        kind.require(errors);
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::address;
+use super::at::{At, Errors};
 use super::document::{fill_text, items, text, within_existing};
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use super::service::ingress_point;
 use crate::field::FieldError;
@@ -40,21 +40,21 @@ pub(super) const INGRESS_CLASS: Rules = Rules {
     },
     check: class,
     change: |class, old, errors| {
-        let spec = class.field("spec");
-        spec.field("controller").unchanged(&old["spec"]["controller"], errors);
+        let spec = class.at("spec");
+        spec.at("controller").unchanged(&old["spec"]["controller"], errors);
     },
     ..Rules::NONE
 };
 
-fn ingress(ingress: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let spec = ingress.field("spec");
-    let rules = spec.field("rules");
-    let backend = spec.field("defaultBackend");
+fn ingress(ingress: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let spec = ingress.at("spec");
+    let rules = spec.at("rules");
+    let backend = spec.at("defaultBackend");
     if rules.is_empty() && backend.is_absent() {
         let detail = "either `defaultBackend` or `rules` must be specified";
         errors.push(FieldError::invalid("spec", rules.value, detail));
     }
-    if !backend.is_absent() {
+    if backend.is_set() {
         check_backend(&backend, errors);
     }
     for rule in spec.each("rules") {
@@ -63,12 +63,12 @@ fn ingress(ingress: &Part<'_>, old: &Value, errors: &mut Errors) {
     for tls in spec.each("tls") {
         check_tls(&tls, old, errors);
     }
-    let class = spec.field("ingressClassName");
-    if !class.is_absent() {
+    let class = spec.at("ingressClassName");
+    if class.is_set() {
         class.follows(names::dns1123_subdomain, errors);
     }
     let annotation = &ingress.value["metadata"]["annotations"][CLASS_ANNOTATION];
-    let both = !annotation.is_null() && !class.is_absent();
+    let both = !annotation.is_null() && class.is_set();
     if old.is_null() && both && annotation != class.value {
         let detail = "must match `ingressClassName` when both are specified";
         let field = format!("annotations.{CLASS_ANNOTATION}");
@@ -76,11 +76,11 @@ fn ingress(ingress: &Part<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn check_tls(tls: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn check_tls(tls: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     for host in tls.each("hosts") {
         host.follows(names::host_or_wildcard, errors);
     }
-    let secret = tls.field("secretName");
+    let secret = tls.at("secretName");
     let odd = |tls: &Value| {
         let name = text(&tls["secretName"]);
         !name.is_empty() && !names::dns1123_subdomain(name).is_empty()
@@ -90,24 +90,24 @@ fn check_tls(tls: &Part<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn check_rule(rule: &Part<'_>, errors: &mut Errors) {
-    let host = rule.field("host");
+fn check_rule(rule: &At<'_, '_>, errors: &mut Errors) {
+    let host = rule.at("host");
     if !host.is_empty() {
         if address::parse_ip(host.text()).is_some() {
             errors.push(host.invalid("must be a DNS name, not an IP address"));
         }
         host.follows(names::host_or_wildcard, errors);
     }
-    let http = rule.field("http");
+    let http = rule.at("http");
     if http.is_absent() {
         return;
     }
-    http.field("paths").need(errors);
+    http.at("paths").require(errors);
     http.each("paths").for_each(|path| check_path(&path, errors));
 }
 
-fn check_path(path: &Part<'_>, errors: &mut Errors) {
-    let (kind, route) = (path.field("pathType"), path.field("path"));
+fn check_path(path: &At<'_, '_>, errors: &mut Errors) {
+    let (kind, route) = (path.at("pathType"), path.at("path"));
     let absolute = route.text().starts_with('/');
     match kind.value.as_str() {
         None => return errors.push(kind.required("pathType must be specified")),
@@ -130,24 +130,24 @@ fn check_path(path: &Part<'_>, errors: &mut Errors) {
             }
         }
         Some(_) => {
-            errors.push(kind.unsupported(&["Exact", "ImplementationSpecific", "Prefix"]));
+            errors.push(kind.not_supported(&["Exact", "ImplementationSpecific", "Prefix"]));
         }
     }
-    check_backend(&path.field("backend"), errors);
+    check_backend(&path.at("backend"), errors);
 }
 
-fn check_backend(backend: &Part<'_>, errors: &mut Errors) {
-    let (resource, service) = (backend.field("resource"), backend.field("service"));
+fn check_backend(backend: &At<'_, '_>, errors: &mut Errors) {
+    let (resource, service) = (backend.at("resource"), backend.at("service"));
     let mistake = |detail| FieldError::invalid(backend.path(), &Value::from(""), detail);
     match (resource.is_absent(), service.is_absent()) {
         (false, false) => errors.push(mistake("cannot set both resource and service backends")),
         (true, true) => errors.push(mistake("resource or service backend is required")),
         (false, true) => reference(&resource, errors),
         (true, false) => {
-            service.field("name").need_name(names::dns1123_label, errors);
-            let port = service.field("port");
-            let (name, number) = (port.field("name"), port.field("number"));
-            match (name.is_empty(), number.number() == 0) {
+            service.at("name").requires(names::dns1123_label, errors);
+            let port = service.at("port");
+            let (name, number) = (port.at("name"), port.at("number"));
+            match (name.is_empty(), number.number_or_zero() == 0) {
                 (false, false) => {
                     errors.push(mistake("cannot set both port name & port number"));
                 }
@@ -159,40 +159,40 @@ fn check_backend(backend: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn reference(part: &Part<'_>, errors: &mut Errors) {
-    let group = part.field("apiGroup");
-    if !group.is_absent() {
+fn reference(part: &At<'_, '_>, errors: &mut Errors) {
+    let group = part.at("apiGroup");
+    if group.is_set() {
         group.follows(names::dns1123_subdomain, errors);
     }
-    part.field("kind").need_name(names::path_segment, errors);
-    part.field("name").need_name(names::path_segment, errors);
+    part.at("kind").requires(names::path_segment, errors);
+    part.at("name").requires(names::path_segment, errors);
 }
 
-fn status(ingress: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn status(ingress: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let before: Value = items(&old["status"]["loadBalancer"]["ingress"])
         .iter()
         .map(|point| point["ip"].clone())
         .collect();
-    let status = ingress.field("status");
-    let balancer = status.field("loadBalancer");
+    let status = ingress.at("status");
+    let balancer = status.at("loadBalancer");
     for point in balancer.each("ingress") {
         ingress_point(&point, &before, errors);
     }
 }
 
-fn class(class: &Part<'_>, _old: &Value, errors: &mut Errors) {
-    let spec = class.field("spec");
-    let controller = spec.field("controller");
+fn class(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = class.at("spec");
+    let controller = spec.at("controller");
     if controller.text().len() > CONTROLLER_MAX {
         errors.push(FieldError::too_long("spec.controller", CONTROLLER_MAX));
     }
     names::domain_prefixed_path(controller.text(), "spec.controller", errors);
-    let parameters = spec.field("parameters");
+    let parameters = spec.at("parameters");
     if parameters.is_absent() {
         return;
     }
     reference(&parameters, errors);
-    let (scope, namespace) = (parameters.field("scope"), parameters.field("namespace"));
+    let (scope, namespace) = (parameters.at("scope"), parameters.at("namespace"));
     match (scope.text(), namespace.is_absent()) {
         ("Namespace", true) => {
             errors.push(namespace.required("`parameters.scope` is set to 'Namespace'"));
@@ -202,6 +202,6 @@ fn class(class: &Part<'_>, _old: &Value, errors: &mut Errors) {
             errors.push(namespace.forbidden("`parameters.scope` is set to 'Cluster'"));
         }
         ("Cluster", true) => {}
-        _ => scope.one_of(&["Cluster", "Namespace"], errors),
+        _ => scope.requires_one_of(&["Cluster", "Namespace"], errors),
     }
 }

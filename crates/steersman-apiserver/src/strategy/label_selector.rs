@@ -1,89 +1,118 @@
 //! Label selectors and node selectors inside objects: operators, keys and values.
 
-use super::document::text;
-use super::part::{Errors, Part};
+use serde_json::Value;
+
+use super::at::{At, Errors};
+use super::document::{items, text};
 use crate::names;
 
 /// The mistakes in a label selector; an absent one is fine.
-pub(super) fn label_selector(selector: &Part<'_>, errors: &mut Errors) {
-    let labels = selector.field("matchLabels");
-    if !labels.is_absent() {
-        errors.extend(names::validate_labels(labels.value, &labels.path()));
-    }
+pub(super) fn label_selector(selector: &At<'_, '_>, errors: &mut Errors) {
+    selector.at("matchLabels").labels(errors);
     for requirement in selector.each("matchExpressions") {
-        let values = requirement.field("values");
-        match text(&requirement.value["operator"]) {
-            "In" | "NotIn" if values.is_empty() => {
-                errors
-                    .push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
+        let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+        match (operator.text(), values.is_empty()) {
+            ("In" | "NotIn", true) => {
+                let why = "must be specified when `operator` is 'In' or 'NotIn'";
+                errors.push(values.required(why));
             }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                errors.push(values.forbidden(
-                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                ));
+            ("Exists" | "DoesNotExist", false) => {
+                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                errors.push(values.forbidden(why));
             }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => {
-                errors.push(requirement.field("operator").invalid("not a valid selector operator"));
-            }
+            ("In" | "NotIn" | "Exists" | "DoesNotExist", _) => {}
+            _ => errors.push(operator.invalid("not a valid selector operator")),
         }
-        requirement.field("key").follows(names::qualified_name, errors);
-        for value in requirement.each("values") {
+        requirement.at("key").follows(names::qualified_name, errors);
+        for value in values.items() {
             value.follows(names::label_value, errors);
         }
     }
 }
 
-/// The mistakes in a node selector, which must have terms.
-pub(super) fn node_selector(selector: &Part<'_>, errors: &mut Errors) {
-    let terms = selector.field("nodeSelectorTerms");
-    if terms.is_empty() {
+/// Whether a label selector matches labels.
+pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
+    let equal = |(key, value): (&String, &Value)| labels[key] == *value;
+    let wanted = selector["matchLabels"].as_object().into_iter().flatten();
+    wanted.into_iter().all(equal)
+        && items(&selector["matchExpressions"]).iter().all(|requirement| {
+            let found = labels.get(text(&requirement["key"]));
+            let listed = found.is_some_and(|value| items(&requirement["values"]).contains(value));
+            match text(&requirement["operator"]) {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => found.is_some(),
+                "DoesNotExist" => found.is_none(),
+                _ => false,
+            }
+        })
+}
+
+/// Whether values must be possible values of labels.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Values {
+    Labels,
+    Any,
+}
+
+/// The mistakes in a selector of nodes.
+pub(super) fn node_selector(selector: &At<'_, '_>, errors: &mut Errors) {
+    let terms = selector.at("nodeSelectorTerms");
+    if terms.list().is_empty() {
         errors.push(terms.required("must have at least one node selector term"));
     }
-    for term in selector.each("nodeSelectorTerms") {
-        for requirement in term.each("matchExpressions") {
-            node_requirement(&requirement, errors);
-            requirement.field("key").follows(names::qualified_name, errors);
-        }
-        for requirement in term.each("matchFields") {
-            field_requirement(&requirement, errors);
-        }
+    for term in terms.items() {
+        node_term(&term, Values::Labels, errors);
     }
 }
 
-fn node_requirement(requirement: &Part<'_>, errors: &mut Errors) {
-    let values = requirement.field("values");
-    match text(&requirement.value["operator"]) {
-        "In" | "NotIn" if values.is_empty() => {
+/// The mistakes in one term of a selector of nodes.
+pub(super) fn node_term(term: &At<'_, '_>, values: Values, errors: &mut Errors) {
+    for requirement in term.each("matchExpressions") {
+        node_requirement(&requirement, values, errors);
+    }
+    for requirement in term.each("matchFields") {
+        node_field(&requirement, errors);
+    }
+}
+
+fn node_requirement(requirement: &At<'_, '_>, kind: Values, errors: &mut Errors) {
+    let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+    match (operator.text(), values.len()) {
+        ("In" | "NotIn", 0) => {
             errors.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
         }
-        "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(
-            values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
-        ),
-        "Gt" | "Lt" if values.len() != 1 => errors.push(
-            values.required("must be specified single value when `operator` is 'Lt' or 'Gt'"),
-        ),
-        "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-        _ => errors.push(requirement.field("operator").invalid("not a valid selector operator")),
+        ("Exists" | "DoesNotExist", 1..) => {
+            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            errors.push(values.forbidden(why));
+        }
+        ("Gt" | "Lt", 0 | 2..) => {
+            let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+            errors.push(values.required(why));
+        }
+        ("In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt", _) => {}
+        _ => errors.push(operator.invalid("not a valid selector operator")),
     }
-    for value in requirement.each("values") {
-        value.follows(names::label_value, errors);
+    requirement.at("key").follows(names::qualified_name, errors);
+    if kind == Values::Labels {
+        for value in values.items() {
+            value.follows(names::label_value, errors);
+        }
     }
 }
 
-/// A field selector of a node; only its name can be selected.
-fn field_requirement(requirement: &Part<'_>, errors: &mut Errors) {
-    let values = requirement.field("values");
-    match text(&requirement.value["operator"]) {
-        "In" | "NotIn" if values.len() != 1 => errors.push(values.required(
-            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
-        )),
-        "In" | "NotIn" => {}
-        _ => errors.push(requirement.field("operator").invalid("not a valid selector operator")),
+fn node_field(requirement: &At<'_, '_>, errors: &mut Errors) {
+    let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+    if !["In", "NotIn"].contains(&operator.text()) {
+        errors.push(operator.invalid("not a valid selector operator"));
+    } else if values.len() != 1 {
+        let why =
+            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+        errors.push(values.required(why));
     }
-    let key = requirement.field("key");
+    let key = requirement.at("key");
     if key.text() == "metadata.name" {
-        for value in requirement.each("values") {
+        for value in values.items() {
             value.follows(names::dns1123_subdomain, errors);
         }
     } else {

@@ -29,9 +29,7 @@ mod label_selector;
 mod namespace;
 mod network;
 mod node;
-mod part;
 mod pod;
-mod quantity;
 mod quota;
 mod replicas;
 mod revision;
@@ -191,7 +189,7 @@ pub fn for_kind(group: &str, kind: &str) -> Arc<dyn Strategy> {
 /// The mistakes in saying whom to call: of webhooks for admission and for conversion.
 pub(crate) fn webhook_client(config: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    webhook::client_config(&part::Part::at(config, path), &mut errors);
+    webhook::client_config(&at::At::new(config, path), &mut errors);
     errors
 }
 

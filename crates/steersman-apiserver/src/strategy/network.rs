@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::address::{self, Cidr};
+use super::at::{At, Errors};
 use super::document::{each, fill, is_empty, items, set, text, within};
 use super::label_selector::label_selector;
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
@@ -18,8 +18,8 @@ pub(super) const NETWORK_POLICY: Rules =
 pub(super) const IP_ADDRESS: Rules = Rules {
     check: ip_address,
     change: |address, old, errors| {
-        let spec = address.field("spec");
-        spec.field("parentRef").unchanged(&old["spec"]["parentRef"], errors);
+        let spec = address.at("spec");
+        spec.at("parentRef").unchanged(&old["spec"]["parentRef"], errors);
     },
     ..Rules::NONE
 };
@@ -43,9 +43,9 @@ fn policy_defaults(policy: &mut Value) {
     });
 }
 
-fn policy(policy: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let spec = policy.field("spec");
-    label_selector(&spec.field("podSelector"), errors);
+fn policy(policy: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let spec = policy.at("spec");
+    label_selector(&spec.at("podSelector"), errors);
     let before = ranges(old);
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         for rule in spec.each(direction) {
@@ -53,13 +53,13 @@ fn policy(policy: &Part<'_>, old: &Value, errors: &mut Errors) {
             rule.each(peers).for_each(|peer| policy_peer(&peer, &before, errors));
         }
     }
-    let types = spec.field("policyTypes");
+    let types = spec.at("policyTypes");
     if types.len() > 2 {
         errors.push(types.invalid("may not specify more than two policyTypes"));
         return;
     }
     for kind in spec.each("policyTypes") {
-        kind.one_of_or_absent(&["Ingress", "Egress"], errors);
+        kind.one_of(&["Ingress", "Egress"], errors);
     }
 }
 
@@ -77,24 +77,24 @@ fn ranges(policy: &Value) -> Value {
     all.into()
 }
 
-fn policy_port(rule: &Part<'_>, errors: &mut Errors) {
-    rule.field("protocol").one_of_or_absent(&["TCP", "UDP", "SCTP"], errors);
-    let (port, end) = (rule.field("port"), rule.field("endPort"));
+fn policy_port(rule: &At<'_, '_>, errors: &mut Errors) {
+    rule.at("protocol").one_of(&["TCP", "UDP", "SCTP"], errors);
+    let (port, end) = (rule.at("port"), rule.at("endPort"));
     match port.value {
-        Value::Null if !end.is_absent() => {
+        Value::Null if end.is_set() => {
             errors.push(end.invalid("may not be specified when `port` is not specified"));
         }
         Value::Null => {}
         Value::String(_) => {
-            if !end.is_absent() {
+            if end.is_set() {
                 errors.push(end.invalid("may not be specified when `port` is non-numeric"));
             }
             port.follows(names::port_name, errors);
         }
         _ => {
             port.port(errors);
-            if !end.is_absent() {
-                if end.number() < port.number() {
+            if end.is_set() {
+                if end.number_or_zero() < port.number_or_zero() {
                     errors.push(end.invalid("must be greater than or equal to `port`"));
                 }
                 end.port(errors);
@@ -103,16 +103,16 @@ fn policy_port(rule: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn policy_peer(peer: &Part<'_>, before: &Value, errors: &mut Errors) {
+fn policy_peer(peer: &At<'_, '_>, before: &Value, errors: &mut Errors) {
     let mut found = 0;
     for key in ["podSelector", "namespaceSelector"] {
-        let selector = peer.field(key);
-        if !selector.is_absent() {
+        let selector = peer.at(key);
+        if selector.is_set() {
             found += 1;
             label_selector(&selector, errors);
         }
     }
-    let block = peer.field("ipBlock");
+    let block = peer.at("ipBlock");
     if block.is_absent() {
         if found == 0 {
             errors.push(peer.required("must specify a peer"));
@@ -125,9 +125,9 @@ fn policy_peer(peer: &Part<'_>, before: &Value, errors: &mut Errors) {
     }
 }
 
-fn ip_block(block: &Part<'_>, before: &Value, errors: &mut Errors) {
-    let range = block.field("cidr");
-    if !range.need(errors) {
+fn ip_block(block: &At<'_, '_>, before: &Value, errors: &mut Errors) {
+    let range = block.at("cidr");
+    if !range.require(errors) {
         return;
     }
     address::legacy_cidr(&range, range.text(), before, errors);
@@ -143,13 +143,13 @@ fn ip_block(block: &Part<'_>, before: &Value, errors: &mut Errors) {
 
 fn policy_warnings(policy: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
-    let root = Part::root(policy);
-    let spec = root.field("spec");
+    let root = At::root(policy);
+    let spec = root.at("spec");
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         for rule in spec.each(direction) {
             for peer in rule.each(peers) {
-                let block = peer.field("ipBlock");
-                let cidr = block.field("cidr");
+                let block = peer.at("ipBlock");
+                let cidr = block.at("cidr");
                 warnings.extend(address::cidr_warnings(&cidr.path(), cidr.text()));
                 for except in block.each("except") {
                     warnings.extend(address::cidr_warnings(&except.path(), except.text()));
@@ -160,25 +160,25 @@ fn policy_warnings(policy: &Value) -> Vec<String> {
     warnings
 }
 
-fn ip_address(address: &Part<'_>, _old: &Value, errors: &mut Errors) {
-    let spec = address.field("spec");
-    let parent = spec.field("parentRef");
+fn ip_address(address: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = address.at("spec");
+    let parent = spec.at("parentRef");
     if parent.is_absent() {
         errors.push(parent.required(""));
         return;
     }
-    let group = parent.field("group");
+    let group = parent.at("group");
     if !group.is_empty() {
         group.follows(names::dns1123_subdomain, errors);
     }
-    parent.field("resource").need_name(names::path_segment, errors);
-    parent.field("name").need_name(names::path_segment, errors);
-    parent.field("namespace").follows(names::path_segment, errors);
+    parent.at("resource").requires(names::path_segment, errors);
+    parent.at("name").requires(names::path_segment, errors);
+    parent.at("namespace").follows(names::path_segment, errors);
 }
 
-fn service_cidr(object: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let spec = object.field("spec");
-    let cidrs = spec.field("cidrs");
+fn service_cidr(object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let cidrs = spec.at("cidrs");
     let added = items(&old["spec"]["cidrs"]).len() == 1 && cidrs.len() == 2;
     if !old.is_null() && !added {
         return;
@@ -206,10 +206,10 @@ fn service_cidr(object: &Part<'_>, old: &Value, errors: &mut Errors) {
 }
 
 /// Ranges stay; a second one may come.
-fn cidr_change(object: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let spec = object.field("spec");
+fn cidr_change(object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let spec = object.at("spec");
     let before = items(&old["spec"]["cidrs"]);
-    let cidrs = spec.field("cidrs");
+    let cidrs = spec.at("cidrs");
     let compared = match (before.len(), cidrs.len()) {
         (1, 2) => 1,
         (old, new) if old == new => old,

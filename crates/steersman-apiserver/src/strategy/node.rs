@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::Strategy;
 use super::address::{self, Cidr};
+use super::at::{At, Errors};
 use super::document::{fill, is_empty, items, text, within_existing};
-use super::part::{Errors, Part};
 use super::quota::resource_amount;
 use crate::field::FieldError;
 use crate::names;
@@ -38,10 +38,10 @@ impl Strategy for Node {
 
     fn validate_create(&self, node: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let root = Part::root(node);
+        let root = At::root(node);
         taints(&root, &mut errors);
         resources(&root, &mut errors);
-        let spec = root.field("spec");
+        let spec = root.at("spec");
         for range in spec.each("podCIDRs") {
             address::strict_cidr(&range, range.text(), &mut errors);
         }
@@ -53,19 +53,19 @@ impl Strategy for Node {
         };
         if same {
             let detail = "may specify no more than one CIDR for each IP family";
-            errors.push(spec.field("podCIDRs").invalid(detail));
+            errors.push(spec.at("podCIDRs").invalid(detail));
         }
         errors
     }
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let root = Part::root(new);
+        let root = At::root(new);
         taints(&root, &mut errors);
         resources(&root, &mut errors);
         addresses(&root, &mut errors);
-        let spec = root.field("spec");
-        let ranges = spec.field("podCIDRs");
+        let spec = root.at("spec");
+        let ranges = spec.at("podCIDRs");
         if !is_empty(&old["spec"]["podCIDRs"]) && *ranges.value != old["spec"]["podCIDRs"] {
             let detail = "node updates may not change podCIDR except from \"\" to valid";
             errors.push(ranges.forbidden(detail));
@@ -81,7 +81,7 @@ impl Strategy for Node {
 
     fn validate_status_update(&self, _old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let root = Part::root(new);
+        let root = At::root(new);
         resources(&root, &mut errors);
         addresses(&root, &mut errors);
         errors
@@ -110,18 +110,18 @@ impl Strategy for Node {
 }
 
 /// The path says `metadata`, as it does in Kubernetes.
-fn taints(node: &Part<'_>, errors: &mut Errors) {
+fn taints(node: &At<'_, '_>, errors: &mut Errors) {
     let mut seen: Vec<(String, String)> = Vec::new();
     for (i, taint) in items(&node.value["spec"]["taints"]).iter().enumerate() {
         let path = format!("metadata.taints[{i}]");
-        let taint = Part::at(taint, &path);
-        let (key, value) = (taint.field("key"), taint.field("value"));
+        let taint = At::new(taint, &path);
+        let (key, value) = (taint.at("key"), taint.at("value"));
         key.follows(names::qualified_name, errors);
         let complaints = names::label_value(value.text());
         if !complaints.is_empty() {
             errors.push(value.invalid(&complaints.join(";")));
         }
-        taint.field("effect").one_of(TAINT_EFFECTS, errors);
+        taint.at("effect").requires_one_of(TAINT_EFFECTS, errors);
         let pair = (key.text().to_owned(), text(&taint.value["effect"]).to_owned());
         if seen.contains(&pair) {
             let mut error = taint.duplicate();
@@ -133,17 +133,17 @@ fn taints(node: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn resources(node: &Part<'_>, errors: &mut Errors) {
+fn resources(node: &At<'_, '_>, errors: &mut Errors) {
     for list in ["capacity", "allocatable"] {
         for (name, amount) in node.value["status"][list].as_object().into_iter().flatten() {
             let path = format!("status.{list}.{name}");
-            resource_amount(name, &Part::at(amount, &path), errors);
+            resource_amount(name, &At::new(amount, &path), errors);
         }
     }
 }
 
-fn addresses(node: &Part<'_>, errors: &mut Errors) {
-    let status = node.field("status");
+fn addresses(node: &At<'_, '_>, errors: &mut Errors) {
+    let status = node.at("status");
     let all = items(&status.value["addresses"]);
     for (i, address) in status.each("addresses").enumerate() {
         if all[..i].contains(address.value) {

@@ -2,17 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::at::{At, Errors};
 use super::document::{each, fill, items, text, within};
-use super::part::{Errors, Part};
-use super::quantity;
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
-
-/// One, in the unit of [`quantity::parse`].
-const ONE: i128 = 1_000_000_000;
+use crate::quantity::Quantity;
 
 const COMPUTE: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
@@ -51,18 +48,18 @@ pub(super) const LIMIT_RANGE: Rules = Rules {
 /// The strategy of resource quotas.
 pub(super) const RESOURCE_QUOTA: Rules = Rules {
     status: Some(|| json!({})),
-    check: |quota, _, errors| quota_spec(&quota.field("spec"), errors),
+    check: |quota, _, errors| quota_spec(&quota.at("spec"), errors),
     change: |quota, old, errors| {
         let set = |quota: &Value| -> BTreeSet<String> {
             items(&quota["spec"]["scopes"]).iter().map(|s| text(s).to_owned()).collect()
         };
         if set(quota.value) != set(old) {
-            let spec = quota.field("spec");
-            errors.push(spec.field("scopes").invalid("field is immutable"));
+            let spec = quota.at("spec");
+            errors.push(spec.at("scopes").invalid("field is immutable"));
         }
     },
     check_status: |quota, _, errors| {
-        let status = quota.field("status");
+        let status = quota.at("status");
         for list in ["hard", "used"] {
             quota_amounts(&status, list, errors);
         }
@@ -109,12 +106,12 @@ fn resource_name(name: &str, path: &str, errors: &mut Errors) -> bool {
 }
 
 /// Must not be negative, and whole where the resource is counted.
-pub(super) fn resource_amount(name: &str, amount: &Part<'_>, errors: &mut Errors) {
-    let Some(value) = quantity::parse(amount.value) else { return };
-    if value < 0 {
+pub(super) fn resource_amount(name: &str, amount: &At<'_, '_>, errors: &mut Errors) {
+    let Some(value) = Quantity::of(amount.value) else { return };
+    if value.is_negative() {
         errors.push(amount.invalid("must be greater than or equal to 0"));
     }
-    if (COUNTED.contains(&name) || is_extended(name)) && value % ONE != 0 {
+    if (COUNTED.contains(&name) || is_extended(name)) && !value.is_integer() {
         errors.push(amount.invalid("must be an integer"));
     }
 }
@@ -136,11 +133,11 @@ fn limit_defaults(limit: &mut Value) {
     }
 }
 
-fn limit_range(range: &Part<'_>, _old: &Value, errors: &mut Errors) {
-    let spec = range.field("spec");
+fn limit_range(range: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = range.at("spec");
     let mut seen: Vec<&str> = Vec::new();
     for limit in spec.each("limits") {
-        let kind = limit.field("type");
+        let kind = limit.at("type");
         let before = errors.len();
         kind.follows(names::qualified_name, errors);
         let standard = ["Pod", "Container", "PersistentVolumeClaim"].contains(&kind.text());
@@ -156,18 +153,18 @@ fn limit_range(range: &Part<'_>, _old: &Value, errors: &mut Errors) {
     }
 }
 
-fn limit_lists(limit: &Part<'_>, errors: &mut Errors) {
+fn limit_lists(limit: &At<'_, '_>, errors: &mut Errors) {
     let kind = text(&limit.value["type"]);
     let of_pod = kind == "Pod";
     for list in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
-        let part = limit.field(list);
+        let part = limit.at(list);
         if of_pod && list.starts_with("default") {
             if !part.is_empty() {
                 errors.push(part.forbidden("may not be specified when `type` is 'Pod'"));
             }
             continue;
         }
-        for (name, entry) in limit.entries(list) {
+        for (name, entry) in limit.at(list).entries() {
             let path = entry.path();
             if resource_name(name, &path, errors) && (of_pod || kind == "Container") {
                 container_resource(name, &path, errors);
@@ -176,7 +173,7 @@ fn limit_lists(limit: &Part<'_>, errors: &mut Errors) {
     }
     let has = |list: &str| !limit.value[list]["storage"].is_null();
     if kind == "PersistentVolumeClaim" && !has("min") && !has("max") {
-        errors.push(limit.field("limits").required(
+        errors.push(limit.at("limits").required(
             "either minimum or maximum storage value is required, but neither was provided",
         ));
     }
@@ -229,15 +226,15 @@ const ORDERS: &[Order] = &[
     Order { at: "default", small: ("default", "default"), large: ("max", "max"), shown: "max" },
 ];
 
-fn limit_amounts(limit: &Part<'_>, errors: &mut Errors) {
+fn limit_amounts(limit: &At<'_, '_>, errors: &mut Errors) {
     let lists = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
-    let names: BTreeSet<&str> =
-        lists.iter().flat_map(|list| limit.entries(list).map(|(name, _)| name)).collect();
+    let names: BTreeSet<&String> =
+        lists.iter().filter_map(|list| limit.value[list].as_object()).flat_map(Map::keys).collect();
     for name in names {
         for order in ORDERS {
             let [small, large] =
                 [order.small, order.large].map(|(list, _)| &limit.value[list][name]);
-            let parsed = (quantity::parse(small), quantity::parse(large));
+            let parsed = (Quantity::of(small), Quantity::of(large));
             if let (Some(low), Some(high)) = parsed
                 && low > high
             {
@@ -248,20 +245,21 @@ fn limit_amounts(limit: &Part<'_>, errors: &mut Errors) {
                     order.large.1,
                     text(large)
                 );
-                let field = limit.entry(order.at, name).path();
+                let field = limit.at(order.at).entry(name).path();
                 let shown = &limit.value[order.shown][name];
                 errors.push(FieldError::invalid(field, shown, &detail));
             }
         }
-        let ratio = limit.entry("maxLimitRequestRatio", name);
-        if quantity::parse(ratio.value).is_some_and(|ratio| ratio < ONE) {
+        let ratios = limit.at("maxLimitRequestRatio");
+        let ratio = ratios.entry(name);
+        if Quantity::of(ratio.value).is_some_and(|ratio| ratio < Quantity::ONE) {
             errors.push(ratio.invalid(&format!("ratio {} is less than 1", ratio.text())));
         }
     }
 }
 
-fn quota_amounts(part: &Part<'_>, list: &str, errors: &mut Errors) {
-    for (name, amount) in part.entries(list) {
+fn quota_amounts(part: &At<'_, '_>, list: &str, errors: &mut Errors) {
+    for (name, amount) in part.at(list).entries() {
         let path = amount.path();
         if resource_name(name, &path, errors) && !name.contains('/') && !is_quota_resource(name) {
             let detail = "must be a standard resource for quota";
@@ -271,9 +269,9 @@ fn quota_amounts(part: &Part<'_>, list: &str, errors: &mut Errors) {
     }
 }
 
-fn quota_spec(spec: &Part<'_>, errors: &mut Errors) {
+fn quota_spec(spec: &At<'_, '_>, errors: &mut Errors) {
     quota_amounts(spec, "hard", errors);
-    let scopes = spec.field("scopes");
+    let scopes = spec.at("scopes");
     let named: Vec<&str> = items(scopes.value).iter().map(text).collect();
     for scope in &named {
         if !SCOPES.contains(scope) {
@@ -284,14 +282,14 @@ fn quota_spec(spec: &Part<'_>, errors: &mut Errors) {
         }
     }
     conflicts(&named, &scopes, errors);
-    let selector = spec.field("scopeSelector");
-    if !selector.is_absent() {
+    let selector = spec.at("scopeSelector");
+    if selector.is_set() {
         scope_selector(spec, &selector, errors);
     }
 }
 
 /// The resources of a quota that a scope does not apply to.
-fn misfits<'a>(spec: &'a Part<'_>, scope: &'a str) -> impl Iterator<Item = &'a str> {
+fn misfits<'a>(spec: &'a At<'_, '_>, scope: &'a str) -> impl Iterator<Item = &'a str> {
     let pods =
         |name: &str| name == "pods" || (is_compute(name) && !name.ends_with("ephemeral-storage"));
     let hard = spec.value["hard"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
@@ -308,7 +306,7 @@ fn misfits<'a>(spec: &'a Part<'_>, scope: &'a str) -> impl Iterator<Item = &'a s
     })
 }
 
-fn conflicts(scopes: &[&str], at: &Part<'_>, errors: &mut Errors) {
+fn conflicts(scopes: &[&str], at: &At<'_, '_>, errors: &mut Errors) {
     for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
         if pair.iter().all(|scope| scopes.contains(scope)) {
             errors.push(at.invalid("conflicting scopes"));
@@ -316,17 +314,17 @@ fn conflicts(scopes: &[&str], at: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn scope_selector(spec: &Part<'_>, selector: &Part<'_>, errors: &mut Errors) {
+fn scope_selector(spec: &At<'_, '_>, selector: &At<'_, '_>, errors: &mut Errors) {
     const EXISTS: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
          ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
          ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
-    let list = selector.field("matchExpressions");
+    let list = selector.at("matchExpressions");
     let at = list.path();
     let mut scopes = Vec::new();
     for requirement in items(list.value) {
-        let requirement = Part::at(requirement, &at);
-        let (scope, operator) = (requirement.field("scopeName"), requirement.field("operator"));
-        let values = requirement.field("values");
+        let requirement = At::new(requirement, &at);
+        let (scope, operator) = (requirement.at("scopeName"), requirement.at("operator"));
+        let values = requirement.at("values");
         if !SCOPES.contains(&scope.text()) {
             errors.push(scope.invalid("unsupported scope"));
         }
@@ -352,5 +350,5 @@ fn scope_selector(spec: &Part<'_>, selector: &Part<'_>, errors: &mut Errors) {
     }
     let named: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let shown = &spec.value["scopes"];
-    conflicts(&named, &Part::at(shown, &at), errors);
+    conflicts(&named, &At::new(shown, &at), errors);
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::at::At;
 use super::document::{fill, is_empty, set, within};
+use super::label_selector::matches;
 use super::pod::{defaults, warnings};
 use super::rollout::Counts;
 use super::{Strategy, deployment, template};
@@ -50,7 +51,7 @@ impl Strategy for ReplicaSet {
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = self.validate_create(new);
-        At::new(new, "").at("spec.selector").unchanged(&old["spec"]["selector"], &mut errors);
+        At::root(new).at("spec.selector").unchanged(&old["spec"]["selector"], &mut errors);
         errors
     }
 
@@ -100,7 +101,7 @@ impl Strategy for ReplicationController {
         }
         spec.at("replicas").not_negative(&mut errors);
         let wanted = json!({"matchLabels": selector.value});
-        let matches = template::matches(&wanted, template::labels(spec.value));
+        let matches = matches(&wanted, template::labels(spec.value));
         template::matching(&spec, matches, &mut errors);
         template::validate_template(&spec.at("template"), &mut errors);
         template::always_restarts(&spec.at("template"), CONTROLLER, &mut errors);

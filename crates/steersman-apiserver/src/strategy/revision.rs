@@ -13,10 +13,10 @@ pub(super) struct ControllerRevision;
 impl Strategy for ControllerRevision {
     fn validate_create(&self, revision: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let root = At::new(revision, "");
+        let root = At::root(revision);
         root.at("revision").not_negative(&mut errors);
         let data = root.at("data");
-        if !data.is_set() {
+        if data.is_absent() {
             errors.push(data.required("data is mandatory"));
         } else if !data.value.is_object() {
             errors.push(data.required("data must be a valid JSON object"));
@@ -26,7 +26,7 @@ impl Strategy for ControllerRevision {
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let root = At::new(new, "");
+        let root = At::root(new);
         root.at("revision").not_negative(&mut errors);
         if old["data"] != new["data"] {
             errors.push(root.at("data").invalid("field is immutable"));

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::at::At;
+use super::at::{At, Errors};
 use crate::field::FieldError;
 
 /// Complains if the value is neither a number from zero nor a percentage.
-pub(super) fn int_or_percent(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn int_or_percent(at: &At<'_, '_>, errors: &mut Errors) {
     match at.value {
         Value::String(text) if percent(text).is_none() => {
             let why = "a valid percent string must be a numeric string followed by an ending '%' \
@@ -18,7 +18,7 @@ pub(super) fn int_or_percent(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// Complains if the value is a percentage of more than everything.
-pub(super) fn at_most_all(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn at_most_all(at: &At<'_, '_>, errors: &mut Errors) {
     if at.value.as_str().and_then(percent).is_some_and(|number| number > 100) {
         errors.push(at.invalid("must not be greater than 100%"));
     }
@@ -55,7 +55,7 @@ impl Counts {
         for number in self.numbers {
             status.at(number).not_negative(&mut errors);
         }
-        let count = |key: &str| status.at(key).number().unwrap_or(0);
+        let count = |key: &str| status.at(key).number_or_zero();
         for part in self.parts {
             if count(part) > count("replicas") {
                 let why = "cannot be greater than status.replicas";

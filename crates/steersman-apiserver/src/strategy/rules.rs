@@ -1,18 +1,18 @@
 //! Kinds whose behaviour is a handful of functions over their parts.
 //!
 //! A family's file holds the functions and one constant a kind; [`super::for_kind`] lists the
-//! constants. Every check gets the object as a [`Part`] and what was stored before, which is null
+//! constants. Every check gets the object as a [`At`] and what was stored before, which is null
 //! for a new object, so that values of old can be let pass.
 
 use serde_json::Value;
 
 use super::Strategy;
+use super::at::{At, Errors};
 use super::document::set;
-use super::part::{Errors, Part};
 use crate::field::FieldError;
 
 /// What a check does: the object, what was stored before (or null), and the mistakes so far.
-pub(super) type Check = fn(&Part<'_>, &Value, &mut Errors);
+pub(super) type Check = fn(&At<'_, '_>, &Value, &mut Errors);
 
 /// A strategy put together from functions.
 #[derive(Debug)]
@@ -70,12 +70,12 @@ impl Strategy for Rules {
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        (self.check)(&Part::root(object), &Value::Null, &mut errors);
+        (self.check)(&At::root(object), &Value::Null, &mut errors);
         errors
     }
 
     fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
-        let root = Part::root(new);
+        let root = At::root(new);
         let mut errors = Vec::new();
         (self.check)(&root, old, &mut errors);
         (self.change)(&root, old, &mut errors);
@@ -84,7 +84,7 @@ impl Strategy for Rules {
 
     fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        (self.check_status)(&Part::root(new), old, &mut errors);
+        (self.check_status)(&At::root(new), old, &mut errors);
         errors
     }
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::at::{At, Errors};
 use super::document::{fill, text};
-use super::part::{Errors, Part};
 use super::quota::container_resource;
 use super::rules::Rules;
 use crate::field::FieldError;
@@ -18,18 +18,18 @@ const SYSTEM_CLASSES: &[(&str, i64)] =
 
 /// The strategy of leases.
 pub(super) const LEASE: Rules =
-    Rules { check: |lease, _, errors| check_lease(&lease.field("spec"), errors), ..Rules::NONE };
+    Rules { check: |lease, _, errors| check_lease(&lease.at("spec"), errors), ..Rules::NONE };
 
 /// The strategy of priority classes.
 pub(super) const PRIORITY_CLASS: Rules = Rules {
     default: |class| fill(class, "preemptionPolicy", "PreemptLowerPriority"),
     check: priority_class,
     change: |class, old, errors| {
-        let value = class.field("value");
+        let value = class.at("value");
         if *value.value != old["value"] {
             errors.push(value.forbidden("may not be changed in an update."));
         }
-        class.field("preemptionPolicy").unchanged(&old["preemptionPolicy"], errors);
+        class.at("preemptionPolicy").unchanged(&old["preemptionPolicy"], errors);
     },
     ..Rules::NONE
 };
@@ -37,39 +37,39 @@ pub(super) const PRIORITY_CLASS: Rules = Rules {
 /// The strategy of runtime classes.
 pub(super) const RUNTIME_CLASS: Rules = Rules {
     check: runtime_class,
-    change: |class, old, errors| class.field("handler").unchanged(&old["handler"], errors),
+    change: |class, old, errors| class.at("handler").unchanged(&old["handler"], errors),
     ..Rules::NONE
 };
 
-fn check_lease(spec: &Part<'_>, errors: &mut Errors) {
-    let seconds = spec.field("leaseDurationSeconds");
-    if !seconds.is_absent() {
+fn check_lease(spec: &At<'_, '_>, errors: &mut Errors) {
+    let seconds = spec.at("leaseDurationSeconds");
+    if seconds.is_set() {
         seconds.positive(errors);
     }
-    spec.field("leaseTransitions").not_negative(errors);
-    let strategy = spec.field("strategy");
-    if !strategy.is_absent() {
+    spec.at("leaseTransitions").not_negative(errors);
+    let strategy = spec.at("strategy");
+    if strategy.is_set() {
         // The path is doubled, as it is in Kubernetes.
         let path = format!("{}.strategy", strategy.path());
-        let strategy = Part::at(strategy.value, &path);
+        let strategy = At::new(strategy.value, &path);
         if strategy.text().contains('/') {
             strategy.follows(names::qualified_name, errors);
         } else if strategy.text() != "OldestEmulationVersion" {
-            errors.push(strategy.unsupported(&["OldestEmulationVersion"]));
+            errors.push(strategy.not_supported(&["OldestEmulationVersion"]));
         }
     }
-    let preferred = spec.field("preferredHolder");
+    let preferred = spec.at("preferredHolder");
     if !preferred.is_empty() && strategy.is_empty() {
         errors.push(preferred.forbidden("may only be specified if `strategy` is defined"));
     }
 }
 
-fn priority_class(class: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn priority_class(class: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     if !old.is_null() {
         return;
     }
     let name = text(&class.value["metadata"]["name"]);
-    let value = class.field("value");
+    let value = class.at("value");
     if name.starts_with("system-") {
         if let Some(why) = not_of_the_system(name, class.value) {
             let detail = format!(
@@ -78,13 +78,13 @@ fn priority_class(class: &Part<'_>, old: &Value, errors: &mut Errors) {
             );
             errors.push(FieldError::forbidden("metadata.name", &detail));
         }
-    } else if value.number() > USER_PRIORITY_MAX {
+    } else if value.number_or_zero() > USER_PRIORITY_MAX {
         let most = "maximum allowed value of a user defined priority is";
         errors.push(value.forbidden(&format!("{most} {USER_PRIORITY_MAX}")));
     }
-    let policy = class.field("preemptionPolicy");
-    if !policy.is_absent() {
-        policy.one_of(&["PreemptLowerPriority", "Never"], errors);
+    let policy = class.at("preemptionPolicy");
+    if policy.is_set() {
+        policy.requires_one_of(&["PreemptLowerPriority", "Never"], errors);
     }
 }
 
@@ -101,19 +101,19 @@ fn not_of_the_system(name: &str, class: &Value) -> Option<String> {
     }
 }
 
-fn runtime_class(class: &Part<'_>, old: &Value, errors: &mut Errors) {
+fn runtime_class(class: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     if !old.is_null() {
         return;
     }
-    class.field("handler").need_name(names::dns1123_label, errors);
-    let overhead = class.field("overhead");
-    for (name, _) in overhead.entries("podFixed") {
+    class.at("handler").requires(names::dns1123_label, errors);
+    let overhead = class.at("overhead");
+    for (name, _) in overhead.at("podFixed").entries() {
         let path = format!("overhead.limits[{name}]");
         container_resource(name, &path, errors);
     }
-    let scheduling = class.field("scheduling");
-    let selector = scheduling.field("nodeSelector");
-    if !selector.is_absent() {
+    let scheduling = class.at("scheduling");
+    let selector = scheduling.at("nodeSelector");
+    if selector.is_set() {
         errors.extend(names::validate_labels(selector.value, "scheduling.nodeSelector"));
     }
     let mut seen: Vec<Value> = Vec::new();
@@ -128,9 +128,9 @@ fn runtime_class(class: &Part<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn check_toleration(toleration: &Part<'_>, errors: &mut Errors) {
+fn check_toleration(toleration: &At<'_, '_>, errors: &mut Errors) {
     let [key, operator, value, effect] =
-        ["key", "operator", "value", "effect"].map(|name| toleration.field(name));
+        ["key", "operator", "value", "effect"].map(|name| toleration.at(name));
     if !key.is_empty() {
         key.follows(names::qualified_name, errors);
     } else if operator.text() != "Exists" {
@@ -139,8 +139,8 @@ fn check_toleration(toleration: &Part<'_>, errors: &mut Errors) {
         let given = Value::from(operator.text());
         errors.push(FieldError::invalid(operator.path(), &given, detail));
     }
-    let seconds = toleration.field("tolerationSeconds");
-    if !seconds.is_absent() && effect.text() != "NoExecute" {
+    let seconds = toleration.at("tolerationSeconds");
+    if seconds.is_set() && effect.text() != "NoExecute" {
         let given = Value::from(effect.text());
         let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
         errors.push(FieldError::invalid(effect.path(), &given, detail));
@@ -158,9 +158,9 @@ fn check_toleration(toleration: &Part<'_>, errors: &mut Errors) {
             errors.push(FieldError::invalid(operator.path(), value.value, detail));
         }
         "Exists" => {}
-        _ => errors.push(operator.unsupported(&["Equal", "Exists"])),
+        _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
     }
     if !effect.is_empty() && !EFFECTS.contains(&effect.text()) {
-        errors.push(effect.unsupported(EFFECTS));
+        errors.push(effect.not_supported(EFFECTS));
     }
 }

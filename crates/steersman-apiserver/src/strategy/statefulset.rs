@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::at::At;
-use super::document::within_existing;
-use super::document::{each, fill, fill_text, items, remove, same, set, text, within};
-use super::pod::{claims, defaults};
+use super::at::{At, Errors};
+use super::document::{
+    each, fill, fill_text, items, remove, same, set, text, within, within_existing,
+};
+use super::pod::defaults;
 use super::rollout::{Counts, amount, at_most_all, int_or_percent};
-use super::{Strategy, template};
+use super::{Strategy, claim, template};
 use crate::field::FieldError;
 use crate::names;
 
@@ -82,8 +83,8 @@ impl Strategy for StatefulSet {
         let mut errors = Vec::new();
         let spec = At::new(&set["spec"], "spec");
         policies(&spec, &mut errors);
-        for claim in spec.at("volumeClaimTemplates").items() {
-            claims::volume_claim(&claim.at("spec"), &mut errors);
+        for claim in spec.each("volumeClaimTemplates") {
+            claim::check_spec(&claim.at("spec"), &Value::Null, &mut errors);
         }
         validate(&spec, &mut errors);
         errors
@@ -120,7 +121,7 @@ impl Strategy for StatefulSet {
     }
 }
 
-fn validate(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
     spec.at("replicas").not_negative(errors);
     spec.at("minReadySeconds").not_negative(errors);
     spec.at("ordinals.start").not_negative(errors);
@@ -129,7 +130,7 @@ fn validate(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     template::validate(&At::new(shaped.as_ref().unwrap_or(spec.value), "spec"), KIND, errors);
 }
 
-fn policies(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn policies(spec: &At<'_, '_>, errors: &mut Errors) {
     let management = spec.at("podManagementPolicy");
     if !["OrderedReady", "Parallel"].contains(&management.text()) {
         errors.push(management.invalid("must be 'OrderedReady' or 'Parallel'"));
@@ -152,7 +153,7 @@ fn policies(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn rolling_update(rolling: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn rolling_update(rolling: &At<'_, '_>, errors: &mut Errors) {
     rolling.at("partition").not_negative(errors);
     let unavailable = rolling.at("maxUnavailable");
     if unavailable.is_set() {

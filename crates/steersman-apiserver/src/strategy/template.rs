@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::at::At;
-use super::document::{items, same, text, within};
+use super::at::{At, Errors};
+use super::document::{same, within};
+use super::label_selector::{label_selector, matches};
 use super::pod::{annotations, defaults, spec, warnings};
 use crate::field::FieldError;
 use crate::names;
@@ -20,7 +21,7 @@ impl Strategy for PodTemplate {
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        validate_template(&At::new(object, "").at("template"), &mut errors);
+        validate_template(&At::root(object).at("template"), &mut errors);
         errors
     }
 
@@ -39,10 +40,10 @@ pub(super) struct Kind {
 }
 
 /// The mistakes in `spec.selector` and `spec.template` of a kind with both.
-pub(super) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
     let selector = spec.at("selector");
     if selector.is_set() {
-        validate_selector_at(&selector, errors);
+        label_selector(&selector, errors);
         not_everything(&selector, kind, errors);
     } else {
         errors.push(selector.required(""));
@@ -54,7 +55,7 @@ pub(super) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Vec<FieldErro
 }
 
 /// Complains about a selector that is there and selects everything.
-pub(super) fn not_everything(selector: &At<'_, '_>, kind: Kind, errors: &mut Vec<FieldError>) {
+pub(super) fn not_everything(selector: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
     let empty = |field: &str| selector.at(field).is_empty();
     if selector.is_set() && empty("matchLabels") && empty("matchExpressions") {
         let why = format!("empty selector is invalid for {}", kind.of_selector);
@@ -68,7 +69,7 @@ pub(super) fn labels(spec: &Value) -> &Value {
 }
 
 /// Complains if a selector does not match the labels of its template.
-pub(super) fn matching(spec: &At<'_, '_>, matches: bool, errors: &mut Vec<FieldError>) {
+pub(super) fn matching(spec: &At<'_, '_>, matches: bool, errors: &mut Errors) {
     if !matches {
         let labels = spec.at("template.metadata.labels");
         let shown = if labels.is_set() { labels.value.clone() } else { json!({}) };
@@ -78,7 +79,7 @@ pub(super) fn matching(spec: &At<'_, '_>, matches: bool, errors: &mut Vec<FieldE
 }
 
 /// The mistakes in a template itself.
-pub(super) fn validate_template(template: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn validate_template(template: &At<'_, '_>, errors: &mut Errors) {
     let metadata = &template.value["metadata"];
     template.named("labels").with(&metadata["labels"]).labels(errors);
     let annotations = template.named("annotations").with(&metadata["annotations"]);
@@ -97,7 +98,7 @@ pub(super) fn validate_template(template: &At<'_, '_>, errors: &mut Vec<FieldErr
 }
 
 /// Pods that are replaced rather than finished must restart, and have no deadline.
-pub(super) fn always_restarts(template: &At<'_, '_>, kind: Kind, errors: &mut Vec<FieldError>) {
+pub(super) fn always_restarts(template: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
     let policy = template.at("spec.restartPolicy");
     if policy.text() != "Always" {
         errors.push(policy.not_supported(&["Always"]));
@@ -111,61 +112,11 @@ pub(super) fn always_restarts(template: &At<'_, '_>, kind: Kind, errors: &mut Ve
 
 /// The warnings about a template; none about one that stays as it was.
 pub(super) fn warnings_of(object: &Value, path: &str, old: Option<&Value>) -> Vec<String> {
-    let root = At::new(object, "");
+    let root = At::root(object);
     let template = root.at(path);
-    let before = old.map(|old| At::new(old, "").at(path).value);
+    let before = old.map(|old| At::root(old).at(path).value);
     if before.is_some_and(|before| same(before, template.value)) {
         return Vec::new();
     }
     warnings::of(&template)
-}
-
-/// The mistakes in a label selector, at `path`.
-#[allow(dead_code, reason = "for kinds that are not written against places yet")]
-pub(super) fn validate_selector(selector: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    validate_selector_at(&At::new(selector, path), &mut errors);
-    errors
-}
-
-/// The mistakes in a label selector.
-pub(super) fn validate_selector_at(selector: &At<'_, '_>, errors: &mut Vec<FieldError>) {
-    selector.at("matchLabels").labels(errors);
-    for requirement in selector.at("matchExpressions").items() {
-        let (operator, values) = (requirement.at("operator"), requirement.at("values"));
-        match (operator.text(), values.is_empty()) {
-            ("In" | "NotIn", true) => {
-                let why = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.push(values.required(why));
-            }
-            ("Exists" | "DoesNotExist", false) => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(values.forbidden(why));
-            }
-            ("In" | "NotIn" | "Exists" | "DoesNotExist", _) => {}
-            _ => errors.push(operator.invalid("not a valid selector operator")),
-        }
-        requirement.at("key").follows(names::qualified_name, errors);
-        for value in values.items() {
-            value.follows(names::label_value, errors);
-        }
-    }
-}
-
-/// Whether a label selector matches labels.
-pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
-    let equal = |(key, value): (&String, &Value)| labels[key] == *value;
-    let wanted = selector["matchLabels"].as_object().into_iter().flatten();
-    wanted.into_iter().all(equal)
-        && items(&selector["matchExpressions"]).iter().all(|requirement| {
-            let found = labels.get(text(&requirement["key"]));
-            let listed = found.is_some_and(|value| items(&requirement["values"]).contains(value));
-            match text(&requirement["operator"]) {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => found.is_some(),
-                "DoesNotExist" => found.is_none(),
-                _ => false,
-            }
-        })
 }

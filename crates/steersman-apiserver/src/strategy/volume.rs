@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::at::{At, Errors};
 use super::document::{fill, fill_text, items, remove, text, within, within_existing};
 use super::label_selector::node_selector;
-use super::part::{Errors, Part};
-use super::quantity;
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
+use crate::quantity::Quantity;
 
 /// The ways to use a volume.
 pub(super) const ACCESS_MODES: &[&str] =
@@ -64,21 +64,21 @@ pub(super) const VOLUME: Rules = Rules {
         });
     },
     status: Some(|| json!({"phase": "Pending"})),
-    check: |volume, _, errors| check(&volume.field("spec"), errors),
+    check: |volume, _, errors| check(&volume.at("spec"), errors),
     change,
     ..Rules::NONE
 };
 
-fn check(spec: &Part<'_>, errors: &mut Errors) {
+fn check(spec: &At<'_, '_>, errors: &mut Errors) {
     access_modes(spec, "", errors);
     capacity(spec, errors);
-    let policy = spec.field("persistentVolumeReclaimPolicy");
+    let policy = spec.at("persistentVolumeReclaimPolicy");
     if !policy.is_empty() {
-        policy.one_of(&["Delete", "Recycle", "Retain"], errors);
+        policy.requires_one_of(&["Delete", "Recycle", "Retain"], errors);
     }
-    let affinity = spec.field("nodeAffinity");
-    if !affinity.is_absent() {
-        let required = affinity.field("required");
+    let affinity = spec.at("nodeAffinity");
+    if affinity.is_set() {
+        let required = affinity.at("required");
         if required.is_absent() {
             errors.push(required.required("must specify required node constraints"));
         } else {
@@ -89,17 +89,17 @@ fn check(spec: &Part<'_>, errors: &mut Errors) {
     if text(&spec.value["hostPath"]["path"]) == "/" && policy.text() == "Recycle" {
         errors.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
     }
-    let class = spec.field("storageClassName");
+    let class = spec.at("storageClassName");
     if !class.is_empty() {
         class.follows(names::dns1123_subdomain, errors);
     }
-    spec.field("volumeMode").one_of_or_absent(VOLUME_MODES, errors);
-    let attributes = spec.field("volumeAttributesClassName");
-    if !attributes.is_absent() {
-        if attributes.need_because("an empty string is disallowed", errors) {
+    spec.at("volumeMode").one_of(VOLUME_MODES, errors);
+    let attributes = spec.at("volumeAttributesClassName");
+    if attributes.is_set() {
+        if attributes.require_because("an empty string is disallowed", errors) {
             attributes.follows(names::dns1123_subdomain, errors);
         }
-        let csi = spec.field("csi");
+        let csi = spec.at("csi");
         if csi.is_absent() {
             let detail = "has to be specified when using volumeAttributesClassName";
             errors.push(csi.required(detail));
@@ -108,8 +108,8 @@ fn check(spec: &Part<'_>, errors: &mut Errors) {
 }
 
 /// At least one way to use it, all of them known, and one that excludes the others.
-pub(super) fn access_modes(spec: &Part<'_>, detail: &str, errors: &mut Errors) {
-    let modes = spec.field("accessModes");
+pub(super) fn access_modes(spec: &At<'_, '_>, detail: &str, errors: &mut Errors) {
+    let modes = spec.at("accessModes");
     if modes.is_empty() {
         errors.push(modes.required(detail));
     }
@@ -124,25 +124,25 @@ pub(super) fn access_modes(spec: &Part<'_>, detail: &str, errors: &mut Errors) {
     }
 }
 
-fn capacity(spec: &Part<'_>, errors: &mut Errors) {
-    let capacity = spec.field("capacity");
+fn capacity(spec: &At<'_, '_>, errors: &mut Errors) {
+    let capacity = spec.at("capacity");
     if capacity.is_empty() {
         errors.push(capacity.required(""));
     }
     if capacity.value["storage"].is_null() || capacity.len() > 1 {
-        errors.push(capacity.unsupported(&["storage"]));
+        errors.push(capacity.not_supported(&["storage"]));
     }
-    for (_, amount) in spec.entries("capacity") {
-        if quantity::parse(amount.value).is_some_and(|amount| amount <= 0) {
+    for (_, amount) in spec.at("capacity").entries() {
+        if Quantity::of(amount.value).is_some_and(|amount| !amount.is_positive()) {
             errors.push(amount.invalid("must be greater than zero"));
         }
     }
 }
 
-fn sources(spec: &Part<'_>, errors: &mut Errors) {
+fn sources(spec: &At<'_, '_>, errors: &mut Errors) {
     let mut found = 0;
     for (key, path, needed) in SOURCES {
-        let source = spec.field(key);
+        let source = spec.at(key);
         if source.is_absent() {
             continue;
         }
@@ -152,12 +152,12 @@ fn sources(spec: &Part<'_>, errors: &mut Errors) {
             continue;
         }
         let path = format!("{}.{path}", spec.path());
-        let source = Part::at(source.value, &path);
+        let source = At::new(source.value, &path);
         if *key == "csi" {
             csi(&source, errors);
         }
         for field in *needed {
-            source.field(field).need(errors);
+            source.at(field).require(errors);
         }
         details(key, &source, spec, errors);
     }
@@ -167,17 +167,17 @@ fn sources(spec: &Part<'_>, errors: &mut Errors) {
 }
 
 /// What some sources must satisfy besides having their fields.
-fn details(key: &str, source: &Part<'_>, spec: &Part<'_>, errors: &mut Errors) {
-    let path = source.field("path");
+fn details(key: &str, source: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
+    let path = source.at("path");
     match key {
         "hostPath" | "local" => {
             if path.text().split('/').any(|step| step == "..") {
                 errors.push(path.invalid("must not contain '..'"));
             }
             if key == "hostPath" {
-                source.field("type").one_of_or_absent(HOST_PATH_TYPES, errors);
+                source.at("type").one_of(HOST_PATH_TYPES, errors);
             } else if spec.value["nodeAffinity"].is_null() {
-                let affinity = spec.field("nodeAffinity");
+                let affinity = spec.at("nodeAffinity");
                 errors.push(affinity.required("Local volume requires node affinity"));
             }
         }
@@ -187,46 +187,45 @@ fn details(key: &str, source: &Part<'_>, spec: &Part<'_>, errors: &mut Errors) {
             errors.push(FieldError::invalid(path.path(), &given, detail));
         }
         "gcePersistentDisk" | "awsElasticBlockStore" => {
-            source.field("partition").between(0, 255, errors);
+            source.at("partition").within(0..=255, errors);
         }
         "iscsi" => iscsi(source, errors),
         "fc" => fibre_channel(source, errors),
         "azureFile" => {
-            let namespace = source.field("secretNamespace");
-            if !namespace.is_absent() {
-                namespace.need(errors);
+            let namespace = source.at("secretNamespace");
+            if namespace.is_set() {
+                namespace.require(errors);
             }
         }
         "azureDisk" => {
             let modes = ["None", "ReadOnly", "ReadWrite"];
-            source.field("cachingMode").one_of_or_absent(&modes, errors);
-            source.field("kind").one_of_or_absent(&["Dedicated", "Managed", "Shared"], errors);
+            source.at("cachingMode").one_of(&modes, errors);
+            source.at("kind").one_of(&["Dedicated", "Managed", "Shared"], errors);
         }
         _ => {}
     }
 }
 
-fn iscsi(source: &Part<'_>, errors: &mut Errors) {
-    let name = source.field("iqn");
+fn iscsi(source: &At<'_, '_>, errors: &mut Errors) {
+    let name = source.at("iqn");
     let known = ["iqn", "eui", "naa"].iter().any(|form| name.text().starts_with(form));
     if !name.is_empty() && !known {
         errors.push(name.invalid("must be valid format"));
     }
-    source.field("lun").between(0, 255, errors);
+    source.at("lun").within(0..=255, errors);
     let chap = |key: &str| source.value[key] == true;
-    let secret = source.field("secretRef");
+    let secret = source.at("secretRef");
     if secret.is_absent() {
         if chap("chapAuthDiscovery") || chap("chapAuthSession") {
             errors.push(secret.required(""));
         }
     } else {
-        secret.field("name").need(errors);
+        secret.at("name").require(errors);
     }
 }
 
-fn fibre_channel(source: &Part<'_>, errors: &mut Errors) {
-    let (targets, ids, lun) =
-        (source.field("targetWWNs"), source.field("wwids"), source.field("lun"));
+fn fibre_channel(source: &At<'_, '_>, errors: &mut Errors) {
+    let (targets, ids, lun) = (source.at("targetWWNs"), source.at("wwids"), source.at("lun"));
     match (targets.is_empty(), ids.is_empty()) {
         (true, true) => {
             let detail = "must specify either targetWWNs or wwids, but not both";
@@ -242,13 +241,13 @@ fn fibre_channel(source: &Part<'_>, errors: &mut Errors) {
         if lun.is_absent() {
             errors.push(lun.required("lun is required if targetWWNs is specified"));
         } else {
-            lun.between(0, 255, errors);
+            lun.within(0..=255, errors);
         }
     }
 }
 
-fn csi(source: &Part<'_>, errors: &mut Errors) {
-    driver_name(&source.field("driver"), errors);
+fn csi(source: &At<'_, '_>, errors: &mut Errors) {
+    driver_name(&source.at("driver"), errors);
     let secrets = [
         "controllerPublishSecretRef",
         "controllerExpandSecretRef",
@@ -256,17 +255,17 @@ fn csi(source: &Part<'_>, errors: &mut Errors) {
         "nodeExpandSecretRef",
     ];
     for key in secrets {
-        let secret = source.field(key);
-        if !secret.is_absent() {
-            secret.field("name").need_name(names::dns1123_subdomain, errors);
-            secret.field("namespace").need_name(names::dns1123_label, errors);
+        let secret = source.at(key);
+        if secret.is_set() {
+            secret.at("name").requires(names::dns1123_subdomain, errors);
+            secret.at("namespace").requires(names::dns1123_label, errors);
         }
     }
 }
 
 /// Must be the name of a CSI driver.
-pub(super) fn driver_name(name: &Part<'_>, errors: &mut Errors) {
-    if !name.need(errors) {
+pub(super) fn driver_name(name: &At<'_, '_>, errors: &mut Errors) {
+    if !name.require(errors) {
         return;
     }
     if name.text().len() > 63 {
@@ -276,8 +275,8 @@ pub(super) fn driver_name(name: &Part<'_>, errors: &mut Errors) {
     errors.extend(complaints.iter().map(|complaint| name.invalid(complaint)));
 }
 
-fn change(volume: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let spec = volume.field("spec");
+fn change(volume: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let spec = volume.at("spec");
     let source = |spec: &Value| -> Vec<Value> {
         SOURCES.iter().map(|(key, ..)| spec[*key].clone()).collect()
     };
@@ -299,7 +298,7 @@ fn change(volume: &Part<'_>, old: &Value, errors: &mut Errors) {
         let value = &spec.value["nodeAffinity"];
         errors.push(FieldError::invalid("nodeAffinity", value, "field is immutable"));
     }
-    let class = spec.field("volumeAttributesClassName");
+    let class = spec.at("volumeAttributesClassName");
     if class.is_absent() && !old["spec"]["volumeAttributesClassName"].is_null() {
         errors.push(class.forbidden("update from non-nil value to nil is forbidden"));
     }

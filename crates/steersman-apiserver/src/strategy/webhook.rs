@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::at::{At, Errors, PORTS};
 use super::document::{each, fill, items, text, within_existing};
 use super::label_selector::label_selector;
-use super::part::{Errors, Part};
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
@@ -58,43 +58,43 @@ pub(super) fn match_defaults(object: &mut Value) {
     fill(object, "objectSelector", json!({}));
 }
 
-fn configuration(object: &Part<'_>, _old: &Value, errors: &mut Errors) {
+fn configuration(object: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for webhook in object.each("webhooks") {
         check_webhook(&webhook, errors);
         review_versions(&webhook, errors);
-        let name = webhook.field("name");
+        let name = webhook.at("name");
         if !name.is_empty() && !seen.insert(name.text().to_owned()) {
             errors.push(name.duplicate());
         }
     }
 }
 
-fn check_webhook(webhook: &Part<'_>, errors: &mut Errors) {
-    let name = webhook.field("name");
+fn check_webhook(webhook: &At<'_, '_>, errors: &mut Errors) {
+    let name = webhook.at("name");
     names::fully_qualified_name(name.text(), &name.path(), errors);
     webhook.each("rules").for_each(|rule| rule_with_operations(&rule, errors));
-    webhook.field("failurePolicy").one_of_or_absent(FAILURE_POLICIES, errors);
-    webhook.field("matchPolicy").one_of_or_absent(MATCH_POLICIES, errors);
-    let effects = webhook.field("sideEffects");
+    webhook.at("failurePolicy").one_of(FAILURE_POLICIES, errors);
+    webhook.at("matchPolicy").one_of(MATCH_POLICIES, errors);
+    let effects = webhook.at("sideEffects");
     if effects.is_absent() {
         errors.push(effects.required("must specify one of None, NoneOnDryRun"));
     }
-    effects.one_of_or_absent(&["None", "NoneOnDryRun"], errors);
-    let timeout = webhook.field("timeoutSeconds");
-    if !timeout.is_absent() && !(1..=30).contains(&timeout.number()) {
+    effects.one_of(&["None", "NoneOnDryRun"], errors);
+    let timeout = webhook.at("timeoutSeconds");
+    if timeout.is_set() && !(1..=30).contains(&timeout.number_or_zero()) {
         errors.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
     }
-    label_selector(&webhook.field("namespaceSelector"), errors);
-    label_selector(&webhook.field("objectSelector"), errors);
-    webhook.field("reinvocationPolicy").one_of_or_absent(REINVOCATION_POLICIES, errors);
-    client_config(&webhook.field("clientConfig"), errors);
+    label_selector(&webhook.at("namespaceSelector"), errors);
+    label_selector(&webhook.at("objectSelector"), errors);
+    webhook.at("reinvocationPolicy").one_of(REINVOCATION_POLICIES, errors);
+    client_config(&webhook.at("clientConfig"), errors);
     match_conditions(webhook, errors);
 }
 
 /// Whom to call: a URL or a service, and exactly one of them.
-pub(super) fn client_config(config: &Part<'_>, errors: &mut Errors) {
-    let (url, service) = (config.field("url"), config.field("service"));
+pub(super) fn client_config(config: &At<'_, '_>, errors: &mut Errors) {
+    let (url, service) = (config.at("url"), config.at("service"));
     match (url.is_absent(), service.is_absent()) {
         (true, false) => check_service(&service, errors),
         (false, true) => check_url(&url, errors),
@@ -102,7 +102,7 @@ pub(super) fn client_config(config: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_url(url: &Part<'_>, errors: &mut Errors) {
+fn check_url(url: &At<'_, '_>, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let mut complain = |value: &str, detail: &str| {
         errors.push(FieldError::invalid(url.path(), &Value::from(value), detail));
@@ -129,15 +129,15 @@ fn check_url(url: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_service(service: &Part<'_>, errors: &mut Errors) {
-    service.field("name").need(errors);
-    service.field("namespace").need(errors);
-    let port = service.field("port");
-    if !port.is_absent() && !(1..=65535).contains(&port.number()) {
+fn check_service(service: &At<'_, '_>, errors: &mut Errors) {
+    service.at("name").require(errors);
+    service.at("namespace").require(errors);
+    let port = service.at("port");
+    if port.is_set() && !PORTS.contains(&port.number_or_zero()) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
         errors.push(port.invalid(detail));
     }
-    let path = service.field("path");
+    let path = service.at("path");
     let given = path.text();
     if given.is_empty() || given == "/" {
         return;
@@ -161,8 +161,8 @@ fn check_service(service: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn review_versions(webhook: &Part<'_>, errors: &mut Errors) {
-    let all = webhook.field("admissionReviewVersions");
+fn review_versions(webhook: &At<'_, '_>, errors: &mut Errors) {
+    let all = webhook.at("admissionReviewVersions");
     if all.is_empty() {
         return errors.push(all.required("must specify one of v1, v1beta1"));
     }
@@ -180,18 +180,18 @@ fn review_versions(webhook: &Part<'_>, errors: &mut Errors) {
 }
 
 /// The conditions of a webhook or policy; what they compute is checked elsewhere.
-pub(super) fn match_conditions(part: &Part<'_>, errors: &mut Errors) {
-    let all = part.field("matchConditions");
+pub(super) fn match_conditions(part: &At<'_, '_>, errors: &mut Errors) {
+    let all = part.at("matchConditions");
     if all.len() > CONDITIONS_MAX {
-        errors.push(FieldError::too_many(all.path(), all.len(), CONDITIONS_MAX));
+        errors.push(all.too_many(CONDITIONS_MAX));
     }
     let mut seen = HashSet::new();
     for condition in part.each("matchConditions") {
-        let (name, expression) = (condition.field("name"), condition.field("expression"));
+        let (name, expression) = (condition.at("name"), condition.at("expression"));
         if expression.text().trim().is_empty() {
             errors.push(expression.required(""));
         }
-        name.need_name(names::qualified_name, errors);
+        name.requires(names::qualified_name, errors);
         if !name.is_empty() && !seen.insert(name.text().to_owned()) {
             errors.push(name.duplicate());
         }
@@ -199,43 +199,43 @@ pub(super) fn match_conditions(part: &Part<'_>, errors: &mut Errors) {
 }
 
 /// The mistakes in a rule that says which requests to look at.
-pub(super) fn rule_with_operations(rule: &Part<'_>, errors: &mut Errors) {
-    let operations = rule.field("operations");
-    operations.need(errors);
+pub(super) fn rule_with_operations(rule: &At<'_, '_>, errors: &mut Errors) {
+    let operations = rule.at("operations");
+    operations.require(errors);
     no_company(&operations, "operations", errors);
     for operation in rule.each("operations") {
         if !OPERATIONS.contains(&operation.text()) {
-            errors.push(operation.unsupported(OPERATIONS));
+            errors.push(operation.not_supported(OPERATIONS));
         }
     }
     for (key, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
-        let list = rule.field(key);
-        list.need(errors);
+        let list = rule.at(key);
+        list.require(errors);
         no_company(&list, what, errors);
     }
     for version in rule.each("apiVersions") {
-        version.need(errors);
+        version.require(errors);
     }
     resources(rule, errors);
-    rule.field("scope").one_of_or_absent(&["*", "Cluster", "Namespaced"], errors);
+    rule.at("scope").one_of(&["*", "Cluster", "Namespaced"], errors);
 }
 
 /// A wildcard stands alone.
-fn no_company(list: &Part<'_>, what: &str, errors: &mut Errors) {
+fn no_company(list: &At<'_, '_>, what: &str, errors: &mut Errors) {
     if list.len() > 1 && items(list.value).iter().any(|item| item == "*") {
         errors.push(list.invalid(&format!("if '*' is present, must not specify other {what}")));
     }
 }
 
-fn resources(rule: &Part<'_>, errors: &mut Errors) {
-    let list = rule.field("resources");
-    list.need(errors);
+fn resources(rule: &At<'_, '_>, errors: &mut Errors) {
+    let list = rule.at("resources");
+    list.require(errors);
     let (mut any_sub, mut any_resource): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut plain = false;
     let all = items(&rule.value["resources"]);
     for (value, part) in all.iter().zip(rule.each("resources")) {
         let given = text(value);
-        if !part.need(errors) {
+        if !part.require(errors) {
             continue;
         }
         let Some((resource, sub)) = given.split_once('/') else {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::at::At;
+use super::super::at::{At, Errors};
 use super::super::document::text;
 use super::{job, schedule};
 use crate::field::FieldError;
@@ -43,7 +43,7 @@ pub(super) fn validate(cron: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 /// Schedules could name a time zone once; those that did may go on.
-fn schedule(spec: &At<'_, '_>, old: Option<&str>, errors: &mut Vec<FieldError>) {
+fn schedule(spec: &At<'_, '_>, old: Option<&str>, errors: &mut Errors) {
     let schedule = spec.at("schedule");
     if schedule.text().is_empty() {
         errors.push(schedule.required(""));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::at::At;
+use super::super::at::{At, Errors};
 use crate::field::{FieldError, FieldErrorKind};
 use crate::names;
 
@@ -16,15 +16,15 @@ const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 
 /// The mistakes in `podFailurePolicy`.
-pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
     let rules = spec.at("podFailurePolicy.rules");
-    if rules.list().len() > RULES_MAX {
+    if rules.len() > RULES_MAX {
         errors.push(rules.too_many(RULES_MAX));
     }
     for rule in rules.items() {
         let action = rule.at("action");
         if action.text() == "FailIndex" {
-            if !spec.at("backoffLimitPerIndex").is_set() {
+            if spec.at("backoffLimitPerIndex").is_absent() {
                 errors.push(action.invalid("requires the backoffLimitPerIndex to be set"));
             }
         } else {
@@ -49,7 +49,7 @@ pub(super) fn without_value(field: String, why: &str) -> FieldError {
     FieldError { kind: FieldErrorKind::Invalid, field, text: format!("Invalid value: {why}") }
 }
 
-fn one_of(at: &At<'_, '_>, allowed: &[&str], errors: &mut Vec<FieldError>) {
+fn one_of(at: &At<'_, '_>, allowed: &[&str], errors: &mut Errors) {
     if at.text().is_empty() {
         let quoted: Vec<String> = allowed.iter().map(|value| format!("{value:?}")).collect();
         errors.push(at.required(&format!("valid values: [{}]", quoted.join(" "))));
@@ -58,8 +58,8 @@ fn one_of(at: &At<'_, '_>, allowed: &[&str], errors: &mut Vec<FieldError>) {
     }
 }
 
-fn pod_conditions(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
-    if list.list().len() > PATTERNS_MAX {
+fn pod_conditions(list: &At<'_, '_>, errors: &mut Errors) {
+    if list.len() > PATTERNS_MAX {
         errors.push(list.too_many(PATTERNS_MAX));
     }
     for pattern in list.items() {
@@ -68,7 +68,7 @@ fn pod_conditions(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn exit_codes(codes: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn exit_codes(codes: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     let (operator, name) = (codes.at("operator"), codes.at("containerName"));
     one_of(&operator, &["In", "NotIn"], errors);
     let pod = &spec.value["template"]["spec"];
@@ -79,7 +79,7 @@ fn exit_codes(codes: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Vec<FieldError
         errors.push(name.invalid(why));
     }
     let values = codes.at("values");
-    match values.list().len() {
+    match values.len() {
         0 => errors.push(values.invalid_value(values.list(), "at least one value is required")),
         count if count > EXIT_CODES_MAX => errors.push(values.too_many(EXIT_CODES_MAX)),
         _ => {}

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::at::At;
+use super::super::at::{At, Errors};
 use super::super::document::text;
 use super::super::template;
 use super::{failure_policy, indexes};
@@ -19,7 +19,7 @@ const MANY_COMPLETIONS_MAX: i64 = 10_000;
 const MANAGED_BY_MAX: usize = 63;
 
 /// The mistakes in a job's spec, besides its selector.
-pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
     for number in [
         "parallelism",
         "completions",
@@ -32,7 +32,7 @@ pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
         spec.at(number).not_negative(errors);
     }
     let per_index = spec.at("backoffLimitPerIndex");
-    if spec.at("maxFailedIndexes").is_set() && !per_index.is_set() {
+    if spec.at("maxFailedIndexes").is_set() && per_index.is_absent() {
         errors.push(per_index.required("when maxFailedIndexes is specified"));
     }
     managed_by(&spec.at("managedBy"), errors);
@@ -56,7 +56,7 @@ pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     ends(spec, errors);
 }
 
-fn indexed(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn indexed(spec: &At<'_, '_>, errors: &mut Errors) {
     let (completions, parallelism) = (spec.at("completions"), spec.at("parallelism"));
     let failed = spec.at("maxFailedIndexes");
     let mut at_most = |at: &At<'_, '_>, max: i64, tail: &str| {
@@ -84,18 +84,18 @@ fn indexed(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
         );
         at_most(&parallelism, MANY_COMPLETIONS_MAX, &tail);
         at_most(&failed, MANY_COMPLETIONS_MAX, &tail);
-        if !failed.is_set() {
+        if failed.is_absent() {
             let why = format!("must be specified when completions is above {COMPLETIONS_SOFT_MAX}");
             errors.push(failed.required(&why));
         }
     }
-    if !completions.is_set() {
+    if completions.is_absent() {
         errors.push(completions.required("when completion mode is Indexed"));
     }
 }
 
-fn managed_by(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
-    if !at.is_set() {
+fn managed_by(at: &At<'_, '_>, errors: &mut Errors) {
+    if at.is_absent() {
         return;
     }
     match at.text().split_once('/') {
@@ -120,11 +120,11 @@ fn managed_by(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn success_policy(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn success_policy(spec: &At<'_, '_>, errors: &mut Errors) {
     const RULES_MAX: usize = 20;
     const INDEXES_MAX: usize = 64 * 1024;
     let policy = spec.at("successPolicy");
-    if !policy.is_set() {
+    if policy.is_absent() {
         return;
     }
     if spec.at("completionMode").text() != "Indexed" {
@@ -136,13 +136,13 @@ fn success_policy(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
         let why = "at least one rules must be specified when the successPolicy is specified";
         errors.push(rules.required(why));
     }
-    if rules.list().len() > RULES_MAX {
+    if rules.len() > RULES_MAX {
         errors.push(rules.too_many(RULES_MAX));
     }
-    let completions = spec.at("completions").number().unwrap_or(0);
+    let completions = spec.at("completions").number_or_zero();
     for rule in rules.items() {
         let (count, listed) = (rule.at("succeededCount"), rule.at("succeededIndexes"));
-        if !count.is_set() && !listed.is_set() {
+        if count.is_absent() && listed.is_absent() {
             let why = "at least one of succeededCount or succeededIndexes must be specified";
             errors.push(rule.required(why));
         }
@@ -172,7 +172,7 @@ fn success_policy(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn replacement(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn replacement(spec: &At<'_, '_>, errors: &mut Errors) {
     let allowed: &[&str] = match spec.at("podFailurePolicy").is_set() {
         true => &["Failed"],
         false => &["Failed", "TerminatingOrFailed"],
@@ -181,7 +181,7 @@ fn replacement(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// A pod of a job must be able to end.
-fn ends(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn ends(spec: &At<'_, '_>, errors: &mut Errors) {
     let policy = spec.at("template.spec.restartPolicy");
     match policy.text() {
         "" | "Always" => {
@@ -197,7 +197,7 @@ fn ends(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The index of a pod is part of its hostname.
-pub(super) fn name_allows_completions(job: &Value, errors: &mut Vec<FieldError>) {
+pub(super) fn name_allows_completions(job: &Value, errors: &mut Errors) {
     let spec = &job["spec"];
     let last = spec["completions"].as_i64().filter(|n| *n > 0).map(|n| n - 1);
     if let Some(last) = last.filter(|_| spec["completionMode"] == "Indexed") {

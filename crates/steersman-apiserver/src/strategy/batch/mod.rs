@@ -15,8 +15,9 @@ mod update;
 
 use serde_json::{Value, json};
 
-use super::at::At;
+use super::at::{At, Errors};
 use super::document::{fill, fill_text, is_empty, set, text, within, within_existing};
+use super::label_selector::{label_selector, matches};
 use super::pod::{defaults, warnings};
 use super::{Strategy, template};
 use crate::field::FieldError;
@@ -120,7 +121,7 @@ fn default_template(spec: &mut Value) {
     within(spec, "template", defaults::template);
 }
 
-fn generated_selector(job: &Value, errors: &mut Vec<FieldError>) {
+fn generated_selector(job: &Value, errors: &mut Errors) {
     let (metadata, spec) = (&job["metadata"], &job["spec"]);
     if spec["manualSelector"] == true || spec["selector"].is_null() {
         return;
@@ -140,19 +141,19 @@ fn generated_selector(job: &Value, errors: &mut Vec<FieldError>) {
             expected[key] = value.clone();
         }
     }
-    if !template::matches(&spec["selector"], &expected) {
+    if !matches(&spec["selector"], &expected) {
         let why = "`selector` not auto-generated";
         errors.push(FieldError::invalid("spec.selector", &spec["selector"], why));
     }
 }
 
-fn selecting_spec(job: &Value, errors: &mut Vec<FieldError>) {
+fn selecting_spec(job: &Value, errors: &mut Errors) {
     let spec = At::new(&job["spec"], "spec");
     job::validate(&spec, errors);
     let selector = spec.at("selector");
     if selector.is_set() {
-        template::validate_selector_at(&selector, errors);
-        let matches = template::matches(selector.value, template::labels(spec.value));
+        label_selector(&selector, errors);
+        let matches = matches(selector.value, template::labels(spec.value));
         template::matching(&spec, matches, errors);
     } else {
         errors.push(selector.required(""));
@@ -165,7 +166,7 @@ fn of_spec(object: &Value, path: &str, old: Option<&Value>) -> Vec<String> {
     if old.is_none() {
         found.extend(warnings::of_name(object, "Pod names and hostnames"));
     }
-    let root = At::new(object, "");
+    let root = At::root(object);
     let spec = root.at(path);
     let above = |key: &str, limit: i64| spec.at(key).number().is_some_and(|n| n > limit);
     if spec.at("completionMode").text() == "Indexed"

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::at::At;
+use super::super::at::{At, Errors};
 use super::super::document::items;
 use super::failure_policy::without_value;
 use super::indexes;
@@ -45,10 +45,10 @@ fn is_finished(status: &Value) -> bool {
     holds(status, "Complete") || holds(status, "Failed")
 }
 
-fn uncounted(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn uncounted(at: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for list in ["succeeded", "failed"] {
-        for uid in at.at(list).items() {
+        for uid in at.each(list) {
             if uid.text().is_empty() {
                 errors.push(uid.invalid("must not be empty"));
             } else if !seen.insert(uid.text()) {
@@ -71,7 +71,7 @@ impl Change<'_> {
         holds(self.new.value, kind)
     }
 
-    fn conditions(&self, errors: &mut Vec<FieldError>) {
+    fn conditions(&self, errors: &mut Errors) {
         let mut wrong = |why: &str| {
             errors.push(without_value(self.new.at("conditions").path(), why));
         };
@@ -115,14 +115,14 @@ impl Change<'_> {
         }
     }
 
-    fn times(&self, errors: &mut Vec<FieldError>) {
+    fn times(&self, errors: &mut Errors) {
         let (start, end) = (self.new.at("startTime"), self.new.at("completionTime"));
         let ends = self.condition_changed("Complete") || self.changed("completionTime");
         if ends && end.is_set() && !self.is("Complete") {
             let why = "cannot set completionTime when there is no Complete=True condition";
             errors.push(end.invalid(why));
         }
-        if ends && !end.is_set() && self.is("Complete") {
+        if ends && end.is_absent() && self.is("Complete") {
             errors.push(end.required("completionTime is required for Complete jobs"));
         }
         // Times in UTC and full seconds are in the order of their texts.
@@ -148,7 +148,7 @@ impl Change<'_> {
         }
     }
 
-    fn finished(&self, errors: &mut Vec<FieldError>) {
+    fn finished(&self, errors: &mut Errors) {
         let is = is_finished(self.new.value);
         let becomes = is_finished(self.old) != is;
         let above_zero = |key: &str| self.new.at(key).number().is_some_and(|number| number > 0);
@@ -160,7 +160,7 @@ impl Change<'_> {
         }
         let nothing_to_do = self.spec["suspend"] == true && self.spec["completions"] == 0;
         let start = self.new.at("startTime");
-        if is && (becomes || self.changed("startTime")) && !nothing_to_do && !start.is_set() {
+        if is && (becomes || self.changed("startTime")) && !nothing_to_do && start.is_absent() {
             errors.push(start.required("startTime is required for finished job"));
         }
         let uncounted = self.new.at("uncountedTerminatedPods");
@@ -169,7 +169,7 @@ impl Change<'_> {
             errors.push(uncounted.invalid("must be empty for finished job"));
         }
         let ready = self.new.at("ready");
-        let active = self.new.at("active").number().unwrap_or(0);
+        let active = self.new.at("active").number_or_zero();
         if (self.changed("ready") || self.changed("active"))
             && ready.number().is_some_and(|ready| ready > active)
         {
@@ -177,7 +177,7 @@ impl Change<'_> {
         }
     }
 
-    fn indexes(&self, errors: &mut Vec<FieldError>) {
+    fn indexes(&self, errors: &mut Errors) {
         let (completed, failed) = (self.new.at("completedIndexes"), self.new.at("failedIndexes"));
         let completions = self.spec["completions"].as_i64();
         let per_index = !self.spec["backoffLimitPerIndex"].is_null();
@@ -209,15 +209,15 @@ impl Change<'_> {
         }
     }
 
-    fn counters(&self, errors: &mut Vec<FieldError>) {
+    fn counters(&self, errors: &mut Errors) {
         // An elastic job may lose indexes that had succeeded.
         let elastic = self.spec["completionMode"] == "Indexed"
             && self.spec["completions"] == self.spec["parallelism"];
         for (key, may_fall) in [("failed", false), ("succeeded", elastic)] {
             let (was, is) = (self.old[key].as_i64().unwrap_or(0), self.new.at(key));
-            if !may_fall && is.number().unwrap_or(0) < was {
+            if !may_fall && is.number_or_zero() < was {
                 let why = format!("cannot decrease the {key} counter");
-                errors.push(is.invalid_value(is.number().unwrap_or(0), &why));
+                errors.push(is.invalid_value(is.number_or_zero(), &why));
             }
         }
     }

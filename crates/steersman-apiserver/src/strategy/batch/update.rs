@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::super::at::At;
+use super::super::at::{At, Errors};
 use super::super::document::{items, remove, same, within_existing};
-use crate::field::FieldError;
 
 /// The mistakes in going from one job to another.
-pub(super) fn validate(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, spec) = (&old["spec"], At::new(&new["spec"], "spec"));
     completions(before, &spec, errors);
     spec.at("selector").unchanged(&before["selector"], errors);
@@ -20,7 +19,7 @@ pub(super) fn validate(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// An indexed job may change its completions together with its parallelism.
-fn completions(old: &Value, spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn completions(old: &Value, spec: &At<'_, '_>, errors: &mut Errors) {
     let completions = spec.at("completions");
     if spec.at("completionMode").text() != "Indexed" {
         completions.unchanged(&old["completions"], errors);
@@ -33,7 +32,7 @@ fn completions(old: &Value, spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// Where and with what the pods of a job run can change while it has none.
-fn template(old: &Value, spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn template(old: &Value, spec: &At<'_, '_>, errors: &mut Errors) {
     let template = spec.at("template");
     if same(&old["spec"]["template"], template.value) {
         return;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::spec::each_container;
 use crate::field::FieldError;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 /// Marks the image of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -17,7 +17,7 @@ const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 pub(in crate::strategy) fn validate(
     annotations: &At<'_, '_>,
     spec: &At<'_, '_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) {
     for (key, value) in annotations.entries() {
         match key {
@@ -46,7 +46,7 @@ fn is_cost(text: &str) -> bool {
     text.parse::<i32>().is_ok_and(|cost| cost.to_string() == text)
 }
 
-fn seccomp_profile(profile: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn seccomp_profile(profile: &At<'_, '_>, errors: &mut Errors) {
     match profile.text() {
         "runtime/default" | "docker/default" | "unconfined" => {}
         text => match text.strip_prefix("localhost/") {
@@ -62,12 +62,7 @@ fn seccomp_profile(profile: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn app_armor(
-    profile: &At<'_, '_>,
-    container: &str,
-    spec: &At<'_, '_>,
-    errors: &mut Vec<FieldError>,
-) {
+fn app_armor(profile: &At<'_, '_>, container: &str, spec: &At<'_, '_>, errors: &mut Errors) {
     let mut found = false;
     each_container(spec, |own| found |= own.at("name").text() == container);
     if !found {
@@ -84,7 +79,7 @@ fn app_armor(
 pub(in crate::strategy) fn match_fields(
     annotations: &Value,
     spec: &At<'_, '_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) {
     if annotations.as_object().is_none_or(serde_json::Map::is_empty) {
         return;
@@ -108,7 +103,7 @@ pub(in crate::strategy) fn match_fields(
     });
 }
 
-fn agree(annotation: &Value, profile: &At<'_, '_>, what: &str, errors: &mut Vec<FieldError>) {
+fn agree(annotation: &Value, profile: &At<'_, '_>, what: &str, errors: &mut Errors) {
     let Some(text) = annotation.as_str().filter(|_| profile.is_set()) else { return };
     let kind = match text {
         "unconfined" => "Unconfined",
@@ -130,7 +125,7 @@ fn agree(annotation: &Value, profile: &At<'_, '_>, what: &str, errors: &mut Vec<
 }
 
 /// Some annotations are there from the start or never.
-pub(super) fn update(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let at = |key: &str| format!("metadata.annotations[{key}]");
     let kept = |key: &str| key == MIRROR || key.starts_with(APP_ARMOR);
     let what =

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use super::spec::{Pod, each_container};
 use super::{env, host, mounts, probes, resources, restart, security};
-use crate::field::FieldError;
 use crate::names;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors, PORTS};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
@@ -14,7 +13,7 @@ const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 pub(super) const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
 /// The mistakes in the containers of a pod.
-pub(super) fn validate(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     if list.list().is_empty() {
         errors.push(list.required(""));
         return;
@@ -37,7 +36,7 @@ pub(super) fn validate_init(
     list: &At<'_, '_>,
     spec: &At<'_, '_>,
     pod: &Pod<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) {
     let regular = spec.value["containers"].as_array().into_iter().flatten();
     let mut names: HashSet<&str> = regular.filter_map(|c| c["name"].as_str()).collect();
@@ -61,7 +60,7 @@ pub(super) fn validate_init(
 }
 
 /// What an init container that ends may not have.
-fn init_only(container: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn init_only(container: &At<'_, '_>, errors: &mut Errors) {
     for field in ["lifecycle"].iter().chain(&PROBES) {
         let field = container.at(field);
         if field.is_set() {
@@ -69,7 +68,7 @@ fn init_only(container: &At<'_, '_>, errors: &mut Vec<FieldError>) {
             errors.push(field.forbidden(why));
         }
     }
-    for policy in container.at("resizePolicy").items() {
+    for policy in container.each("resizePolicy") {
         let policy = policy.at("restartPolicy");
         if policy.text() == "RestartContainer" {
             let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
@@ -79,7 +78,7 @@ fn init_only(container: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes that any container can have.
-pub(super) fn common(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn common(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     container.at("name").requires(names::dns1123_label, errors);
     image(&container.at("image"), pod, errors);
     let message = container.at("terminationMessagePolicy");
@@ -96,7 +95,7 @@ pub(super) fn common(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<Fie
 }
 
 /// A template may leave spaces around an image, and whoever makes pods of it notices.
-fn image(image: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+fn image(image: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     if image.text().is_empty() {
         errors.push(image.required(""));
     } else if pod.is_pod && image.text().trim() != image.text() {
@@ -105,11 +104,11 @@ fn image(image: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
 }
 
 /// Complains about a policy for pulling images.
-pub(super) fn pull_policy(policy: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn pull_policy(policy: &At<'_, '_>, errors: &mut Errors) {
     policy.requires_one_of(&["Always", "IfNotPresent", "Never"], errors);
 }
 
-fn ports(ports: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn ports(ports: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for port in ports.items() {
         let name = port.at("name");
@@ -121,25 +120,25 @@ fn ports(ports: &At<'_, '_>, errors: &mut Vec<FieldError>) {
             }
         }
         let number = port.at("containerPort");
-        if number.number().unwrap_or(0) == 0 {
+        if number.number_or_zero() == 0 {
             errors.push(number.required(""));
         } else {
-            number.within(1..=65535, errors);
+            number.within(PORTS, errors);
         }
         let host = port.at("hostPort");
         if host.number() != Some(0) {
-            host.within(1..=65535, errors);
+            host.within(PORTS, errors);
         }
         port.at("protocol").requires_one_of(PROTOCOLS, errors);
     }
 }
 
 /// Files that variables are read from must lie in a volume that starts empty.
-pub(super) fn file_keys(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn file_keys(spec: &At<'_, '_>, errors: &mut Errors) {
     each_container(spec, |container| {
-        for variable in container.at("env").items() {
+        for variable in container.each("env") {
             let volume = variable.at("valueFrom.fileKeyRef.volumeName");
-            if !variable.at("valueFrom.fileKeyRef").is_set() {
+            if variable.at("valueFrom.fileKeyRef").is_absent() {
                 continue;
             }
             let mut volumes = spec.value["volumes"].as_array().into_iter().flatten();

@@ -1,17 +1,16 @@
 //! Volumes that come from storage devices and their networks.
 
-use crate::field::FieldError;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 /// The mistakes in an iSCSI volume.
-pub(super) fn iscsi(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn iscsi(at: &At<'_, '_>, errors: &mut Errors) {
     let name = at.at("iqn");
     if !name.text().is_empty() {
         initiator(&name, errors);
     }
     at.at("lun").within(0..=255, errors);
     let authenticates = at.at("chapAuthDiscovery").is_true() || at.at("chapAuthSession").is_true();
-    if authenticates && !at.at("secretRef").is_set() {
+    if authenticates && at.at("secretRef").is_absent() {
         errors.push(at.at("secretRef").required(""));
     }
     let own = at.at("initiatorName");
@@ -20,7 +19,7 @@ pub(super) fn iscsi(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn initiator(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn initiator(at: &At<'_, '_>, errors: &mut Errors) {
     let text = at.text();
     let alphanumeric = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric());
     let valid = match text.get(..3) {
@@ -57,7 +56,7 @@ fn is_iqn(text: &str) -> bool {
 }
 
 /// The mistakes in a Flocker volume.
-pub(super) fn flocker(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
     let (name, uuid) = (at.at("datasetName"), at.at("datasetUUID"));
     if name.text().is_empty() && uuid.text().is_empty() {
         errors.push(at.required("one of datasetName and datasetUUID is required"));
@@ -72,7 +71,7 @@ pub(super) fn flocker(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in a Quobyte volume.
-pub(super) fn quobyte(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let registry = at.at("registry");
     if registry.text().is_empty() {
@@ -88,7 +87,7 @@ pub(super) fn quobyte(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in a Fibre Channel volume.
-pub(super) fn fibre_channel(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors) {
     let (targets, ids, unit) = (at.at("targetWWNs"), at.at("wwids"), at.at("lun"));
     match (targets.is_empty(), ids.is_empty()) {
         (true, true) => {
@@ -111,7 +110,7 @@ pub(super) fn fibre_channel(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in a volume of a driver of one's own.
-pub(super) fn flex(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
     for (key, option) in at.at("options").entries() {
         let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
         let namespace = format!(".{}", namespace.to_lowercase());
@@ -123,7 +122,7 @@ pub(super) fn flex(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in an Azure disk.
-pub(super) fn azure_disk(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
                            microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/\

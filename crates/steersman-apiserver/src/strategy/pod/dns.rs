@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::field::FieldError;
 use crate::names;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 const NAMESERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
@@ -12,9 +11,9 @@ const SEARCH_CHARS_MAX: usize = 2048;
 const HOSTNAME_MAX: usize = 64;
 
 /// The mistakes in `dnsConfig`.
-pub(super) fn config(config: &At<'_, '_>, policy: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn config(config: &At<'_, '_>, policy: &str, errors: &mut Errors) {
     let (servers, searches) = (config.at("nameservers"), config.at("searches"));
-    if policy == "None" && !config.is_set() {
+    if policy == "None" && config.is_absent() {
         errors.push(config.required("must provide `dnsConfig` when `dnsPolicy` is None"));
         return;
     }
@@ -23,14 +22,14 @@ pub(super) fn config(config: &At<'_, '_>, policy: &str, errors: &mut Vec<FieldEr
         errors.push(servers.required(why));
         return;
     }
-    if servers.list().len() > NAMESERVERS_MAX {
+    if servers.len() > NAMESERVERS_MAX {
         let why = format!("must not have more than {NAMESERVERS_MAX} nameservers");
         errors.push(servers.invalid(&why));
     }
     for server in servers.items() {
         ip(&server, errors);
     }
-    if searches.list().len() > SEARCHES_MAX {
+    if searches.len() > SEARCHES_MAX {
         let why = format!("must not have more than {SEARCHES_MAX} search paths");
         errors.push(searches.invalid(&why));
     }
@@ -48,7 +47,7 @@ pub(super) fn config(config: &At<'_, '_>, policy: &str, errors: &mut Vec<FieldEr
             errors.push(search.invalid_value(name, &why));
         }
     }
-    for option in config.at("options").items() {
+    for option in config.each("options") {
         if option.at("name").text().is_empty() {
             errors.push(option.required("must not be empty"));
         }
@@ -68,7 +67,7 @@ fn subdomain_with_underscore(name: &str) -> Vec<String> {
 }
 
 /// Complains about what is not an address.
-pub(super) fn ip(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn ip(at: &At<'_, '_>, errors: &mut Errors) {
     if at.text().parse::<IpAddr>().is_err() {
         let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
         errors.push(at.invalid(why));
@@ -76,19 +75,19 @@ pub(super) fn ip(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in `hostAliases`.
-pub(super) fn host_aliases(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn host_aliases(list: &At<'_, '_>, errors: &mut Errors) {
     for alias in list.items() {
         ip(&alias.at("ip"), errors);
-        for name in alias.at("hostnames").items() {
+        for name in alias.each("hostnames") {
             name.follows(names::dns1123_subdomain, errors);
         }
     }
 }
 
 /// The mistakes in `hostnameOverride`.
-pub(super) fn hostname_override(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn hostname_override(spec: &At<'_, '_>, errors: &mut Errors) {
     let name = spec.at("hostnameOverride");
-    if !name.is_set() {
+    if name.is_absent() {
         return;
     }
     for field in ["setHostnameAsFQDN", "hostNetwork"] {

@@ -1,9 +1,8 @@
 //! Variables of the environment, and where their values come from.
 
-use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 /// What of a pod a variable can show.
 const FIELDS: &[&str] = &[
@@ -64,7 +63,7 @@ fn variable_name(name: &str) -> Vec<String> {
 }
 
 /// The mistakes in a list of variables.
-pub(super) fn variables(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn variables(list: &At<'_, '_>, errors: &mut Errors) {
     for variable in list.items() {
         variable.at("name").requires(variable_name, errors);
         let source = variable.at("valueFrom");
@@ -74,7 +73,7 @@ pub(super) fn variables(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn value_from(source: &At<'_, '_>, value: &str, errors: &mut Vec<FieldError>) {
+fn value_from(source: &At<'_, '_>, value: &str, errors: &mut Errors) {
     let given = SOURCES.iter().filter(|key| source.at(key).is_set()).count();
     let of = |key: &'static str| Some(key).filter(|key| source.at(key).is_set());
     if let Some(key) = of("fieldRef") {
@@ -112,7 +111,7 @@ fn value_from(source: &At<'_, '_>, value: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in a reference to a field of the pod.
-pub(super) fn field_ref(reference: &At<'_, '_>, fields: &[&str], errors: &mut Vec<FieldError>) {
+pub(super) fn field_ref(reference: &At<'_, '_>, fields: &[&str], errors: &mut Errors) {
     let path = reference.at("fieldPath");
     if reference.at("apiVersion").text().is_empty() {
         errors.push(reference.at("apiVersion").required(""));
@@ -158,7 +157,7 @@ pub(super) fn field_ref(reference: &At<'_, '_>, fields: &[&str], errors: &mut Ve
 }
 
 /// The mistakes in a reference to a container's resources.
-pub(super) fn resource_ref(reference: &At<'_, '_>, volume: bool, errors: &mut Vec<FieldError>) {
+pub(super) fn resource_ref(reference: &At<'_, '_>, volume: bool, errors: &mut Errors) {
     let resource = reference.at("resource");
     let huge = ["requests.hugepages-", "limits.hugepages-"];
     if volume && reference.at("containerName").text().is_empty() {
@@ -173,7 +172,7 @@ pub(super) fn resource_ref(reference: &At<'_, '_>, volume: bool, errors: &mut Ve
     divisor(reference, resource.text(), errors);
 }
 
-fn divisor(reference: &At<'_, '_>, resource: &str, errors: &mut Vec<FieldError>) {
+fn divisor(reference: &At<'_, '_>, resource: &str, errors: &mut Errors) {
     let divisor = reference.at("divisor");
     let Some(quantity) = Quantity::of(divisor.value).filter(|q| *q != Quantity::ZERO) else {
         return;
@@ -195,7 +194,7 @@ fn divisor(reference: &At<'_, '_>, resource: &str, errors: &mut Vec<FieldError>)
 }
 
 /// The mistakes in the sources of whole sets of variables.
-pub(super) fn sources(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn sources(list: &At<'_, '_>, errors: &mut Errors) {
     for source in list.items() {
         source.at("prefix").may_follow(variable_name, errors);
         let mut given = 0;

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use super::containers::common;
 use super::spec::Pod;
-use crate::field::FieldError;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 /// What an ephemeral container may not have.
 const FORBIDDEN: &[&str] = &[
@@ -23,12 +22,7 @@ const FORBIDDEN: &[&str] = &[
 const WHY: &str = "cannot be set for an Ephemeral Container";
 
 /// The mistakes in the ephemeral containers of a pod.
-pub(super) fn validate(
-    list: &At<'_, '_>,
-    spec: &At<'_, '_>,
-    pod: &Pod<'_>,
-    errors: &mut Vec<FieldError>,
-) {
+pub(super) fn validate(list: &At<'_, '_>, spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     if list.list().is_empty() {
         return;
     }
@@ -49,7 +43,7 @@ pub(super) fn validate(
         }
         let given = FORBIDDEN.iter().filter(|field| !container.at(field).is_empty());
         errors.extend(given.map(|field| container.at(field).forbidden(WHY)));
-        for mount in container.at("volumeMounts").items() {
+        for mount in container.each("volumeMounts") {
             for field in ["subPath", "subPathExpr"] {
                 if !mount.at(field).text().is_empty() {
                     errors.push(mount.at(field).forbidden(WHY));

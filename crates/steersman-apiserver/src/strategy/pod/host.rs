@@ -5,18 +5,17 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::spec::{Pod, each_container};
-use crate::field::FieldError;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 /// On the host's network a port of the host is the port of the container.
-pub(super) fn ports(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn ports(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     if !spec.at("hostNetwork").is_true() {
         return;
     }
-    for container in spec.at("containers").items() {
-        for port in container.at("ports").items() {
+    for container in spec.each("containers") {
+        for port in container.each("ports") {
             let host = port.at("hostPort");
-            let (number, own) = (host.number().unwrap_or(0), port.at("containerPort").number());
+            let (number, own) = (host.number_or_zero(), port.at("containerPort").number());
             if (pod.is_pod || number != 0) && number != own.unwrap_or(0) {
                 let why = "must match `containerPort` when `hostNetwork` is true";
                 errors.push(host.invalid_value(number, why));
@@ -28,12 +27,12 @@ pub(super) fn ports(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldErro
 /// No two containers may have the same port of the host.
 pub(super) fn port_conflicts<'v: 'p, 'p>(
     containers: impl Iterator<Item = At<'v, 'p>>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) {
     let mut seen = HashSet::new();
     for container in containers {
-        for port in container.at("ports").items() {
-            let number = port.at("hostPort").number().unwrap_or(0);
+        for port in container.each("ports") {
+            let number = port.at("hostPort").number_or_zero();
             let (protocol, address) = (port.at("protocol").text(), port.at("hostIP").text());
             if number != 0 && !seen.insert((protocol, address, number)) {
                 let shown = format!("{protocol}/{address}/{number}");
@@ -44,7 +43,7 @@ pub(super) fn port_conflicts<'v: 'p, 'p>(
 }
 
 /// A pod sees the processes of its host or of all its containers, not both.
-pub(super) fn process_namespace(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn process_namespace(spec: &At<'_, '_>, errors: &mut Errors) {
     let share = spec.at("shareProcessNamespace");
     if share.is_true() && spec.at("hostPID").is_true() {
         let why = "ShareProcessNamespace and HostPID cannot both be enabled";
@@ -53,7 +52,7 @@ pub(super) fn process_namespace(spec: &At<'_, '_>, errors: &mut Vec<FieldError>)
 }
 
 /// Users of its own keep a pod off the host's namespaces.
-pub(super) fn users(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn users(spec: &At<'_, '_>, errors: &mut Errors) {
     const WHY: &str = "when `hostUsers` is false";
     if spec.at("hostUsers").value != &Value::Bool(false) {
         return;

@@ -89,7 +89,7 @@ impl Strategy for Pod {
 
     fn validate_create(&self, pod: &Value) -> Vec<FieldError> {
         let mut errors = metadata_and_spec(pod);
-        let at = At::new(pod, "");
+        let at = At::root(pod);
         if !items(&pod["spec"]["ephemeralContainers"]).is_empty() {
             let field = at.at("spec.ephemeralContainers");
             errors.push(field.forbidden("cannot be set on create"));
@@ -131,7 +131,7 @@ impl Strategy for Pod {
         if old.is_some() {
             return Vec::new();
         }
-        let mut warnings = warnings::of(&At::new(pod, ""));
+        let mut warnings = warnings::of(&At::root(pod));
         warnings.extend(warnings::of_name(pod, "the Pod's hostname"));
         warnings
     }
@@ -152,7 +152,7 @@ impl Strategy for Pod {
 
 fn metadata_and_spec(pod: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let (at, metadata) = (At::new(pod, ""), &pod["metadata"]);
+    let (at, metadata) = (At::root(pod), &pod["metadata"]);
     let spec = at.at("spec");
     annotations::validate(&at.at("metadata.annotations"), &spec, &mut errors);
     spec::validate(&spec, metadata, &mut errors);

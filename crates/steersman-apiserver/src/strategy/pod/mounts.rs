@@ -4,11 +4,10 @@ use std::collections::HashSet;
 
 use super::spec::Pod;
 use super::volumes::{descending, no_backsteps};
-use crate::field::FieldError;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 /// The mistakes in `volumeMounts`.
-pub(super) fn validate(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let (list, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
     let taken = |key: &str, value: &str| devices.list().iter().any(|device| device[key] == value);
     let mut seen = HashSet::new();
@@ -43,7 +42,7 @@ pub(super) fn validate(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<F
 fn sub_paths<'v: 'q, 'q>(
     mount: &At<'v, '_>,
     in_list: impl Fn(&'static str) -> At<'v, 'q>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) {
     let (path, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
     if !path.text().is_empty() {
@@ -58,7 +57,7 @@ fn sub_paths<'v: 'q, 'q>(
     }
 }
 
-fn propagation(container: &At<'_, '_>, mode: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn propagation(container: &At<'_, '_>, mode: &At<'_, '_>, errors: &mut Errors) {
     mode.one_of(&["Bidirectional", "HostToContainer", "None"], errors);
     if mode.text() == "Bidirectional" && !container.at("securityContext.privileged").is_true() {
         let why = "Bidirectional mount propagation is available only to privileged containers";
@@ -66,7 +65,7 @@ fn propagation(container: &At<'_, '_>, mode: &At<'_, '_>, errors: &mut Vec<Field
     }
 }
 
-fn recursive_read_only(mount: &At<'_, '_>, mode: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn recursive_read_only(mount: &At<'_, '_>, mode: &At<'_, '_>, errors: &mut Errors) {
     match mode.text() {
         "Enabled" | "IfPossible" => {
             if !mount.at("readOnly").is_true() {
@@ -82,7 +81,7 @@ fn recursive_read_only(mount: &At<'_, '_>, mode: &At<'_, '_>, errors: &mut Vec<F
 }
 
 /// The mistakes in `volumeDevices`.
-pub(super) fn devices(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn devices(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let (list, mounts) = (container.at("volumeDevices"), container.at("volumeMounts"));
     let taken = |key: &str, value: &str| mounts.list().iter().any(|mount| mount[key] == value);
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());

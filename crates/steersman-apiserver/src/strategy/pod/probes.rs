@@ -1,21 +1,17 @@
 //! How a container's health is asked for, and what runs when it starts and stops.
 
-use serde_json::Value;
-
 use super::containers::PROBES;
 use super::spec::Pod;
-use crate::field::FieldError;
-use crate::names;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 const PROBE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const LIFECYCLE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 
 /// The mistakes in the three probes of a container.
-pub(super) fn of_container(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn of_container(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     for name in PROBES {
         let probe = container.at(name);
-        if !probe.is_set() {
+        if probe.is_absent() {
             continue;
         }
         handler(&probe, PROBE_HANDLERS, pod, errors);
@@ -44,7 +40,7 @@ pub(super) fn of_container(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut V
 }
 
 /// The mistakes in what runs after a container's start and before its end.
-pub(super) fn lifecycle(lifecycle: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn lifecycle(lifecycle: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     for name in ["postStart", "preStop"] {
         let at = lifecycle.at(name);
         if at.is_set() {
@@ -53,7 +49,7 @@ pub(super) fn lifecycle(lifecycle: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<
     }
     let signal = lifecycle.at("stopSignal");
     match pod.os {
-        _ if !signal.is_set() => {}
+        _ if signal.is_absent() => {}
         "" => {
             errors
                 .push(signal.forbidden("may not be set for containers with empty `spec.os.name`"));
@@ -80,7 +76,7 @@ fn linux_signals() -> Vec<String> {
     all
 }
 
-fn handler(at: &At<'_, '_>, kinds: &[&str], pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+fn handler(at: &At<'_, '_>, kinds: &[&str], pod: &Pod<'_>, errors: &mut Errors) {
     let mut given = kinds.iter().filter(|kind| at.at(kind).is_set());
     let Some(kind) = given.next() else {
         errors.push(at.required("must specify a handler type"));
@@ -90,13 +86,8 @@ fn handler(at: &At<'_, '_>, kinds: &[&str], pod: &Pod<'_>, errors: &mut Vec<Fiel
     match *kind {
         "exec" => action.require_all(&["command"], errors),
         "httpGet" => http_get(&action, errors),
-        "tcpSocket" => port(&action.at("port"), errors),
-        "grpc" => {
-            let number = action.at("port");
-            if number.number().is_none_or(|port| !(1..=65535).contains(&port)) {
-                errors.push(number.invalid("must be between 1 and 65535, inclusive"));
-            }
-        }
+        "tcpSocket" => action.at("port").port_or_name(errors),
+        "grpc" => action.at("port").port(errors),
         _ => sleep(&action, pod, errors),
     }
     for kind in given {
@@ -104,9 +95,9 @@ fn handler(at: &At<'_, '_>, kinds: &[&str], pod: &Pod<'_>, errors: &mut Vec<Fiel
     }
 }
 
-fn http_get(action: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn http_get(action: &At<'_, '_>, errors: &mut Errors) {
     action.require_all(&["path"], errors);
-    port(&action.at("port"), errors);
+    action.at("port").port_or_name(errors);
     let scheme = action.at("scheme");
     if !["HTTP", "HTTPS"].contains(&scheme.text()) {
         errors.push(scheme.not_supported(&["HTTP", "HTTPS"]));
@@ -123,22 +114,8 @@ fn http_get(action: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A port by number or by name.
-fn port(port: &At<'_, '_>, errors: &mut Vec<FieldError>) {
-    match port.value {
-        Value::String(_) => port.follows(names::port_name, errors),
-        _ => {
-            let number = port.number().unwrap_or(0);
-            if !(1..=65535).contains(&number) {
-                let why = "must be between 1 and 65535, inclusive";
-                errors.push(port.invalid_value(number, why));
-            }
-        }
-    }
-}
-
-fn sleep(action: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
-    let seconds = action.at("seconds").number().unwrap_or(0);
+fn sleep(action: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+    let seconds = action.at("seconds").number_or_zero();
     if let Some(grace) = pod.grace
         && !(0..=grace).contains(&seconds)
     {

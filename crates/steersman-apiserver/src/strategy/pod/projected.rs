@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use super::env;
 use super::volumes::descending_unreserved;
-use crate::field::FieldError;
-use crate::strategy::at::At;
-use crate::strategy::template::validate_selector_at;
+use crate::strategy::at::{At, Errors};
+use crate::strategy::label_selector::label_selector;
 
 /// What of a pod a file can show.
 const FIELDS: &[&str] = &[
@@ -25,35 +24,35 @@ const CERTIFICATE_SECONDS_MAX: i64 = 91 * 86_400;
 const KUBERNETES_CERTIFICATE_SECONDS_MAX: i64 = 86_400;
 
 /// The mistakes in the files of a secret or a config map.
-pub(super) fn files(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn files(at: &At<'_, '_>, errors: &mut Errors) {
     mode(&at.at("defaultMode"), errors);
-    for item in at.at("items").items() {
+    for item in at.each("items") {
         key_to_path(&item, errors);
     }
 }
 
-fn mode(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn mode(at: &At<'_, '_>, errors: &mut Errors) {
     if at.number().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         errors.push(at.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
     }
 }
 
-fn key_to_path(item: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn key_to_path(item: &At<'_, '_>, errors: &mut Errors) {
     item.require_all(&["key", "path"], errors);
     descending_unreserved(&item.at("path"), errors);
     mode(&item.at("mode"), errors);
 }
 
 /// The mistakes in the files of a volume that shows the pod to itself.
-pub(super) fn downward(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn downward(at: &At<'_, '_>, errors: &mut Errors) {
     mode(&at.at("defaultMode"), errors);
-    for item in at.at("items").items() {
+    for item in at.each("items") {
         downward_file(&item, at, errors);
     }
 }
 
 /// Complaints name the volume, not the file.
-fn downward_file(file: &At<'_, '_>, volume: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn downward_file(file: &At<'_, '_>, volume: &At<'_, '_>, errors: &mut Errors) {
     let of = |key| volume.named(key).with(&file.value[key]);
     if file.at("path").text().is_empty() {
         errors.push(of("path").required(""));
@@ -77,11 +76,11 @@ fn downward_file(file: &At<'_, '_>, volume: &At<'_, '_>, errors: &mut Vec<FieldE
 }
 
 /// The mistakes in a volume that brings several sources together.
-pub(super) fn validate(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(at: &At<'_, '_>, errors: &mut Errors) {
     mode(&at.at("defaultMode"), errors);
     let mut seen = HashSet::new();
     // No two sources may write the same file.
-    let mut claim = |path: &str, shown: &str, errors: &mut Vec<FieldError>| {
+    let mut claim = |path: &str, shown: &str, errors: &mut Errors| {
         if !path.is_empty() && !seen.insert(path.to_owned()) {
             errors.push(at.invalid_value(shown, "conflicting duplicate paths"));
         }
@@ -90,17 +89,17 @@ pub(super) fn validate(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     for source in list.items() {
         for key in ["secret", "configMap"] {
             let files = source.at(key);
-            if !files.is_set() {
+            if files.is_absent() {
                 continue;
             }
             files.require_all(&["name"], errors);
-            for item in files.at("items").items() {
+            for item in files.each("items") {
                 key_to_path(&item, errors);
                 claim(item.at("path").text(), files.at("name").text(), errors);
             }
         }
         let downward = source.at("downwardAPI");
-        for item in downward.at("items").items() {
+        for item in downward.each("items") {
             downward_file(&item, &downward, errors);
             claim(item.at("path").text(), item.at("path").text(), errors);
         }
@@ -126,7 +125,7 @@ pub(super) fn validate(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn token(token: &At<'_, '_>, volume: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn token(token: &At<'_, '_>, volume: &At<'_, '_>, errors: &mut Errors) {
     let seconds = token.at("expirationSeconds");
     match seconds.number() {
         None => errors.push(seconds.required("")),
@@ -147,7 +146,7 @@ fn token(token: &At<'_, '_>, volume: &At<'_, '_>, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn trust_bundle(bundle: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn trust_bundle(bundle: &At<'_, '_>, errors: &mut Errors) {
     let (name, signer) = (bundle.at("name"), bundle.at("signerName"));
     let selector = bundle.at("labelSelector");
     match (name.is_set(), signer.is_set()) {
@@ -167,7 +166,7 @@ fn trust_bundle(bundle: &At<'_, '_>, errors: &mut Vec<FieldError>) {
             if signer.text().is_empty() {
                 errors.push(signer.required("must be a valid signer name"));
             }
-            validate_selector_at(&selector, errors);
+            label_selector(&selector, errors);
         }
         (false, false) => {
             errors.push(bundle.required("either name or signerName must be specified"));
@@ -177,7 +176,7 @@ fn trust_bundle(bundle: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     descending_unreserved(&bundle.at("path"), errors);
 }
 
-fn pod_certificate(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn pod_certificate(at: &At<'_, '_>, errors: &mut Errors) {
     let signer = at.at("signerName");
     if signer.text().is_empty() {
         errors.push(signer.required(""));
@@ -217,12 +216,12 @@ fn pod_certificate(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// A pod without a service account has no token to mount.
-pub(super) fn tokens_need_an_account(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn tokens_need_an_account(spec: &At<'_, '_>, errors: &mut Errors) {
     if !spec.at("serviceAccountName").text().is_empty() {
         return;
     }
-    for volume in spec.at("volumes").items() {
-        for source in volume.at("projected.sources").items() {
+    for volume in spec.each("volumes") {
+        for source in volume.each("projected.sources") {
             let token = source.at("serviceAccountToken");
             if token.is_set() {
                 let why = "must not be specified when serviceAccountName is not set";

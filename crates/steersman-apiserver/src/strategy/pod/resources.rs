@@ -8,7 +8,7 @@ use super::spec::Pod;
 use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 use crate::strategy::document::{is_empty, set};
 
 const HUGE_PAGES: &str = "hugepages-";
@@ -50,10 +50,10 @@ const WHOLE: &[&str] = &[
     "services.loadbalancers",
 ];
 
-type NameRule = fn(&str, &At<'_, '_>, &mut Vec<FieldError>);
+type NameRule = fn(&str, &At<'_, '_>, &mut Errors);
 
 /// The mistakes in the resources of a container.
-pub(super) fn of_container(at: &At<'_, '_>, claims: &[&str], errors: &mut Vec<FieldError>) {
+pub(super) fn of_container(at: &At<'_, '_>, claims: &[&str], errors: &mut Errors) {
     if at.is_set() {
         requirements(at, container_resource, errors);
         claim_names(&at.at("claims"), claims, errors);
@@ -61,7 +61,7 @@ pub(super) fn of_container(at: &At<'_, '_>, claims: &[&str], errors: &mut Vec<Fi
 }
 
 /// The mistakes in what running the pod costs besides its containers.
-pub(super) fn overhead(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn overhead(at: &At<'_, '_>, errors: &mut Errors) {
     let limits = at.named("limits");
     for (name, amount) in limits.entries() {
         container_resource(name, &amount, errors);
@@ -70,9 +70,9 @@ pub(super) fn overhead(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in the resources of the pod as a whole.
-pub(super) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let at = spec.at("resources");
-    if !at.is_set() {
+    if at.is_absent() {
         return;
     }
     if pod.os == "windows" {
@@ -94,7 +94,7 @@ pub(super) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldErr
             errors.push(amount.invalid(&why));
         }
     }
-    for container in spec.at("containers").items() {
+    for container in spec.each("containers") {
         for (name, limit) in container.at("resources.limits").entries() {
             let most = Quantity::of(&at.value["limits"][name]);
             if let (Some(limit), Some(most)) = (Quantity::of(limit.value), most)
@@ -147,7 +147,7 @@ fn requested_by_containers(spec: &Value, name: &str) -> Option<Quantity> {
     (first.is_some() || starting.is_some()).then(|| starting.map_or(sum, |most| most.max(sum)))
 }
 
-fn requirements(at: &At<'_, '_>, rule: NameRule, errors: &mut Vec<FieldError>) {
+fn requirements(at: &At<'_, '_>, rule: NameRule, errors: &mut Errors) {
     let (limits, requests) = (at.at("limits"), at.at("requests"));
     let (mut huge, mut compute) = (false, false);
     let mut note = |name: &str| {
@@ -187,7 +187,7 @@ fn requirements(at: &At<'_, '_>, rule: NameRule, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in an amount of a resource.
-fn value(name: &str, at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn value(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
     let Some(amount) = Quantity::of(at.value) else { return };
     if amount.is_negative() {
         errors.push(at.invalid("must be greater than or equal to 0"));
@@ -206,7 +206,7 @@ fn value(name: &str, at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn resource(name: &str, at: &At<'_, '_>, errors: &mut Vec<FieldError>) -> bool {
+fn resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) -> bool {
     let complaints = names::qualified_name(name);
     errors.extend(complaints.iter().map(|why| at.invalid_value(name, why)));
     if !complaints.is_empty() {
@@ -223,11 +223,7 @@ fn resource(name: &str, at: &At<'_, '_>, errors: &mut Vec<FieldError>) -> bool {
 }
 
 /// Complains about a resource that a container cannot have.
-pub(in crate::strategy) fn container_resource(
-    name: &str,
-    at: &At<'_, '_>,
-    errors: &mut Vec<FieldError>,
-) {
+pub(in crate::strategy) fn container_resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
     resource(name, at, errors);
     let own = ["cpu", "memory", "ephemeral-storage"];
     if !name.contains('/') {
@@ -239,7 +235,7 @@ pub(in crate::strategy) fn container_resource(
     }
 }
 
-fn pod_resource(name: &str, at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn pod_resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
     if resource(name, at, errors)
         && !["cpu", "memory"].contains(&name)
         && !name.starts_with(HUGE_PAGES)
@@ -260,7 +256,7 @@ fn is_extended(name: &str) -> bool {
 }
 
 /// The mistakes in which of the pod's claims a container uses.
-fn claim_names(list: &At<'_, '_>, known: &[&str], errors: &mut Vec<FieldError>) {
+fn claim_names(list: &At<'_, '_>, known: &[&str], errors: &mut Errors) {
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for claim in list.items() {
         let (name, request) = (claim.at("name").text(), claim.at("request").text());

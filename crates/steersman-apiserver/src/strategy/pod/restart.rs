@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use super::spec::Pod;
 use crate::field::FieldError;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 const POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
 const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 
 /// The mistakes in a container's own restart policy and its rules.
-pub(super) fn policy(container: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn policy(container: &At<'_, '_>, errors: &mut Errors) {
     let (policy, rules) = (container.at("restartPolicy"), container.at("restartPolicyRules"));
     if policy.is_set() {
         policy.one_of(POLICIES, errors);
@@ -20,7 +20,7 @@ pub(super) fn policy(container: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     } else {
         errors.push(policy.required("must specify restartPolicy when restart rules are used"));
     }
-    if rules.list().len() > RULES_MAX {
+    if rules.len() > RULES_MAX {
         errors.push(rules.too_many(RULES_MAX));
     }
     for rule in rules.items() {
@@ -29,7 +29,7 @@ pub(super) fn policy(container: &At<'_, '_>, errors: &mut Vec<FieldError>) {
             errors.push(action.not_supported(&["Restart", "RestartAllContainers"]));
         }
         let codes = rule.at("exitCodes");
-        if !codes.is_set() {
+        if codes.is_absent() {
             errors.push(codes.required("must be specified"));
             continue;
         }
@@ -37,19 +37,19 @@ pub(super) fn policy(container: &At<'_, '_>, errors: &mut Vec<FieldError>) {
         if !["In", "NotIn"].contains(&operator.text()) {
             errors.push(operator.not_supported(&["In", "NotIn"]));
         }
-        if codes.at("values").list().len() > EXIT_CODES_MAX {
+        if codes.at("values").len() > EXIT_CODES_MAX {
             errors.push(codes.at("values").too_many(EXIT_CODES_MAX));
         }
     }
 }
 
 /// The same of an init container, which may do without a policy.
-pub(super) fn init_policy(container: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn init_policy(container: &At<'_, '_>, errors: &mut Errors) {
     policy(container, errors);
 }
 
 /// The mistakes in what a change of resources does to a container.
-pub(super) fn resize_policies(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn resize_policies(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for policy in list.items() {
         let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));

@@ -3,18 +3,17 @@
 use std::collections::HashSet;
 
 use super::affinity::label_keys;
-use crate::field::FieldError;
 use crate::names;
-use crate::strategy::at::At;
-use crate::strategy::template::validate_selector_at;
+use crate::strategy::at::{At, Errors};
+use crate::strategy::label_selector::label_selector;
 
 /// The mistakes in readiness and scheduling gates.
-pub(super) fn gates(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
-    for gate in spec.at("readinessGates").items() {
+pub(super) fn gates(spec: &At<'_, '_>, errors: &mut Errors) {
+    for gate in spec.each("readinessGates") {
         gate.at("conditionType").follows(names::qualified_name, errors);
     }
     let mut seen = HashSet::new();
-    for gate in spec.at("schedulingGates").items() {
+    for gate in spec.each("schedulingGates") {
         let name = gate.with(&gate.value["name"]);
         name.follows(names::qualified_name, errors);
         if !seen.insert(name.text()) {
@@ -24,7 +23,7 @@ pub(super) fn gates(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in tolerations.
-pub(in crate::strategy) fn tolerations(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(in crate::strategy) fn tolerations(list: &At<'_, '_>, errors: &mut Errors) {
     for toleration in list.items() {
         let (key, operator) = (toleration.at("key"), toleration.at("operator"));
         let (value, effect) = (toleration.at("value"), toleration.at("effect"));
@@ -60,7 +59,7 @@ pub(in crate::strategy) fn tolerations(list: &At<'_, '_>, errors: &mut Vec<Field
 }
 
 /// The mistakes in how pods spread over the cluster.
-pub(super) fn spread(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn spread(list: &At<'_, '_>, errors: &mut Errors) {
     for (i, constraint) in list.items().enumerate() {
         positive(&constraint.at("maxSkew"), errors);
         let (key, action) = (constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));
@@ -94,12 +93,12 @@ pub(super) fn spread(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
             constraint.at(policy).one_of(&["Honor", "Ignore"], errors);
         }
         label_keys(&constraint, errors);
-        validate_selector_at(&constraint.at("labelSelector"), errors);
+        label_selector(&constraint.at("labelSelector"), errors);
     }
 }
 
-fn positive(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
-    let number = at.number().unwrap_or(0);
+fn positive(at: &At<'_, '_>, errors: &mut Errors) {
+    let number = at.number_or_zero();
     if number <= 0 {
         errors.push(at.invalid_value(number, "must be greater than zero"));
     }

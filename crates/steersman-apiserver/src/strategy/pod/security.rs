@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use super::spec::Pod;
 use super::volumes::descending;
 use super::windows;
-use crate::field::FieldError;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 const ID_MAX: i64 = i32::MAX as i64;
 const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
@@ -14,14 +13,14 @@ const SYSCTL_MAX: usize = 253;
 const APPARMOR_MAX: usize = 4095;
 
 /// The mistakes in the security context of a pod.
-pub(super) fn of_pod(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn of_pod(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     if at.is_empty() {
         return;
     }
     for id in ["fsGroup", "runAsUser", "runAsGroup"] {
         at.at(id).within(0..=ID_MAX, errors);
     }
-    for group in at.at("supplementalGroups").items() {
+    for group in at.each("supplementalGroups") {
         group.within(0..=ID_MAX, errors);
     }
     sysctls(&at.at("sysctls"), spec, errors);
@@ -34,7 +33,7 @@ pub(super) fn of_pod(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Vec<FieldE
 }
 
 /// The mistakes in the security context of a container.
-pub(super) fn of_container(at: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn of_container(at: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     if at.is_empty() {
         return;
     }
@@ -54,7 +53,7 @@ pub(super) fn of_container(at: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Vec<Fiel
 }
 
 /// What cannot be had without escalation.
-fn escalation(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn escalation(at: &At<'_, '_>, errors: &mut Errors) {
     if at.at("privileged").is_true() {
         let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
         errors.push(at.invalid(why));
@@ -67,8 +66,8 @@ fn escalation(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn seccomp(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
-    if !at.is_set() {
+fn seccomp(at: &At<'_, '_>, errors: &mut Errors) {
+    if at.is_absent() {
         return;
     }
     let (kind, local) = (at.at("type"), at.at("localhostProfile"));
@@ -90,8 +89,8 @@ fn seccomp(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn app_armor(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
-    if !at.is_set() {
+fn app_armor(at: &At<'_, '_>, errors: &mut Errors) {
+    if at.is_absent() {
         return;
     }
     let (kind, local) = (at.at("type"), at.at("localhostProfile"));
@@ -114,7 +113,7 @@ fn app_armor(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn sysctls(list: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn sysctls(list: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     const PATTERN: &str = "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
     let mut seen = HashSet::new();
     for sysctl in list.items() {

@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use super::{affinity, claims, containers, dns, ephemeral, host, resources, scheduling};
 use super::{security, volumes, windows};
-use crate::field::FieldError;
 use crate::names;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 /// What the rules of containers know of their pod.
 pub(super) struct Pod<'v> {
@@ -29,13 +28,9 @@ pub(super) struct Pod<'v> {
 }
 
 /// Adds the mistakes in a pod's spec. `metadata` is the pod's own; null for a template.
-pub(in crate::strategy) fn validate(
-    spec: &At<'_, '_>,
-    metadata: &Value,
-    errors: &mut Vec<FieldError>,
-) {
+pub(in crate::strategy) fn validate(spec: &At<'_, '_>, metadata: &Value, errors: &mut Errors) {
     let grace = spec.at("terminationGracePeriodSeconds");
-    if !grace.is_set() {
+    if grace.is_absent() {
         errors.push(grace.required(""));
     }
     let pod = Pod {
@@ -69,14 +64,14 @@ pub(in crate::strategy) fn validate(
     containers::file_keys(spec, errors);
 }
 
-fn policies(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn policies(spec: &At<'_, '_>, errors: &mut Errors) {
     const RESTART: &[&str] = &["Always", "OnFailure", "Never"];
     const DNS: &[&str] = &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     spec.at("restartPolicy").requires_one_of(RESTART, errors);
     spec.at("dnsPolicy").requires_one_of(DNS, errors);
 }
 
-fn names_and_numbers(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn names_and_numbers(spec: &At<'_, '_>, errors: &mut Errors) {
     let account = spec.at("serviceAccountName");
     account.may_follow(names::dns1123_subdomain, errors);
     let deprecated = spec.at("serviceAccount");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::dns;
 use crate::field::FieldError;
 use crate::names;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 use crate::strategy::document::{fill, items, set, text, within};
 
 /// Puts back what a writer of the status did not know of.
@@ -79,14 +79,14 @@ pub(super) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn generation(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn generation(at: &At<'_, '_>, errors: &mut Errors) {
     let generation = at.at("observedGeneration");
     if generation.number().is_some_and(|number| number < 0) {
         errors.push(generation.invalid("must be a non-negative integer"));
     }
 }
 
-fn conditions(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
     for condition in list.items() {
         generation(&condition, errors);
         let kind = condition.at("type");
@@ -97,13 +97,7 @@ fn conditions(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// A container that has ended stays so, unless it may start again.
-fn transitions(
-    new: &At<'_, '_>,
-    old: &Value,
-    spec: &Value,
-    containers: &str,
-    errors: &mut Vec<FieldError>,
-) {
+fn transitions(new: &At<'_, '_>, old: &Value, spec: &Value, containers: &str, errors: &mut Errors) {
     for (i, status) in items(old).iter().enumerate() {
         let Some(code) = exit_code(status) else { continue };
         let container = items(&spec[containers]).iter().find(|c| c["name"] == status["name"]);
@@ -150,7 +144,7 @@ fn restarts(spec: &Value, container: Option<&Value>, code: i64) -> bool {
     }
 }
 
-fn claims(list: &At<'_, '_>, spec: &Value, errors: &mut Vec<FieldError>) {
+fn claims(list: &At<'_, '_>, spec: &Value, errors: &mut Errors) {
     let mut seen = Vec::new();
     for status in list.items() {
         let name = status.at("name");
@@ -169,7 +163,7 @@ fn claims(list: &At<'_, '_>, spec: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn ips(status: &At<'_, '_>, before: &Value, errors: &mut Vec<FieldError>) {
+fn ips(status: &At<'_, '_>, before: &Value, errors: &mut Errors) {
     let (pods, hosts) = (status.at("podIPs"), status.at("hostIPs"));
     families(&pods, &before["podIPs"], errors);
     let first = |list: &At<'_, '_>| text(&list.value[0]["ip"]).to_owned();
@@ -188,7 +182,7 @@ fn ips(status: &At<'_, '_>, before: &Value, errors: &mut Vec<FieldError>) {
     families(&hosts, &before["hostIPs"], errors);
 }
 
-fn families(list: &At<'_, '_>, before: &Value, errors: &mut Vec<FieldError>) {
+fn families(list: &At<'_, '_>, before: &Value, errors: &mut Errors) {
     for item in list.items().filter(|item| !items(before).contains(item.value)) {
         dns::ip(&item.with(&item.value["ip"]), errors);
     }

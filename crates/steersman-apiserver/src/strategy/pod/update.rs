@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::annotations;
-use crate::field::FieldError;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 use crate::strategy::document::same;
 
 /// The start of what a client is told that wants more; what it wants follows.
@@ -15,12 +14,12 @@ const FROZEN: &str = "pod updates may not change fields other than `spec.contain
                       previously negative)";
 
 /// The mistakes in an update of a pod.
-pub(super) fn validate(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
     annotations::update(&old["metadata"]["annotations"], &new["metadata"]["annotations"], errors);
     let (old, new) = (At::new(&old["spec"], "spec"), At::new(&new["spec"], "spec"));
     for list in ["containers", "initContainers"] {
         let (old, new) = (old.at(list), new.at(list));
-        if old.list().len() != new.list().len() {
+        if old.len() != new.len() {
             errors.push(new.forbidden("pod updates may not add or remove containers"));
             return;
         }
@@ -37,7 +36,7 @@ pub(super) fn validate(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn deadline(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn deadline(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
     match (old.number(), new.number()) {
         (Some(old), Some(seconds)) if seconds > old => {
             errors.push(new.invalid("must be less than or equal to previous value"));
@@ -49,7 +48,7 @@ fn deadline(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn tolerations(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn tolerations(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
     let kept = |toleration: &Value| {
         new.list().iter().any(|candidate| {
             let text = |value: &Value, key: &str| value[key].as_str().unwrap_or("").to_owned();
@@ -63,7 +62,7 @@ fn tolerations(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>)
     }
 }
 
-fn gates(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn gates(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
     for gate in new.items() {
         let name = gate.at("name");
         if !old.list().iter().any(|old| old["name"] == *name.value) {
@@ -77,7 +76,7 @@ fn gates(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// A pod that waits at a gate may still be told more narrowly where to run.
-fn gated(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn gated(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
     let selector = new.at("nodeSelector");
     for (key, value) in old.at("nodeSelector").entries() {
         if selector.value[key] != *value.value {
@@ -91,7 +90,7 @@ fn gated(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     if old.list().is_empty() {
         return;
     }
-    if old.list().len() != new.list().len() {
+    if old.len() != new.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
         errors.push(new.invalid(why));
         return;

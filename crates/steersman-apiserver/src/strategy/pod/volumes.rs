@@ -5,12 +5,11 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::{claims, containers, projected};
-use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
-type Rule = fn(&At<'_, '_>, &mut Vec<FieldError>);
+type Rule = fn(&At<'_, '_>, &mut Errors);
 
 /// What a source requires: the fields that may not be empty, then further rules.
 struct Source(&'static str, &'static [&'static str], Rule);
@@ -53,7 +52,7 @@ const SOURCES: &[Source] = &[
 pub(super) fn validate<'v>(
     list: &At<'v, '_>,
     metadata: &Value,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) -> HashMap<&'v str, &'v Value> {
     let mut valid = HashMap::new();
     let made = made_claims(list, metadata);
@@ -85,7 +84,7 @@ fn made_claims(list: &At<'_, '_>, metadata: &Value) -> HashSet<String> {
     names.map(|name| format!("{pod}-{name}")).collect()
 }
 
-fn source(volume: &At<'_, '_>, metadata: &Value, errors: &mut Vec<FieldError>) {
+fn source(volume: &At<'_, '_>, metadata: &Value, errors: &mut Errors) {
     let mut given = SOURCES.iter().filter(|source| volume.at(source.0).is_set());
     let Some(Source(key, required, rule)) = given.next() else {
         errors.push(volume.required("must specify a volume type"));
@@ -119,16 +118,16 @@ fn source(volume: &At<'_, '_>, metadata: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn nothing(_: &At<'_, '_>, _: &mut Vec<FieldError>) {}
+fn nothing(_: &At<'_, '_>, _: &mut Errors) {}
 
-fn empty_dir(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn empty_dir(at: &At<'_, '_>, errors: &mut Errors) {
     let limit = at.at("sizeLimit");
     if Quantity::of(limit.value).is_some_and(Quantity::is_negative) {
         errors.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
     }
 }
 
-fn host_path(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn host_path(at: &At<'_, '_>, errors: &mut Errors) {
     const TYPES: &[&str] = &[
         "",
         "BlockDevice",
@@ -145,32 +144,32 @@ fn host_path(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn partition(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn partition(at: &At<'_, '_>, errors: &mut Errors) {
     let partition = at.at("partition");
     if partition.number().is_some_and(|number| !(0..=255).contains(&number)) {
         errors.push(partition.invalid("must be between 1 and 255, inclusive"));
     }
 }
 
-fn nfs(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn nfs(at: &At<'_, '_>, errors: &mut Errors) {
     if !at.at("path").text().starts_with('/') {
         errors.push(at.at("path").invalid("must be an absolute path"));
     }
 }
 
-fn secret_name(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn secret_name(at: &At<'_, '_>, errors: &mut Errors) {
     if at.at("secretRef").is_set() {
         at.at("secretRef").require_all(&["name"], errors);
     }
 }
 
-fn storage_os(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn storage_os(at: &At<'_, '_>, errors: &mut Errors) {
     at.at("volumeName").may_follow(names::dns1123_label, errors);
     at.at("volumeNamespace").may_follow(names::dns1123_label, errors);
     secret_name(at, errors);
 }
 
-fn csi(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn csi(at: &At<'_, '_>, errors: &mut Errors) {
     let driver = at.at("driver");
     if driver.text().len() > 63 {
         errors.push(driver.too_long(63));
@@ -179,7 +178,7 @@ fn csi(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
         errors.push(driver.invalid(&why));
     }
     let secret = at.at("nodePublishSecretRef");
-    if !secret.is_set() {
+    if secret.is_absent() {
         return;
     }
     let name = secret.at("name");
@@ -190,21 +189,21 @@ fn csi(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn ephemeral(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn ephemeral(at: &At<'_, '_>, errors: &mut Errors) {
     if at.at("volumeClaimTemplate").is_set() {
         claims::volume_template(&at.at("volumeClaimTemplate"), errors);
     }
 }
 
 /// Complains about a path that climbs up.
-pub(super) fn no_backsteps(path: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn no_backsteps(path: &At<'_, '_>, errors: &mut Errors) {
     if path.text().split('/').any(|part| part == "..") {
         errors.push(path.invalid("must not contain '..'"));
     }
 }
 
 /// Complains about a path that does not lead down from where it starts.
-pub(super) fn descending(path: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn descending(path: &At<'_, '_>, errors: &mut Errors) {
     if path.text().starts_with('/') {
         errors.push(path.invalid("must be a relative path"));
     }
@@ -212,7 +211,7 @@ pub(super) fn descending(path: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// Complains also about a path that begins as the kubelet's own files do.
-pub(super) fn descending_unreserved(path: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn descending_unreserved(path: &At<'_, '_>, errors: &mut Errors) {
     descending(path, errors);
     if path.text().starts_with("..") && !path.text().starts_with("../") {
         errors.push(path.invalid("must not start with '..'"));

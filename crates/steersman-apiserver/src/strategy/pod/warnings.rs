@@ -77,13 +77,13 @@ pub(in crate::strategy) fn of(pod: &At<'_, '_>) -> Vec<String> {
     annotations(pod, &mut warnings);
     nodes(&spec, &mut warnings);
     pods(&spec, &mut warnings);
-    for volume in spec.at("volumes").items() {
+    for volume in spec.each("volumes") {
         let old = VOLUMES.iter().filter(|(key, _)| volume.at(key).is_set());
         warnings.extend(old.map(|(key, why)| format!("{}: {why}", volume.at(key).path())));
     }
     repeated(&spec.at("hostAliases"), "ip", &mut warnings);
     repeated(&spec.at("imagePullSecrets"), "name", &mut warnings);
-    for secret in spec.at("imagePullSecrets").items() {
+    for secret in spec.each("imagePullSecrets") {
         if secret.at("name").text().is_empty() {
             let path = secret.at("name").path();
             warnings.push(format!("{path}: invalid empty name \"\""));
@@ -141,20 +141,20 @@ fn nodes(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
     let affinity = spec.at("affinity.nodeAffinity");
     let required = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
-    for term in affinity.at(required).items() {
+    for term in affinity.each(required) {
         node_term(&term, warnings);
     }
-    for term in affinity.at("preferredDuringSchedulingIgnoredDuringExecution").items() {
+    for term in affinity.each("preferredDuringSchedulingIgnoredDuringExecution") {
         node_term(&term.at("preference"), warnings);
     }
-    for constraint in spec.at("topologySpreadConstraints").items() {
+    for constraint in spec.each("topologySpreadConstraints") {
         old_key(&constraint.at("topologyKey"), warnings);
         no_selector(&constraint, warnings);
     }
 }
 
 fn node_term(term: &At<'_, '_>, warnings: &mut Vec<String>) {
-    for expression in term.at("matchExpressions").items() {
+    for expression in term.each("matchExpressions") {
         old_key(&expression.at("key"), warnings);
     }
 }
@@ -167,7 +167,7 @@ fn old_key(key: &At<'_, '_>, warnings: &mut Vec<String>) {
 
 fn no_selector(term: &At<'_, '_>, warnings: &mut Vec<String>) {
     let selector = term.at("labelSelector");
-    if !selector.is_set() {
+    if selector.is_absent() {
         let why = "a null labelSelector results in matching no pod";
         warnings.push(format!("{}: {why}", selector.path()));
     }
@@ -176,10 +176,10 @@ fn no_selector(term: &At<'_, '_>, warnings: &mut Vec<String>) {
 fn pods(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
     for kind in ["affinity.podAffinity", "affinity.podAntiAffinity"] {
         let affinity = spec.at(kind);
-        for term in affinity.at("requiredDuringSchedulingIgnoredDuringExecution").items() {
+        for term in affinity.each("requiredDuringSchedulingIgnoredDuringExecution") {
             no_selector(&term, warnings);
         }
-        for term in affinity.at("preferredDuringSchedulingIgnoredDuringExecution").items() {
+        for term in affinity.each("preferredDuringSchedulingIgnoredDuringExecution") {
             no_selector(&term.at("podAffinityTerm"), warnings);
         }
     }
@@ -227,15 +227,15 @@ struct Port {
 
 fn ports(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
     let mut count = 0;
-    each_container(spec, |container| count += container.at("ports").list().len());
+    each_container(spec, |container| count += container.at("ports").len());
     // Clashes need two; and nobody has so many that all pairs would be a burden.
     if !(2..=256).contains(&count) {
         return;
     }
     let mut all: Vec<Port> = Vec::new();
     each_container(spec, |container| {
-        for port in container.at("ports").items() {
-            let number = |key: &str| port.at(key).number().unwrap_or(0);
+        for port in container.each("ports") {
+            let number = |key: &str| port.at(key).number_or_zero();
             let text = |key: &str| port.at(key).text().to_owned();
             let port = Port {
                 path: port.path(),

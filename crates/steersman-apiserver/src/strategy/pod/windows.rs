@@ -1,9 +1,8 @@
 //! What differs between pods of Linux and of Windows.
 
 use super::spec::each_container;
-use crate::field::FieldError;
 use crate::names;
-use crate::strategy::at::At;
+use crate::strategy::at::{At, Errors};
 
 const SPEC_KIB_MAX: usize = 64;
 const DOMAIN_MAX: usize = 256;
@@ -42,9 +41,9 @@ const NOT_IN_CONTAINER: &[&str] = &[
 ];
 
 /// The mistakes that the pod's operating system makes of its fields.
-pub(super) fn operating_system(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn operating_system(spec: &At<'_, '_>, errors: &mut Errors) {
     let os = spec.at("os");
-    if !os.is_set() {
+    if os.is_absent() {
         return;
     }
     match os.at("name").text() {
@@ -58,7 +57,7 @@ pub(super) fn operating_system(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn linux(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn linux(spec: &At<'_, '_>, errors: &mut Errors) {
     const WHY: &str = "windows options cannot be set for a linux pod";
     let options = spec.at("securityContext.windowsOptions");
     if options.is_set() {
@@ -72,7 +71,7 @@ fn linux(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     });
 }
 
-fn windows(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn windows(spec: &At<'_, '_>, errors: &mut Errors) {
     const WHY: &str = "cannot be set for a windows pod";
     for field in NOT_IN_POD {
         let at = spec.at(field);
@@ -93,8 +92,8 @@ fn windows(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The mistakes in the options of Windows.
-pub(super) fn options(at: &At<'_, '_>, errors: &mut Vec<FieldError>) {
-    if !at.is_set() {
+pub(super) fn options(at: &At<'_, '_>, errors: &mut Errors) {
+    if at.is_absent() {
         return;
     }
     let (name, spec) = (at.at("gmsaCredentialSpecName"), at.at("gmsaCredentialSpec"));
@@ -164,7 +163,7 @@ fn is_dns(domain: &str) -> bool {
 }
 
 /// If any container runs as a process of the host, all must, on the host's network.
-pub(super) fn host_process(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn host_process(spec: &At<'_, '_>, errors: &mut Errors) {
     let of_pod = spec.at("securityContext.windowsOptions.hostProcess").value.as_bool();
     let (mut all, mut as_process) = (0, 0);
     each_container(spec, |container| {

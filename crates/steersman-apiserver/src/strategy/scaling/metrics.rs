@@ -1,9 +1,8 @@
 //! What an autoscaler looks at: metrics of five kinds, each with a target.
 
-use super::super::at::At;
+use super::super::at::{At, Errors};
 use super::super::pod::resources::container_resource;
 use super::{Group, reference};
-use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
 
@@ -19,7 +18,7 @@ const SOURCES: &[(&str, &str)] = &[
 const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
 /// The mistakes in the metrics of an autoscaler.
-pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
     let list = spec.at("metrics");
     for metric in list.items() {
         of_metric(&metric, errors);
@@ -41,7 +40,7 @@ pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn of_metric(metric: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn of_metric(metric: &At<'_, '_>, errors: &mut Errors) {
     let kind = metric.at("type");
     if kind.text().is_empty() {
         errors.push(kind.required("must specify a metric source type"));
@@ -71,7 +70,7 @@ fn of_metric(metric: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn of_source(source: &At<'_, '_>, field: &str, errors: &mut Vec<FieldError>) {
+fn of_source(source: &At<'_, '_>, field: &str, errors: &mut Errors) {
     let target = source.at("target");
     let has = |key: &str| target.at(key).is_set();
     if field == "object" {
@@ -114,7 +113,7 @@ fn of_source(source: &At<'_, '_>, field: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn identifier(name: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn identifier(name: &At<'_, '_>, errors: &mut Errors) {
     if name.text().is_empty() {
         errors.push(name.required("must specify a metric name"));
     } else {
@@ -122,7 +121,7 @@ fn identifier(name: &At<'_, '_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn resource_name(source: &At<'_, '_>, of_container: bool, errors: &mut Vec<FieldError>) {
+fn resource_name(source: &At<'_, '_>, of_container: bool, errors: &mut Errors) {
     let (name, container) = (source.at("name"), source.at("container"));
     if name.text().is_empty() {
         errors.push(name.required("must specify a resource name"));
@@ -136,7 +135,7 @@ fn resource_name(source: &At<'_, '_>, of_container: bool, errors: &mut Vec<Field
     }
 }
 
-fn of_target(target: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn of_target(target: &At<'_, '_>, errors: &mut Errors) {
     let kind = target.at("type");
     if kind.text().is_empty() {
         errors.push(kind.required("must specify a metric target type"));

@@ -6,10 +6,11 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use super::at::At;
+use super::Strategy;
+use super::at::{At, Errors};
 use super::document::{fill, is_empty, set, text, within, within_existing};
+use super::label_selector::label_selector;
 use super::rollout::{at_most_all, int_or_percent};
-use super::{Strategy, template};
 use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
@@ -50,7 +51,7 @@ impl Strategy for HorizontalPodAutoscaler {
     fn validate_status_update(&self, _old: &Value, new: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let status = At::new(&new["status"], "status");
-        for condition in status.at("conditions").items() {
+        for condition in status.each("conditions") {
             condition.at("observedGeneration").not_negative(&mut errors);
         }
         status.at("currentReplicas").not_negative(&mut errors);
@@ -82,14 +83,14 @@ fn validate(autoscaler: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if least.number().is_some_and(|number| number < bound) {
         errors.push(least.invalid(&format!("must be greater than or equal to {bound}")));
     }
-    match most.number().unwrap_or(0) {
+    match most.number_or_zero() {
         0 => errors.push(most.required("must be set and greater than 0")),
         ..0 => errors.push(most.invalid("must be greater than or equal to 1")),
         _ => {}
     }
-    if least.number().is_some_and(|least| most.number().unwrap_or(0) < least) {
+    if least.number().is_some_and(|least| most.number_or_zero() < least) {
         let why = "must be greater than or equal to `minReplicas`";
-        errors.push(most.invalid_value(most.number().unwrap_or(0), why));
+        errors.push(most.invalid_value(most.number_or_zero(), why));
     }
     let target = spec.at("scaleTargetRef");
     let before = old.map(|old| &old["spec"]["scaleTargetRef"]);
@@ -118,7 +119,7 @@ enum Group {
     Unchecked,
 }
 
-fn reference(at: &At<'_, '_>, group: Group, errors: &mut Vec<FieldError>) {
+fn reference(at: &At<'_, '_>, group: Group, errors: &mut Errors) {
     at.at("kind").requires(names::path_segment, errors);
     at.at("name").requires(names::path_segment, errors);
     let version = at.at("apiVersion");
@@ -136,7 +137,7 @@ fn reference(at: &At<'_, '_>, group: Group, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn scaling_rules(rules: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn scaling_rules(rules: &At<'_, '_>, errors: &mut Errors) {
     const WINDOW_MAX: i64 = 3600;
     const PERIOD_MAX: i64 = 1800;
     let window = rules.at("stabilizationWindowSeconds");
@@ -158,7 +159,7 @@ fn scaling_rules(rules: &At<'_, '_>, errors: &mut Vec<FieldError>) {
             errors.push(kind.not_supported(&["Percent", "Pods"]));
         }
         for key in ["value", "periodSeconds"] {
-            let number = policy.at(key).number().unwrap_or(0);
+            let number = policy.at(key).number_or_zero();
             if number <= 0 {
                 let why = "must be greater than zero";
                 errors.push(policy.at(key).invalid_value(number, why));
@@ -201,7 +202,7 @@ impl Strategy for PodDisruptionBudget {
             int_or_percent(bound, &mut errors);
             at_most_all(bound, &mut errors);
         }
-        template::validate_selector_at(&spec.at("selector"), &mut errors);
+        label_selector(&spec.at("selector"), &mut errors);
         let policy = spec.at("unhealthyPodEvictionPolicy");
         policy.one_of(&["AlwaysAllow", "IfHealthyBudget"], &mut errors);
         errors
@@ -219,7 +220,7 @@ impl Strategy for PodDisruptionBudget {
 }
 
 /// The mistakes in conditions of the general type.
-fn conditions(list: &At<'_, '_>, errors: &mut Vec<FieldError>) {
+fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
     const REASON_MAX: usize = 1024;
     const MESSAGE_MAX: usize = 32 * 1024;
     let mut seen = Vec::new();

@@ -5,19 +5,19 @@ use serde_json::Value;
 
 use crate::field::FieldError;
 use crate::strategy::address;
+use crate::strategy::at::{At, Errors};
 use crate::strategy::document::{items, text};
-use crate::strategy::part::{Errors, Part};
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 const ONCE: &str = "may not change once set";
 
 /// The mistakes in addresses, families and their policy; `old` is the spec before, or null.
-pub(super) fn addresses(spec: &Part<'_>, old: &Value, errors: &mut Errors) {
+pub(super) fn addresses(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     if spec.value["type"] == "ExternalName" {
         return;
     }
-    let (ip, ips) = (spec.field("clusterIP"), spec.field("clusterIPs"));
+    let (ip, ips) = (spec.at("clusterIP"), spec.at("clusterIPs"));
     match (ip.is_empty(), ips.is_empty()) {
         (false, true) => errors.push(ips.required("")),
         (false, false) if ips.value[0] != *ip.value => {
@@ -31,22 +31,22 @@ pub(super) fn addresses(spec: &Part<'_>, old: &Value, errors: &mut Errors) {
     let mut seen: Vec<&Value> = Vec::new();
     for family in spec.each("ipFamilies") {
         if !FAMILIES.contains(&family.text()) {
-            errors.push(family.unsupported(FAMILIES));
+            errors.push(family.not_supported(FAMILIES));
         }
         if seen.contains(&family.value) {
             errors.push(family.duplicate());
         }
         seen.push(family.value);
     }
-    spec.field("ipFamilyPolicy").one_of_or_absent(POLICIES, errors);
+    spec.at("ipFamilyPolicy").one_of(POLICIES, errors);
     if each_address(spec, old, errors) {
         agreement(spec, errors);
     }
 }
 
 /// Checks addresses one by one; whether all of them can be read.
-fn each_address(spec: &Part<'_>, old: &Value, errors: &mut Errors) -> bool {
-    let ips = spec.field("clusterIPs");
+fn each_address(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) -> bool {
+    let ips = spec.at("clusterIPs");
     let mut sound = true;
     for (i, ip) in spec.each("clusterIPs").enumerate() {
         if i == 0 && ip.text() == "None" {
@@ -66,8 +66,8 @@ fn each_address(spec: &Part<'_>, old: &Value, errors: &mut Errors) -> bool {
 }
 
 /// One address a family, in the order of the families.
-fn agreement(spec: &Part<'_>, errors: &mut Errors) {
-    let ips = spec.field("clusterIPs");
+fn agreement(spec: &At<'_, '_>, errors: &mut Errors) {
+    let ips = spec.at("clusterIPs");
     let is_v6 = |value: &Value| address::is_ipv6(text(value));
     let all = items(ips.value);
     if all.len() > 1 && (!all.iter().any(is_v6) || all.iter().all(is_v6)) {

@@ -8,8 +8,8 @@ use super::{families, is_reachable, needs_health_check};
 use crate::field::FieldError;
 use crate::names;
 use crate::strategy::address;
+use crate::strategy::at::{At, Errors};
 use crate::strategy::document::{items, text};
-use crate::strategy::part::{Errors, Part};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
@@ -22,14 +22,14 @@ const AFFINITY_SECONDS_MAX: i64 = 86400;
 
 /// The mistakes in a service; `old` is null for a new one.
 pub(super) fn service(service: &Value, old: &Value) -> Vec<FieldError> {
-    let root = Part::root(service);
-    let spec = root.field("spec");
+    let root = At::root(service);
+    let spec = root.at("spec");
     let mut errors = Vec::new();
     topology(&root, &mut errors);
     by_type(&spec, &mut errors);
     ports(&spec, &mut errors);
-    let selector = spec.field("selector");
-    if !selector.is_absent() {
+    let selector = spec.at("selector");
+    if selector.is_set() {
         errors.extend(names::validate_labels(selector.value, "spec.selector"));
     }
     affinity(&spec, &mut errors);
@@ -39,7 +39,7 @@ pub(super) fn service(service: &Value, old: &Value) -> Vec<FieldError> {
             address::endpoint_ip(&ip, &mut errors);
         }
     }
-    spec.field("type").one_of(TYPES, &mut errors);
+    spec.at("type").requires_one_of(TYPES, &mut errors);
     unique_ports(&spec, &mut errors);
     source_ranges(&root, old, &mut errors);
     balancer(&spec, &mut errors);
@@ -47,11 +47,10 @@ pub(super) fn service(service: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn topology(root: &Part<'_>, errors: &mut Errors) {
-    let metadata = root.field("metadata");
-    let mode = metadata.entry("annotations", TOPOLOGY_MODE);
-    let hints = metadata.entry("annotations", TOPOLOGY_HINTS);
-    if !mode.is_absent() && !hints.is_absent() && mode.value != hints.value {
+fn topology(root: &At<'_, '_>, errors: &mut Errors) {
+    let annotations = root.at("metadata.annotations");
+    let (mode, hints) = (annotations.entry(TOPOLOGY_MODE), annotations.entry(TOPOLOGY_HINTS));
+    if mode.is_set() && hints.is_set() && mode.value != hints.value {
         let detail = format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified");
         errors.push(mode.invalid(&detail));
     }
@@ -61,10 +60,10 @@ fn is_headless(spec: &Value) -> bool {
     items(&spec["clusterIPs"]).len() == 1 && spec["clusterIPs"][0] == "None"
 }
 
-fn by_type(spec: &Part<'_>, errors: &mut Errors) {
+fn by_type(spec: &At<'_, '_>, errors: &mut Errors) {
     let headless = is_headless(spec.value);
     let kind = text(&spec.value["type"]);
-    let ports = spec.field("ports");
+    let ports = spec.at("ports");
     if ports.is_empty() && !headless && kind != "ExternalName" {
         errors.push(ports.required(""));
     }
@@ -75,12 +74,12 @@ fn by_type(spec: &Part<'_>, errors: &mut Errors) {
         }
         "ExternalName" => {
             for key in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                let part = spec.field(key);
+                let part = spec.at(key);
                 if !part.is_empty() {
                     errors.push(part.forbidden("may not be set for ExternalName services"));
                 }
             }
-            let name = spec.field("externalName");
+            let name = spec.at("externalName");
             match name.text().strip_suffix('.').unwrap_or(name.text()) {
                 "" => errors.push(name.required("")),
                 cname => errors.extend(names::invalid(
@@ -94,11 +93,11 @@ fn by_type(spec: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn ports(spec: &Part<'_>, errors: &mut Errors) {
-    let several = spec.field("ports").len() > 1;
+fn ports(spec: &At<'_, '_>, errors: &mut Errors) {
+    let several = spec.at("ports").len() > 1;
     let mut named = HashSet::new();
     for port in spec.each("ports") {
-        let name = port.field("name");
+        let name = port.at("name");
         if !name.is_empty() {
             name.follows(names::dns1123_label, errors);
             if !named.insert(text(&port.value["name"])) {
@@ -107,23 +106,19 @@ fn ports(spec: &Part<'_>, errors: &mut Errors) {
         } else if several {
             errors.push(name.required(""));
         }
-        port.field("port").port(errors);
-        port.field("protocol").one_of(PROTOCOLS, errors);
-        let target = port.field("targetPort");
-        match target.value {
-            Value::String(_) => target.follows(names::port_name, errors),
-            _ => target.port(errors),
-        }
-        let protocol = port.field("appProtocol");
-        if !protocol.is_absent() {
+        port.at("port").port(errors);
+        port.at("protocol").requires_one_of(PROTOCOLS, errors);
+        port.at("targetPort").port_or_name(errors);
+        let protocol = port.at("appProtocol");
+        if protocol.is_set() {
             protocol.follows(names::qualified_name, errors);
         }
     }
 }
 
-fn affinity(spec: &Part<'_>, errors: &mut Errors) {
-    spec.field("sessionAffinity").one_of(&["ClientIP", "None"], errors);
-    let config = spec.field("sessionAffinityConfig");
+fn affinity(spec: &At<'_, '_>, errors: &mut Errors) {
+    spec.at("sessionAffinity").requires_one_of(&["ClientIP", "None"], errors);
+    let config = spec.at("sessionAffinityConfig");
     match text(&spec.value["sessionAffinity"]) {
         "ClientIP" => {
             let seconds = &config.value["clientIP"]["timeoutSeconds"];
@@ -133,7 +128,7 @@ fn affinity(spec: &Part<'_>, errors: &mut Errors) {
                 errors.push(FieldError::invalid(field, seconds, &detail));
             }
         }
-        "None" if !config.is_absent() => {
+        "None" if config.is_set() => {
             errors.push(config.forbidden("must not be set when session affinity is None"));
         }
         _ => {}
@@ -141,11 +136,11 @@ fn affinity(spec: &Part<'_>, errors: &mut Errors) {
 }
 
 /// A node port only where there are any, and no pair of protocol and port twice.
-fn unique_ports(spec: &Part<'_>, errors: &mut Errors) {
+fn unique_ports(spec: &At<'_, '_>, errors: &mut Errors) {
     if spec.value["type"] == "ClusterIP" {
         for port in spec.each("ports") {
-            let node_port = port.field("nodePort");
-            if node_port.number() != 0 {
+            let node_port = port.at("nodePort");
+            if node_port.number_or_zero() != 0 {
                 errors.push(node_port.forbidden("may not be used when `type` is 'ClusterIP'"));
             }
         }
@@ -154,8 +149,10 @@ fn unique_ports(spec: &Part<'_>, errors: &mut Errors) {
     let mut twice = Vec::new();
     for port in spec.each("ports") {
         let protocol = text(&port.value["protocol"]);
-        let node_port = port.field("nodePort");
-        if node_port.number() != 0 && !node_ports.insert((protocol, node_port.number())) {
+        let node_port = port.at("nodePort");
+        if node_port.number_or_zero() != 0
+            && !node_ports.insert((protocol, node_port.number_or_zero()))
+        {
             errors.push(node_port.duplicate());
         }
         if !ports.insert((protocol, port.value["port"].as_i64())) {
@@ -169,25 +166,25 @@ fn unique_ports(spec: &Part<'_>, errors: &mut Errors) {
     errors.extend(twice);
 }
 
-fn source_ranges(root: &Part<'_>, old: &Value, errors: &mut Errors) {
-    let spec = root.field("spec");
+fn source_ranges(root: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let spec = root.at("spec");
     let balanced = spec.value["type"] == "LoadBalancer";
-    if !spec.field("loadBalancerSourceRanges").is_empty() {
+    if !spec.at("loadBalancerSourceRanges").is_empty() {
         // The path is spelled as Kubernetes spells it.
-        let ranges = spec.field("LoadBalancerSourceRanges");
+        let ranges = spec.at("LoadBalancerSourceRanges");
         if !balanced {
             errors.push(ranges.forbidden(ONLY_BALANCED));
         }
         for (i, range) in spec.each("loadBalancerSourceRanges").enumerate() {
             let path = format!("spec.LoadBalancerSourceRanges[{i}]");
             let before = &old["spec"]["loadBalancerSourceRanges"];
-            let part = Part::at(range.value, &path);
+            let part = At::new(range.value, &path);
             address::legacy_cidr(&part, range.text().trim(), before, errors);
         }
         return;
     }
-    let metadata = root.field("metadata");
-    let annotation = metadata.entry("annotations", SOURCE_RANGES);
+    let annotations = root.at("metadata.annotations");
+    let annotation = annotations.entry(SOURCE_RANGES);
     if annotation.is_absent() {
         return;
     }
@@ -202,14 +199,14 @@ fn source_ranges(root: &Part<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn balancer(spec: &Part<'_>, errors: &mut Errors) {
+fn balancer(spec: &At<'_, '_>, errors: &mut Errors) {
     let balanced = spec.value["type"] == "LoadBalancer";
-    let class = spec.field("loadBalancerClass");
-    let allocate = spec.field("allocateLoadBalancerNodePorts");
-    if !allocate.is_absent() && !balanced {
+    let class = spec.at("loadBalancerClass");
+    let allocate = spec.at("allocateLoadBalancerNodePorts");
+    if allocate.is_set() && !balanced {
         errors.push(allocate.forbidden(ONLY_BALANCED));
     }
-    if !class.is_absent() {
+    if class.is_set() {
         if balanced {
             class.follows(names::qualified_name, errors);
         } else {
@@ -218,15 +215,15 @@ fn balancer(spec: &Part<'_>, errors: &mut Errors) {
     }
 }
 
-fn traffic(spec: &Part<'_>, errors: &mut Errors) {
-    let external = spec.field("externalTrafficPolicy");
+fn traffic(spec: &At<'_, '_>, errors: &mut Errors) {
+    let external = spec.at("externalTrafficPolicy");
     if is_reachable(spec.value) {
-        external.one_of(&["Cluster", "Local"], errors);
+        external.requires_one_of(&["Cluster", "Local"], errors);
     } else if !external.is_empty() {
         errors.push(external.invalid("may only be set for externally-accessible services"));
     }
-    let health = spec.field("healthCheckNodePort");
-    if health.number() != 0 {
+    let health = spec.at("healthCheckNodePort");
+    if health.number_or_zero() != 0 {
         if needs_health_check(spec.value) {
             health.port(errors);
         } else {
@@ -236,9 +233,9 @@ fn traffic(spec: &Part<'_>, errors: &mut Errors) {
             ));
         }
     }
-    let internal = spec.field("internalTrafficPolicy");
-    internal.one_of_or_absent(&["Cluster", "Local"], errors);
-    spec.field("trafficDistribution").one_of_or_absent(DISTRIBUTIONS, errors);
+    let internal = spec.at("internalTrafficPolicy");
+    internal.one_of(&["Cluster", "Local"], errors);
+    spec.at("trafficDistribution").one_of(DISTRIBUTIONS, errors);
 }
 
 /// What of a service may not change while its type stays.
@@ -260,8 +257,8 @@ pub(super) fn changes(old: &Value, new: &Value) -> Vec<FieldError> {
 /// The mistakes in what a load balancer reports.
 pub(super) fn status(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let balancer = Part::at(&new["status"]["loadBalancer"], "status.loadBalancer");
-    let ingress = balancer.field("ingress");
+    let balancer = At::new(&new["status"]["loadBalancer"], "status.loadBalancer");
+    let ingress = balancer.at("ingress");
     if new["spec"]["type"] != "LoadBalancer" && !ingress.is_empty() {
         let detail = "may only be used when `spec.type` is 'LoadBalancer'";
         return vec![ingress.forbidden(detail)];
@@ -269,13 +266,13 @@ pub(super) fn status(old: &Value, new: &Value) -> Vec<FieldError> {
     let before = old_addresses(&old["status"]["loadBalancer"]);
     for point in balancer.each("ingress") {
         ingress_point(&point, &before, &mut errors);
-        let mode = point.field("ipMode");
+        let mode = point.at("ipMode");
         match (mode.is_absent(), text(&point.value["ip"]).is_empty()) {
             (true, false) => errors.push(mode.required("must be specified when `ip` is set")),
             (false, true) => {
                 errors.push(mode.forbidden("may not be specified when `ip` is not set"));
             }
-            (false, false) => mode.one_of(&["Proxy", "VIP"], &mut errors),
+            (false, false) => mode.requires_one_of(&["Proxy", "VIP"], &mut errors),
             (true, true) => {}
         }
     }
@@ -287,12 +284,12 @@ fn old_addresses(balancer: &Value) -> Value {
 }
 
 /// The mistakes in the address and name of one entry of a load balancer's status.
-pub(in crate::strategy) fn ingress_point(point: &Part<'_>, before: &Value, errors: &mut Errors) {
-    let ip = point.field("ip");
+pub(in crate::strategy) fn ingress_point(point: &At<'_, '_>, before: &Value, errors: &mut Errors) {
+    let ip = point.at("ip");
     if !ip.is_empty() {
         address::legacy_ip(&ip, before, errors);
     }
-    let host = point.field("hostname");
+    let host = point.at("hostname");
     if !host.is_empty() {
         host.follows(names::dns1123_subdomain, errors);
         if address::parse_ip(host.text()).is_some() {
