@@ -165,7 +165,7 @@ impl State {
         after: Revision,
     ) -> Result<(Arc<Topic>, watch::Receiver<()>), StoreError> {
         self.check_kept(after)?;
-        Ok(self.topics.join(prefix, self.revision))
+        Ok(self.topics.join(prefix, &(self.oldest..self.revision)))
     }
 
     /// Ends a watch.
@@ -173,8 +173,8 @@ impl State {
         self.topics.leave(topic);
     }
 
-    /// Looks at the changes after a revision, as many as one look may take. A watch of a folder
-    /// where nothing changed may lie behind the log: it has missed nothing.
+    /// Looks at the changes after a revision, as many as one look may take. A watch may lie behind
+    /// the log as long as nothing of its folder was dropped from it: it has missed nothing.
     pub(super) fn scan(
         &self,
         after: Revision,
@@ -184,7 +184,9 @@ impl State {
         if topic.last_change() <= after {
             return Ok(Scan { events: Vec::new(), scanned: self.revision, more: false });
         }
-        self.check_kept(after)?;
+        if topic.last_dropped() > after {
+            return Err(StoreError::Compacted { requested: after, oldest: self.oldest });
+        }
         let mut scan = Scan { events: Vec::new(), scanned: after, more: true };
         for event in self.log.range(self.position_after(after)..).take(SCAN_MAX) {
             if scan.events.len() == BATCH_MAX {
@@ -207,7 +209,7 @@ impl State {
         if topic.last_change() <= after {
             return self.revision;
         }
-        if self.check_kept(after).is_err() {
+        if topic.last_dropped() > after {
             return after;
         }
         let changed = self
@@ -230,6 +232,7 @@ impl State {
         let dropped = dropped.min(COMPACT_MAX);
         self.oldest = if finished { oldest } else { self.log[dropped - 1].revision };
         for event in self.log.drain(..dropped) {
+            self.topics.dropped(&event.key, event.revision);
             // Only a key that was written has versions to lose.
             let left = self.keys.get_mut(&event.key).map(|versions| versions.compact(self.oldest));
             if left == Some(false) {

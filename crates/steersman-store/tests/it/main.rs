@@ -61,6 +61,7 @@ macro_rules! store_suite {
             a_watch_that_compaction_passed_by_is_told
             a_watch_survives_compaction_of_what_it_has_seen
             a_watch_where_nothing_changes_is_never_passed_by
+            a_watch_is_told_of_the_first_change_after_a_compacted_silence
         }
     };
 }

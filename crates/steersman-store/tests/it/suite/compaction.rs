@@ -73,3 +73,22 @@ pub(crate) async fn a_watch_where_nothing_changes_is_never_passed_by(store: Stor
     put(&store, "/quiet/a", "1").await;
     assert_eq!(told(&read(&mut quiet, 1).await[0]), "/quiet/a=1 (-)");
 }
+
+pub(crate) async fn a_watch_is_told_of_the_first_change_after_a_compacted_silence(
+    store: StoreUnderTest,
+) {
+    let start = latest(&store).await;
+    let (mut quiet, mut late) =
+        (watch(&store, "/quiet/", start).await, watch(&store, "/quiet/", start).await);
+    let [.., fourth] = some_history(&store).await;
+    store.compact(fourth).await.unwrap();
+    let first = put(&store, "/quiet/a", "1").await;
+    assert_eq!(told(&read(&mut quiet, 1).await[0]), "/quiet/a=1 (-)");
+    assert!(quiet.delivered() >= first);
+
+    let [.., latest] = some_history(&store).await;
+    store.compact(latest).await.unwrap();
+    put(&store, "/quiet/a", "2").await;
+    assert_eq!(told(&read(&mut quiet, 1).await[0]), "/quiet/a=2 (1)");
+    assert!(matches!(late.next().await, Err(StoreError::Compacted { .. })), "it missed a change");
+}
