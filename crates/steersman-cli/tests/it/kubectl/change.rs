@@ -25,7 +25,7 @@ fn edit_changes_an_object_as_its_user_wrote_it() {
     editor(&program, "s/replicas: 0/replicas: -1/");
     program
         .refuses("edit deployment web", &["deployments.apps \"web\" is invalid", "Edit cancelled"]);
-    program.says("create service clusterip web --tcp=80", &[]);
+    program.says("create service loadbalancer web --tcp=80", &[]);
     editor(&program, "s/loadBalancer: {}/loadBalancer: {ingress: [{ip: 192.0.2.1}]}/");
     program.says("edit service web --subresource=status", &["edited"]);
 }
