@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use steersman_store::{Expected, RangeRequest, Revision, WriteRequest};
+use tokio::time::Instant;
 
 use crate::bootstrap;
 use crate::read::list;
@@ -22,18 +23,27 @@ const EVENT_PERIOD: Duration = Duration::from_secs(60);
 /// How often it is checked that everything is there that every cluster has.
 const BOOTSTRAP_PERIOD: Duration = Duration::from_secs(10);
 
+/// How many changes are kept at most, however young they are: as many as Kubernetes' watch cache
+/// has room for. Each holds an object, so a busy hour must not decide how much memory that takes.
+const HISTORY_MAX: u64 = 100 * 1024;
+
+/// How often the changes are counted.
+const HISTORY_PERIOD: Duration = Duration::from_secs(5);
+
 impl ApiServer {
-    /// Keeps `history` of the past and forgets what is older, until dropped. Kubernetes keeps
-    /// five minutes.
+    /// Keeps `history` of the past, but no more changes than there is room for, and forgets what
+    /// is older, until dropped. Kubernetes keeps five minutes.
     pub async fn run_compaction(&self, history: Duration) {
         let server = Arc::clone(self.server());
         let mut before: Option<Revision> = None;
         loop {
-            tokio::time::sleep(history).await;
-            if let Some(revision) = before
-                && let Err(error) = server.store.compact(revision).await
-            {
-                tracing::warn!(%error, "compaction failed");
+            let due = Instant::now() + history;
+            while Instant::now() < due {
+                tokio::time::sleep_until(due.min(Instant::now() + HISTORY_PERIOD)).await;
+                keep_at_most(&server, HISTORY_MAX).await;
+            }
+            if let Some(revision) = before {
+                compact(&server, revision).await;
             }
             before = list::current(&server).await.ok();
         }
@@ -64,6 +74,21 @@ impl ApiServer {
             }
             tokio::time::sleep(BOOTSTRAP_PERIOD).await;
         }
+    }
+}
+
+/// Forgets all changes but the last so many. Every write is one revision.
+async fn keep_at_most(server: &Server, changes: u64) {
+    if let Ok(Revision(now)) = list::current(server).await
+        && let Some(oldest) = now.checked_sub(changes)
+    {
+        compact(server, Revision(oldest)).await;
+    }
+}
+
+async fn compact(server: &Server, revision: Revision) {
+    if let Err(error) = server.store.compact(revision).await {
+        tracing::warn!(%error, "compaction failed");
     }
 }
 
@@ -102,9 +127,29 @@ async fn expire_events(server: &Server, revision: Revision) {
 
 #[cfg(test)]
 mod tests {
-    use super::Past;
+    use std::sync::Arc;
+
+    use super::{Past, keep_at_most};
+    use crate::{ApiServer, Config};
     use jiff::{SignedDuration, Timestamp};
-    use steersman_store::Revision;
+    use steersman_store::memory::MemoryStore;
+    use steersman_store::{Expected, Revision, Store, WriteRequest};
+
+    #[tokio::test]
+    async fn no_more_changes_are_kept_than_there_is_room_for() {
+        let store = MemoryStore::new();
+        let clock = Arc::new(|| Timestamp::UNIX_EPOCH);
+        let api = ApiServer::start(Config::new(Arc::new(store.clone()), clock)).await.unwrap();
+        for _ in 0..50 {
+            let (key, expected) = ("/registry/a".into(), Expected::Any);
+            let value = Some("value".into());
+            store.write(WriteRequest { key, value, expected }).await.unwrap();
+        }
+        keep_at_most(api.server(), 20).await;
+        assert_eq!(store.stats().history, 20);
+        keep_at_most(api.server(), 1_000_000).await;
+        assert_eq!(store.stats().history, 20);
+    }
 
     #[test]
     fn the_past_knows_which_revision_is_an_hour_old_and_forgets_what_is_older() {
