@@ -39,6 +39,10 @@ const CONNECTIONS_MAX: usize = 10_000;
 /// How many requests one HTTP/2 connection may have under way, each with a body of its own.
 const STREAMS_MAX: u32 = 250;
 
+/// How long the headers of an HTTP/2 request may be, the URI among them: a selector may name
+/// hundreds of objects. What is announced here, Go clients refuse to exceed.
+const HEADERS_MAX: u32 = 128 * 1024;
+
 /// How long to wait before accepting again after it failed, for example for lack of files.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
@@ -119,6 +123,7 @@ async fn connect(api: ApiServer, acceptor: TlsAcceptor, stream: TcpStream, watch
     http2
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEADERS_MAX)
         .keep_alive_interval(KEEP_ALIVE);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::select! {

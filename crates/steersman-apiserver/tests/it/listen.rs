@@ -84,6 +84,18 @@ impl Secure {
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         (code, serde_json::from_slice(&bytes).unwrap_or_default())
     }
+
+    /// Gets something as the admin, over HTTP/2.
+    async fn ask_http2(&self, path: &str) -> u16 {
+        let stream = self.connect(Some(&self.pki.admin), "h2").await;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = Request::builder().uri(format!("https://localhost{path}"));
+        let request = request.body(Full::<Bytes>::default()).unwrap();
+        sender.send_request(request).await.unwrap().status().as_u16()
+    }
 }
 
 fn get(path: &str) -> Request<Full<Bytes>> {
@@ -126,18 +138,17 @@ async fn a_token_says_who_asks_and_nobody_sees_only_health() {
 #[tokio::test]
 async fn both_versions_of_http_are_spoken() {
     let server = start().await;
-    let stream = server.connect(Some(&server.pki.admin), "h2").await;
-    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-    let (mut sender, connection) =
-        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-    tokio::spawn(connection);
-    let request = Request::builder()
-        .uri("https://localhost/api/v1/namespaces/default")
-        .body(Full::<Bytes>::default())
-        .unwrap();
-    let response = sender.send_request(request).await.unwrap();
-    assert_eq!(response.status(), 200);
+    assert_eq!(server.ask_http2("/api/v1/namespaces/default").await, 200);
     assert_eq!(server.ask(Some(&server.pki.admin), get("/api/v1/namespaces/default")).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_long_selector_is_taken_in_both_versions_of_http() {
+    let server = start().await;
+    let values = (0..5000).map(|n| format!("v{n:06}")).collect::<Vec<_>>().join(",");
+    let path = format!("/api/v1/configmaps?labelSelector=a%20in%20({values})");
+    assert_eq!(server.ask_http2(&path).await, 200);
+    assert_eq!(server.ask(Some(&server.pki.admin), get(&path)).await.0, 200);
 }
 
 #[tokio::test]
