@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, Response, header};
+use http::{HeaderMap, HeaderValue, Method, Response, header};
 use tracing::Instrument;
 
 use crate::authn::User;
@@ -31,12 +31,15 @@ pub(crate) async fn answer(
     let accept = parts.headers.get(header::ACCEPT).cloned();
     match try_answer(server, parts, body).await {
         Ok(response) => response,
-        Err(status) => {
-            tracing::debug!(code = status.code, reason = status.reason, message = %status.message, "request refused");
-            let accept = accept.as_ref().and_then(|value| value.to_str().ok());
-            reply::failure_as(&status, negotiate::accept_failure(accept))
-        }
+        Err(status) => refuse(&status, accept.as_ref()),
     }
+}
+
+/// Answers with what went wrong, in a form that the client accepts.
+fn refuse(status: &Status, accept: Option<&HeaderValue>) -> Response<ResponseBody> {
+    tracing::debug!(code = status.code, reason = status.reason, message = %status.message, "request refused");
+    let accept = accept.and_then(|value| value.to_str().ok());
+    reply::failure_as(status, negotiate::accept_failure(accept))
 }
 
 async fn try_answer(
@@ -62,8 +65,12 @@ async fn try_answer(
         user = %call.user.name,
     );
     async {
-        let reply = in_time(&call, perform(&call)).await?;
-        reply::render(&call, reply)
+        let reply = in_time(&call, perform(&call)).await;
+        let rendered = reply.and_then(|reply| reply::render(&call, reply));
+        let mut response =
+            rendered.unwrap_or_else(|status| refuse(&status, call.headers.get(header::ACCEPT)));
+        reply::warn(&call, &mut response);
+        Ok(response)
     }
     .instrument(span)
     .await

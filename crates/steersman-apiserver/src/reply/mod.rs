@@ -76,7 +76,7 @@ impl Page {
 /// Writes the answer to a call.
 pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>> {
     let encoding = call.output.encoding;
-    let mut response = match reply {
+    let response = match reply {
         Reply::Object { code, object } => {
             sized(call, code, encoding, View::of(call)?.object(&object)?)
         }
@@ -89,13 +89,17 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
             respond(StatusCode::OK, encoding.stream_type(), ResponseBody::stream(events))
         }
     };
+    Ok(response)
+}
+
+/// Adds what the client is warned of, whether its request succeeded or not.
+pub(crate) fn warn(call: &Call, response: &mut Response<ResponseBody>) {
     for warning in call.warnings() {
         let text = format!("299 - {warning:?}");
         if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
             response.headers_mut().append(header::WARNING, value);
         }
     }
-    Ok(response)
 }
 
 /// Writes a failure.

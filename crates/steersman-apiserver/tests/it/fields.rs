@@ -76,6 +76,15 @@ async fn without_a_wish_the_client_is_warned_and_the_last_value_counts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_refused_is_warned_nevertheless() {
+    let api = Api::start().await;
+    let body = r#"{"metadata": {"name": "Not_A_Name"}, "unknown": 1}"#;
+    let refused = post(&api, "/api/v1/namespaces/default/configmaps", body).await;
+    assert_eq!(warnings(&refused), as_warnings(&[r#"unknown field "unknown""#]));
+    refused.refused(422);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_update_is_looked_at_like_a_create() {
     let api = Api::start().await;
     api.post(DEPLOYMENTS, &deployment("web", 1)).await.ok();
