@@ -95,9 +95,11 @@ impl Registry {
     /// Tells when a resource is no longer served; never for built-in ones.
     pub fn until_gone(&self, resource: &Resource) -> CancellationToken {
         let definition = resource.qualified();
+        // Locked before looking: a removal that comes after the look finds the token.
+        let mut tokens = self.gone();
         let table = self.table();
         if table.custom(&definition).is_some() {
-            return self.gone().entry(definition).or_default().clone();
+            return tokens.entry(definition).or_default().clone();
         }
         let gone = CancellationToken::new();
         if table.get(&resource.group, &resource.version, &resource.plural).is_none() {
@@ -173,4 +175,38 @@ impl Table {
 
 fn path(group: &str, version: &str, plural: &str) -> String {
     format!("{group}/{version}/{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn who_watches_while_a_resource_goes_is_told_that_it_is_gone() {
+        let registry = Registry::new();
+        let storage = Arc::clone(registry.table().get("", "v1", "configmaps").unwrap());
+        let resource = Resource { group: "example.com".into(), ..(*storage).clone() };
+        let definition = resource.qualified();
+        let resource = Arc::new(resource);
+        for revision in 1..500 {
+            let resources = vec![Arc::clone(&resource)];
+            let storage = Arc::clone(&resource);
+            let revision = Revision(revision);
+            let custom = Custom { revision, resources, storage, terminating: false };
+            registry.install(&definition, custom);
+            let start = Barrier::new(2);
+            let gone = std::thread::scope(|scope| {
+                let watch = scope.spawn(|| {
+                    start.wait();
+                    registry.until_gone(&resource)
+                });
+                start.wait();
+                registry.remove(&definition);
+                watch.join().unwrap()
+            });
+            assert!(gone.is_cancelled(), "round {}", revision.0);
+        }
+    }
 }
