@@ -117,7 +117,8 @@ async fn begin(server: &Server, options: &ListOptions, prefix: String) -> Result
             if let Some(wanted) = wanted {
                 list::reach(server, wanted).await.map_err(Refused::Answer)?;
             }
-            initial(server, &prefix, true).await?
+            // Like any other bookmark, the one at the end comes only to those who want it.
+            initial(server, &prefix, options.bookmarks).await?
         }
         (None, None) => initial(server, &prefix, false).await?,
         (Some(false), None) => Phase::Live(Vec::new().into_iter(), list::current(server).await?),

@@ -150,6 +150,17 @@ async fn initial_events_end_with_an_annotated_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn initial_events_end_without_a_bookmark_where_none_is_wanted() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let mut events = api.watch(&format!("{CONFIG_MAPS}?{query}")).await;
+    assert_eq!(events.brief().await, brief("ADDED", "a"));
+    api.config_map("b", &json!({})).await;
+    assert_eq!(events.brief().await, brief("ADDED", "b"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn initial_events_can_be_declined() {
     let api = Api::start().await;
     api.config_map("a", &json!({})).await;
