@@ -15,7 +15,6 @@ mod reservation;
 mod start;
 #[cfg(test)]
 mod tests;
-mod transition;
 
 use serde_json::Value;
 
@@ -28,7 +27,6 @@ pub(crate) use addresses::{CIDR, FIRST};
 pub(crate) use ports::NodePorts;
 pub(crate) use reservation::Reservation;
 pub(crate) use start::rebuild;
-pub(crate) use transition::drop_unneeded;
 
 /// Whether objects of a resource hold anything of what is handed out.
 pub(crate) fn concerns(resource: &Resource) -> bool {

@@ -13,6 +13,7 @@ use super::{invalid, items};
 use crate::field::FieldError;
 use crate::random::Random;
 use crate::status::{Result, Status};
+use crate::strategy::service::{has_node_ports, needs_health_check};
 
 const FIRST: u16 = 30000;
 const LAST: u16 = 32767;
@@ -71,7 +72,7 @@ impl NodePorts {
 
 /// The ports that a service holds.
 pub(super) fn held(spec: &Value) -> Vec<u16> {
-    if !is_exposed(spec) {
+    if !has_node_ports(spec) {
         return Vec::new();
     }
     let ports = items(&spec["ports"]).iter().map(|port| &port["nodePort"]);
@@ -83,7 +84,7 @@ pub(super) fn held(spec: &Value) -> Vec<u16> {
 
 /// Takes the ports that a service needs: those it names, or some of the server's choice.
 pub(super) fn fill(reservation: &mut Reservation, old: &Value, new: &mut Value) -> Result<()> {
-    if !is_exposed(&new["spec"]) {
+    if !has_node_ports(&new["spec"]) {
         return Ok(());
     }
     let before = held(&old["spec"]);
@@ -94,16 +95,6 @@ pub(super) fn fill(reservation: &mut Reservation, old: &Value, new: &mut Value) 
         errand.health_check(new)?;
     }
     Ok(())
-}
-
-/// Whether nodes open ports for a service.
-pub(super) fn is_exposed(spec: &Value) -> bool {
-    spec["type"] == "NodePort" || spec["type"] == "LoadBalancer"
-}
-
-/// Whether a service has a port by which a load balancer finds the nodes that serve it.
-pub(super) fn needs_health_check(spec: &Value) -> bool {
-    spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
 /// One service's way to its ports.

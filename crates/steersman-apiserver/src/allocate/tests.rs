@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::addresses::{RANGE, Range};
 use super::ports::{NodePorts, held};
-use super::transition::drop_unneeded;
 use crate::random::Random;
 
 #[test]
@@ -68,29 +67,4 @@ fn a_service_holds_its_node_ports_and_its_health_check_once_each() {
     assert_eq!(held(&spec), [30001, 31000]);
     let inside = json!({"type": "ClusterIP", "ports": [{"nodePort": 30001}]});
     assert!(held(&inside).is_empty());
-}
-
-#[test]
-fn a_service_that_leaves_a_type_loses_what_only_that_type_had() {
-    let old = json!({"spec": {
-        "type": "LoadBalancer", "clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"],
-        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "healthCheckNodePort": 31000,
-        "externalTrafficPolicy": "Local", "allocateLoadBalancerNodePorts": true,
-        "ports": [{"port": 80, "nodePort": 30001}],
-    }, "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}});
-    let mut new = old.clone();
-    new["spec"]["type"] = "ExternalName".into();
-    drop_unneeded(&old, &mut new);
-    assert_eq!(
-        new,
-        json!({
-            "spec": {"type": "ExternalName", "ports": [{"port": 80}]}, "status": {"loadBalancer": {}},
-        })
-    );
-    let mut changed = old.clone();
-    changed["spec"]["type"] = "ClusterIP".into();
-    changed["spec"]["ports"][0]["nodePort"] = 30002.into();
-    drop_unneeded(&old, &mut changed);
-    assert_eq!(changed["spec"]["ports"][0]["nodePort"], 30002);
-    assert_eq!(changed["spec"]["clusterIP"], "10.96.0.9");
 }

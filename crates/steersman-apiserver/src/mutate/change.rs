@@ -108,9 +108,6 @@ fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
             None => fields.remove("status"),
         };
     }
-    if allocate::concerns(resource) {
-        allocate::drop_unneeded(old, &mut new);
-    }
     resource.schema.apply_defaults(&mut new);
     resource.strategy.prepare_update(old, &mut new);
     resource.strategy.default(&mut new);

@@ -52,7 +52,7 @@ pub(super) const REQUEST: Rules = Rules {
         }
     },
     check_status: |request, old, errors| {
-        check_conditions(request, errors);
+        check_conditions(request, old, errors);
         kept(request, old, errors);
         check_certificate(request, old, errors);
     },
@@ -136,8 +136,10 @@ fn labels(signer: &At<'_, '_>, text: &str, rule: fn(&str) -> Vec<String>, errors
     }
 }
 
-fn check_conditions(request: &At<'_, '_>, errors: &mut Errors) {
+fn check_conditions(request: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let status = request.at("status");
+    let had = |kind: &str| count(old, kind) > 0;
+    let had_both = had("Approved") && had("Denied");
     let list = status.at("conditions");
     let mut seen: Vec<String> = Vec::new();
     for condition in status.each("conditions") {
@@ -146,8 +148,8 @@ fn check_conditions(request: &At<'_, '_>, errors: &mut Errors) {
         let only = DECISIONS.contains(&kind.text());
         state.requires_one_of(if only { &["True"] } else { &["False", "True", "Unknown"] }, errors);
         let other = match kind.text() {
-            "Approved" => "Denied",
-            "Denied" => "Approved",
+            "Approved" if !had_both => "Denied",
+            "Denied" if !had_both => "Approved",
             _ => "",
         };
         if !other.is_empty() && seen.iter().any(|seen| seen == other) {
@@ -163,15 +165,17 @@ fn check_conditions(request: &At<'_, '_>, errors: &mut Errors) {
 
 /// What was decided stays decided.
 fn kept(request: &At<'_, '_>, old: &Value, errors: &mut Errors) {
-    let count = |object: &Value, kind: &str| {
-        items(&object["status"]["conditions"]).iter().filter(|c| c["type"] == kind).count()
-    };
     for kind in DECISIONS {
         if count(request.value, kind) < count(old, kind) {
             let detail = format!("updates may not remove a condition of type {kind:?}");
             errors.push(FieldError::forbidden("status.conditions", &detail));
         }
     }
+}
+
+/// How many conditions of a type there are.
+fn count(request: &Value, kind: &str) -> usize {
+    items(&request["status"]["conditions"]).iter().filter(|c| c["type"] == kind).count()
 }
 
 fn check_certificate(request: &At<'_, '_>, old: &Value, errors: &mut Errors) {

@@ -37,7 +37,7 @@ mod rollout;
 mod rules;
 mod scaling;
 mod scheduling;
-mod service;
+pub(crate) mod service;
 mod statefulset;
 mod storage;
 mod template;

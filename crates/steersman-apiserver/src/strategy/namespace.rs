@@ -63,7 +63,8 @@ impl Strategy for Namespace {
             ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
         };
         // The path is spelled as Kubernetes spells it.
-        let error = || FieldError::invalid("status.Phase", phase, detail);
+        let given = if phase.is_null() { "".into() } else { phase.clone() };
+        let error = || FieldError::invalid("status.Phase", &given, detail);
         (phase != wanted).then(error).into_iter().collect()
     }
 

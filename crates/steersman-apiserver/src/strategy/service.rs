@@ -282,7 +282,8 @@ fn addresses(spec: &mut Value) {
     }
 }
 
-fn has_node_ports(spec: &Value) -> bool {
+/// Whether the nodes listen for it.
+pub(crate) fn has_node_ports(spec: &Value) -> bool {
     spec["type"] == "NodePort" || spec["type"] == "LoadBalancer"
 }
 
@@ -292,6 +293,6 @@ fn is_reachable(spec: &Value) -> bool {
 }
 
 /// Whether nodes must tell a load balancer if they have a pod of the service.
-fn needs_health_check(spec: &Value) -> bool {
+pub(crate) fn needs_health_check(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }

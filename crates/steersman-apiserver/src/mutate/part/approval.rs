@@ -1,7 +1,7 @@
 //! Certificate signing requests: who approves does not sign, and who signs does not approve.
 //!
 //! `approval` writes the conditions and leaves the certificate; `status` writes the certificate
-//! and leaves the decision. What was decided once stays.
+//! and leaves the decision. What holds of a request through either path, its strategy checks.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,6 @@ use super::items;
 use crate::field::FieldError;
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
-const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 
 /// The old request with the conditions of the new.
 pub(super) fn taken(old: &Value, new: &Value, now: &str) -> Value {
@@ -23,7 +22,7 @@ pub(super) fn taken(old: &Value, new: &Value, now: &str) -> Value {
 }
 
 /// Puts the decision back into a request whose status was written, unless one was added or
-/// removed, which [`mistakes`] refuses.
+/// removed, which is refused.
 pub(super) fn keep_decision(old: &Value, new: &mut Value, now: &str) {
     for decision in DECISIONS {
         let kept: Vec<Value> = of_type(old, decision).into_iter().cloned().collect();
@@ -37,62 +36,14 @@ pub(super) fn keep_decision(old: &Value, new: &mut Value, now: &str) {
     stamp(old, new, now);
 }
 
-/// What is wrong with a change through one of the two paths.
-pub(super) fn mistakes(old: &Value, new: &Value, subresource: &str) -> Vec<FieldError> {
-    const FIELD: &str = "status.conditions";
-    let mut errors = of_conditions(new);
-    let decides = subresource == "approval";
-    for kind in LASTING {
-        let (before, after) = (of_type(old, kind), of_type(new, kind));
-        if after.len() < before.len() {
-            let why = format!("updates may not remove a condition of type {kind:?}");
-            errors.push(FieldError::forbidden(FIELD, &why));
-        } else if after.len() > before.len() && DECISIONS.contains(&kind) && !decides {
-            let why = format!("updates may not add a condition of type {kind:?}");
-            errors.push(FieldError::forbidden(FIELD, &why));
-        }
-    }
-    let both = DECISIONS.iter().all(|kind| !of_type(new, kind).is_empty());
-    if both && !DECISIONS.iter().all(|kind| !of_type(old, kind).is_empty()) {
-        let why = "Approved and Denied conditions are mutually exclusive";
-        errors.push(FieldError::invalid(FIELD, &new["status"]["conditions"], why));
-    }
-    let (before, after) = (&old["status"]["certificate"], &new["status"]["certificate"]);
-    if before != after && !before.is_null() {
-        let why = "updates may not modify existing certificate content";
-        errors.push(FieldError::forbidden("status.certificate", why));
-    }
-    errors
-}
-
-fn of_conditions(request: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let conditions = items(&request["status"]["conditions"]);
-    for (i, condition) in conditions.iter().enumerate() {
-        let path = format!("status.conditions[{i}]");
-        let text = |field: &str| condition[field].as_str().unwrap_or("");
-        let (kind, status) = (text("type"), text("status"));
-        let field = format!("{path}.status");
-        if kind.is_empty() {
-            errors.push(FieldError::required(format!("{path}.type"), ""));
-        }
-        match status {
-            "" => errors.push(FieldError::required(field, "")),
-            "True" => {}
-            "False" | "Unknown" if LASTING.contains(&kind) => {
-                errors.push(FieldError::not_supported(field, &status.into(), &["True"]));
-            }
-            "False" | "Unknown" => {}
-            _ => {
-                let known = ["False", "True", "Unknown"];
-                errors.push(FieldError::not_supported(field, &status.into(), &known));
-            }
-        }
-        if conditions[..i].iter().any(|other| other["type"] == condition["type"]) {
-            errors.push(FieldError::duplicate(format!("{path}.type"), &condition["type"]));
-        }
-    }
-    errors
+/// Who writes the status does not decide.
+pub(super) fn added_decisions(old: &Value, new: &Value) -> Vec<FieldError> {
+    let added = |kind: &&str| of_type(new, kind).len() > of_type(old, kind).len();
+    let refused = |kind| {
+        let why = format!("updates may not add a condition of type {kind:?}");
+        FieldError::forbidden("status.conditions", &why)
+    };
+    DECISIONS.into_iter().filter(added).map(refused).collect()
 }
 
 /// Gives conditions the times that the client left out.

@@ -48,10 +48,7 @@ pub(super) fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()>
         ("finalize", _) => finalizers(new),
         ("ephemeralcontainers", _) => ephemeral_containers::mistakes(old, new),
         ("resize", _) => resize::mistakes(&*writer.resource.strategy, old, new),
-        ("status" | "approval", "CertificateSigningRequest") => {
-            approval::mistakes(old, new, writer.subresource)
-        }
-        ("status", "Namespace") => phase(new).into_iter().collect(),
+        ("status", "CertificateSigningRequest") => approval::added_decisions(old, new),
         _ => Vec::new(),
     };
     if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
@@ -83,25 +80,8 @@ fn items(value: &Value) -> &[Value] {
 fn finalizers(namespace: &Value) -> Vec<FieldError> {
     let finalizers = items(&namespace["spec"]["finalizers"]).iter().enumerate();
     let mistakes = finalizers.flat_map(|(i, finalizer)| {
-        let (field, name) = (format!("spec.finalizers[{i}]"), finalizer.as_str().unwrap_or(""));
-        let mut errors = names::invalid(&field, name, names::qualified_name);
-        if errors.is_empty() && !name.contains('/') && name != "kubernetes" {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(field, finalizer, why));
-        }
-        errors
+        let name = finalizer.as_str().unwrap_or_default();
+        names::finalizer(&format!("spec.finalizers[{i}]"), name)
     });
     mistakes.collect()
-}
-
-/// A namespace's phase follows from whether it is being deleted.
-fn phase(namespace: &Value) -> Option<FieldError> {
-    let phase = &namespace["status"]["phase"];
-    let (allowed, why) = if metadata::is_deleting(namespace) {
-        ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
-    } else {
-        ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
-    };
-    let given = if phase.is_null() { "".into() } else { phase.clone() };
-    (*phase != allowed).then(|| FieldError::invalid("status.Phase", &given, why))
 }

@@ -368,3 +368,28 @@ fn only_a_load_balancer_reports_addresses() {
         );
     }
 }
+
+#[test]
+fn a_service_that_leaves_a_type_loses_what_only_that_type_had() {
+    let old = json!({"spec": {
+        "type": "LoadBalancer", "clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"],
+        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "healthCheckNodePort": 31000,
+        "externalTrafficPolicy": "Local", "allocateLoadBalancerNodePorts": true,
+        "ports": [{"port": 80, "nodePort": 30001}],
+    }, "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}});
+    let mut new = old.clone();
+    new["spec"]["type"] = "ExternalName".into();
+    Service.prepare_update(&old, &mut new);
+    assert_eq!(
+        new,
+        json!({
+            "spec": {"type": "ExternalName", "ports": [{"port": 80}]}, "status": {"loadBalancer": {}},
+        })
+    );
+    let mut changed = old.clone();
+    changed["spec"]["type"] = "ClusterIP".into();
+    changed["spec"]["ports"][0]["nodePort"] = 30002.into();
+    Service.prepare_update(&old, &mut changed);
+    assert_eq!(changed["spec"]["ports"][0]["nodePort"], 30002);
+    assert_eq!(changed["spec"]["clusterIP"], "10.96.0.9");
+}
