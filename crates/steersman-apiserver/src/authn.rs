@@ -2,7 +2,7 @@
 //!
 //! The common name of a certificate is the user, its organisations are the groups. A token that
 //! is not known is refused, and so is a request without either, except for what anybody may see.
-//! Tokens of service accounts are known by their signature ([`crate::token`]).
+//! Tokens of service accounts are known by their signature ([`crate::authenticate`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock};
@@ -11,9 +11,7 @@ use http::{HeaderMap, HeaderValue, header};
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::server::ApiServer;
 use crate::status::{Named, Result, Status};
-use crate::token;
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
@@ -115,44 +113,16 @@ impl Tokens {
     }
 }
 
-impl ApiServer {
-    /// Who a request from the network comes from, or acts as: the user of its connection's
-    /// certificate, of a token that is known, or the service account of a token that was signed.
-    pub async fn authenticate(
-        &self,
-        headers: &HeaderMap,
-        certificate: Option<&User>,
-    ) -> Result<User> {
-        let server = self.server();
-        let signed = bearer_token(headers).filter(|token| certificate.is_none() && is_jwt(token));
-        let Some(token) = signed.filter(|token| server.tokens.user(token).is_none()) else {
-            return server.tokens.authenticate(headers, certificate);
-        };
-        let audiences = [token::ISSUER.to_owned()];
-        match token::authenticate(server, token, &audiences).await {
-            Ok(authenticated) => impersonated(authenticated.user, headers),
-            Err(why) => {
-                tracing::debug!(why, "token refused");
-                Err(Status::unauthorized())
-            }
-        }
-    }
-}
-
 /// The token of a request, if it has one.
-fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn is_jwt(token: &str) -> bool {
-    token.bytes().filter(|byte| *byte == b'.').count() == 2
-}
-
 /// Whom a user acts as (`kubectl --as`). Whoever is known may act as anybody, as long as every
 /// known user is an administrator.
-fn impersonated(user: User, headers: &HeaderMap) -> Result<User> {
+pub(crate) fn impersonated(user: User, headers: &HeaderMap) -> Result<User> {
     let text = |value: &HeaderValue| value.to_str().unwrap_or("").to_owned();
     let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(user) };
     if user.is_anonymous() {

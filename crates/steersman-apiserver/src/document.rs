@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use steersman_store::{Entry, Revision};
 
-use crate::resource::builtin::convert;
+use crate::convert;
 use crate::schema::Schema;
 use crate::status::{Result, Status};
 

@@ -12,6 +12,7 @@ mod server;
 mod state;
 
 // A request, from bytes to a call.
+mod authenticate;
 pub mod authn;
 pub mod authz;
 pub mod body;
@@ -28,6 +29,7 @@ pub mod crd;
 pub mod discovery;
 mod health;
 mod openapi;
+mod openid;
 pub mod registry;
 pub mod resource;
 pub mod schema;
@@ -45,6 +47,7 @@ pub mod strategy;
 pub mod token;
 
 // Reads.
+mod convert;
 pub mod document;
 pub mod metadata;
 mod read;

@@ -17,7 +17,7 @@ use crate::request::{Query, RequestInfo, segments};
 use crate::resource::{Resource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::{authz, crd, discovery, health, mutate, openapi, protobuf, read, review, token};
+use crate::{authz, crd, discovery, health, mutate, openapi, openid, protobuf, read, review};
 
 /// Subresources that need a real node behind the object; there is none yet.
 const NOT_YET: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
@@ -102,7 +102,7 @@ async fn not_a_resource(
     let response = match path.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => health::answer(&path, query),
         ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
-        [".well-known" | "openid", ..] => token::answer(server, &path),
+        [".well-known" | "openid", ..] => openid::answer(server, &path),
         _ => discovery::answer(&server.registry.table(), &path, &parts.headers),
     };
     response.map(Some)

@@ -82,12 +82,17 @@ impl Registry {
         });
     }
 
-    /// Stops to serve what a definition said.
-    pub fn remove(&self, definition: &str) {
+    /// Stops to serve what a definition said that was removed at a revision. What a namesake
+    /// says that was written since stays.
+    pub fn remove(&self, definition: &str, at: Revision) {
+        let mut removed = false;
         self.change(|customs| {
-            customs.remove(definition);
+            removed = customs.get(definition).is_some_and(|custom| custom.revision <= at);
+            if removed {
+                customs.remove(definition);
+            }
         });
-        if let Some(gone) = self.gone().remove(definition) {
+        if removed && let Some(gone) = self.gone().remove(definition) {
             gone.cancel();
         }
     }
@@ -203,10 +208,27 @@ mod tests {
                     registry.until_gone(&resource)
                 });
                 start.wait();
-                registry.remove(&definition);
+                registry.remove(&definition, revision);
                 watch.join().unwrap()
             });
             assert!(gone.is_cancelled(), "round {}", revision.0);
         }
+    }
+
+    #[test]
+    fn a_late_removal_leaves_the_namesake_that_was_written_since() {
+        let registry = Registry::new();
+        let storage = Arc::new(builtin::all().remove(0));
+        let custom = |revision: u64| Custom {
+            revision: Revision(revision),
+            resources: Vec::new(),
+            storage: Arc::clone(&storage),
+            terminating: false,
+        };
+        registry.install("widgets.example.com", custom(7));
+        registry.remove("widgets.example.com", Revision(6));
+        assert!(registry.table().custom("widgets.example.com").is_some());
+        registry.remove("widgets.example.com", Revision(8));
+        assert!(registry.table().custom("widgets.example.com").is_none());
     }
 }

@@ -3,11 +3,12 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::authenticate::{self, Authenticated};
 use crate::authn::User;
 use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
-use crate::token::{self, Authenticated};
+use crate::token;
 
 /// Answers a review; `None` if the resource is not one.
 pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
@@ -50,7 +51,7 @@ async fn token_status(call: &Call, review: &Value) -> Result<Value> {
             let why = "token audiences is invalid for the target audiences";
             if audiences.is_empty() { Err(why) } else { Ok(Authenticated { user, audiences }) }
         }
-        None => token::authenticate(&call.server, token, &audiences).await,
+        None => authenticate::bearer(&call.server, token, &audiences).await,
     };
     Ok(match authenticated {
         Ok(Authenticated { user, audiences }) => {

@@ -10,22 +10,23 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steersman_store::Store;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
-use crate::allocate::NodePorts;
-use crate::mutate::lifecycle::Endings;
+use crate::authn::User;
 use crate::random::Random;
-use crate::read::frames::SharedEvents;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
+use crate::state::endings::Endings;
+use crate::state::events::SharedEvents;
+use crate::state::node_ports::NodePorts;
 use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::{Signer, SigningKey};
-use crate::{allocate, authn, bootstrap, crd, pipeline};
+use crate::{allocate, authenticate, authn, bootstrap, crd, pipeline};
 
 /// How long the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(60);
@@ -113,6 +114,16 @@ impl ApiServer {
     /// first address stays.
     pub fn advertise(&self, endpoint: SocketAddr) {
         let _ = self.server.endpoint.set(endpoint);
+    }
+
+    /// Who a request from the network comes from, or acts as: the user of its connection's
+    /// certificate, of a token that is known, or the service account of a token that was signed.
+    pub async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&User>,
+    ) -> Result<User> {
+        authenticate::request(&self.server, headers, certificate).await
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {

@@ -24,7 +24,6 @@ use crate::resource::{Place, Resource};
 use crate::status::Result;
 
 pub(crate) use addresses::{CIDR, FIRST};
-pub(crate) use ports::NodePorts;
 pub(crate) use reservation::Reservation;
 pub(crate) use start::rebuild;
 

@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 use serde_json::json;
 
 use super::addresses::{RANGE, Range};
-use super::ports::{NodePorts, held};
+use super::ports::held;
 use crate::random::Random;
+use crate::state::node_ports::NodePorts;
 
 #[test]
 fn the_network_its_last_address_and_strangers_are_not_handed_out() {

@@ -11,9 +11,13 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{FINDINGS_MAX, Finding, clip};
 
-/// Reads a body. Aliases are expanded within the bounds that the reader has by default.
+/// Reads a body. Aliases are expanded within the bounds that the reader has by default. Numbers
+/// with a leading zero are octal, as in every `defaultMode: 0644`.
 pub fn read(body: &[u8]) -> Result<Value, serde_saphyr::Error> {
-    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    let options = serde_saphyr::options! {
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+    };
     serde_saphyr::from_slice_with_options(body, options)
 }
 
@@ -85,6 +89,13 @@ mod tests {
         );
         let plain = "a: 1\nb: {c: 1, c: 2}\na: 4\n";
         assert_eq!(read(plain.as_bytes()).unwrap(), json!({"a": 4, "b": {"c": 2}}));
+    }
+
+    #[test]
+    fn the_modes_of_files_are_octal() {
+        let body = "a: 0644\nb: 0o644\nc: \"0644\"\nd: 644\ne: 0\n";
+        let modes = json!({"a": 420, "b": 420, "c": "0644", "d": 644, "e": 0});
+        assert_eq!(read(body.as_bytes()).unwrap(), modes);
     }
 
     #[test]

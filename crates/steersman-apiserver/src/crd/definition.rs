@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::resource::{Resource, ScalePaths, Subresource, Text, Verb};
-use crate::schema::Schema;
+use crate::resource::{Resource, ScalePaths, Subresource, Verb};
+use crate::schema::{Schema, Text};
 use crate::strategy::Plain;
 use crate::table;
 

@@ -176,35 +176,36 @@ fn set_condition(definition: &mut Value, now: &str, condition: [&str; 4]) {
 }
 
 /// Follows a write: serves what a written definition says, and ends the deletion of one that
-/// nothing holds any more. `revision` is `None` when the object was removed.
+/// nothing holds any more. `gone` is whether the write, at this revision, removed the object.
 pub(crate) fn committed<'a>(
     server: &'a Arc<Server>,
     resource: &'a Resource,
     object: &'a Value,
-    revision: Option<Revision>,
+    revision: Revision,
+    gone: bool,
 ) -> BoxFuture<'a, ()> {
     Box::pin(async move {
         let name = metadata::text(object, "name");
-        match (is_definition(resource), revision) {
-            (true, Some(revision)) => {
+        match (is_definition(resource), gone) {
+            (true, false) => {
                 serve(server, object, revision);
                 if metadata::is_deleting(object) {
                     clean_up(server, name).await;
                 }
             }
-            (true, None) => {
-                server.registry.remove(name);
+            (true, true) => {
+                server.registry.remove(name, revision);
                 let group = object["spec"]["group"].as_str().unwrap_or("").to_owned();
                 tokio::spawn(reconsider(Arc::clone(server), group));
             }
-            (false, None) => {
+            (false, true) => {
                 let definition = resource.qualified();
                 let table = server.registry.table();
                 if table.custom(&definition).is_some_and(|custom| custom.terminating) {
                     release_if_empty(server, &definition).await;
                 }
             }
-            (false, Some(_)) => {}
+            (false, false) => {}
         }
     })
 }

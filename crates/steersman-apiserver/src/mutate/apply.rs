@@ -10,11 +10,11 @@ use crate::apply::{Apply, ApplyError, Versions, apply as merge, check_configurat
 use crate::apply::{FieldConflict, conflict_message};
 use crate::body::yaml;
 use crate::call::Call;
+use crate::convert;
 use crate::field::FieldError;
 use crate::metadata;
 use crate::reply::Reply;
 use crate::resource::Resource;
-use crate::resource::builtin::convert;
 use crate::schema::Schema;
 use crate::state::Server;
 use crate::status::{Cause, Named, Result, Status};

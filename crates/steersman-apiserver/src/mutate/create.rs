@@ -4,7 +4,6 @@ use http::StatusCode;
 use serde_json::Value;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
-use super::lifecycle::Moment;
 use super::{Tracking, Writer, decode, lifecycle, validate};
 use crate::allocate;
 use crate::authn::User;
@@ -15,6 +14,7 @@ use crate::field::FieldError;
 use crate::metadata;
 use crate::reply::Reply;
 use crate::resource::Place;
+use crate::state::endings::Moment;
 use crate::status::{Result, Status};
 
 /// How often a generated name may be taken before the client is told.

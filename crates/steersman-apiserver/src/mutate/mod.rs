@@ -174,7 +174,7 @@ impl<'a> Writer<'a> {
             }
             let revision = written?.revision;
             if crd::concerns(&server, &resource, gone) {
-                crd::committed(&server, &resource, &object, (!gone).then_some(revision)).await;
+                crd::committed(&server, &resource, &object, revision, gone).await;
             }
             drop(turn);
             Ok(revision)

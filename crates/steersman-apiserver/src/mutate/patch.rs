@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::{Tracking, change, decode};
+use super::{Tracking, change, decode, update};
 use crate::call::Call;
 use crate::field::FieldError;
 use crate::metadata;
@@ -111,19 +111,7 @@ pub(super) fn same_identity(call: &Call, new: &mut Value) -> Result<()> {
     }
     let namespace = call.resource.namespaced.then(|| place.namespace.into());
     metadata::set(new, "namespace", namespace);
-    let name = metadata::text(new, "name");
-    if name.is_empty() {
-        return Err(Status::bad_request(
-            "the name of the object (based on URL) was undeterminable: name must be provided",
-        ));
-    }
-    if name != place.name {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            place.name
-        )));
-    }
-    Ok(())
+    update::has_name(call, new)
 }
 
 /// 500 with nothing but a text: what Kubernetes answers to mistakes that it has no answer for.

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::patch::{Language, refuse_force};
-use super::{Tracking, apply, change, decode};
+use super::{Tracking, apply, change, decode, update};
 use crate::apply::check_configuration;
 use crate::call::Call;
 use crate::document::Stored;
@@ -97,13 +97,7 @@ fn schema() -> Option<Schema> {
 }
 
 fn check_name(call: &Call, scale: &Value) -> Result<()> {
-    let (name, wanted) = (metadata::text(scale, "name"), call.place().name);
-    if name.is_empty() || name == wanted {
-        return Ok(());
-    }
-    Err(Status::bad_request(format!(
-        "the name of the object ({name}) does not match the name on the URL ({wanted})"
-    )))
+    if metadata::text(scale, "name").is_empty() { Ok(()) } else { update::has_name(call, scale) }
 }
 
 fn answer(call: &Call, object: &Stored) -> Result<Reply> {

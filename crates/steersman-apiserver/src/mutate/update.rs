@@ -36,19 +36,8 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
 
 /// Refuses a body that is about another object than the path.
 pub(super) fn named(call: &Call, mut object: Value) -> Result<Value> {
+    has_name(call, &object)?;
     let place = call.place();
-    let name = metadata::text(&object, "name");
-    if name.is_empty() {
-        return Err(Status::bad_request(
-            "the name of the object (based on URL) was undeterminable: name must be provided",
-        ));
-    }
-    if name != place.name {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            place.name
-        )));
-    }
     let namespace = metadata::text(&object, "namespace");
     if call.resource.namespaced && !namespace.is_empty() && namespace != place.namespace {
         return Err(Status::bad_request(format!(
@@ -59,6 +48,22 @@ pub(super) fn named(call: &Call, mut object: Value) -> Result<Value> {
     let namespace = call.resource.namespaced.then(|| place.namespace.into());
     metadata::set(&mut object, "namespace", namespace);
     Ok(object)
+}
+
+/// Refuses an object that has another name than the path, or none.
+pub(super) fn has_name(call: &Call, object: &Value) -> Result<()> {
+    let (name, wanted) = (metadata::text(object, "name"), call.place().name);
+    let why = match name {
+        _ if name == wanted => return Ok(()),
+        "" => {
+            let why = "the name of the object (based on URL) was undeterminable";
+            format!("{why}: name must be provided")
+        }
+        _ => {
+            format!("the name of the object ({name}) does not match the name on the URL ({wanted})")
+        }
+    };
+    Err(Status::bad_request(why))
 }
 
 /// Some kinds are only replaced by someone who says which version they have seen.

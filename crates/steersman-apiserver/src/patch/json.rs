@@ -59,7 +59,7 @@ fn limit_depth(
 ) -> Result<(), PatchError> {
     let value = match operation.op.as_str() {
         "add" | "replace" => Some(&operation.value),
-        "move" | "copy" => operation.from.as_deref().and_then(|from| object.pointer(from)),
+        "move" | "copy" => operation.from.as_deref().and_then(|from| value_at(object, from)),
         _ => None,
     };
     let above = operation.path.as_deref().unwrap_or("").split('/').count();
@@ -219,6 +219,15 @@ fn find<'v>(object: &'v mut Value, path: &str) -> Option<Target<'v>> {
         };
     }
     (holder.is_object() || holder.is_array()).then(|| (holder, unescaped(key)))
+}
+
+/// The value that a path leads to, by the rules of [`find`].
+fn value_at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
+    let (_, path) = path.split_once('/')?;
+    path.split('/').map(unescaped).try_fold(object, |holder, part| match holder {
+        Value::Array(items) => items.get(index(&part, items.len()).ok()?),
+        holder => holder.get(part.as_str()),
+    })
 }
 
 fn get<'v>((holder, key): &'v Target<'_>) -> Result<Option<&'v Value>, String> {

@@ -63,6 +63,26 @@ fn what_is_no_patch_is_malformed() {
     assert!(matches!(strategic(&object, &json!(1)), Err(PatchError::Malformed(_))));
 }
 
+/// However the path to what is moved is written: by an index from the end, with a sign, or with
+/// something before its first slash.
+#[test]
+fn no_json_patch_nests_an_object_without_end() {
+    for from in ["/x/1", "/x/-1", "/x/+1", "/x/01", "y/x/1"] {
+        let step = [
+            json!({"op": "add", "path": "/x/0", "value": {}}),
+            json!({"op": "move", "from": from, "path": "/x/0/a"}),
+        ];
+        let start = json!({"op": "add", "path": "/x", "value": [{}]});
+        let operations = |steps: usize| {
+            let steps = std::iter::repeat_n(&step, steps).flatten();
+            bytes(&std::iter::once(&start).chain(steps).cloned().collect())
+        };
+        assert!(json_patch(&json!({}), &operations(100)).is_ok(), "{from}");
+        let deep = json_patch(&json!({}), &operations(200));
+        assert!(matches!(deep, Err(PatchError::Unprocessable(_))), "{from}");
+    }
+}
+
 proptest! {
     #[test]
     fn the_same_merge_patch_twice_changes_nothing_more(old in random::pod(false), patch in random::pod(true)) {

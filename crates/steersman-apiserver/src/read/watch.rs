@@ -19,7 +19,7 @@ use futures::{FutureExt, StreamExt};
 use steersman_store::{Entry, Event, RangeRequest, Revision, StoreError, Watch, WatchRequest};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::frames::{EventType, Frames};
+use super::frames::Frames;
 use super::list;
 use super::options::ListOptions;
 use crate::call::Call;
@@ -27,6 +27,7 @@ use crate::document::Stored;
 use crate::reply::Reply;
 use crate::selector::Selector;
 use crate::state::Server;
+use crate::state::events::EventType;
 use crate::status::panic_text;
 use crate::status::{Result, Status};
 

@@ -81,7 +81,7 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
             sized(call, code, encoding, View::of(call)?.object(&object)?)
         }
         Reply::Document { code, value } => {
-            let (encoding, bytes) = view::document(encoding, &value);
+            let (encoding, bytes) = view::document(encoding, &view::shaped(call, value)?);
             sized(call, code, encoding, bytes)
         }
         Reply::List(page) => sized(call, StatusCode::OK, encoding, View::of(call)?.list(&page)?),

@@ -134,7 +134,7 @@ impl View {
     /// Appends objects as a table, as JSON.
     pub(crate) fn write_table(&self, out: &mut Vec<u8>, objects: &[Value], metadata: Value) {
         let now = (self.clock)();
-        let table = table::render(&self.resource, objects, metadata, self.include, now);
+        let table = table::render(&self.resource.columns, objects, metadata, self.include, now);
         write_json(out, &table);
     }
 
@@ -168,6 +168,16 @@ impl View {
         write_json(&mut json, &object.decode(&self.api_version)?);
         Ok((json.into(), None))
     }
+}
+
+/// A document that is not stored as a client wants to see it: of those, a Scale has columns.
+pub(super) fn shaped(call: &Call, document: Value) -> Result<Value> {
+    if call.output.shape != Shape::Table || document["kind"] != "Scale" {
+        return Ok(document);
+    }
+    let metadata = json!({"resourceVersion": document["metadata"]["resourceVersion"]});
+    let (columns, now) = (table::columns_for("autoscaling", "Scale"), (call.server.clock)());
+    Ok(table::render(&columns, &[document], metadata, call.include_object()?, now))
 }
 
 /// A document that is not stored, in a form that its kind has: what has no protobuf form is JSON.

@@ -2,16 +2,12 @@
 
 pub mod builtin;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::schema::Schema;
+use crate::schema::{Schema, Text};
 use crate::status::Named;
 use crate::strategy::Strategy;
 use crate::table::Column;
-
-/// Text that is static for built-in kinds and owned for custom ones.
-pub type Text = Cow<'static, str>;
 
 /// A served resource: one kind in one version of one group, with its names and abilities.
 #[derive(Clone, Debug)]

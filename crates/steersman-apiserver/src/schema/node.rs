@@ -11,7 +11,7 @@ use super::builtin;
 use super::format::Format;
 use super::pattern::Pattern;
 
-/// Text that is static in the built-in table and owned in custom schemas.
+/// Text that is static for what is built in and owned for what is custom.
 pub(crate) type Text = Cow<'static, str>;
 
 /// The shape of a value in its place.

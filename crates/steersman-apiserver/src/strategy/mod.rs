@@ -32,6 +32,7 @@ mod node;
 mod pod;
 mod quota;
 mod replicas;
+mod resource_name;
 mod revision;
 mod rollout;
 mod rules;

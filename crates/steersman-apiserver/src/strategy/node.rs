@@ -6,7 +6,7 @@ use super::Strategy;
 use super::address::{self, Cidr};
 use super::at::{At, Errors};
 use super::document::{fill, is_empty, items, text, within_existing};
-use super::quota::resource_amount;
+use super::resource_name::check_amount;
 use crate::field::FieldError;
 use crate::names;
 
@@ -137,7 +137,7 @@ fn resources(node: &At<'_, '_>, errors: &mut Errors) {
     for list in ["capacity", "allocatable"] {
         for (name, amount) in node.value["status"][list].as_object().into_iter().flatten() {
             let path = format!("status.{list}.{name}");
-            resource_amount(name, &At::new(amount, &path), errors);
+            check_amount(name, &At::new(amount, &path), errors);
         }
     }
 }

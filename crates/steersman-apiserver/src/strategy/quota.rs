@@ -6,25 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::at::{At, Errors};
 use super::document::{each, fill, items, text, within};
+use super::resource_name::{self, is_compute, is_quota_resource};
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
-
-const COMPUTE: &[&str] = &["cpu", "memory", "ephemeral-storage"];
-
-/// Resources that a quota counts one by one.
-const COUNTED: &[&str] = &[
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "services.nodeports",
-    "services.loadbalancers",
-];
 
 const SCOPES: &[&str] = &[
     "Terminating",
@@ -66,55 +52,6 @@ pub(super) const RESOURCE_QUOTA: Rules = Rules {
     },
     ..Rules::NONE
 };
-
-/// Whether a resource is Kubernetes' own.
-fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-fn is_extended(name: &str) -> bool {
-    !is_native(name)
-        && !name.starts_with("requests.")
-        && names::qualified_name(&format!("requests.{name}")).is_empty()
-}
-
-fn is_huge_pages(name: &str) -> bool {
-    name.starts_with("hugepages-")
-}
-
-/// `cpu`, `requests.cpu` and `limits.cpu`.
-fn is_compute(name: &str) -> bool {
-    let bare = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits."));
-    COMPUTE.contains(&bare.unwrap_or(name))
-}
-
-fn is_quota_resource(name: &str) -> bool {
-    let huge = is_huge_pages(name.strip_prefix("requests.").unwrap_or(name));
-    is_compute(name) || huge || name == "requests.storage" || COUNTED.contains(&name)
-}
-
-/// Must be a resource that Kubernetes knows, or one with a prefix.
-fn resource_name(name: &str, path: &str, errors: &mut Errors) -> bool {
-    let complaints = names::invalid(path, name, names::qualified_name);
-    let sound = complaints.is_empty();
-    errors.extend(complaints);
-    if sound && !name.contains('/') && !is_quota_resource(name) && name != "storage" {
-        let detail = "must be a standard resource type or fully qualified";
-        errors.push(FieldError::invalid(path, &Value::from(name), detail));
-    }
-    sound
-}
-
-/// Must not be negative, and whole where the resource is counted.
-pub(super) fn resource_amount(name: &str, amount: &At<'_, '_>, errors: &mut Errors) {
-    let Some(value) = Quantity::of(amount.value) else { return };
-    if value.is_negative() {
-        errors.push(amount.invalid("must be greater than or equal to 0"));
-    }
-    if (COUNTED.contains(&name) || is_extended(name)) && !value.is_integer() {
-        errors.push(amount.invalid("must be an integer"));
-    }
-}
 
 fn limit_defaults(limit: &mut Value) {
     if limit["type"] != "Container" {
@@ -165,9 +102,9 @@ fn limit_lists(limit: &At<'_, '_>, errors: &mut Errors) {
             continue;
         }
         for (name, entry) in limit.at(list).entries() {
-            let path = entry.path();
-            if resource_name(name, &path, errors) && (of_pod || kind == "Container") {
-                container_resource(name, &path, errors);
+            let sound = resource_name::check(name, &entry, errors);
+            if sound && (of_pod || kind == "Container") {
+                resource_name::check_of_container(name, &entry, errors);
             }
         }
     }
@@ -177,20 +114,6 @@ fn limit_lists(limit: &At<'_, '_>, errors: &mut Errors) {
             "either minimum or maximum storage value is required, but neither was provided",
         ));
     }
-}
-
-/// Must be a resource that containers can have.
-pub(super) fn container_resource(name: &str, path: &str, errors: &mut Errors) {
-    let detail = match name.contains('/') {
-        false if !COMPUTE.contains(&name) && !is_huge_pages(name) => {
-            "must be a standard resource for containers"
-        }
-        true if !is_native(name) && !is_extended(name) => {
-            "doesn't follow extended resource name standard"
-        }
-        _ => return,
-    };
-    errors.push(FieldError::invalid(path, &Value::from(name), detail));
 }
 
 /// How the figures of one resource must be ordered: the list complained about, the two figures
@@ -260,12 +183,11 @@ fn limit_amounts(limit: &At<'_, '_>, errors: &mut Errors) {
 
 fn quota_amounts(part: &At<'_, '_>, list: &str, errors: &mut Errors) {
     for (name, amount) in part.at(list).entries() {
-        let path = amount.path();
-        if resource_name(name, &path, errors) && !name.contains('/') && !is_quota_resource(name) {
-            let detail = "must be a standard resource for quota";
-            errors.push(FieldError::invalid(path, &Value::from(name), detail));
+        let sound = resource_name::check(name, &amount, errors);
+        if sound && !name.contains('/') && !is_quota_resource(name) {
+            errors.push(amount.invalid_value(name, "must be a standard resource for quota"));
         }
-        resource_amount(name, &amount, errors);
+        resource_name::check_amount(name, &amount, errors);
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::at::{At, Errors};
 use super::document::{fill, text};
-use super::quota::container_resource;
+use super::resource_name::check_of_container;
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
@@ -108,8 +108,8 @@ fn runtime_class(class: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     class.at("handler").requires(names::dns1123_label, errors);
     let overhead = class.at("overhead");
     for (name, _) in overhead.at("podFixed").entries() {
-        let path = format!("overhead.limits[{name}]");
-        container_resource(name, &path, errors);
+        let shown = overhead.named("limits");
+        check_of_container(name, &shown.entry(name), errors);
     }
     let scheduling = class.at("scheduling");
     let selector = scheduling.at("nodeSelector");

@@ -17,7 +17,8 @@ pub(super) const ACCESS_MODES: &[&str] =
 /// The two forms of a volume.
 pub(super) const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
-const HOST_PATH_TYPES: &[&str] = &[
+/// What may lie at a path of the host.
+pub(super) const HOST_PATH_TYPES: &[&str] = &[
     "",
     "BlockDevice",
     "CharDevice",

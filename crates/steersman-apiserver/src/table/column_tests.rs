@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::resource::builtin;
+use crate::resource::{Resource, builtin};
 
 /// One line a kind: its group and plural, then its columns. `*` marks those that only
 /// `-o wide` shows, `:int`, `:bool` and `:date` those that are not announced as text.
@@ -104,7 +104,7 @@ fn row(resource: &Resource, mut object: Value) -> String {
     let now = "2026-01-02T00:00:00Z".parse().unwrap();
     object["metadata"]["name"] = json!("x");
     object["metadata"]["creationTimestamp"] = json!("2026-01-01T23:55:00Z");
-    let table = render(resource, &[object], json!({}), IncludeObject::None, now);
+    let table = render(&resource.columns, &[object], json!({}), IncludeObject::None, now);
     let cells = cells::items(&table["rows"][0]["cells"]).iter().map(cells::printed);
     cells.collect::<Vec<_>>().join("|")
 }

@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::duration::human as human_duration;
 pub use self::path::Path;
-use crate::resource::{Resource, Text};
+use crate::schema::Text;
 
 /// One column of a table, with the way to fill it.
 #[derive(Clone, Debug)]
@@ -109,13 +109,13 @@ pub fn columns_from_crd(columns: &Value) -> Arc<[Column]> {
 
 /// A `meta.k8s.io/v1` Table of the objects, with the metadata of their list.
 pub fn render(
-    resource: &Resource,
+    columns: &[Column],
     objects: &[Value],
     list_metadata: Value,
     include: IncludeObject,
     now: Timestamp,
 ) -> Value {
-    let columns = all_columns(&resource.columns);
+    let columns = all_columns(columns);
     let row = |object: &Value| {
         let cells = columns.iter().map(|column| column.cell(object, now)).collect();
         let mut row = Map::from_iter([("cells".to_owned(), Value::Array(cells))]);

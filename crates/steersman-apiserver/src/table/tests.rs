@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::resource::builtin;
+use crate::resource::{Resource, builtin};
 
 const NOW: &str = "2026-01-02T00:00:00Z";
 
@@ -16,7 +16,7 @@ fn resource(plural: &str) -> Resource {
 /// The cells of one object as kubectl would print them, wide ones included.
 fn row(plural: &str, object: &Value) -> Vec<String> {
     let objects = std::slice::from_ref(object);
-    let table = render(&resource(plural), objects, json!({}), IncludeObject::None, now());
+    let table = render(&resource(plural).columns, objects, json!({}), IncludeObject::None, now());
     cells::items(&table["rows"][0]["cells"]).iter().map(cells::printed).collect()
 }
 
@@ -302,7 +302,7 @@ fn an_event_of_either_group_makes_the_same_row() {
         "source": {"component": "kubelet", "host": "n1"},
     });
     let mut new = core.clone();
-    builtin::convert::to_api_version(&mut new, "events.k8s.io/v1");
+    crate::convert::to_api_version(&mut new, "events.k8s.io/v1");
     let expected = [
         "60s",
         "Normal",
@@ -338,7 +338,7 @@ fn a_custom_resource_has_the_columns_of_its_definition_or_its_age() {
     });
     let mut shops = resource("configmaps");
     shops.columns = columns;
-    let table = render(&shops, &[object], json!({}), IncludeObject::None, now());
+    let table = render(&shops.columns, &[object], json!({}), IncludeObject::None, now());
     let cells = json!(["shop", 3, "24h", "[\"a\"]", null, null]);
     assert_eq!(table["rows"][0]["cells"], cells);
     assert_eq!(table["columnDefinitions"][3]["priority"], 1);
@@ -350,7 +350,7 @@ fn a_table_carries_what_was_asked_of_each_object() {
     let list = json!({"resourceVersion": "7"});
     let render = |include| {
         render(
-            &resource("configmaps"),
+            &resource("configmaps").columns,
             std::slice::from_ref(&object),
             list.clone(),
             IncludeObject::parse(include).unwrap(),
@@ -371,7 +371,8 @@ fn a_table_carries_what_was_asked_of_each_object() {
 #[test]
 fn every_built_in_kind_renders_an_empty_object() {
     for resource in builtin::all() {
-        let table = render(&resource, &[json!({})], json!({}), IncludeObject::Metadata, now());
+        let table =
+            render(&resource.columns, &[json!({})], json!({}), IncludeObject::Metadata, now());
         let columns = cells::items(&table["columnDefinitions"]).len();
         assert_eq!(cells::items(&table["rows"][0]["cells"]).len(), columns, "{}", resource.kind);
     }

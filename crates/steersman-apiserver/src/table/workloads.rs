@@ -1,5 +1,7 @@
 //! Deployments, sets, jobs and what scales them.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -7,6 +9,7 @@ use super::cells::{
     at_most, condition, items, joined, labels, len, number, or_none, printed, selector, text,
 };
 use super::{Column, age, duration};
+use crate::convert;
 
 pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
     let mut columns = match (group, kind) {
@@ -79,6 +82,11 @@ fn single(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::field("MinPods", "spec.minReplicas", "<unset>"),
             Column::number("MaxPods", "spec.maxReplicas").called_text(),
             Column::number("Replicas", "status.currentReplicas").called_text(),
+            age(),
+        ],
+        ("autoscaling", "Scale") => vec![
+            Column::number("Desired", "spec.replicas"),
+            Column::number("Available", "status.replicas"),
             age(),
         ],
         ("policy", "PodDisruptionBudget") => vec![
@@ -189,10 +197,9 @@ fn reference(hpa: &Value, _: Timestamp) -> Value {
 
 /// What an autoscaler aims at, as `cpu: 20%/80%`; both versions of the kind.
 fn targets(hpa: &Value, _: Timestamp) -> Value {
-    if let Some(target) = hpa["spec"]["targetCPUUtilizationPercentage"].as_i64() {
-        let current = hpa["status"]["currentCPUUtilizationPercentage"].as_i64();
-        let current = current.map_or("<unknown>".to_owned(), |c| format!("{c}%"));
-        return format!("cpu: {current}/{target}%").into();
+    let mut hpa = Cow::Borrowed(hpa);
+    if hpa["apiVersion"] == "autoscaling/v1" {
+        convert::to_api_version(hpa.to_mut(), "autoscaling/v2");
     }
     let current = items(&hpa["status"]["currentMetrics"]);
     let metrics = items(&hpa["spec"]["metrics"]).iter().enumerate();

@@ -1,17 +1,13 @@
 //! The tokens of service accounts: signed by the server, bound to objects, and known again.
 //!
 //! A token is a JWT signed with ES256. [`SigningKey`] signs and verifies, [`claims`] says what a
-//! token states, [`authenticate`] whether that is still true: its time, its audience, its account
-//! and what it is bound to. Who asks for one goes through `serviceaccounts/token`.
+//! token states, [`crate::authenticate`] whether that is still true: its time, its audience, its
+//! account and what it is bound to. Who asks for one goes through `serviceaccounts/token`.
 
-mod authenticate;
 pub(crate) mod claims;
-mod discovery;
 mod key;
 mod signer;
 
-pub(crate) use authenticate::{Authenticated, authenticate};
-pub(crate) use discovery::answer;
 pub use key::{KeyError, SigningKey};
 pub(crate) use signer::Signer;
 

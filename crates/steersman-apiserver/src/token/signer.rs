@@ -40,7 +40,7 @@ impl Signer {
     }
 
     /// The public key, for whoever wants to check tokens by itself.
-    pub(super) fn jwks(&self) -> Result<Value, KeyError> {
+    pub(crate) fn jwks(&self) -> Result<Value, KeyError> {
         Ok(json!({"keys": [self.key()?.to_jwk()]}))
     }
 
@@ -55,7 +55,7 @@ impl Signer {
     }
 
     /// What a token states, if this server has signed it.
-    pub(super) fn read(&self, token: &str) -> Option<Arc<Claims>> {
+    pub(crate) fn read(&self, token: &str) -> Option<Arc<Claims>> {
         // Who never signed anything cannot know any token.
         let key = self.key.get()?;
         let lock = || self.good.lock().unwrap_or_else(PoisonError::into_inner);

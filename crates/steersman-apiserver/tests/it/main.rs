@@ -5,6 +5,7 @@
 mod api;
 
 mod apply;
+mod autoscalers;
 mod bootstrap;
 mod client;
 mod crd;

@@ -35,6 +35,19 @@ async fn scale_shows_and_sets_replicas() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scale_has_columns_of_its_own() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 2)).await.ok();
+    let path = format!("{DEPLOYMENTS}/web/scale");
+    let table = api.get_as(&path, "application/json;as=Table;v=v1;g=meta.k8s.io").await.ok();
+    let columns = table["columnDefinitions"].as_array().unwrap().iter();
+    let names: Vec<_> = columns.map(|column| column["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Name", "Desired", "Available", "Age"]);
+    assert_eq!(table["rows"][0]["cells"], json!(["web", 2, 0, "0s"]));
+    assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "web");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_is_bound_once() {
     let api = Api::start().await;
     api.post(PODS, &pod("p")).await.ok();

@@ -2,12 +2,11 @@
 //!
 //! [`rows`] is the table of facts, one line a resource, true to Kubernetes 1.36 at its stable
 //! versions. This module expands a line into a [`Resource`]; what a field selector reads is in
-//! [`selectable`], and how two versions of one stored kind translate is in [`convert`].
+//! [`selectable`], and how two versions of one stored kind translate is in [`crate::convert`].
 //!
 //! Left out until they work, so that discovery promises nothing else: `pods/{exec, attach,
 //! portforward, proxy, log}`, `nodes/proxy` and `services/proxy`.
 
-pub mod convert;
 mod rows;
 pub mod selectable;
 #[cfg(test)]
@@ -15,8 +14,8 @@ mod tests;
 
 use rows::{Row, Trait};
 
-use super::{Resource, ScalePaths, Subresource, Text, Verb};
-use crate::schema::Schema;
+use super::{Resource, ScalePaths, Subresource, Verb};
+use crate::schema::{Schema, Text};
 use crate::{strategy, table};
 
 const STANDARD: &[Verb] = &[

@@ -121,32 +121,3 @@ fn a_field_selector_reads_zero_where_a_switch_or_number_is_absent() {
         assert_eq!(selectable::value(&object, field), expected, "{field}");
     }
 }
-
-#[test]
-fn an_event_reads_the_same_in_both_groups() {
-    let core = json!({
-        "apiVersion": "v1", "kind": "Event", "message": "Started",
-        "involvedObject": {"name": "web"}, "reportingComponent": "kubelet",
-    });
-    let mut event = core.clone();
-    convert::to_api_version(&mut event, "events.k8s.io/v1");
-    assert_eq!(event["note"], "Started");
-    assert_eq!(event["regarding"]["name"], "web");
-    assert_eq!(event["reportingController"], "kubelet");
-    assert!(event.get("message").is_none());
-    convert::to_api_version(&mut event, "v1");
-    assert_eq!(event, core);
-}
-
-#[test]
-fn the_cpu_target_of_an_autoscaler_survives_both_versions() {
-    let v1 = json!({
-        "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
-        "spec": {"maxReplicas": 5, "targetCPUUtilizationPercentage": 70},
-    });
-    let mut hpa = v1.clone();
-    convert::to_api_version(&mut hpa, "autoscaling/v2");
-    assert_eq!(hpa["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
-    convert::to_api_version(&mut hpa, "autoscaling/v1");
-    assert_eq!(hpa, v1);
-}

@@ -10,45 +10,7 @@ use crate::names;
 use crate::quantity::Quantity;
 use crate::strategy::at::{At, Errors};
 use crate::strategy::document::{is_empty, set};
-
-const HUGE_PAGES: &str = "hugepages-";
-
-/// Names without a prefix that mean something somewhere.
-const STANDARD: &[&str] = &[
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "persistentvolumeclaims",
-    "configmaps",
-    "storage",
-    "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
-];
-
-/// Names of things that cannot be halved, besides those with a foreign prefix.
-const WHOLE: &[&str] = &[
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "services.nodeports",
-    "services.loadbalancers",
-];
+use crate::strategy::resource_name::{self, HUGE_PAGES, is_native};
 
 type NameRule = fn(&str, &At<'_, '_>, &mut Errors);
 
@@ -188,14 +150,8 @@ fn requirements(at: &At<'_, '_>, rule: NameRule, errors: &mut Errors) {
 
 /// The mistakes in an amount of a resource.
 fn value(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
+    resource_name::check_amount(name, at, errors);
     let Some(amount) = Quantity::of(at.value) else { return };
-    if amount.is_negative() {
-        errors.push(at.invalid("must be greater than or equal to 0"));
-    }
-    let whole = WHOLE.contains(&name) || is_extended(name);
-    if whole && !amount.is_integer() {
-        errors.push(at.invalid("must be an integer"));
-    }
     if let Some(size) = name.strip_prefix(HUGE_PAGES) {
         let fits = Quantity::parse(size)
             .is_some_and(|size| size.is_positive() && amount.is_multiple_of(size));
@@ -206,53 +162,20 @@ fn value(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) -> bool {
-    let complaints = names::qualified_name(name);
-    errors.extend(complaints.iter().map(|why| at.invalid_value(name, why)));
-    if !complaints.is_empty() {
-        return false;
-    }
-    let standard = STANDARD.contains(&name)
-        || name.starts_with(HUGE_PAGES)
-        || name.starts_with("requests.hugepages-");
-    if !name.contains('/') && !standard {
-        let why = "must be a standard resource type or fully qualified";
-        errors.push(at.invalid_value(name, why));
-    }
-    true
-}
-
 /// Complains about a resource that a container cannot have.
 pub(in crate::strategy) fn container_resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
-    resource(name, at, errors);
-    let own = ["cpu", "memory", "ephemeral-storage"];
-    if !name.contains('/') {
-        if !own.contains(&name) && !name.starts_with(HUGE_PAGES) {
-            errors.push(at.invalid_value(name, "must be a standard resource for containers"));
-        }
-    } else if !is_native(name) && !is_extended(name) {
-        errors.push(at.invalid_value(name, "doesn't follow extended resource name standard"));
-    }
+    resource_name::check(name, at, errors);
+    resource_name::check_of_container(name, at, errors);
 }
 
 fn pod_resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
-    if resource(name, at, errors)
+    if resource_name::check(name, at, errors)
         && !["cpu", "memory"].contains(&name)
         && !name.starts_with(HUGE_PAGES)
     {
         let supported = ["cpu", "hugepages-", "memory"];
         errors.push(FieldError::not_supported(at.path(), &name.into(), &supported));
     }
-}
-
-fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-fn is_extended(name: &str) -> bool {
-    !is_native(name)
-        && !name.starts_with("requests.")
-        && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
 /// The mistakes in which of the pod's claims a container uses.

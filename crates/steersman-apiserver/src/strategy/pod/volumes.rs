@@ -8,6 +8,7 @@ use super::{claims, containers, projected};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::strategy::at::{At, Errors};
+use crate::strategy::volume::HOST_PATH_TYPES;
 
 type Rule = fn(&At<'_, '_>, &mut Errors);
 
@@ -128,19 +129,9 @@ fn empty_dir(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn host_path(at: &At<'_, '_>, errors: &mut Errors) {
-    const TYPES: &[&str] = &[
-        "",
-        "BlockDevice",
-        "CharDevice",
-        "Directory",
-        "DirectoryOrCreate",
-        "File",
-        "FileOrCreate",
-        "Socket",
-    ];
     if !at.at("path").text().is_empty() {
         no_backsteps(&at.at("path"), errors);
-        at.at("type").one_of(TYPES, errors);
+        at.at("type").one_of(HOST_PATH_TYPES, errors);
     }
 }
 

@@ -32,12 +32,6 @@ pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
                    zero replicas";
         errors.push(list.forbidden(why));
     }
-    // The first version of the API knows one metric only.
-    let utilization = spec.at("targetCPUUtilizationPercentage");
-    if utilization.number().is_some_and(|percent| percent < 1) {
-        let shown = spec.named("metrics[0].resource.target.averageUtilization");
-        errors.push(shown.with(utilization.value).invalid("must be greater than 0"));
-    }
 }
 
 fn of_metric(metric: &At<'_, '_>, errors: &mut Errors) {

@@ -11,24 +11,37 @@ use super::at::{At, Errors};
 use super::document::{fill, is_empty, set, text, within, within_existing};
 use super::label_selector::label_selector;
 use super::rollout::{at_most_all, int_or_percent};
+use crate::convert;
 use crate::field::FieldError;
 use crate::names;
 use crate::quantity::Quantity;
 
-/// The strategy of horizontal pod autoscalers, in either version.
+const V1: &str = "autoscaling/v1";
+
+/// Where `v1` keeps metrics that it does not know.
+const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+
+/// How much of its CPU a pod should use, in percent, unless the autoscaler says otherwise.
+const UTILIZATION: i64 = 80;
+
+/// The strategy of horizontal pod autoscalers, in either version; the rules are those of `v2`.
 #[derive(Debug)]
 pub(super) struct HorizontalPodAutoscaler;
 
 impl Strategy for HorizontalPodAutoscaler {
     fn default(&self, autoscaler: &mut Value) {
-        let v1 = autoscaler["apiVersion"] == "autoscaling/v1";
+        let v1 = autoscaler["apiVersion"] == V1;
+        let others = !autoscaler["metadata"]["annotations"][METRICS].is_null();
         within(autoscaler, "spec", |spec| {
             fill(spec, "minReplicas", 1);
+            if v1 && !others {
+                fill(spec, "targetCPUUtilizationPercentage", UTILIZATION);
+            }
             if v1 {
                 return;
             }
             if is_empty(&spec["metrics"]) {
-                let target = json!({"type": "Utilization", "averageUtilization": 80});
+                let target = json!({"type": "Utilization", "averageUtilization": UTILIZATION});
                 let cpu = json!({"name": "cpu", "target": target});
                 set(spec, "metrics", json!([{"type": "Resource", "resource": cpu}]));
             }
@@ -75,6 +88,11 @@ fn default_behavior(behavior: &mut Value) {
 }
 
 fn validate(autoscaler: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    if autoscaler["apiVersion"] == V1 {
+        let mut converted = autoscaler.clone();
+        convert::to_api_version(&mut converted, "autoscaling/v2");
+        return validate(&converted, old);
+    }
     let mut errors = Vec::new();
     let spec = At::new(&autoscaler["spec"], "spec");
     let (least, most) = (spec.at("minReplicas"), spec.at("maxReplicas"));

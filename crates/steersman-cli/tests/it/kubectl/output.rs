@@ -110,6 +110,13 @@ fn get_reads_subresources_and_raw_paths() {
 }
 
 #[test]
+fn a_scale_has_columns_of_its_own() {
+    let program = Program::up(&["--nodes", "0"]);
+    program.says("create deployment web --image=nginx --replicas=3", &[]);
+    program.says("get deployment web --subresource=scale", &["NAME", "DESIRED", "AVAILABLE", "3"]);
+}
+
+#[test]
 fn a_field_that_selects_nothing_is_named() {
     let program = Program::up(&["--nodes", "0"]);
     program.refuses(

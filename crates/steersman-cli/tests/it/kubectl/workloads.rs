@@ -96,5 +96,13 @@ fn certificates_are_asked_for_approved_and_denied() {
     program.refuses("certificate deny good", &["good"]);
 }
 
+#[test]
+fn an_autoscaler_is_read_in_both_of_its_versions() {
+    let program = Program::up(&["--nodes", "0"]);
+    program.says("create deployment shop --image=nginx", &[]);
+    program.says("autoscale deployment shop --min=2 --max=5 --cpu-percent=70", &[]);
+    program.says("get hpa.v1.autoscaling shop -o yaml", &["targetCPUUtilizationPercentage: 70"]);
+}
+
 /// A certificate request for `CN=ada`, PEM in base64.
 const REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlISU1IQUNBUUF3RGpFTU1Bb0dBMVVFQXd3RFlXUmhNRmt3RXdZSEtvWkl6ajBDQVFZSUtvWkl6ajBEQVFjRApRZ0FFWUhiaVJLSkpBaUFXL2tUTGZuZ0FzanBCVzRpa2ZTSEdmZTRGWjJNT2RJVXJkR1RoVjJzM2dQWjlVZzNlCmlhS2ZhWXQ1SHViemUybHh3OGwzNlZ5Q1Q2QUFNQW9HQ0NxR1NNNDlCQU1DQTBnQU1FVUNJUUN0TjNzeUJXV0oKVkxISkpvQXZtUUcySzRGeE5XczhaSzZQZ2M2MDRpaitEZ0lnYkRtYVo0NUIxN2dFUjNYbFRIaUhPNFZyMmh3QwpHVlEzWi9HOTFmWUttdTQ9Ci0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo=";

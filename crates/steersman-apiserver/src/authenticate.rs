@@ -1,11 +1,18 @@
-//! Whether what a token states is still true, and who that makes of its bearer.
+//! Who a request from the network comes from.
+//!
+//! What is known by itself, a certificate or a token that someone was given, [`authn`] knows. What
+//! a signed token of a service account states is true only as long as its account and what it is
+//! bound to are there, so the store is asked.
 
+use http::HeaderMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::claims::{Claims, Reference, user_name};
-use crate::authn::User;
+use crate::authn::{self, User};
 use crate::state::Server;
+use crate::status::{self, Status};
+use crate::token::ISSUER;
+use crate::token::claims::{Claims, Reference, user_name};
 
 /// How long a token outlives the moment at which its object is due to end.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
@@ -17,8 +24,33 @@ pub(crate) struct Authenticated {
     pub(crate) audiences: Vec<String>,
 }
 
+/// Who a request comes from, or acts as: the user of its connection's certificate, of a token
+/// that is known, or the service account of a token that was signed.
+pub(crate) async fn request(
+    server: &Server,
+    headers: &HeaderMap,
+    certificate: Option<&User>,
+) -> status::Result<User> {
+    let signed =
+        authn::bearer_token(headers).filter(|token| certificate.is_none() && is_jwt(token));
+    let Some(token) = signed.filter(|token| server.tokens.user(token).is_none()) else {
+        return server.tokens.authenticate(headers, certificate);
+    };
+    match bearer(server, token, &[ISSUER.to_owned()]).await {
+        Ok(authenticated) => authn::impersonated(authenticated.user, headers),
+        Err(why) => {
+            tracing::debug!(why, "token refused");
+            Err(Status::unauthorized())
+        }
+    }
+}
+
+fn is_jwt(token: &str) -> bool {
+    token.bytes().filter(|byte| *byte == b'.').count() == 2
+}
+
 /// Finds out who bears a token that is for one of these audiences; says why nobody does.
-pub(crate) async fn authenticate(
+pub(crate) async fn bearer(
     server: &Server,
     token: &str,
     audiences: &[String],

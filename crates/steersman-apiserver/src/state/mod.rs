@@ -1,4 +1,11 @@
 //! What all requests share: the store, the clock, the registry of what is served.
+//!
+//! What the parts of a request keep between requests is here as well, one file each, so that they
+//! need not know each other.
+
+pub(crate) mod endings;
+pub(crate) mod events;
+pub(crate) mod node_ports;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -7,13 +14,13 @@ use jiff::Timestamp;
 use steersman_store::{Entry, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::allocate::NodePorts;
-use crate::mutate::lifecycle::Endings;
 use crate::random::Random;
-use crate::read::frames::SharedEvents;
 use crate::registry::Registry;
 use crate::token::Signer;
 use crate::{authn, metadata};
+use endings::Endings;
+use events::SharedEvents;
+use node_ports::NodePorts;
 
 /// Where timestamps come from; it follows the clock of the process, which may be virtual.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -4,11 +4,11 @@
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
-use super::ISSUER;
 use crate::negotiate::Encoding;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
 use crate::status::{Result, Status};
+use crate::token::ISSUER;
 
 const KEYS: &str = "/openid/v1/jwks";
 
