@@ -66,6 +66,21 @@ pub enum Deleted {
     NotFound,
 }
 
+impl Deleted {
+    /// Reads the answer to a deletion. Of most kinds that are gone it is a Status, of some (Pods,
+    /// Services) the object itself, which nothing holds.
+    fn told_by(answer: &serde_json::Value) -> Self {
+        let metadata = &answer["metadata"];
+        let held = metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty());
+        let at_once = metadata["deletionGracePeriodSeconds"] == 0 && !held;
+        if metadata["deletionTimestamp"].is_null() || at_once {
+            Self::Gone
+        } else {
+            Self::Terminating
+        }
+    }
+}
+
 impl Client {
     /// A client that writes under the name `field_manager`.
     pub fn new(kube: kube::Client, field_manager: impl Into<Arc<str>>) -> Self {
@@ -191,8 +206,7 @@ impl Client {
         let answer = absent_as_none(self.send::<K, serde_json::Value>(request).await)?;
         Ok(match answer {
             None => Deleted::NotFound,
-            Some(body) if body["kind"] == "Status" => Deleted::Gone,
-            Some(_) => Deleted::Terminating,
+            Some(body) => Deleted::told_by(&body),
         })
     }
 
@@ -261,4 +275,27 @@ fn is_not_served(status: &Status) -> bool {
 pub(crate) fn names_an_object(status: &Status) -> bool {
     let details = status.details.as_ref();
     status.is_not_found() && details.is_some_and(|details| !details.name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Deleted;
+
+    #[test]
+    fn an_object_that_nothing_holds_is_gone_when_it_is_given_back() {
+        let deleting = |more: serde_json::Value| {
+            let mut object = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+            object["metadata"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            Deleted::told_by(&object)
+        };
+        assert_eq!(Deleted::told_by(&json!({"kind": "Status", "metadata": {}})), Deleted::Gone);
+        assert_eq!(Deleted::told_by(&json!({"kind": "Service", "metadata": {}})), Deleted::Gone);
+        assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 0})), Deleted::Gone);
+        assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 30})), Deleted::Terminating);
+        assert_eq!(deleting(json!({})), Deleted::Terminating, "a namespace");
+        let held = json!({"deletionGracePeriodSeconds": 0, "finalizers": ["example.com/a"]});
+        assert_eq!(deleting(held), Deleted::Terminating);
+    }
 }
