@@ -19,10 +19,6 @@ mod device;
 mod document;
 mod endpoints;
 mod event;
-#[cfg(test)]
-mod example_tests;
-#[cfg(test)]
-mod family_tests;
 mod flow_control;
 mod ingress;
 mod label_selector;
@@ -42,10 +38,10 @@ pub(crate) mod service;
 mod statefulset;
 mod storage;
 mod template;
+#[cfg(test)]
+mod tests;
 mod volume;
 mod webhook;
-#[cfg(test)]
-mod workload_tests;
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -8,8 +8,6 @@
 mod access;
 mod cells;
 mod cluster;
-#[cfg(test)]
-mod column_tests;
 mod duration;
 mod network;
 mod path;

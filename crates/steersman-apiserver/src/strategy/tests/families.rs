@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::for_kind;
 use crate::field::FieldError;
+use crate::strategy::for_kind;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::for_kind;
 use crate::field::FieldError;
+use crate::strategy::for_kind;
 
 const KINDS: &[(&str, &str)] = &[
     ("apps", "Deployment"),

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::*;
 use crate::resource::{Resource, builtin};
+use crate::table::{Column, IncludeObject, cells, render};
 
 /// One line a kind: its group and plural, then its columns. `*` marks those that only
 /// `-o wide` shows, `:int`, `:bool` and `:date` those that are not announced as text.
@@ -98,7 +98,7 @@ fn every_kind_that_is_stored_has_the_columns_of_kubectl() {
 }
 
 /// One object a kind, and the row that it makes; all of them are called `x` and five minutes old.
-const ROWS: &str = include_str!("rows.txt");
+const ROWS: &str = include_str!("../rows.txt");
 
 fn row(resource: &Resource, mut object: Value) -> String {
     let now = "2026-01-02T00:00:00Z".parse().unwrap();

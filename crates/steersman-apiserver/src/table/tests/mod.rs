@@ -1,3 +1,5 @@
+mod columns;
+
 use serde_json::json;
 
 use super::*;

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::for_kind;
 use crate::field::FieldError;
+use crate::strategy::for_kind;
 
-const EXAMPLES: &str = include_str!("examples.txt");
+const EXAMPLES: &str = include_str!("../examples.txt");
 
 /// A kind of the table, with the changes that follow it.
 struct Example {

@@ -1,0 +1,5 @@
+//! The rules of kinds, asked as the server asks them: through [`super::for_kind`].
+
+mod examples;
+mod families;
+mod workloads;
