@@ -3,6 +3,8 @@
 //! A connection that fails ends alone. When the token is cancelled the server stops to accept,
 //! ends the watches, lets the requests under way finish, and gives up on them after a deadline.
 
+mod impatient;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +22,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
+use self::impatient::Impatient;
 use crate::authn::User;
 use crate::reply::{self, ResponseBody};
 use crate::server::ApiServer;
@@ -105,6 +108,7 @@ async fn accept(
 async fn connect(api: ApiServer, acceptor: TlsAcceptor, stream: TcpStream, watcher: Watcher) {
     // Answers are small and awaited: they must not wait for more to send.
     let _ = stream.set_nodelay(true);
+    let stream = Impatient::new(stream);
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "handshake failed"),
@@ -145,7 +149,7 @@ async fn silence(asked: CancellationToken) {
 }
 
 /// The user of the client certificate, which rustls has verified.
-fn certificate_user(stream: &TlsStream<TcpStream>) -> Option<User> {
+fn certificate_user(stream: &TlsStream<Impatient<TcpStream>>) -> Option<User> {
     let certificates = stream.get_ref().1.peer_certificates()?;
     User::of_certificate(certificates.first()?)
 }

@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steersman_store::Store;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
@@ -27,6 +28,9 @@ use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::{Signer, SigningKey};
 use crate::{allocate, authenticate, authn, bootstrap, crd, pipeline};
+
+/// A body larger than this is worked on apart.
+const HEAVY: usize = 64 * 1024;
 
 /// How long the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(60);
@@ -149,13 +153,25 @@ where
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = read_body(body).await;
+            let is_heavy = body.as_ref().is_ok_and(|body| body.len() > HEAVY);
             // What a request breaks, it breaks for itself alone.
             let answer = AssertUnwindSafe(pipeline::answer(server, parts, body)).catch_unwind();
-            Ok(answer.await.unwrap_or_else(|panic| {
+            let answer = if is_heavy { apart(answer).await } else { answer.await };
+            Ok(answer.unwrap_or_else(|panic| {
                 tracing::error!(panic = panic_text(&*panic), "a request panicked");
                 reply::failure(&Status::internal("the request could not be processed"))
             }))
         })
+    }
+}
+
+/// Works on a large body without holding up a worker of the runtime: what is read, merged and
+/// checked there can take long, and nobody else should notice.
+async fn apart<F: Future>(work: F) -> F::Output {
+    let runtime = Handle::current();
+    match runtime.runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| runtime.block_on(work)),
+        _ => work.await,
     }
 }
 

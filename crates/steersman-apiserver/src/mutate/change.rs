@@ -144,19 +144,19 @@ fn count_generation(writer: &Writer<'_>, old: &Value, new: &mut Value) {
         "status" => !writer.resource.has_status(),
         _ => true,
     };
-    let fields = |object: &Value| -> Vec<(String, Value)> {
-        let all = object.as_object().into_iter().flatten();
-        let mut kept: Vec<_> = all
-            .filter(|(field, value)| counts(field) && !value.is_null())
-            .map(|(field, value)| (field.clone(), value.clone()))
-            .collect();
-        kept.sort_by(|a, b| a.0.cmp(&b.0));
-        kept
-    };
-    let counted =
-        fields(old) != fields(new) || writer.resource.strategy.is_new_generation(old, new);
-    if writer.resource.has_generation && counted {
+    let counted = writer.resource.has_generation
+        && (differ(old, new, counts) || writer.resource.strategy.is_new_generation(old, new));
+    if counted {
         let generation = metadata::number(old, "generation").unwrap_or(0) + 1;
         metadata::set(new, "generation", Some(generation.into()));
     }
+}
+
+/// Whether two objects differ in a field that counts; null is absent.
+fn differ(one: &Value, other: &Value, counts: impl Fn(&str) -> bool) -> bool {
+    let missing = |from: &Value, to: &Value| {
+        let mut fields = from.as_object().into_iter().flatten();
+        fields.any(|(name, value)| counts(name) && *value != to[name.as_str()])
+    };
+    missing(one, other) || missing(other, one)
 }

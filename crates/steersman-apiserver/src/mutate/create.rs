@@ -105,12 +105,14 @@ async fn insert(
     since: Moment,
 ) -> Result<Option<Stored>> {
     complete(writer, &mut object);
+    if tracking == Tracking::Record {
+        writer.track(None, &mut object);
+    }
+    // What the server generates from here on, nobody owns.
+    prepare(writer, &mut object);
     if !writer.trusted {
         validate::new_object(writer, &object)?;
         writer.warn(&object, None);
-    }
-    if tracking == Tracking::Record {
-        writer.track(None, &mut object);
     }
     let reservation = allocate::reserve(writer, None, &mut object).await?;
     let bytes = encode(&object)?;
@@ -167,6 +169,12 @@ fn complete(writer: &Writer<'_>, object: &mut Value) {
         fields.remove("status");
     }
     resource.schema.apply_defaults(object);
+    resource.strategy.default(object);
+}
+
+/// Generates what a new object of its kind has, and resets what a client may not set.
+fn prepare(writer: &Writer<'_>, object: &mut Value) {
+    let (server, resource) = (writer.server, writer.resource);
     resource.strategy.prepare_create(object);
     resource.strategy.default(object);
     if crd::is_definition(resource) {

@@ -12,6 +12,8 @@
 
 mod list;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::{PatchError, printed, printed_type};
@@ -134,7 +136,8 @@ fn retain_keys(
 ) -> Result<(), PatchError> {
     let invalid = || malformed("invalid patch format of retainKeys");
     let keys = keys.as_array().ok_or_else(invalid)?;
-    let named = |key: &str| keys.iter().any(|named| named == key);
+    let names: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let named = |key: &str| names.contains(key);
     let is_about_list = |key: &str| key.starts_with(DELETE_FROM) || key.starts_with(ELEMENT_ORDER);
     if patch.iter().any(|(key, value)| !value.is_null() && !is_about_list(key) && !named(key)) {
         return Err(invalid());

@@ -3,6 +3,7 @@
 //! Go names the struct that holds the field and the path from the root without list indexes:
 //! `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`.
 
+use base64::DecodeError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -82,8 +83,13 @@ fn is_int32(value: &Value) -> bool {
 }
 
 fn base64_error(value: &Value) -> Option<String> {
-    let error = STANDARD.decode(value.as_str()?).err()?;
-    Some(format!("illegal base64 data: {error}"))
+    let text = value.as_str()?;
+    // Go names the byte, or the group of four that is not whole.
+    let at = match STANDARD.decode(text).err()? {
+        DecodeError::InvalidByte(at, _) => at,
+        _ => text.len().saturating_sub(1) / 4 * 4,
+    };
+    Some(format!("illegal base64 data at input byte {at}"))
 }
 
 fn mismatch(value: &Value, Place { holder, path }: Place<'_>, expected: &str) -> String {

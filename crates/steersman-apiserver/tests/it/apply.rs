@@ -171,3 +171,35 @@ async fn managed_fields_are_reset_on_demand_and_nonsense_is_ignored() {
     let message = status["message"].as_str().unwrap();
     assert!(message.contains("conflict with \"before-first-apply\" using v1"), "{message}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_generates_belongs_to_nobody() {
+    const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+    let api = Api::start().await;
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}],
+        }}},
+    });
+    let created = api.post(&format!("{JOBS}?fieldManager=me"), &job).await.ok();
+    let fields = &entry(&created, "me")["fieldsV1"]["f:spec"];
+    assert!(fields["f:template"]["f:spec"]["f:restartPolicy"].is_object(), "{fields}");
+    assert!(fields["f:backoffLimit"].is_object(), "defaults are owned: {fields}");
+    assert!(fields["f:selector"].is_null(), "{fields}");
+    assert!(fields["f:template"]["f:metadata"].is_null(), "{fields}");
+
+    // So whoever created it may go over to apply, which then abandons nothing of the server's.
+    let mut moved = created.clone();
+    moved["metadata"]["managedFields"][0]["operation"] = "Apply".into();
+    api.put(&format!("{JOBS}/once"), &moved).await.ok();
+    apply(&api, &format!("{JOBS}/once"), "me", &job).await.ok();
+
+    let pods = "/api/v1/namespaces/default/pods";
+    let created = api.post(&format!("{pods}?fieldManager=me"), &crate::api::pod("a")).await.ok();
+    let fields = &entry(&created, "me")["fieldsV1"];
+    for generated in ["f:priority", "f:preemptionPolicy", "f:tolerations", "f:serviceAccount"] {
+        assert!(fields["f:spec"][generated].is_null(), "{generated}: {fields}");
+    }
+    assert!(fields["f:status"].is_null(), "{fields}");
+}

@@ -284,3 +284,19 @@ async fn watches_of_a_deleted_definition_end_after_its_instances() {
     let mut others = api.watch(&format!("{CONFIG_MAPS}?watch=1")).await;
     assert!(others.is_silent().await);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_request_that_takes_long_holds_up_nobody() {
+    let api = Arc::new(Api::start().await);
+    let finalizers: Vec<String> = (0..40_000).map(|n| format!("example.com/f{n}")).collect();
+    let heavy = json!({"metadata": {"name": "heavy", "finalizers": finalizers}});
+    let other = Arc::clone(&api);
+    let heavy = tokio::spawn(async move {
+        other.post(&format!("{CONFIG_MAPS}?dryRun=All"), &heavy).await.ok();
+    });
+    tokio::task::yield_now().await;
+    let light = tokio::spawn(async move { api.get(CONFIG_MAPS).await.ok() });
+    light.await.unwrap();
+    assert!(!heavy.is_finished(), "there is one worker, and it went on");
+    heavy.await.unwrap();
+}

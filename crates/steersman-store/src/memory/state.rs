@@ -27,6 +27,10 @@ const SCAN_MAX: usize = 8 * BATCH_MAX;
 /// Changes that one step of compaction drops at most, for the same reason.
 const COMPACT_MAX: usize = 1024;
 
+/// How many bytes of values history may hold. What is older then goes, however young it is: a
+/// writer of large values must not fill the memory before the next compaction.
+const HISTORY_MAX: usize = 512 * 1024 * 1024;
+
 /// Everything a store holds.
 #[derive(Debug)]
 pub(super) struct State {
@@ -39,6 +43,10 @@ pub(super) struct State {
     log: VecDeque<Arc<Event>>,
     /// Who watches what.
     topics: Topics,
+    /// The size of all values in the log.
+    history: usize,
+    /// How large that may become.
+    history_max: usize,
     /// How many of `keys` exist at the latest revision.
     live: usize,
     /// The oldest revision that can be read, and watched after.
@@ -65,6 +73,8 @@ impl State {
             folders: Folders::default(),
             log: VecDeque::new(),
             topics: Topics::default(),
+            history: 0,
+            history_max: HISTORY_MAX,
             live: 0,
             oldest: Revision(0),
             revision: Revision(1),
@@ -155,7 +165,12 @@ impl State {
                 self.keys.insert(Key::clone(&event.key), versions);
             }
         }
+        self.history += size(&event);
         self.log.push_back(Arc::new(event));
+        while self.history > self.history_max && self.log.len() > 1 {
+            let oldest = self.log[0].revision;
+            self.forget(1, oldest);
+        }
     }
 
     /// Begins a watch of the changes after a revision.
@@ -230,8 +245,17 @@ impl State {
         let dropped = self.position_after(oldest);
         let finished = dropped <= COMPACT_MAX;
         let dropped = dropped.min(COMPACT_MAX);
-        self.oldest = if finished { oldest } else { self.log[dropped - 1].revision };
-        for event in self.log.drain(..dropped) {
+        let oldest = if finished { oldest } else { self.log[dropped - 1].revision };
+        self.forget(dropped, oldest);
+        shrink_if_sparse(&mut self.log);
+        Ok(finished)
+    }
+
+    /// Drops so many changes from the log, and what cannot be seen without them.
+    fn forget(&mut self, count: usize, oldest: Revision) {
+        self.oldest = oldest;
+        for event in self.log.drain(..count) {
+            self.history -= size(&event);
             self.topics.dropped(&event.key, event.revision);
             // Only a key that was written has versions to lose.
             let left = self.keys.get_mut(&event.key).map(|versions| versions.compact(self.oldest));
@@ -239,14 +263,17 @@ impl State {
                 self.keys.remove(&event.key);
             }
         }
-        shrink_if_sparse(&mut self.log);
-        Ok(finished)
     }
 
     /// Where in the log the changes after a revision begin.
     fn position_after(&self, revision: Revision) -> usize {
         self.log.partition_point(|event| event.revision <= revision)
     }
+}
+
+/// What a change keeps alive: the value that it wrote.
+fn size(event: &Event) -> usize {
+    event.current.as_ref().map_or(0, |entry| entry.value.len())
 }
 
 /// Whether a write finds the key as it requires; a deletion requires that it exists.

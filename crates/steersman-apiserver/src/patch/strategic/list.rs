@@ -3,7 +3,7 @@
 //! Items of the patch keep the order it gives them; items that only the server has stay where
 //! they were relative to those of the patch that it had too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -24,12 +24,9 @@ pub(super) fn merge(
         return Ok(old);
     }
     if !holds_objects(&old, &patch)? {
-        let mut merged: Vec<Value> = Vec::with_capacity(old.len() + patch.len());
-        for item in old.iter().chain(&patch) {
-            if !merged.contains(item) {
-                merged.push(item.clone());
-            }
-        }
+        let mut seen = HashSet::new();
+        let all = old.iter().chain(&patch);
+        let merged = all.filter(|item| seen.insert(item.to_string())).cloned().collect();
         return sorted(None, merged, &patch, &old);
     }
     let key = merge_key(node)?;
@@ -51,7 +48,8 @@ pub(super) fn delete(
         merge_key(node)?;
         return merge(node, old, gone);
     }
-    Ok(old.into_iter().filter(|item| !gone.contains(item)).collect())
+    let gone: HashSet<String> = gone.iter().map(Value::to_string).collect();
+    Ok(old.into_iter().filter(|item| !gone.contains(&item.to_string())).collect())
 }
 
 /// The list that comes of an old one and a patch's, in the order that the patch demands; `None`
@@ -91,13 +89,13 @@ fn carry_out_directives(
     patch: Vec<Value>,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut items = Vec::with_capacity(patch.len());
+    let mut gone = HashSet::new();
     let mut replace = false;
     for item in patch {
         match item.get(PATCH).map(Value::as_str) {
             None => items.push(item),
             Some(Some("delete")) => {
-                let gone = key_of(&item, key)?;
-                old.retain(|known| known.get(key) != Some(gone));
+                gone.insert(key_of(&item, key)?.to_string());
             }
             Some(Some("replace")) => replace = true,
             Some(Some("merge")) => {
@@ -106,6 +104,10 @@ fn carry_out_directives(
             }
             Some(_) => return Err(bad_directive(item.as_object().cloned().unwrap_or_default())),
         }
+    }
+    if !gone.is_empty() {
+        let stays = |value: &Value| !gone.contains(&value.to_string());
+        old.retain(|known| known.get(key).is_none_or(stays));
     }
     Ok(if replace { (items, Vec::new()) } else { (old, items) })
 }

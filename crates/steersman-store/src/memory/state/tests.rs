@@ -99,3 +99,18 @@ fn a_step_of_compaction_is_bounded_and_leaves_a_readable_store() {
     assert_eq!(state.compact_step(revision), Ok(true));
     assert_eq!(state.stats().oldest, revision);
 }
+
+#[test]
+fn history_holds_no_more_than_it_may() {
+    let mut state = State::new();
+    state.history_max = 10;
+    for number in 0..20 {
+        put(&mut state, &format!("/a/{}", number % 3), &Bytes::from_static(b"four"));
+    }
+    let Stats { history, oldest, revision, keys } = state.stats();
+    assert_eq!((history, keys), (2, 3));
+    assert_eq!(oldest, Revision(revision.0 - 2));
+    let all = state.range(&RangeRequest::default()).unwrap();
+    assert_eq!(all.entries.len(), 3, "the latest values stay");
+    assert!(matches!(state.check_kept(Revision(1)), Err(StoreError::Compacted { .. })));
+}
