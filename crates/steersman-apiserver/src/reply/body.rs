@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use futures::{FutureExt, StreamExt};
 use http_body::{Body, Frame, SizeHint};
 
-/// How much is compressed at a time: a large list must not hold up other requests.
-const PIECE: usize = 64 * 1024;
+/// How much is written or compressed at a time: a large list must not hold up other requests.
+pub(super) const PIECE: usize = 64 * 1024;
 
 /// The body of an answer: all at once, or the events of a watch as they happen.
 pub struct ResponseBody(Content);
@@ -29,28 +29,42 @@ impl ResponseBody {
         Self(Content::Stream(pieces))
     }
 
-    /// A body that is compressed while it is sent.
-    pub(crate) fn gzip(bytes: Bytes) -> Self {
+    /// A body whose pieces are made when there is room to send them: what a client does not
+    /// read takes no memory.
+    pub(crate) fn pieces(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        Self::stream(stream::iter(pieces).boxed())
+    }
+
+    /// The same, compressed.
+    pub(crate) fn gzip(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
         let encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        let pieces = stream::unfold((Some(encoder), bytes), |(encoder, rest)| {
-            std::future::ready(encoder.map(|encoder| compress(encoder, rest))).boxed()
+        let pieces = stream::unfold((Some(encoder), pieces), |(encoder, pieces)| {
+            std::future::ready(encoder.map(|encoder| compress(encoder, pieces)))
         });
         Self::stream(pieces.filter(|piece| std::future::ready(!piece.is_empty())).boxed())
     }
 }
 
-type Compressing = (Option<GzEncoder<Vec<u8>>>, Bytes);
+/// Cuts what is there already.
+pub(super) fn cut(bytes: Bytes) -> impl Iterator<Item = Bytes> + Send + 'static {
+    let starts = (0..bytes.len()).step_by(PIECE);
+    starts.map(move |start| bytes.slice(start..bytes.len().min(start + PIECE)))
+}
+
+type Encoder = GzEncoder<Vec<u8>>;
 
 /// Compresses the next piece, and gives what came out of it.
-fn compress(mut encoder: GzEncoder<Vec<u8>>, mut rest: Bytes) -> (Bytes, Compressing) {
-    let piece = rest.split_to(rest.len().min(PIECE));
-    encoder.write_all(&piece).expect("writing to memory cannot fail");
-    if rest.is_empty() {
+fn compress<I: Iterator<Item = Bytes>>(
+    mut encoder: Encoder,
+    mut pieces: I,
+) -> (Bytes, (Option<Encoder>, I)) {
+    let Some(piece) = pieces.next() else {
         let last = encoder.finish().expect("writing to memory cannot fail");
-        return (last.into(), (None, rest));
-    }
+        return (last.into(), (None, pieces));
+    };
+    encoder.write_all(&piece).expect("writing to memory cannot fail");
     let out = std::mem::take(encoder.get_mut());
-    (out.into(), (Some(encoder), rest))
+    (out.into(), (Some(encoder), pieces))
 }
 
 impl std::fmt::Debug for ResponseBody {

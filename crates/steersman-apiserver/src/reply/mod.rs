@@ -84,7 +84,7 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
             let (encoding, bytes) = view::document(encoding, &view::shaped(call, value)?);
             sized(call, code, encoding, bytes)
         }
-        Reply::List(page) => sized(call, StatusCode::OK, encoding, View::of(call)?.list(&page)?),
+        Reply::List(page) => list(call, page)?,
         Reply::Watch(events) => {
             respond(StatusCode::OK, encoding.stream_type(), ResponseBody::stream(events))
         }
@@ -127,6 +127,21 @@ pub(crate) fn document(
     respond(code, encoding.media_type(), bytes.into())
 }
 
+/// Writes a list, and a large one only as fast as it is read.
+fn list(call: &Call, page: Page) -> Result<Response<ResponseBody>> {
+    let view = View::of(call)?;
+    let encoding = call.output.encoding;
+    let size: usize = page.objects.iter().map(|object| object.bytes.len()).sum();
+    if size <= GZIP_THRESHOLD || !view.comes_in_pieces() {
+        return Ok(sized(call, StatusCode::OK, encoding, view.list(&page)?));
+    }
+    Ok(if accepts_gzip(&call.headers) {
+        compressed(StatusCode::OK, encoding, ResponseBody::gzip(view.pieces(page)))
+    } else {
+        respond(StatusCode::OK, encoding.media_type(), ResponseBody::pieces(view.pieces(page)))
+    })
+}
+
 /// Writes an answer that may be large.
 fn sized(
     call: &Call,
@@ -137,7 +152,11 @@ fn sized(
     if bytes.len() <= GZIP_THRESHOLD || !accepts_gzip(&call.headers) {
         return respond(code, encoding.media_type(), bytes.into());
     }
-    let mut response = respond(code, encoding.media_type(), ResponseBody::gzip(bytes));
+    compressed(code, encoding, ResponseBody::gzip(body::cut(bytes)))
+}
+
+fn compressed(code: StatusCode, encoding: Encoding, body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = respond(code, encoding.media_type(), body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use steersman_store::Revision;
 
 use super::Page;
+use super::body::PIECE;
 use crate::call::Call;
 use crate::document::{Stored, write_json};
 use crate::negotiate::{Encoding, Output, Shape};
@@ -79,11 +80,7 @@ impl View {
             self.write_table(&mut out, &objects.collect::<Result<Vec<_>>>()?, metadata);
             return Ok(encoded(self.output.encoding, out));
         }
-        let Sealed { api_version, kind } = self.sealed_list();
-        let head = format!(
-            r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#
-        );
-        out.extend_from_slice(head.as_bytes());
+        self.write_list_head(&mut out, &metadata);
         for (index, object) in page.objects.iter().enumerate() {
             if index > 0 {
                 out.push(b',');
@@ -92,6 +89,44 @@ impl View {
         }
         out.extend_from_slice(b"]}");
         Ok(encoded(self.output.encoding, out))
+    }
+
+    /// Whether a list can be written piece by piece: as JSON, which needs no lengths in front.
+    pub(super) fn comes_in_pieces(&self) -> bool {
+        self.output.encoding == Encoding::Json && self.output.shape != Shape::Table
+    }
+
+    /// Objects as a list, piece by piece; they share their bytes with the store until then.
+    pub(super) fn pieces(self, page: Page) -> impl Iterator<Item = Bytes> + Send + 'static {
+        let mut out = Vec::with_capacity(PIECE * 2);
+        self.write_list_head(&mut out, &page.metadata());
+        let mut objects = page.objects.into_iter().enumerate();
+        let mut ended = false;
+        std::iter::from_fn(move || {
+            if ended {
+                return None;
+            }
+            while out.len() < PIECE {
+                let Some((index, object)) = objects.next() else {
+                    out.extend_from_slice(b"]}");
+                    ended = true;
+                    break;
+                };
+                if index > 0 {
+                    out.push(b',');
+                }
+                self.write_plain(&mut out, &object);
+            }
+            Some(std::mem::take(&mut out).into())
+        })
+    }
+
+    fn write_list_head(&self, out: &mut Vec<u8>, metadata: &Value) {
+        let Sealed { api_version, kind } = self.sealed_list();
+        let head = format!(
+            r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#
+        );
+        out.extend_from_slice(head.as_bytes());
     }
 
     fn protobuf_list(
@@ -118,10 +153,17 @@ impl View {
                 let metadata = json!({"resourceVersion": object.revision.to_string()});
                 self.write_table(out, &[object.decode(&self.api_version)?], metadata);
             }
-            Shape::Metadata => object.write_metadata_to(out),
-            Shape::Object | Shape::Discovery => object.write_to(out, &self.api_version),
+            _ => self.write_plain(out, object),
         }
         Ok(())
+    }
+
+    /// Appends an object, or its metadata, as JSON.
+    fn write_plain(&self, out: &mut Vec<u8>, object: &Stored) {
+        match self.output.shape {
+            Shape::Metadata => object.write_metadata_to(out),
+            _ => object.write_to(out, &self.api_version),
+        }
     }
 
     /// Appends an object as protobuf, in its envelope.

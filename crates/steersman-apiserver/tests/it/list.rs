@@ -1,7 +1,12 @@
 //! GET of many: the table of resourceVersions, pages and selectors.
 
+use bytes::Bytes;
+use http::Request;
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use steersman_store::Revision;
+use tower::ServiceExt as _;
 
 use crate::api::{Api, CONFIG_MAPS, config_map, name, names, pod, version};
 
@@ -240,4 +245,28 @@ async fn every_page_counts_the_rest_of_the_first_pages_state() {
         query = format!("limit=2&continue={token}");
     }
     assert_eq!(left, [Some(5), Some(3), Some(1), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_list_is_written_while_it_is_read() {
+    let api = Api::start().await;
+    let payload = json!({"payload": "x".repeat(20_000)});
+    for number in 0..20 {
+        api.post(CONFIG_MAPS, &config_map(&format!("c{number:02}"), &payload)).await.ok();
+    }
+    let request = Request::get(CONFIG_MAPS).body(Full::<Bytes>::default()).unwrap();
+    let mut body = api.server.clone().oneshot(request).await.unwrap().into_body();
+    assert!(body.size_hint().exact().is_none(), "it is not there yet");
+    let mut whole = Vec::new();
+    let mut pieces = 0;
+    while let Some(frame) = body.frame().await {
+        let piece = frame.unwrap().into_data().unwrap();
+        assert!(piece.len() < 128 * 1024, "{} bytes at once", piece.len());
+        whole.extend_from_slice(&piece);
+        pieces += 1;
+    }
+    assert!(pieces > 3, "{pieces} pieces");
+    let list: Value = serde_json::from_slice(&whole).unwrap();
+    assert_eq!(names(&list).len(), 20);
+    assert_eq!(list["kind"], "ConfigMapList");
 }
