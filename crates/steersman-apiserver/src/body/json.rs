@@ -31,14 +31,20 @@ pub fn read(body: &[u8], schema: &Schema) -> serde_json::Result<(Value, Vec<Find
     Ok((value, found))
 }
 
-/// Fields that stand twice in a document without a schema, such as a patch.
-pub fn duplicates(body: &[u8]) -> Vec<Finding> {
+/// Reads a document without a schema, and tells which fields stand twice in it.
+pub fn plain(body: &[u8]) -> serde_json::Result<(Value, Vec<Finding>)> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);
     let read = Read { node: &ANY, typed: false, mute: false, found: &mut found };
-    // What cannot be read is told by whoever reads it for its content.
-    let _ = read.deserialize(&mut reader);
-    found
+    let value = read.deserialize(&mut reader)?;
+    reader.end()?;
+    Ok((value, found))
+}
+
+/// Fields that stand twice in a patch. What cannot be read is told by whoever reads it for its
+/// content.
+pub fn duplicates(body: &[u8]) -> Vec<Finding> {
+    plain(body).map(|(_, found)| found).unwrap_or_default()
 }
 
 /// Fields of the operations of a JSON patch that stand twice or mean nothing. The values that

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 use super::{Tracking, Writer, change, create, decode, patch};
 use crate::apply::{Apply, ApplyError, Versions, apply as merge, check_configuration};
 use crate::apply::{FieldConflict, conflict_message};
-use crate::body::yaml;
 use crate::call::Call;
 use crate::convert;
 use crate::field::FieldError;
@@ -126,7 +125,6 @@ fn conflict(conflicts: &[FieldConflict]) -> Status {
 fn configuration(call: &Call) -> Result<Value> {
     let (api_version, kind) = (call.api_version.as_str(), call.resource.kind.as_ref());
     let body = read(call, api_version, kind)?;
-    decode::report_repeated_keys(call)?;
     check_configuration(&call.resource.schema, api_version, &body)?;
     let mut object = decode::checked(call, with_name(call, body))?;
     patch::same_identity(call, &mut object)?;
@@ -143,7 +141,7 @@ fn configuration(call: &Call) -> Result<Value> {
 
 /// Reads a configuration, which must be of the path's kind.
 pub(super) fn read(call: &Call, api_version: &str, kind: &str) -> Result<Value> {
-    let body = parse(&call.body)?;
+    let body = decode::configuration(call)?;
     let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or("");
     if !body.is_object() {
         return Err(Status::bad_request(
@@ -156,15 +154,6 @@ pub(super) fn read(call: &Call, api_version: &str, kind: &str) -> Result<Value> 
     let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
     let sent = format!("{group}/{version}, Kind={}", text("kind"));
     Err(Status::bad_request(format!("invalid object type: {sent}")))
-}
-
-fn parse(body: &[u8]) -> Result<Value> {
-    if decode::is_json_object(body)
-        && let Ok(value) = serde_json::from_slice(body)
-    {
-        return Ok(value);
-    }
-    yaml::read(body).map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))
 }
 
 /// A configuration may leave its name to the path.

@@ -61,10 +61,26 @@ pub(super) fn patch_findings(call: &Call, is_json_patch: bool) -> Vec<Finding> {
     }
 }
 
-/// Tells the keys that stand twice in a configuration to apply, or refuses it for them.
-pub(super) fn report_repeated_keys(call: &Call) -> Result<()> {
-    let clean = || is_json_object(&call.body) && json::duplicates(&call.body).is_empty();
-    if FieldValidation::of(call) == FieldValidation::Ignore || clean() {
+/// Reads a configuration to apply, and tells the keys that stand twice in it, or refuses it for
+/// them. Most clients write JSON, of which YAML is an extension; as such it is read much faster.
+pub(super) fn configuration(call: &Call) -> Result<Value> {
+    let body = &call.body;
+    let json =
+        if body.trim_ascii_start().starts_with(b"{") { json::plain(body).ok() } else { None };
+    if let Some((value, repeated)) = json {
+        if !repeated.is_empty() {
+            report_repeated_keys(call)?;
+        }
+        return Ok(value);
+    }
+    let value = yaml::read(body)
+        .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    report_repeated_keys(call)?;
+    Ok(value)
+}
+
+fn report_repeated_keys(call: &Call) -> Result<()> {
+    if FieldValidation::of(call) == FieldValidation::Ignore {
         return Ok(());
     }
     report(call, &yaml::repeated(&call.body), |why| {
@@ -73,12 +89,6 @@ pub(super) fn report_repeated_keys(call: &Call) -> Result<()> {
             "error strict decoding patch: error converting YAML to JSON: {why}"
         ))
     })
-}
-
-/// Most clients write JSON, of which YAML is an extension; reading it as such is much faster.
-pub(super) fn is_json_object(body: &[u8]) -> bool {
-    body.trim_ascii_start().starts_with(b"{")
-        && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
 }
 
 /// Checks the types of a body that is not the resource's own kind, such as a Scale.
