@@ -3,6 +3,7 @@
 
 mod api;
 mod config_maps;
+mod go;
 mod informer;
 mod program;
 mod report;

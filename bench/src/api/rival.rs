@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::Request;
 
 use super::target::Target;
+use crate::go;
 use crate::program::resident;
 
 /// The running rival; it ends when dropped.
@@ -23,7 +24,8 @@ pub(super) struct Rival {
 impl Rival {
     /// Builds and starts it.
     pub(super) fn start() -> Result<Self, String> {
-        let program = build()?;
+        eprintln!("api: building kube-apiserver (minutes, the first time)");
+        let program = go::build("kube-apiserver", "steersman-bench-kube-apiserver")?;
         let name = format!("steersman-rival-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
@@ -76,21 +78,6 @@ impl Drop for Rival {
         }
         let _ = fs::remove_dir_all(&self.directory);
     }
-}
-
-/// Builds kube-apiserver beside this program.
-fn build() -> Result<PathBuf, String> {
-    let here = std::env::current_exe().map_err(|error| error.to_string())?;
-    let program = here.with_file_name("steersman-bench-kube-apiserver");
-    println!("  building kube-apiserver (minutes, the first time)");
-    let built = Command::new("go")
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("kube-apiserver"))
-        .args(["build", "-o"])
-        .arg(&program)
-        .arg(".")
-        .status()
-        .map_err(|error| format!("cannot run `go`: {error}"))?;
-    if built.success() { Ok(program) } else { Err("kube-apiserver does not build".to_owned()) }
 }
 
 fn start_etcd(directory: &Path, client: u16, peer: u16) -> Result<Child, String> {

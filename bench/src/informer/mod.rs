@@ -7,7 +7,6 @@
 
 pub(crate) mod child;
 mod connect;
-mod go;
 mod hearing;
 mod kube_runtime;
 mod metrics;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tokio::process::Command;
 
-use super::go;
+use crate::go;
 
 /// A system under test.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub(crate) fn all() -> Result<Vec<System>, String> {
     let kube_runtime = System { name: "kube-runtime", queue: false, ..ours.clone() };
     let map = System { name: "hash-map", informer: false, map: true, ..kube_runtime.clone() };
     let mut systems = vec![ours.clone(), typed, kube_runtime];
-    match go::build() {
+    match go::build("go", "steersman-bench-client-go") {
         Ok(program) => systems.extend(client_go(&System { program, ours: false, ..ours })),
         Err(reason) => eprintln!("informer: client-go was not measured: {reason}"),
     }

@@ -1,14 +1,15 @@
-//! The Go program that measures client-go, built where Go is installed.
+//! Programs in Go, built where Go is installed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds the program beside this one and gives its path, or why it could not be built.
-pub(crate) fn build() -> Result<PathBuf, String> {
+/// Builds the program of a folder of this benchmark beside it and gives its path, or why it
+/// could not be built.
+pub(crate) fn build(folder: &str, name: &str) -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
-    let program = here.with_file_name("steersman-bench-client-go");
+    let program = here.with_file_name(name);
     let built = Command::new("go")
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("go"))
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
         .args(["build", "-o"])
         .arg(&program)
         .arg(".")
