@@ -46,6 +46,8 @@ mod merge_diff;
 
 pub mod controller;
 
+pub mod serve;
+
 pub mod manager;
 
 pub use client::{Client, Deleted, ListOptions};

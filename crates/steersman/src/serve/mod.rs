@@ -1,0 +1,252 @@
+//! A small HTTP server: what probes, metrics, debug pages and webhooks are served by.
+//!
+//! Requests and answers are whole in memory, which bounds them: a body has a limit, and so has
+//! the number of connections. A handler is a plain function, so whatever is served can also be
+//! called without a socket. A handler that panics answers 500 and harms nobody else.
+//!
+//! TLS comes from [`Certificates`], which may change while connections are open.
+
+mod certificates;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+pub use certificates::{CertificateError, Certificates, SelfSigned};
+
+/// How long a client may take to shake hands.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a client may take to send the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many connections are open at once.
+const CONNECTIONS_MAX: usize = 1_000;
+/// How large the body of a request may be, unless said otherwise.
+const BODY_MAX: usize = 7 * 1024 * 1024;
+/// How many requests one HTTP/2 connection may have under way.
+const STREAMS_MAX: u32 = 100;
+/// How long to wait before accepting again after it failed, for example for lack of files.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
+/// How long requests under way may take to end once the server stops, unless said otherwise.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Answers requests. Cheap to clone.
+pub type Handler = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
+
+/// Makes a handler of an async function.
+pub fn handler<F, Fut>(answer: F) -> Handler
+where
+    F: Fn(Request<Bytes>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Response<Bytes>> + Send + 'static,
+{
+    Arc::new(move |request| Box::pin(answer(request)))
+}
+
+/// An answer in words.
+pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
+    answer(status, "text/plain; charset=utf-8", text)
+}
+
+/// An answer of this content type.
+pub fn answer(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Bytes> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let value = header::HeaderValue::from_static(content_type);
+    response.headers_mut().insert(header::CONTENT_TYPE, value);
+    response
+}
+
+/// A server that has its address and waits to be run.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    tls: Option<Certificates>,
+    body_max: usize,
+    grace: Duration,
+}
+
+impl Server {
+    /// Takes an address; port 0 takes any that is free.
+    pub async fn bind(address: SocketAddr) -> std::io::Result<Self> {
+        Ok(Self::new(TcpListener::bind(address).await?))
+    }
+
+    /// Serves what connects to this listener.
+    pub fn new(listener: TcpListener) -> Self {
+        Self { listener, tls: None, body_max: BODY_MAX, grace: GRACE }
+    }
+
+    /// Speaks TLS with these certificates.
+    #[must_use]
+    pub fn tls(mut self, certificates: Certificates) -> Self {
+        self.tls = Some(certificates);
+        self
+    }
+
+    /// How large the body of a request may be.
+    #[must_use]
+    pub fn body_max(mut self, bytes: usize) -> Self {
+        self.body_max = bytes;
+        self
+    }
+
+    /// How long requests under way may take to end once the server stops.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until the token is cancelled, and then for at most the grace period. With
+    /// certificates from files, looks after their changes as well.
+    pub async fn run(self, handler: Handler, shutdown: CancellationToken) {
+        let Self { listener, tls, body_max, grace } = self;
+        let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.server_config()));
+        let site = Site { handler, acceptor, body_max };
+        let graceful = GracefulShutdown::new();
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut connections = JoinSet::new();
+        let accepting = async {
+            loop {
+                match accept(&listener, &places).await {
+                    Ok((stream, place)) => {
+                        let connection = site.clone().connect(stream, graceful.watcher());
+                        connections.spawn(connection.map(move |()| drop(place)));
+                        while connections.try_join_next().is_some() {}
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        tokio::time::sleep(ACCEPT_BACKOFF).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => {}
+            () = accepting => {}
+            () = watch(tls.as_ref()) => {}
+        }
+        drop(listener);
+        if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
+            tracing::warn!("connections were still open at the deadline");
+        }
+    }
+}
+
+/// Follows changes of the certificates. Never ends.
+async fn watch(tls: Option<&Certificates>) {
+    match tls {
+        Some(certificates) => certificates.watch().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next connection, once there is a place for it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.map_err(std::io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, place))
+}
+
+/// What every connection shares.
+#[derive(Clone)]
+struct Site {
+    handler: Handler,
+    acceptor: Option<TlsAcceptor>,
+    body_max: usize,
+}
+
+impl Site {
+    /// One connection, from its handshake to its end.
+    async fn connect(self, stream: TcpStream, watcher: Watcher) {
+        let _ = stream.set_nodelay(true); // answers are small and awaited
+        let Some(acceptor) = &self.acceptor else {
+            return self.serve(stream, watcher).await;
+        };
+        match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => self.serve(stream, watcher).await,
+            Ok(Err(error)) => tracing::debug!(%error, "handshake failed"),
+            Err(_) => tracing::debug!("handshake took too long"),
+        }
+    }
+
+    async fn serve(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        watcher: Watcher,
+    ) {
+        let service = service_fn(|request| self.answer(request).map(Ok::<_, Infallible>));
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new());
+        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = watcher.watch(connection).await {
+            tracing::debug!(%error, "connection failed");
+        }
+    }
+
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Full<Bytes>>> + Send + 'static {
+        let Self { handler, body_max, .. } = self.clone();
+        async move {
+            let (head, body) = request.into_parts();
+            let whole = Limited::new(body, body_max).collect();
+            let response = match tokio::time::timeout(BODY_TIMEOUT, whole).await {
+                Ok(Ok(body)) => call(&handler, Request::from_parts(head, body.to_bytes())).await,
+                Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                    let limit = format!("the request is larger than {body_max} bytes\n");
+                    text(StatusCode::PAYLOAD_TOO_LARGE, limit)
+                }
+                Ok(Err(error)) => text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+                Err(_) => text(StatusCode::REQUEST_TIMEOUT, "the request took too long\n"),
+            };
+            response.map(Full::new)
+        }
+    }
+}
+
+/// Calls a handler, which may panic.
+pub(crate) async fn call(handler: &Handler, request: Request<Bytes>) -> Response<Bytes> {
+    let path = request.uri().path().to_owned();
+    let answered = AssertUnwindSafe(async { handler(request).await }).catch_unwind();
+    answered.await.unwrap_or_else(|panic| {
+        let panic = crate::error::panic_text(&*panic);
+        tracing::error!(path, panic, "a handler panicked");
+        text(StatusCode::INTERNAL_SERVER_ERROR, "internal error\n")
+    })
+}
