@@ -5,7 +5,12 @@
 
 use proc_macro::TokenStream;
 use quote::quote;
-use syn::{FnArg, ItemFn, parse_macro_input};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{FnArg, ItemFn, Meta, Token, parse_macro_input};
+
+/// The settings that a test may name; `anywhere` alone needs no value.
+const SETTINGS: [&str; 4] = ["nodes", "controllers", "seed", "anywhere"];
 
 /// Runs an async test with a whole cluster inside, on virtual time.
 ///
@@ -16,20 +21,22 @@ use syn::{FnArg, ItemFn, parse_macro_input};
 ///     Ok(())
 /// }
 /// ```
+///
+/// `#[steersman::test(nodes = 5, seed = 7)]` names fields of `steersman_testkit::Settings`.
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    if let Some(argument) = proc_macro2::TokenStream::from(arguments).into_iter().next() {
-        let text = "#[steersman::test] takes no arguments; see steersman_testkit::run_with";
-        return syn::Error::new_spanned(argument, text).to_compile_error().into();
-    }
     let function = parse_macro_input!(item as ItemFn);
-    match expand(&function) {
+    let arguments = Punctuated::<Meta, Token![,]>::parse_terminated.parse(arguments);
+    match arguments.and_then(|arguments| expand(&arguments, &function)) {
         Ok(tokens) => tokens.into(),
         Err(error) => error.to_compile_error().into(),
     }
 }
 
-fn expand(function: &ItemFn) -> syn::Result<proc_macro2::TokenStream> {
+fn expand(
+    arguments: &Punctuated<Meta, Token![,]>,
+    function: &ItemFn,
+) -> syn::Result<proc_macro2::TokenStream> {
     let ItemFn { attrs, vis, sig, block, .. } = function;
     if sig.asyncness.is_none() {
         let text = "a test with a cluster inside is an `async fn`";
@@ -40,12 +47,33 @@ fn expand(function: &ItemFn) -> syn::Result<proc_macro2::TokenStream> {
         let text = "a test with a cluster inside takes one argument, `cluster: Cluster`";
         return Err(syn::Error::new_spanned(&sig.ident, text));
     };
+    let settings = arguments.iter().map(setting).collect::<syn::Result<Vec<_>>>()?;
     let (name, output, pattern, kind) = (&sig.ident, &sig.output, &cluster.pat, &cluster.ty);
     Ok(quote! {
         #[::core::prelude::v1::test]
         #(#attrs)*
         #vis fn #name() #output {
-            ::steersman_testkit::run(|#pattern: #kind| async move #block)
+            #[allow(unused_mut, reason = "there may be nothing to set")]
+            let mut settings = ::steersman_testkit::Settings::default();
+            #(settings.#settings;)*
+            ::steersman_testkit::run_with(settings, |#pattern: #kind| async move #block)
         }
     })
+}
+
+/// One argument as an assignment to a field of the settings.
+fn setting(argument: &Meta) -> syn::Result<proc_macro2::TokenStream> {
+    let name = argument.path().get_ident().filter(|name| SETTINGS.contains(&&*name.to_string()));
+    let Some(name) = name else {
+        let text = format!("a test can be told: {}", SETTINGS.join(", "));
+        return Err(syn::Error::new_spanned(argument, text));
+    };
+    match argument {
+        Meta::NameValue(pair) => {
+            let value = &pair.value;
+            Ok(quote! { #name = #value })
+        }
+        Meta::Path(_) if name == "anywhere" => Ok(quote! { #name = true }),
+        _ => Err(syn::Error::new_spanned(argument, format!("write `{name} = …`"))),
+    }
 }

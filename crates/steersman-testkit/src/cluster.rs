@@ -18,13 +18,16 @@ use crate::run::Settings;
 
 /// How much virtual time [`Cluster::eventually`] gives.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How much time it gives on a cluster that exists, whose clock is everybody's.
+const REAL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How many reconciles are shown when something does not come true.
 const RECONCILES_SHOWN: usize = 10;
 
 /// A whole cluster, and the controllers under test.
 pub struct Cluster {
-    inner: steersman_cluster::Cluster,
+    /// Absent on a cluster that existed before the test.
+    inner: Option<steersman_cluster::Cluster>,
     client: Client,
     controllers: Mutex<Running>,
     /// Keeps the last reconciles, to be shown when something does not come true.
@@ -37,10 +40,25 @@ impl Cluster {
         let builder = steersman_cluster::Cluster::builder().seed(settings.seed);
         let builder = builder.nodes(settings.nodes).controllers(settings.controllers);
         let inner = builder.start().await?;
-        let client = Client::new(inner.client(), "test");
-        let controllers = Manager::new(inner.client()).start();
+        let client = inner.client();
+        Ok(Self::new(client, Some(inner)))
+    }
+
+    /// A cluster that exists already, as this client sees it.
+    pub(crate) fn existing(client: kube::Client) -> Self {
+        Self::new(client, None)
+    }
+
+    fn new(client: kube::Client, inner: Option<steersman_cluster::Cluster>) -> Self {
+        let controllers = Manager::new(client.clone()).start();
         let history = Mutex::new(controllers.reconciles());
-        Ok(Self { inner, client, controllers: Mutex::new(controllers), history })
+        let client = Client::new(client, "test");
+        Self { inner, client, controllers: Mutex::new(controllers), history }
+    }
+
+    /// The namespace of this test, in which objects are that name none.
+    pub fn namespace(&self) -> &str {
+        self.client.kube().default_namespace()
     }
 
     /// Reads and writes objects as a user would.
@@ -51,12 +69,28 @@ impl Cluster {
     /// A client that reaches the cluster through these faults.
     pub fn client_with(&self, faults: &Faults) -> kube::Client {
         let namespace = self.client.kube().default_namespace().to_owned();
-        kube::Client::new(faults.around(self.inner.api().clone()), namespace)
+        kube::Client::new(faults.around(self.inner().api().clone()), namespace)
     }
 
     /// The cluster underneath.
+    ///
+    /// # Panics
+    ///
+    /// If the test runs on a cluster that existed before it: such a test is marked
+    /// `#[steersman::test(anywhere)]`, and can only do what any cluster offers.
     pub fn inner(&self) -> &steersman_cluster::Cluster {
-        &self.inner
+        self.inner.as_ref().expect("a test marked `anywhere` cannot reach into the cluster")
+    }
+
+    /// Waits until part of the cluster fails, if it is one of ours.
+    pub(crate) fn failed(&self) -> impl Future<Output = Error> + 'static {
+        let failed = self.inner.as_ref().map(steersman_cluster::Cluster::failed);
+        async move {
+            match failed {
+                Some(failed) => failed.await,
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// Installs the custom resource definition of a kind.
@@ -81,8 +115,8 @@ impl Cluster {
         tokio::time::sleep(time).await;
     }
 
-    /// Waits until the object of that name is as wanted. Fails after ten virtual minutes, and
-    /// then shows the object as it was last seen and what the controllers did last.
+    /// Waits until the object of that name is as wanted. Fails after ten virtual minutes (one
+    /// minute on a cluster that exists), and then shows the object as it was last seen and what the controllers did last.
     pub async fn eventually<K: Object>(
         &self,
         key: impl Into<ObjectKey>,
@@ -122,14 +156,15 @@ impl Cluster {
                 }
             }
         };
-        if tokio::time::timeout(PATIENCE, seen).await.is_ok() {
+        let patience = if self.inner.is_some() { PATIENCE } else { REAL_PATIENCE };
+        if tokio::time::timeout(patience, seen).await.is_ok() {
             return Ok(());
         }
         let kind = K::kind(&());
         let last = informer.cache().get(&key).map_or_else(|| "absent".into(), |o| shown(&*o));
         Err(Error::message(format!(
-            "{kind} {key} is not {what} after {} virtual seconds\nit was last seen as {last}\n{}",
-            PATIENCE.as_secs(),
+            "{kind} {key} is not {what} after {} seconds\nit was last seen as {last}\n{}",
+            patience.as_secs(),
             self.last_reconciles(),
         )))
     }

@@ -14,9 +14,15 @@
 //! }
 //! ```
 //!
+//! `#[steersman::test(nodes = 5, seed = 7, controllers = false)]` chooses another cluster, see
+//! [`Settings`]. `#[steersman::test(anywhere)]` says that the test asks for nothing that only
+//! this cluster has: with `STEERSMAN_TEST_KUBECONFIG` in the environment, it runs on that one
+//! instead, on real time, in a namespace of its own.
+//!
 //! [`faults`] puts trouble between a client and that cluster, from a seed.
 
 mod cluster;
+mod existing;
 pub mod faults;
 mod run;
 

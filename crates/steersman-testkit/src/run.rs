@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steersman::{clock, random};
 
-use crate::Cluster;
+use crate::{Cluster, existing};
 
 /// Virtual time after which a test that has not ended is taken for stuck.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
@@ -21,18 +21,21 @@ pub struct Settings {
     pub controllers: bool,
     /// Everything random follows from this.
     pub seed: u64,
+    /// Whether the test asks for nothing that only this cluster has: then it also runs on any
+    /// other, if `STEERSMAN_TEST_KUBECONFIG` names one.
+    pub anywhere: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: 3, controllers: true, seed: 1 }
+        Self { nodes: 3, controllers: true, seed: 1, anywhere: false }
     }
 }
 
 impl Settings {
     /// Only an API server: nothing happens that the test does not do.
     pub fn bare(seed: u64) -> Self {
-        Self { nodes: 0, controllers: false, seed }
+        Self { nodes: 0, controllers: false, seed, anywhere: false }
     }
 }
 
@@ -41,7 +44,8 @@ pub fn run<R, Fut: Future<Output = R>>(test: impl FnOnce(Cluster) -> Fut) -> R {
     run_with(Settings::default(), test)
 }
 
-/// Runs a test with a cluster of this kind.
+/// Runs a test with a cluster of this kind, or on an existing one if it can run
+/// [anywhere](Settings::anywhere).
 ///
 /// # Panics
 ///
@@ -50,6 +54,11 @@ pub fn run_with<R, Fut: Future<Output = R>>(
     settings: Settings,
     test: impl FnOnce(Cluster) -> Fut,
 ) -> R {
+    if settings.anywhere
+        && let Some(kubeconfig) = existing::kubeconfig()
+    {
+        return existing::run(&kubeconfig, test);
+    }
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).build();
     let runtime = runtime.expect("a runtime on the current thread needs nothing that can lack");
@@ -57,7 +66,7 @@ pub fn run_with<R, Fut: Future<Output = R>>(
         clock::start_at(START.parse().expect("it is a valid timestamp"));
         random::seed(settings.seed);
         let cluster = Cluster::start(settings).await.expect("the cluster of the test starts");
-        let failed = cluster.inner().failed();
+        let failed = cluster.failed();
         tokio::select! {
             result = test(cluster) => result,
             error = failed => panic!("part of the cluster failed: {error}"),

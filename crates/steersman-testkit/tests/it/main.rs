@@ -82,3 +82,18 @@ fn a_bare_cluster_leaves_everything_to_the_test() {
         assert!(maps.is_empty(), "a controller wrote {maps:?}");
     });
 }
+
+#[steersman::test(nodes = 0, controllers = false, seed = 3)]
+async fn a_test_says_what_cluster_it_wants(cluster: Cluster) -> Result<()> {
+    cluster.advance(Duration::from_secs(60)).await;
+    assert!(cluster.client().list::<Node>(&ListOptions::default()).await?.is_empty());
+    Ok(())
+}
+
+#[steersman::test(anywhere)]
+async fn a_test_that_can_run_anywhere_has_a_namespace(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&config_map("a")).await?;
+    cluster.eventually("a", |map: &ConfigMap| map.metadata.namespace.is_some()).await?;
+    let namespace = cluster.namespace().to_owned();
+    cluster.eventually(&*namespace, |namespace: &Namespace| namespace.spec.is_some()).await
+}

@@ -1,0 +1,61 @@
+//! Runs a test on a cluster that exists, in a namespace of its own, on everybody's clock.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::time::Duration;
+
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, ObjectMeta};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use steersman::{Client, Result};
+
+use crate::Cluster;
+
+/// Names the kubeconfig of the cluster on which tests marked `anywhere` run.
+const KUBECONFIG: &str = "STEERSMAN_TEST_KUBECONFIG";
+/// How long a test may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The kubeconfig of the cluster to run on, if there is one.
+pub(crate) fn kubeconfig() -> Option<String> {
+    std::env::var(KUBECONFIG).ok().filter(|path| !path.is_empty())
+}
+
+/// Runs a test in a new namespace, which is deleted after it, however it ends.
+pub(crate) fn run<R, Fut: Future<Output = R>>(
+    kubeconfig: &str,
+    test: impl FnOnce(Cluster) -> Fut,
+) -> R {
+    let runtime = tokio::runtime::Runtime::new().expect("the machine has threads to give");
+    runtime.block_on(async {
+        let client = connect(kubeconfig).await.expect("the cluster of the kubeconfig answers");
+        let namespace = client.default_namespace().to_owned();
+        let cluster = Cluster::existing(client.clone());
+        let test = AssertUnwindSafe(test(cluster)).catch_unwind();
+        let ended = tokio::time::timeout(PATIENCE, test).await;
+        let client = Client::new(client, "test");
+        let deleted = client.delete::<Namespace>(&*namespace, &DeleteParams::background()).await;
+        match ended.expect("the test has not ended in ten minutes") {
+            Ok(result) => {
+                deleted.expect("the namespace of the test can be deleted");
+                result
+            }
+            Err(panic) => resume_unwind(panic),
+        }
+    })
+}
+
+/// A client whose default namespace is new.
+async fn connect(path: &str) -> Result<kube::Client> {
+    let kubeconfig = Kubeconfig::read_from(path)?;
+    let options = KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    config.default_retry = false; // as the manager's client
+    let client = Client::new(kube::Client::try_from(config.clone())?, "test");
+    let metadata =
+        ObjectMeta { generate_name: Some("steersman-test-".into()), ..ObjectMeta::default() };
+    let namespace = client.create(&Namespace { metadata, ..Namespace::default() }).await?;
+    config.default_namespace = namespace.metadata.name.unwrap_or_default();
+    Ok(kube::Client::try_from(config)?)
+}
