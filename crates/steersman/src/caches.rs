@@ -3,26 +3,27 @@
 //! An informer lives as long as somebody holds it: a controller holds those of the kinds that
 //! it named, and when the last one leaves, the watch ends and the memory is given back.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::cache::Cache;
 use crate::informer::{CacheConfig, Informer};
+use crate::kind::{Kind, KindId};
 use crate::metrics::Metrics;
-use crate::object::Object;
+use crate::object::{AnyObject, Object};
 
 /// Gives out informers, starting each kind's at the first request for it. Cheap to clone.
 #[derive(Clone)]
 pub struct Caches {
     client: kube::Client,
     metrics: Metrics,
-    kinds: Arc<Mutex<HashMap<TypeId, Kind>>>,
+    kinds: Arc<Mutex<HashMap<KindId, Slot>>>,
 }
 
 /// What is known of one kind.
 #[derive(Default)]
-struct Kind {
+struct Slot {
     /// A `CacheConfig<K>`, if somebody chose one.
     config: Option<Box<dyn Any + Send>>,
     /// An `Informer<K>`, while somebody holds it.
@@ -37,49 +38,69 @@ impl Caches {
 
     /// Chooses how the objects of a kind are held. An informer that runs already keeps its way.
     pub fn configure<K: Object>(&self, config: CacheConfig<K>) {
-        self.lock().entry(TypeId::of::<K>()).or_default().config = Some(Box::new(config));
+        self.configure_of(&Kind::of(), config);
+    }
+
+    /// The same for a kind that may be known only at run time.
+    pub fn configure_of<K: AnyObject>(&self, kind: &Kind<K>, config: CacheConfig<K>) {
+        self.lock().entry(kind.id()).or_default().config = Some(Box::new(config));
     }
 
     /// How the objects of a kind are to be held.
     pub fn config<K: Object>(&self) -> CacheConfig<K> {
-        self.lock().get(&TypeId::of::<K>()).and_then(Kind::config).unwrap_or_default()
+        self.config_of(&Kind::of())
+    }
+
+    /// The same for a kind that may be known only at run time.
+    pub fn config_of<K: AnyObject>(&self, kind: &Kind<K>) -> CacheConfig<K> {
+        self.lock().get(&kind.id()).and_then(Slot::config).unwrap_or_default()
     }
 
     /// The informer of a kind. Starts it unless somebody holds it already.
     pub fn informer<K: Object>(&self) -> Arc<Informer<K>> {
+        self.informer_of(&Kind::of())
+    }
+
+    /// The informer of a kind that may be known only at run time.
+    pub fn informer_of<K: AnyObject>(&self, kind: &Kind<K>) -> Arc<Informer<K>> {
         let mut kinds = self.lock();
-        let kind = kinds.entry(TypeId::of::<K>()).or_default();
-        if let Some(informer) = kind.informer() {
+        let slot = kinds.entry(kind.id()).or_default();
+        if let Some(informer) = slot.informer() {
             return informer;
         }
-        let informer = Informer::<K>::builder(self.client.clone())
-            .cache(kind.config().unwrap_or_default())
+        let informer = Informer::<K>::builder_for(self.client.clone(), kind.dynamic_type().clone())
+            .cache(slot.config().unwrap_or_default())
             .metrics(&self.metrics)
             .start();
         let informer = Arc::new(informer);
         let shared: Arc<dyn Any + Send + Sync> = Arc::clone(&informer) as _;
-        kind.informer = Some(Arc::downgrade(&shared));
+        slot.informer = Some(Arc::downgrade(&shared));
         informer
     }
 
     /// The cache of a kind, if somebody holds its informer.
     pub fn find<K: Object>(&self) -> Option<Cache<K>> {
+        self.find_of(&Kind::of())
+    }
+
+    /// The same for a kind that may be known only at run time.
+    pub fn find_of<K: AnyObject>(&self, kind: &Kind<K>) -> Option<Cache<K>> {
         let kinds = self.lock();
-        let informer = kinds.get(&TypeId::of::<K>())?.informer::<K>()?;
+        let informer = kinds.get(&kind.id())?.informer::<K>()?;
         Some(informer.cache().clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TypeId, Kind>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<KindId, Slot>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kind {
-    fn config<K: Object>(&self) -> Option<CacheConfig<K>> {
+impl Slot {
+    fn config<K: AnyObject>(&self) -> Option<CacheConfig<K>> {
         self.config.as_ref()?.downcast_ref().cloned()
     }
 
-    fn informer<K: Object>(&self) -> Option<Arc<Informer<K>>> {
+    fn informer<K: AnyObject>(&self) -> Option<Arc<Informer<K>>> {
         self.informer.as_ref()?.upgrade()?.downcast().ok()
     }
 }

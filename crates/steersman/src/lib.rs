@@ -16,6 +16,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+pub mod kind;
 pub mod object;
 
 pub mod clock;
@@ -54,6 +55,7 @@ pub use client::{Client, Deleted, ListOptions};
 pub use context::Context;
 pub use controller::{Controller, Next, Reconciler};
 pub use error::{Error, Result};
+pub use kind::Kind;
 pub use manager::{Manager, shutdown_signal};
 pub use metrics::Metrics;
 pub use object::{Object, ObjectKey};
@@ -64,7 +66,7 @@ pub mod prelude {
     pub use std::sync::Arc;
 
     pub use crate::{
-        Client, Context, Controller, Error, Manager, Next, Object, ObjectKey, Reconciler, Result,
-        shutdown_signal,
+        Client, Context, Controller, Error, Kind, Manager, Next, Object, ObjectKey, Reconciler,
+        Result, shutdown_signal,
     };
 }

@@ -9,6 +9,8 @@ use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::kind::{Kind, Names};
+
 /// A kind known at compile time: the built-in kinds of `k8s-openapi` and everything that
 /// derives `kube::CustomResource`.
 #[diagnostic::on_unimplemented(
@@ -16,7 +18,7 @@ use serde::de::DeserializeOwned;
     note = "a kind is a type of `k8s_openapi::api` or a struct made by `#[derive(kube::CustomResource)]`",
     note = "pass the generated type (`AppService`), not its spec (`AppServiceSpec`)"
 )]
-pub trait Object: Cacheable<DynamicType = ()> + Serialize + Clone {
+pub trait Object: AnyObject<DynamicType = ()> {
     /// Whether objects of this kind live in a namespace.
     const NAMESPACED: bool;
 }
@@ -27,6 +29,17 @@ where
 {
     const NAMESPACED: bool = <K::Scope as Scope>::NAMESPACED;
 }
+
+/// An object of a kind known at compile time, or of one known only at run time, which is a
+/// `kube::core::DynamicObject`. What kind it is, a [`Kind`] tells.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes object",
+    note = "a kind is a type of `k8s_openapi::api`, a struct made by `#[derive(kube::CustomResource)]`, \
+            or `kube::core::DynamicObject`"
+)]
+pub trait AnyObject: Cacheable<DynamicType: Names> + Serialize + Clone {}
+
+impl<K: Cacheable<DynamicType: Names> + Serialize + Clone> AnyObject for K {}
 
 /// A kind that can be listed, watched and cached, including kinds known only at run time.
 pub trait Cacheable: Resource + DeserializeOwned + Send + Sync + 'static {}
@@ -154,12 +167,21 @@ pub fn set_controller_reference<O: Object>(
     meta: &mut ObjectMeta,
     owner: &O,
 ) -> Result<(), OwnerReferenceError> {
-    let Some(mut reference) = owner.controller_owner_ref(&()) else {
+    set_controller_reference_of(meta, owner, &Kind::of())
+}
+
+/// The same for an owner whose kind may be known only at run time.
+pub fn set_controller_reference_of<O: AnyObject>(
+    meta: &mut ObjectMeta,
+    owner: &O,
+    kind: &Kind<O>,
+) -> Result<(), OwnerReferenceError> {
+    let Some(mut reference) = owner.controller_owner_ref(kind.dynamic_type()) else {
         return Ok(());
     };
     let name = || meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_default();
-    let wanted = || format!("{} {}", O::kind(&()), owner.name_any());
-    if O::NAMESPACED && meta.namespace != owner.meta().namespace {
+    let wanted = || format!("{} {}", kind.name(), owner.name_any());
+    if kind.is_namespaced() && meta.namespace != owner.meta().namespace {
         return Err(OwnerReferenceError::OtherNamespace { name: name(), owner: wanted() });
     }
     if let Some(existing) = controller_of(meta) {

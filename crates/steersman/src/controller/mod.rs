@@ -8,7 +8,6 @@
 mod source;
 mod worker;
 
-use std::any::TypeId;
 use std::collections::HashSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,13 +23,15 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::error::Result;
 use crate::informer::Event;
+use crate::kind::{Kind, KindId};
 use crate::metrics::Metrics;
-use crate::object::{Object, ObjectKey};
+use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
 use crate::predicate::Predicate;
 use crate::workqueue::{Dump, ExponentialBackoff, RateLimiter, WorkQueue};
 
 use source::{Enqueuer, Source};
+pub use source::{IntoWatch, Watch};
 use worker::{ErasedReconciler, Worker};
 pub use worker::{Outcome, ReconcileRecord};
 
@@ -123,10 +124,17 @@ pub struct Controller {
 impl Controller {
     /// Begins a controller of this kind. It is woken by every change of its objects.
     pub fn of<K: Object>() -> Builder<K> {
+        Self::of_kind(&Kind::of())
+    }
+
+    /// Begins a controller of a kind that may be known only at run time:
+    /// `Controller::of_kind(&Kind::dynamic(resource, scope))`.
+    pub fn of_kind<K: AnyObject>(kind: &Kind<K>) -> Builder<K> {
         Builder {
-            name: K::kind(&()).to_lowercase(),
+            name: kind.name().to_lowercase(),
+            kind: kind.clone(),
             sources: Vec::new(),
-            declared: HashSet::from([TypeId::of::<K>()]),
+            declared: HashSet::from([kind.id()]),
             predicate: None,
             only: None,
             observers: Vec::new(),
@@ -152,9 +160,10 @@ impl Controller {
 #[must_use = "a controller does nothing until it has a reconciler and a manager runs it"]
 pub struct Builder<K> {
     name: String,
+    kind: Kind<K>,
     sources: Vec<Source>,
     /// The kinds whose caches this controller reads.
-    declared: HashSet<TypeId>,
+    declared: HashSet<KindId>,
     predicate: Option<Box<dyn Predicate<K>>>,
     only: Option<Filter<K>>,
     observers: Vec<Observer<K>>,
@@ -164,7 +173,7 @@ pub struct Builder<K> {
     timeout: Option<Duration>,
 }
 
-impl<K: Object> Builder<K> {
+impl<K: AnyObject> Builder<K> {
     /// Names the controller; otherwise it has the name of its kind.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -172,28 +181,54 @@ impl<K: Object> Builder<K> {
     }
 
     /// Also wakes the owner when an object of kind `C` changes that it controls.
-    pub fn owns<C: Object>(mut self) -> Self {
-        self.declared.insert(TypeId::of::<C>());
-        self.sources.push(source::owned::<K, C>());
+    pub fn owns<C: Object>(self) -> Self {
+        self.owns_with(Watch::<C>::of())
+    }
+
+    /// Also wakes the owner when an object changes that it controls:
+    /// `.owns_with(&kind)` for a kind known only at run time.
+    pub fn owns_with(mut self, watch: impl IntoWatch) -> Self {
+        let watch = self.declare(watch);
+        self.sources.push(source::owned(self.kind.clone(), watch));
         self
     }
 
     /// Also wakes the objects that `keys` names when an object of another kind changes. When
     /// an object is updated, both what it was and what it is are asked.
     pub fn watches<C: Object, I: IntoIterator<Item = ObjectKey>>(
-        mut self,
+        self,
         keys: impl Fn(&C) -> I + Send + Sync + 'static,
     ) -> Self {
-        self.declared.insert(TypeId::of::<C>());
-        self.sources.push(source::mapped::<C, I>(keys));
+        self.watches_with(Watch::of(), keys)
+    }
+
+    /// The same for a kind that may be known only at run time.
+    pub fn watches_with<W: IntoWatch, I: IntoIterator<Item = ObjectKey>>(
+        mut self,
+        watch: W,
+        keys: impl Fn(&W::Object) -> I + Send + Sync + 'static,
+    ) -> Self {
+        let watch = self.declare(watch);
+        self.sources.push(source::mapped(watch, keys));
         self
     }
 
     /// Keeps a cache of kind `C` to read from, without being woken by it.
-    pub fn reads<C: Object>(mut self) -> Self {
-        self.declared.insert(TypeId::of::<C>());
-        self.sources.push(source::silent::<C>());
+    pub fn reads<C: Object>(self) -> Self {
+        self.reads_with(Watch::<C>::of())
+    }
+
+    /// The same for a kind that may be known only at run time.
+    pub fn reads_with(mut self, watch: impl IntoWatch) -> Self {
+        let watch = self.declare(watch);
+        self.sources.push(source::silent(watch));
         self
+    }
+
+    fn declare<W: IntoWatch>(&mut self, watch: W) -> Watch<W::Object> {
+        let watch = watch.into_watch();
+        self.declared.insert(watch.kind().id());
+        watch
     }
 
     /// Wakes only for the events of the reconciled kind that matter; see
@@ -260,8 +295,13 @@ impl<K: Object> Builder<K> {
         let causes = Arc::new(CauseBook::default());
         env.queues.add(queue.clone(), Arc::clone(&causes));
         let enqueuer = Enqueuer { queue: queue.clone(), causes: Arc::clone(&causes) };
-        let informer = env.caches.informer::<K>();
-        let own = source::reconciled(self.observers, self.predicate, self.only.clone());
+        let informer = env.caches.informer_of(&self.kind);
+        let own = source::reconciled(
+            self.kind.clone(),
+            self.observers,
+            self.predicate,
+            self.only.clone(),
+        );
         let synced = async {
             // All at once: a kind that cannot be listed must not keep the others from it.
             let sources = std::iter::once(own).chain(self.sources);
@@ -276,6 +316,7 @@ impl<K: Object> Builder<K> {
         tracing::debug!(controller = self.name, "caches synced, workers start");
         let worker = Worker {
             name: self.name.as_str().into(),
+            kind: self.kind,
             client: env.client.with_field_manager(self.name),
             caches: env.caches,
             declared: Arc::new(self.declared),

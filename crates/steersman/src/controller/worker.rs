@@ -3,7 +3,6 @@
 //! A reconcile that panics, fails or takes too long never ends a worker. Whatever happens is
 //! told in a [`ReconcileRecord`].
 
-use std::any::TypeId;
 use std::collections::HashSet;
 use std::fmt;
 use std::future::Future;
@@ -27,7 +26,8 @@ use crate::cause::{Cause, CauseBook, Causes};
 use crate::client::Client;
 use crate::context::{Context, ReconcileScope};
 use crate::error::{Error, Result, panic_text};
-use crate::object::{Object, ObjectKey};
+use crate::kind::{Kind, KindId};
+use crate::object::{AnyObject, ObjectKey};
 use crate::own_writes::{OwnWrites, Visibility};
 use crate::workqueue::WorkQueue;
 
@@ -42,7 +42,7 @@ pub(super) trait ErasedReconciler<K>: Send + Sync {
     fn call(&self, object: Arc<K>, ctx: Context<K>) -> BoxFuture<'_, Result<Next>>;
 }
 
-impl<K: Object, R: Reconciler<K>> ErasedReconciler<K> for R {
+impl<K: AnyObject, R: Reconciler<K>> ErasedReconciler<K> for R {
     fn call(&self, object: Arc<K>, ctx: Context<K>) -> BoxFuture<'_, Result<Next>> {
         // The call itself is inside the future, so that its panics are caught as well.
         Box::pin(async move { self.reconcile(object, ctx).await })
@@ -99,9 +99,10 @@ impl fmt::Display for Outcome {
 /// What all workers of a controller share.
 pub(super) struct Worker<K> {
     pub(super) name: Arc<str>,
+    pub(super) kind: Kind<K>,
     pub(super) client: Client,
     pub(super) caches: Caches,
-    pub(super) declared: Arc<HashSet<TypeId>>,
+    pub(super) declared: Arc<HashSet<KindId>>,
     pub(super) cache: Cache<K>,
     pub(super) only: Option<Filter<K>>,
     pub(super) queue: WorkQueue<ObjectKey>,
@@ -113,7 +114,7 @@ pub(super) struct Worker<K> {
 }
 
 /// Runs this many workers until shutdown, then lets running reconciles end.
-pub(super) async fn run<K: Object>(
+pub(super) async fn run<K: AnyObject>(
     worker: Arc<Worker<K>>,
     concurrency: usize,
     shutdown: CancellationToken,
@@ -131,7 +132,7 @@ pub(super) async fn run<K: Object>(
     }
 }
 
-impl<K: Object> Worker<K> {
+impl<K: AnyObject> Worker<K> {
     async fn work(self: Arc<Self>, ids: Arc<AtomicU64>) {
         while let Some(key) = self.queue.get().await {
             let id = ids.fetch_add(1, Ordering::Relaxed);
@@ -186,7 +187,7 @@ impl<K: Object> Worker<K> {
             status: Mutex::new(None),
             own_version: Mutex::new(None),
         };
-        let ctx = Context::new(Arc::clone(&object), scope);
+        let ctx = Context::new(Arc::clone(&object), self.kind.clone(), scope);
         let called = self.reconciler.call(object, ctx.clone());
         let caught = AssertUnwindSafe(called).catch_unwind();
         let ended = with_timeout(self.timeout, caught).await;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
 mod defects;
+mod dynamic;
 mod faults;
 mod gaps;
 mod informers;

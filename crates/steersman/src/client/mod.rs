@@ -4,16 +4,19 @@
 //! client's default namespace, writes carry the client's field manager, and `get` tells
 //! "not there" from "failed".
 
+mod of_kind;
+
 use std::sync::Arc;
 
 use kube::Error as KubeError;
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ObjectList, Request, Status};
+use kube::api::{DeleteParams, ListParams, Patch};
+use kube::core::{DynamicObject, GroupVersionKind, Status};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::error::Result;
-use crate::object::{Object, ObjectKey};
+use crate::kind::Kind;
+use crate::object::{AnyObject, Object, ObjectKey};
+pub use of_kind::KindClient;
 
 /// Reads and writes objects of every kind.
 #[derive(Clone)]
@@ -103,46 +106,49 @@ impl Client {
         &self.field_manager
     }
 
+    /// Reads and writes objects of a kind that may be known only at run time.
+    pub fn of_kind<K: AnyObject>(&self, kind: &Kind<K>) -> KindClient<'_, K> {
+        KindClient { client: self, kind: kind.clone() }
+    }
+
+    /// Asks the server for the names and the scope of a kind.
+    pub async fn discover(&self, kind: &GroupVersionKind) -> Result<Kind<DynamicObject>> {
+        let (resource, capabilities) = kube::discovery::pinned_kind(&self.kube, kind).await?;
+        Ok(Kind::dynamic(resource, capabilities.scope))
+    }
+
+    fn typed<K: Object>(&self) -> KindClient<'_, K> {
+        KindClient { client: self, kind: Kind::of() }
+    }
+
     /// Reads an object; `None` if there is none of that name.
     pub async fn get<K: Object>(&self, key: impl Into<ObjectKey>) -> Result<Option<K>> {
-        let key = key.into();
-        let request = self.at::<K>(key.namespace.as_deref());
-        let request = request.get(&key.name, &GetParams::default());
-        absent_as_none(self.send::<K, _>(request).await)
+        self.typed().get(key).await
     }
 
     /// Lists the objects that match, in one answer.
     pub async fn list<K: Object>(&self, options: &ListOptions) -> Result<Vec<K>> {
-        let path = K::url_path(&(), options.namespace.as_deref());
-        let request = Request::new(path).list(&options.params());
-        let list: ObjectList<K> = self.send::<K, _>(request).await?;
-        Ok(list.items)
+        self.typed().list(options).await
     }
 
     /// Creates an object.
     pub async fn create<K: Object>(&self, object: &K) -> Result<K> {
-        let request = self.of(object).create(&self.post(), encode(object)?);
-        self.send::<K, _>(request).await
+        self.typed().create(object).await
     }
 
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
     pub async fn update<K: Object>(&self, object: &K) -> Result<K> {
-        let name = object.meta().name.as_deref().unwrap_or_default();
-        let request = self.of(object).replace(name, &self.post(), encode(object)?);
-        self.send::<K, _>(request).await
+        self.typed().update(object).await
     }
 
     /// Replaces the status of an object, and nothing else.
     pub async fn update_status<K: Object>(&self, object: &K) -> Result<K> {
-        self.replace_subresource("status", object).await
+        self.typed().update_status(object).await
     }
 
     /// Replaces a subresource of an object that speaks the object's own kind.
     pub async fn replace_subresource<K: Object>(&self, sub: &str, object: &K) -> Result<K> {
-        let name = object.meta().name.as_deref().unwrap_or_default();
-        let body = encode(object)?;
-        let request = self.of(object).replace_subresource(sub, name, &self.post(), body);
-        self.send::<K, _>(request).await
+        self.typed().replace_subresource(sub, object).await
     }
 
     /// Posts to a subresource such as `binding`.
@@ -152,11 +158,7 @@ impl Client {
         key: impl Into<ObjectKey>,
         body: &impl Serialize,
     ) -> Result<()> {
-        let key = key.into();
-        let request = self.at::<K>(key.namespace.as_deref());
-        let request = request.create_subresource(sub, &key.name, &self.post(), encode(body)?);
-        let _: serde_json::Value = self.send::<K, _>(request).await?;
-        Ok(())
+        self.typed::<K>().create_subresource(sub, key, body).await
     }
 
     /// Patches an object.
@@ -165,10 +167,7 @@ impl Client {
         key: impl Into<ObjectKey>,
         patch: &Patch<P>,
     ) -> Result<K> {
-        let key = key.into();
-        let request = self.at::<K>(key.namespace.as_deref());
-        let request = request.patch(&key.name, &self.patch_params(patch), patch);
-        self.send::<K, _>(request).await
+        self.typed().patch(key, patch).await
     }
 
     /// Patches the status of an object, and nothing else.
@@ -177,22 +176,13 @@ impl Client {
         key: impl Into<ObjectKey>,
         patch: &Patch<P>,
     ) -> Result<K> {
-        let key = key.into();
-        let params = self.patch_params(patch);
-        let request = self.at::<K>(key.namespace.as_deref());
-        let request = request.patch_subresource("status", &key.name, &params, patch);
-        self.send::<K, _>(request).await
+        self.typed().patch_status(key, patch).await
     }
 
     /// Server-side apply: makes the object have these fields, owned by this client's field
     /// manager, taking them over from others if it must.
     pub async fn apply<K: Object>(&self, object: &K) -> Result<K> {
-        let mut wanted = object.clone();
-        wanted.meta_mut().managed_fields = None; // an applied object that names its managers is refused
-        let name = object.meta().name.as_deref().unwrap_or_default();
-        let patch = Patch::Apply(&wanted);
-        let request = self.of(object).patch(name, &self.patch_params(&patch), &patch);
-        self.send::<K, _>(request).await
+        self.typed().apply(object).await
     }
 
     /// Deletes an object. An object that is not there is no error.
@@ -201,47 +191,7 @@ impl Client {
         key: impl Into<ObjectKey>,
         params: &DeleteParams,
     ) -> Result<Deleted> {
-        let key = key.into();
-        let request = self.at::<K>(key.namespace.as_deref()).delete(&key.name, params);
-        let answer = absent_as_none(self.send::<K, serde_json::Value>(request).await)?;
-        Ok(match answer {
-            None => Deleted::NotFound,
-            Some(body) => Deleted::told_by(&body),
-        })
-    }
-
-    /// The collection that holds `object`.
-    fn of<K: Object>(&self, object: &K) -> Request {
-        self.at::<K>(object.meta().namespace.as_deref())
-    }
-
-    /// The collection of a kind in a namespace, or in the default one.
-    fn at<K: Object>(&self, namespace: Option<&str>) -> Request {
-        let namespace = namespace.unwrap_or_else(|| self.kube.default_namespace());
-        Request::new(K::url_path(&(), K::NAMESPACED.then_some(namespace)))
-    }
-
-    fn post(&self) -> PostParams {
-        PostParams { field_manager: Some(self.field_manager.to_string()), ..PostParams::default() }
-    }
-
-    fn patch_params<P: Serialize>(&self, patch: &Patch<P>) -> PatchParams {
-        let params = PatchParams::apply(&self.field_manager);
-        if matches!(patch, Patch::Apply(_)) { params.force() } else { params }
-    }
-
-    async fn send<K: Object, T: DeserializeOwned>(
-        &self,
-        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<T> {
-        let request = request.map_err(KubeError::BuildRequest)?;
-        self.kube.request(request).await.map_err(|error| match error {
-            KubeError::Api(status) if is_not_served(&status) => {
-                let (kind, api_version) = (K::kind(&()).into_owned(), K::api_version(&()).into());
-                NotServed { kind, api_version, source: KubeError::Api(status) }.into()
-            }
-            error => error.into(),
-        })
+        self.typed::<K>().delete(key, params).await
     }
 }
 
@@ -252,10 +202,6 @@ struct NotServed {
     kind: String,
     api_version: String,
     source: KubeError,
-}
-
-fn encode(object: &impl Serialize) -> Result<Vec<u8>> {
-    Ok(serde_json::to_vec(object)?)
 }
 
 fn absent_as_none<T>(answer: Result<T>) -> Result<Option<T>> {

@@ -1,5 +1,7 @@
 //! Sources: where keys come from. Each listens to one kind's events and only enqueues.
 
+mod watch;
+
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,9 +15,11 @@ use crate::cache::Item;
 use crate::caches::Caches;
 use crate::cause::{Cause, CauseBook};
 use crate::informer::Event;
-use crate::object::{Object, ObjectKey, controller_of};
+use crate::kind::Kind;
+use crate::object::{AnyObject, ObjectKey, controller_of};
 use crate::predicate::Predicate;
 use crate::workqueue::{AddOptions, Priority, WorkQueue};
+pub use watch::{IntoWatch, Watch};
 
 /// Attaches itself to a kind's events; ready once it has heard of that kind's first list. The
 /// informer runs for as long as what this gives is held.
@@ -37,7 +41,7 @@ pub(super) struct Enqueuer {
 impl Enqueuer {
     /// Asks for a reconcile because of an event. The cause is noted first: whoever takes the key
     /// finds it. What was there at the start and resyncs wait for live changes.
-    fn enqueue<C: Object>(&self, key: ObjectKey, kind: &str, event: &Event<C>) {
+    fn enqueue<C: AnyObject>(&self, key: ObjectKey, kind: &str, event: &Event<C>) {
         self.causes.note(&key, Cause::of(kind, event));
         let priority = match event {
             Event::Added { initial: true, .. } | Event::Resynced { .. } => Priority::LOW,
@@ -48,13 +52,14 @@ impl Enqueuer {
 }
 
 /// The reconciled kind itself.
-pub(super) fn reconciled<K: Object>(
+pub(super) fn reconciled<K: AnyObject>(
+    watched: Kind<K>,
     observers: Vec<Observer<K>>,
     predicate: Option<Box<dyn Predicate<K>>>,
     only: Option<Filter<K>>,
 ) -> Source {
-    let kind = K::kind(&()).into_owned();
-    listen::<K>(move |enqueuer, event| {
+    let kind = watched.name().into_owned();
+    listen(watched, move |enqueuer, event| {
         for observer in &observers {
             guarded(&kind, (), || observer(event));
         }
@@ -71,11 +76,11 @@ pub(super) fn reconciled<K: Object>(
 }
 
 /// A kind whose objects are controlled by the reconciled kind.
-pub(super) fn owned<K: Object, C: Object>() -> Source {
-    let kind = C::kind(&()).into_owned();
-    listen::<C>(move |enqueuer, event| {
+pub(super) fn owned<K: AnyObject, C: AnyObject>(owner: Kind<K>, watch: Watch<C>) -> Source {
+    let kind = watch.kind.name().into_owned();
+    listen(watch.kind, move |enqueuer, event| {
         for meta in event.objects().filter_map(Item::meta) {
-            if let Some(key) = owner_key::<K>(&meta) {
+            if let Some(key) = owner_key(&owner, &meta) {
                 enqueuer.enqueue(key, &kind, event);
             }
         }
@@ -83,11 +88,12 @@ pub(super) fn owned<K: Object, C: Object>() -> Source {
 }
 
 /// A kind whose objects concern others through a mapping.
-pub(super) fn mapped<C: Object, I: IntoIterator<Item = ObjectKey>>(
+pub(super) fn mapped<C: AnyObject, I: IntoIterator<Item = ObjectKey>>(
+    watch: Watch<C>,
     keys: impl Fn(&C) -> I + Send + Sync + 'static,
 ) -> Source {
-    let kind = C::kind(&()).into_owned();
-    listen::<C>(move |enqueuer, event| {
+    let kind = watch.kind.name().into_owned();
+    listen(watch.kind, move |enqueuer, event| {
         for object in objects(event) {
             // If the mapping panics for what the object was, what it is still counts.
             let keys = guarded(&kind, Vec::new(), || keys(&object).into_iter().collect());
@@ -99,25 +105,28 @@ pub(super) fn mapped<C: Object, I: IntoIterator<Item = ObjectKey>>(
 }
 
 /// A kind that is only read.
-pub(super) fn silent<C: Object>() -> Source {
-    Box::new(|caches, _| {
+pub(super) fn silent<C: AnyObject>(watch: Watch<C>) -> Source {
+    Box::new(move |caches, _| {
         Box::pin(async move {
-            let informer = caches.informer::<C>();
+            let informer = caches.informer_of(&watch.kind);
             informer.cache().synced().await;
             Held { _informer: informer, _handler: None }
         })
     })
 }
 
-fn listen<C: Object>(handle: impl Fn(&Enqueuer, &Event<C>) + Send + 'static) -> Source {
-    Box::new(|caches, enqueuer| {
+fn listen<C: AnyObject>(
+    kind: Kind<C>,
+    handle: impl Fn(&Enqueuer, &Event<C>) + Send + 'static,
+) -> Source {
+    Box::new(move |caches, enqueuer| {
         Box::pin(async move {
-            let informer = caches.informer::<C>();
+            let informer = caches.informer_of(&kind);
             let handler = informer.add_handler(move |event| handle(&enqueuer, event)).await;
             handler.synced().await;
             if !handler.has_synced() {
                 // Its informer has ended, which it never should: nobody must act on its cache.
-                tracing::error!(kind = &*C::kind(&()), "the informer has ended");
+                tracing::error!(kind = &*kind.name(), "the informer has ended");
                 std::future::pending::<()>().await;
             }
             Held { _informer: informer, _handler: Some(handler.into_guard()) }
@@ -134,17 +143,17 @@ fn guarded<T>(kind: &str, otherwise: T, call: impl FnOnce() -> T) -> T {
 }
 
 /// The objects that an event is about, as far as they can be decoded.
-fn objects<C: Object>(event: &Event<C>) -> impl Iterator<Item = Arc<C>> {
+fn objects<C: AnyObject>(event: &Event<C>) -> impl Iterator<Item = Arc<C>> {
     event.objects().filter_map(Item::object)
 }
 
-/// The key of the `K` that controls the object with this metadata.
-fn owner_key<K: Object>(meta: &ObjectMeta) -> Option<ObjectKey> {
+/// The key of the owner of this kind that controls the object with this metadata.
+fn owner_key<K: AnyObject>(kind: &Kind<K>, meta: &ObjectMeta) -> Option<ObjectKey> {
     let owner = controller_of(meta)?;
     let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-    if owner.kind != K::kind(&()) || group != K::group(&()) {
+    if owner.kind != kind.name() || group != kind.group() {
         return None;
     }
-    let namespace = meta.namespace.as_deref().filter(|_| K::NAMESPACED).map(Into::into);
+    let namespace = meta.namespace.as_deref().filter(|_| kind.is_namespaced()).map(Into::into);
     Some(ObjectKey { namespace, name: owner.name.as_str().into() })
 }
