@@ -26,6 +26,8 @@ pub mod random;
 pub mod client;
 pub mod error;
 
+pub mod events;
+
 pub mod reflector;
 
 pub mod delta_queue;

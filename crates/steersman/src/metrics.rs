@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
+use crate::events::EventFamilies;
 use crate::informer::{InformerStatus, Informers};
 use crate::workqueue::metrics::QueueFamilies;
 
@@ -21,15 +22,18 @@ pub struct Metrics {
     pub(crate) workqueue: QueueFamilies,
     /// Those of the informers.
     pub(crate) informers: Informers,
+    /// Those of the recorders of events.
+    pub(crate) events: EventFamilies,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::default();
         let workqueue = QueueFamilies::register(&mut registry);
+        let events = EventFamilies::register(&mut registry);
         let informers = Informers::default();
         registry.register_collector(Box::new(informers.clone()));
-        Self { registry: Arc::new(Mutex::new(registry)), workqueue, informers }
+        Self { registry: Arc::new(Mutex::new(registry)), workqueue, informers, events }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod defects;
 mod dynamic;
+mod events;
 mod faults;
 mod gaps;
 mod informers;

@@ -1,0 +1,149 @@
+//! Events: what a controller tells people about an object, as `events.k8s.io/v1`.
+//!
+//! A [`Recorder`] takes what happened and returns at once; it never waits and never fails. Equal
+//! events become one series, many similar ones are combined, and few are begun per object
+//! ([`book`]). A [`Broadcaster`] writes them in the background. What is lost, because the server
+//! refuses it or too much is going on, is counted and logged, and nothing else depends on it.
+
+mod book;
+mod broadcaster;
+mod identity;
+mod metrics;
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::Resource;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::client::Client;
+use crate::clock;
+use crate::metrics::Metrics;
+
+use book::{Book, Moment};
+pub use broadcaster::Broadcaster;
+use identity::{Identity, Reporter};
+pub(crate) use metrics::EventFamilies;
+pub use reference::Reference;
+
+/// How much attention an event deserves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventType {
+    /// Something happened as it should.
+    Normal,
+    /// Something may have gone wrong.
+    Warning,
+}
+
+impl EventType {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// Records events under the name of one controller. Cheap to clone.
+#[derive(Clone)]
+pub struct Recorder {
+    reporter: Reporter,
+    shared: Arc<Shared>,
+}
+
+/// What all recorders of a client share with the broadcaster that writes for them.
+struct Shared {
+    book: Mutex<Book>,
+    /// Told when something is due earlier than before.
+    wake: Notify,
+    metrics: EventFamilies,
+}
+
+impl Recorder {
+    /// A recorder, and the broadcaster that writes what it records as long as it runs. Events
+    /// are reported by the client's field manager, until [`reporting`](Self::reporting) says
+    /// otherwise.
+    pub fn new(client: Client, metrics: &Metrics) -> (Self, Broadcaster) {
+        let shared = Arc::new(Shared {
+            book: Mutex::new(Book::default()),
+            wake: Notify::new(),
+            metrics: metrics.events.clone(),
+        });
+        let reporter = Reporter::new(client.field_manager());
+        (Self { reporter, shared: Arc::clone(&shared) }, Broadcaster::new(client, shared))
+    }
+
+    /// The same recorder, reporting as another controller.
+    #[must_use]
+    pub fn reporting(&self, controller: &str) -> Self {
+        Self { reporter: Reporter::new(controller), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Records that something happened to `object`: `reason` says why, in one word for
+    /// machines, `action` what was done or tried, also in one word, and `note` tells people.
+    ///
+    /// ```
+    /// # use steersman::events::{EventType, Recorder};
+    /// # fn scaled(recorder: &Recorder, set: &k8s_openapi::api::apps::v1::ReplicaSet) {
+    /// recorder.event(set, EventType::Normal, "FewerThanWanted", "Scale", "from 3 to 5 replicas");
+    /// # }
+    /// ```
+    pub fn event<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        event_type: EventType,
+        reason: &str,
+        action: &str,
+        note: impl Into<String>,
+    ) {
+        self.record(Reference::of(object), None, event_type, reason, action, note.into());
+    }
+
+    /// Records what happened between any two objects; see [`event`](Self::event).
+    pub fn record(
+        &self,
+        regarding: Reference,
+        related: Option<Reference>,
+        event_type: EventType,
+        reason: &str,
+        action: &str,
+        note: String,
+    ) {
+        let reporter = self.reporter.clone();
+        let identity =
+            Identity::new(reporter, regarding, related, event_type, (reason, action), note);
+        let (observed, open) = {
+            let mut book = self.shared.book();
+            let observed = book.observe(identity, Moment::now());
+            (observed, book.len())
+        };
+        self.shared.metrics.open(open);
+        match observed {
+            Ok(true) => self.shared.wake.notify_one(),
+            Ok(false) => {}
+            Err(loss) => self.shared.metrics.lost(loss),
+        }
+    }
+}
+
+impl Shared {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self { instant: Instant::now(), time: clock::now_micro_time() }
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").field("reporter", &self.reporter).finish_non_exhaustive()
+    }
+}

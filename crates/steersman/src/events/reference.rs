@@ -1,0 +1,57 @@
+//! What an event is about.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+
+/// Names an object of any kind, exactly: with its uid.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    api_version: Box<str>,
+    kind: Box<str>,
+    namespace: Option<Box<str>>,
+    name: Box<str>,
+    uid: Option<Box<str>>,
+}
+
+impl Reference {
+    /// Names this object.
+    pub fn of<K: Resource<DynamicType = ()>>(object: &K) -> Self {
+        Self::with(&K::api_version(&()), &K::kind(&()), object.meta())
+    }
+
+    /// Names an object whose kind is known only at run time.
+    pub fn with(api_version: &str, kind: &str, meta: &ObjectMeta) -> Self {
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: given(meta.namespace.as_deref()).map(Into::into),
+            name: given(meta.name.as_deref()).unwrap_or_default().into(),
+            uid: given(meta.uid.as_deref()).map(Into::into),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where events about this object are: its own namespace, or `default` if it has none.
+    pub(super) fn namespace_of_events(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("default")
+    }
+
+    pub(super) fn to_object_reference(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(self.api_version.as_ref().into()),
+            kind: Some(self.kind.as_ref().into()),
+            namespace: self.namespace.as_deref().map(str::to_owned),
+            name: Some(self.name.as_ref().into()),
+            uid: self.uid.as_deref().map(str::to_owned),
+            ..ObjectReference::default()
+        }
+    }
+}
+
+fn given(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.is_empty())
+}
