@@ -26,6 +26,7 @@ pub mod random;
 pub mod client;
 pub mod error;
 
+pub mod conditions;
 pub mod events;
 
 pub mod reflector;
