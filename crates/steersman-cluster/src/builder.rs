@@ -19,6 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Cluster, Endpoint, STOP_GRACE};
 
+/// How long reconciles under way get to end when the cluster stops: nobody waits for a cluster
+/// that goes away with all it holds.
+const CONTROLLERS_GRACE: Duration = Duration::from_millis(600);
+
 /// What a cluster is to have.
 #[derive(Clone, Debug)]
 pub struct Builder {
@@ -128,7 +132,7 @@ impl Builder {
         };
         stopwatch.lap("https");
 
-        let mut manager = Manager::new(client.clone());
+        let mut manager = Manager::new(client.clone()).graceful_timeout(CONTROLLERS_GRACE);
         if self.controllers {
             manager = steersman_controllers::install(manager);
             manager = manager.with(steersman_scheduler::controller());

@@ -101,8 +101,13 @@ impl Cluster {
     }
 
     /// Runs a controller until the test ends.
+    ///
+    /// # Panics
+    ///
+    /// If a controller of that name runs already.
     pub fn run(&self, controller: Controller) {
-        self.controllers.lock().unwrap_or_else(PoisonError::into_inner).add(controller);
+        let controllers = self.controllers.lock().unwrap_or_else(PoisonError::into_inner);
+        controllers.add(controller).expect("the controllers of a test have names of their own");
     }
 
     /// Hears of every reconcile of the controllers under test from now on.

@@ -24,6 +24,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::informer::Event;
 use crate::kind::{Kind, KindId};
+use crate::manager::Starting;
 use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
@@ -113,6 +114,8 @@ pub(crate) struct Environment {
     pub(crate) queues: Queues,
     pub(crate) shutdown: CancellationToken,
     pub(crate) records: broadcast::Sender<Arc<ReconcileRecord>>,
+    /// To be told when the caches are filled; lets the workers begin.
+    pub(crate) starting: Starting,
 }
 
 /// A controller, ready for a [`Manager`](crate::Manager).
@@ -313,6 +316,10 @@ impl<K: AnyObject> Builder<K> {
             () = say_that_it_waits(&self.name) => return,
             () = env.shutdown.cancelled() => return,
         };
+        tokio::select! {
+            () = env.starting.synced() => {}
+            () = env.shutdown.cancelled() => return,
+        }
         tracing::debug!(controller = self.name, "caches synced, workers start");
         let worker = Worker {
             name: self.name.as_str().into(),

@@ -7,6 +7,7 @@ mod events;
 mod faults;
 mod gaps;
 mod informers;
+mod manager;
 mod reconcile;
 mod status;
 mod triggers;

@@ -1,0 +1,84 @@
+//! The controllers of a manager: each name once, and how far each has come.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::group::Stage;
+use super::part::Group;
+use crate::error::{Error, Result};
+
+/// How far a controller has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ControllerPhase {
+    /// It waits for its group to start, or for the first list of a kind that it watches.
+    Syncing,
+    /// Its caches are filled; it waits to be elected.
+    Standby,
+    /// Its workers run.
+    Working,
+}
+
+/// The controllers of a manager. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Controllers(watch::Sender<BTreeMap<Arc<str>, ControllerPhase>>);
+
+impl Controllers {
+    /// Takes a name, which must be free: it is the field manager of the controller's writes, and
+    /// what logs and metrics call it.
+    pub(super) fn register(&self, name: &str) -> Result<()> {
+        let is_new = self.0.send_if_modified(|phases| {
+            let is_new = !phases.contains_key(name);
+            phases.entry(name.into()).or_insert(ControllerPhase::Syncing);
+            is_new
+        });
+        if is_new {
+            return Ok(());
+        }
+        Err(Error::terminal(format!(
+            "two controllers are named {name:?}: give one of them another name with \
+             `.named(…)`, since writes, logs and metrics tell controllers apart by it"
+        )))
+    }
+
+    /// How far each controller has come.
+    pub(crate) fn phases(&self) -> BTreeMap<Arc<str>, ControllerPhase> {
+        self.0.borrow().clone()
+    }
+
+    /// Waits until the caches of all controllers are filled.
+    pub(super) async fn synced(&self) {
+        let all =
+            |phases: &BTreeMap<_, _>| phases.values().all(|it| *it > ControllerPhase::Syncing);
+        let _ = self.0.subscribe().wait_for(all).await; // we hold the sender
+    }
+
+    fn enter(&self, name: &str, phase: ControllerPhase) {
+        self.0.send_if_modified(|phases| {
+            phases.get_mut(name).is_some_and(|current| std::mem::replace(current, phase) != phase)
+        });
+    }
+}
+
+/// How a controller tells that its caches are filled, and hears that its workers may begin.
+pub(crate) struct Starting {
+    pub(super) name: Arc<str>,
+    pub(super) controllers: Controllers,
+    pub(super) stage: watch::Receiver<Stage>,
+    pub(super) group: Group,
+}
+
+impl Starting {
+    /// To be called when the caches are filled. Ready when workers may begin.
+    pub(crate) async fn synced(mut self) {
+        self.controllers.enter(&self.name, ControllerPhase::Standby);
+        let started = self.stage.wait_for(|stage| *stage >= Some(self.group)).await.is_ok();
+        if !started {
+            std::future::pending::<()>().await; // the manager is gone, and soon so are we
+        }
+        self.controllers.enter(&self.name, ControllerPhase::Working);
+    }
+}

@@ -1,0 +1,243 @@
+//! Groups of parts: what starts before what, and what outlives what.
+//!
+//! Every part runs in a task of its own; what it says when it fails is kept, and its panics go
+//! no further. A part can be added at any time: it begins once its group has started.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::part::{Begun, Group, Part};
+use crate::error::{Result, panic_text};
+
+/// How long work that was aborted may take to be gone. Only what blocks its thread needs more.
+const ABORT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The last group that has started, if any has.
+pub(super) type Stage = Option<Group>;
+
+/// What ended and should not have.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) text: String,
+    /// Somebody else leads by now, or soon: nothing may run on.
+    pub(super) lost_lease: bool,
+}
+
+/// How stopping went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// Everything ended by itself.
+    Gracefully,
+    /// Something had to be aborted, and is gone.
+    Aborted,
+    /// Something blocks its thread and is still there.
+    Stuck,
+}
+
+/// The groups of a manager. Dropping them aborts everything in them.
+pub(super) struct Groups {
+    members: Mutex<BTreeMap<Group, Members>>,
+    stage: watch::Sender<Stage>,
+    failure: watch::Sender<Option<Failure>>,
+}
+
+/// What runs in one group.
+#[derive(Default)]
+struct Members {
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+    names: HashMap<Id, Arc<str>>,
+    /// How many have yet to begin when this group starts.
+    beginning: watch::Sender<usize>,
+}
+
+impl Groups {
+    pub(super) fn new() -> Self {
+        let members = Group::START_ORDER.map(|group| (group, Members::default()));
+        Self {
+            members: Mutex::new(members.into()),
+            stage: watch::Sender::new(None),
+            failure: watch::Sender::new(None),
+        }
+    }
+
+    /// How far the start has come.
+    pub(super) fn stage(&self) -> watch::Receiver<Stage> {
+        self.stage.subscribe()
+    }
+
+    /// What failed first.
+    pub(super) fn failure(&self) -> watch::Receiver<Option<Failure>> {
+        self.failure.subscribe()
+    }
+
+    /// Says that something failed. The first failure stays.
+    pub(super) fn fail(&self, failure: Failure) {
+        fail(&self.failure, failure);
+    }
+
+    /// Adds a part. It begins as soon as its group has started.
+    pub(super) fn add(&self, part: Part) {
+        let mut members = self.lock();
+        let beginning = members.entry(part.starts_with).or_default().beginning.clone();
+        let members = members.entry(part.group).or_default();
+        members.forget_ended();
+        let name = Arc::clone(&part.name);
+        let begins = begins(part, members.stop.clone(), self.stage(), Begun::awaited(&beginning));
+        let watched = watched(Arc::clone(&name), begins, self.failure.clone());
+        let task = members.tasks.spawn(watched);
+        members.names.insert(task.id(), name);
+    }
+
+    /// Starts one group after the other, the last one when `elected` is ready. Ends early if
+    /// something fails.
+    pub(super) fn start(
+        &self,
+        elected: impl Future<Output = ()> + Send + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let members = self.lock();
+        let beginning = members.iter().map(|(group, members)| (*group, members.beginning.clone()));
+        let beginning: BTreeMap<Group, watch::Sender<usize>> = beginning.collect();
+        let (stage, failure) = (self.stage.clone(), self.failure.clone());
+        async move {
+            let mut elected = Some(elected);
+            for (group, beginning) in beginning {
+                if group == Group::LeaderElected
+                    && let Some(elected) = elected.take()
+                {
+                    elected.await;
+                }
+                stage.send_replace(Some(group));
+                let _ = beginning.subscribe().wait_for(|count| *count == 0).await;
+                if failure.borrow().is_some() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Stops one group after the other. What has not ended when `grace` is over is aborted.
+    pub(super) async fn stop(&self, grace: Duration) -> Stopped {
+        let mut members = std::mem::take(&mut *self.lock());
+        let deadline = Instant::now() + grace;
+        for group in Group::STOP_ORDER {
+            let Some(members) = members.get_mut(&group).filter(|_| !grace.is_zero()) else {
+                continue;
+            };
+            members.stop.cancel();
+            if timeout_at(deadline, members.ended()).await.is_err() {
+                let parts: Vec<_> = members.names.values().map(|name| &**name).collect();
+                tracing::warn!(%group, ?parts, "work did not end in time and is aborted");
+                break;
+            }
+        }
+        abort(members.into_values().collect()).await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Group, Members>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Groups {
+    /// Work that a part has spawned elsewhere hears of the end as well.
+    fn drop(&mut self) {
+        for members in self.lock().values() {
+            members.stop.cancel();
+        }
+    }
+}
+
+impl Members {
+    async fn ended(&mut self) {
+        while let Some(ended) = self.tasks.join_next_with_id().await {
+            self.forget(&ended);
+        }
+    }
+
+    fn forget_ended(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            self.forget(&ended);
+        }
+    }
+
+    fn forget(&mut self, ended: &Result<(Id, ()), JoinError>) {
+        let id = ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id);
+        self.names.remove(&id);
+    }
+}
+
+/// Aborts whatever is left, all at once.
+async fn abort(mut groups: Vec<Members>) -> Stopped {
+    for members in &mut groups {
+        members.forget_ended();
+        members.stop.cancel();
+        members.tasks.abort_all();
+    }
+    if groups.iter().all(|members| members.tasks.is_empty()) {
+        return Stopped::Gracefully;
+    }
+    let gone = async {
+        for members in &mut groups {
+            members.ended().await;
+        }
+    };
+    match timeout(ABORT_PATIENCE, gone).await {
+        Ok(()) => Stopped::Aborted,
+        Err(_) => {
+            tracing::error!("work that blocks its thread cannot be aborted");
+            Stopped::Stuck
+        }
+    }
+}
+
+/// Runs a part once its group has started.
+async fn begins(
+    part: Part,
+    stop: CancellationToken,
+    mut stage: watch::Receiver<Stage>,
+    begun: Begun,
+) -> Result<()> {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(()),
+        started = stage.wait_for(|stage| *stage >= Some(part.starts_with)) => {
+            if started.is_err() {
+                return Ok(()); // the manager is gone
+            }
+        }
+    }
+    (part.run)(stop, begun).await
+}
+
+/// Tells of the failure of a part. It has not begun before that is told.
+async fn watched(
+    name: Arc<str>,
+    work: impl Future<Output = Result<()>> + Send,
+    failure: watch::Sender<Option<Failure>>,
+) {
+    let text = match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => format!("{name}: {error}"),
+        Err(panic) => format!("{name} panicked: {}", panic_text(&*panic)),
+    };
+    tracing::error!(failure = text, "part of the manager has ended");
+    fail(&failure, Failure { text, lost_lease: false });
+}
+
+fn fail(first: &watch::Sender<Option<Failure>>, failure: Failure) {
+    first.send_if_modified(|first| {
+        let is_first = first.is_none();
+        first.get_or_insert(failure);
+        is_first
+    });
+}
