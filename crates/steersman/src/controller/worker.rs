@@ -31,9 +31,6 @@ use crate::object::{AnyObject, ObjectKey};
 use crate::own_writes::{OwnWrites, Visibility};
 use crate::workqueue::WorkQueue;
 
-/// How long running reconciles may take to end after shutdown began.
-const SHUTDOWN_GRACE: Duration = Duration::from_millis(400);
-
 /// When a key comes again after a panic around its reconcile, such as one of a rate limiter.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
@@ -113,7 +110,8 @@ pub(super) struct Worker<K> {
     pub(super) records: broadcast::Sender<Arc<ReconcileRecord>>,
 }
 
-/// Runs this many workers until shutdown, then lets running reconciles end.
+/// Runs this many workers until shutdown, then lets running reconciles end. Those that are not
+/// wanted any longer are aborted with this future.
 pub(super) async fn run<K: AnyObject>(
     worker: Arc<Worker<K>>,
     concurrency: usize,
@@ -126,10 +124,8 @@ pub(super) async fn run<K: AnyObject>(
     }
     shutdown.cancelled().await;
     worker.queue.shut_down();
-    let ended = async { while workers.join_next().await.is_some() {} };
-    if tokio::time::timeout(SHUTDOWN_GRACE, ended).await.is_err() {
-        tracing::warn!(controller = &*worker.name, "reconciles still running at shutdown, aborted");
-    }
+    // The manager aborts what takes too long.
+    while workers.join_next().await.is_some() {}
 }
 
 impl<K: AnyObject> Worker<K> {
