@@ -50,6 +50,9 @@ mod merge_diff;
 
 pub mod controller;
 
+pub mod election;
+pub mod fence;
+
 pub mod serve;
 
 pub mod manager;

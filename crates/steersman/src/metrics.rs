@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
+use crate::election::ElectionFamilies;
 use crate::events::EventFamilies;
 use crate::informer::{InformerStatus, Informers};
 use crate::workqueue::metrics::QueueFamilies;
@@ -20,6 +21,8 @@ pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     /// Those of the work queues.
     pub(crate) workqueue: QueueFamilies,
+    /// Those of elections.
+    pub(crate) election: ElectionFamilies,
     /// Those of the informers.
     pub(crate) informers: Informers,
     /// Those of the recorders of events.
@@ -30,10 +33,11 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::default();
         let workqueue = QueueFamilies::register(&mut registry);
-        let events = EventFamilies::register(&mut registry);
+        let (election, events) =
+            (ElectionFamilies::register(&mut registry), EventFamilies::register(&mut registry));
         let informers = Informers::default();
         registry.register_collector(Box::new(informers.clone()));
-        Self { registry: Arc::new(Mutex::new(registry)), workqueue, informers, events }
+        Self { registry: Arc::new(Mutex::new(registry)), workqueue, election, informers, events }
     }
 }
 
