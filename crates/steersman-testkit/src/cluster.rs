@@ -14,6 +14,7 @@ use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
 use tokio::sync::{broadcast, watch};
 
 use crate::faults::Faults;
+use crate::link::Link;
 use crate::run::Settings;
 
 /// How much virtual time [`Cluster::eventually`] gives.
@@ -70,6 +71,12 @@ impl Cluster {
     pub fn client_with(&self, faults: &Faults) -> kube::Client {
         let namespace = self.client.kube().default_namespace().to_owned();
         kube::Client::new(faults.around(self.inner().api().clone()), namespace)
+    }
+
+    /// A client that reaches the cluster over this link.
+    pub fn client_over(&self, link: &Link) -> kube::Client {
+        let namespace = self.client.kube().default_namespace().to_owned();
+        kube::Client::new(link.around(self.inner().api().clone()), namespace)
     }
 
     /// The cluster underneath.

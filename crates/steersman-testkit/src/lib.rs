@@ -19,13 +19,16 @@
 //! this cluster has: with `STEERSMAN_TEST_KUBECONFIG` in the environment, it runs on that one
 //! instead, on real time, in a namespace of its own.
 //!
-//! [`faults`] puts trouble between a client and that cluster, from a seed.
+//! [`faults`] puts trouble between a client and that cluster, from a seed; a [`link`] between
+//! them can be slow, lossy or held up.
 
 mod cluster;
 mod existing;
 pub mod faults;
+pub mod link;
 mod run;
 
 pub use cluster::Cluster;
 pub use faults::{Fault, Faults};
+pub use link::{Condition, Link};
 pub use run::{Settings, run, run_with};
