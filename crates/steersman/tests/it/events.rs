@@ -138,6 +138,7 @@ async fn events_of_cluster_scoped_objects_are_in_the_default_namespace(
     cluster: Cluster,
 ) -> Result<()> {
     let desk = desk(cluster.client().kube().clone());
+    cluster.eventually("node-1", |_: &Node| true).await?;
     let node: Node = cluster.client().get("node-1").await?.unwrap();
     desk.recorder.event(&node, EventType::Warning, "Hot", "Measure", "é".repeat(1000));
     cluster.advance(Duration::from_secs(1)).await;
