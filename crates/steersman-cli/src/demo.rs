@@ -107,7 +107,9 @@ impl Screen {
                 let item = event.object();
                 let Some(object) = item.object() else { return };
                 let what = match event {
-                    Event::Added { initial: true, .. } | Event::Resynced { .. } => return,
+                    Event::Added { initial: true, .. }
+                    | Event::Resynced { .. }
+                    | Event::Generic { .. } => return,
                     Event::Added { .. } => "created",
                     Event::Updated { .. } => "updated",
                     Event::Deleted { .. } => "deleted",

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -30,6 +30,8 @@ pub enum Cause {
     Timer,
     /// Somebody asked for it without an event.
     Requested,
+    /// A source of the controller's own asked for it: a channel, a stream, a clock.
+    Source(Arc<str>),
 }
 
 /// What happened to an object.
@@ -49,6 +51,8 @@ pub enum ObjectChange {
     Deleted,
     /// Nothing happened to it; it was time to look at everything again.
     Resynced,
+    /// Nothing is known to have happened to it; somebody outside of the cluster pointed at it.
+    Generic,
 }
 
 impl Cause {
@@ -63,6 +67,7 @@ impl Cause {
             },
             Event::Deleted { .. } => ObjectChange::Deleted,
             Event::Resynced { .. } => ObjectChange::Resynced,
+            Event::Generic { .. } => ObjectChange::Generic,
         };
         Self::Event { kind: kind.to_owned(), key: event.object().key().clone(), change }
     }
@@ -85,6 +90,7 @@ impl fmt::Display for Cause {
             Self::Retry(count) => write!(f, "retry {count}"),
             Self::Timer => f.write_str("timer"),
             Self::Requested => f.write_str("requested"),
+            Self::Source(name) => write!(f, "asked for by {name}"),
         }
     }
 }
@@ -99,6 +105,7 @@ impl fmt::Display for ObjectChange {
             Self::Deleting => "is being deleted",
             Self::Deleted => "deleted",
             Self::Resynced => "resynced",
+            Self::Generic => "was pointed at",
         })
     }
 }

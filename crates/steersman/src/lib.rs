@@ -6,8 +6,8 @@
 //! alone, in the order in which a change passes through them:
 //!
 //! [`reflector`] lists and watches → the [`delta_queue`] holds what it learned → the
-//! [`informer`] keeps the [`cache`] and tells of changes → [`predicate`]s choose → the
-//! [`workqueue`] holds keys, each with its [`cause`]s → the [`controller`] calls the reconciler
+//! [`informer`] keeps the [`cache`] and tells of changes → [`predicate`]s choose, [`handler`]s
+//! name whom they concern → the [`workqueue`] holds keys, each with its [`cause`]s → the [`controller`] calls the reconciler
 //! → the [`context`] reads the cache and writes to the server.
 //!
 //! It knows nothing of API servers and stores: a [`kube::Client`] is all it sees of a cluster.
@@ -39,6 +39,9 @@ pub mod informer;
 pub mod caches;
 
 pub mod predicate;
+pub mod selector;
+
+pub mod handler;
 
 pub mod workqueue;
 
@@ -59,7 +62,7 @@ pub mod manager;
 
 pub use client::{Client, Deleted, ListOptions};
 pub use context::Context;
-pub use controller::{Controller, Next, Reconciler};
+pub use controller::{Controller, Next, Reconciler, source};
 pub use error::{Error, Result};
 pub use kind::Kind;
 pub use manager::{Manager, shutdown_signal};

@@ -30,6 +30,11 @@ pub enum Event<K> {
         /// The object.
         object: Item<K>,
     },
+    /// Nothing is known to have happened: somebody outside of the cluster points at the object.
+    Generic {
+        /// The object.
+        object: Item<K>,
+    },
 }
 
 impl<K> Event<K> {
@@ -38,7 +43,8 @@ impl<K> Event<K> {
         match self {
             Self::Added { object, .. }
             | Self::Deleted { object, .. }
-            | Self::Resynced { object } => object,
+            | Self::Resynced { object }
+            | Self::Generic { object } => object,
             Self::Updated { new, .. } => new,
         }
     }
@@ -64,6 +70,7 @@ impl<K> Clone for Event<K> {
                 Self::Deleted { object: object.clone(), final_state_unknown: *final_state_unknown }
             }
             Self::Resynced { object } => Self::Resynced { object: object.clone() },
+            Self::Generic { object } => Self::Generic { object: object.clone() },
         }
     }
 }
@@ -77,6 +84,7 @@ impl<K> std::fmt::Debug for Event<K> {
             Self::Deleted { final_state_unknown: true, .. } => "Vanished",
             Self::Deleted { final_state_unknown: false, .. } => "Deleted",
             Self::Resynced { .. } => "Resynced",
+            Self::Generic { .. } => "Generic",
         };
         write!(f, "{what}({})", self.object().0.key)
     }

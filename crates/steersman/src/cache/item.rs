@@ -94,6 +94,16 @@ impl<K: Cacheable> Item<K> {
         }
     }
 
+    /// Whether it has owners.
+    pub(crate) fn is_owned(&self) -> bool {
+        match &self.0.body {
+            Body::Typed(object) => {
+                object.meta().owner_references.as_ref().is_some_and(|owners| !owners.is_empty())
+            }
+            Body::Compact(packed) => packed.owner_uids().next().is_some(),
+        }
+    }
+
     /// The object, or `None` if it turns out not to be one of its type: that is reported, and
     /// the others are not affected. In the compact form it is decoded unless it was used lately.
     pub fn object(&self) -> Option<Arc<K>> {

@@ -33,6 +33,7 @@ pub use form::Form;
 pub use index::IndexValue;
 use index::{BY_LABEL, BY_OWNER, Indexers, Items};
 pub use item::{Item, Meta};
+pub(crate) use selector::fits;
 use store::{Store, in_namespace};
 pub use writer::{Replacement, Writer};
 
@@ -141,7 +142,7 @@ impl<K: Cacheable> Cache<K> {
         let sets = selector::candidates(&self.shared.read(), &requirements);
         let mut found: Vec<&Item<K>> = Vec::new();
         for set in &sets {
-            let fitting = |item: &&Item<K>| selector::fits(item, &requirements);
+            let fitting = |item: &&Item<K>| fits(item, &requirements);
             match namespace {
                 None => found.extend(set.iter().map(|item| &item.0).filter(fitting)),
                 Some(namespace) => found.extend(in_namespace(set, namespace).filter(fitting)),

@@ -31,7 +31,7 @@ pub(super) fn requirements(selector: &Selector) -> Vec<Expression> {
 }
 
 /// Whether an item fits all requirements.
-pub(super) fn fits<K: Cacheable>(item: &Item<K>, selector: &[Expression]) -> bool {
+pub(crate) fn fits<K: Cacheable>(item: &Item<K>, selector: &[Expression]) -> bool {
     selector.iter().all(|expression| match expression {
         Expression::Equal(name, value) => item.label(name) == Some(value),
         Expression::NotEqual(name, value) => item.label(name) != Some(value),

@@ -137,10 +137,12 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
     /// or a watch of the whole cluster that nobody asked for.
     fn undeclared(&self) -> Error {
         let kind = self.kind.name();
+        let ty = type_name::<C>().rsplit("::").next().unwrap_or_default().trim_end_matches('>');
         let declarations = if self.kind.dynamic_names().is_some() {
             "`.reads_with(&kind)`, `.owns_with(&kind)` or `.watches_with(&kind, …)`".to_owned()
+        } else if self.kind.is_metadata_only() {
+            format!("`.reads_with(Watch::<{ty}>::metadata())` or `.owns_metadata::<{ty}>()`")
         } else {
-            let ty = type_name::<C>().rsplit("::").next().unwrap_or_default();
             format!("`.reads::<{ty}>()`, `.owns::<{ty}>()` or `.watches(|o: &{ty}| …)`")
         };
         Error::terminal(format!(

@@ -5,7 +5,8 @@
 //! keys in a work queue ([`source`]), workers take keys and call the reconciler ([`worker`]),
 //! and every reconcile knows its [causes](crate::cause).
 
-mod source;
+mod graph;
+pub mod source;
 mod worker;
 
 use std::collections::HashSet;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kube::core::PartialObjectMeta;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +24,7 @@ use crate::cause::CauseBook;
 use crate::client::Client;
 use crate::context::Context;
 use crate::error::Result;
+use crate::handler::{EnqueueRequestForOwner, EnqueueRequestsFromMapFunc, EventHandler, Request};
 use crate::informer::Event;
 use crate::kind::{Kind, KindId};
 use crate::manager::Starting;
@@ -29,10 +32,10 @@ use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
 use crate::predicate::Predicate;
-use crate::workqueue::{Dump, ExponentialBackoff, RateLimiter, WorkQueue};
+use crate::workqueue::{Dump, ExponentialBackoff, Priority, RateLimiter, WorkQueue};
 
-use source::{Enqueuer, Source};
-pub use source::{IntoWatch, Watch};
+pub use graph::{DeclaredKind, Role};
+use source::{Attach, Enqueuer, IntoWatch, Reconciled, Source, Watch};
 use worker::{ErasedReconciler, Worker};
 pub use worker::{Outcome, ReconcileRecord};
 
@@ -121,6 +124,7 @@ pub(crate) struct Environment {
 /// A controller, ready for a [`Manager`](crate::Manager).
 pub struct Controller {
     name: Arc<str>,
+    graph: Vec<DeclaredKind>,
     run: Box<dyn FnOnce(Environment) -> BoxFuture<'static, ()> + Send>,
 }
 
@@ -128,6 +132,12 @@ impl Controller {
     /// Begins a controller of this kind. It is woken by every change of its objects.
     pub fn of<K: Object>() -> Builder<K> {
         Self::of_kind(&Kind::of())
+    }
+
+    /// Begins a controller that watches only the metadata of this kind's objects: all that it
+    /// needs to react to labels, annotations, owners and deletions, at a fraction of the memory.
+    pub fn of_metadata<K: Object>() -> Builder<PartialObjectMeta<K>> {
+        Self::of_kind(&Kind::<K>::of().metadata())
     }
 
     /// Begins a controller of a kind that may be known only at run time:
@@ -138,9 +148,12 @@ impl Controller {
             kind: kind.clone(),
             sources: Vec::new(),
             declared: HashSet::from([kind.id()]),
-            predicate: None,
+            graph: vec![DeclaredKind::new(kind, Role::Reconciled)],
+            predicates: Vec::new(),
             only: None,
             observers: Vec::new(),
+            priority: None,
+            resync: None,
             concurrency: 1,
             limiter: Box::new(ExponentialBackoff::default()),
             fair: false,
@@ -151,6 +164,11 @@ impl Controller {
     /// The controller's name: the field manager of its writes, and what logs and metrics say.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which kinds the controller has to do with, and how; its own comes first.
+    pub fn graph(&self) -> &[DeclaredKind] {
+        &self.graph
     }
 
     /// Runs until the environment shuts down.
@@ -164,12 +182,15 @@ impl Controller {
 pub struct Builder<K> {
     name: String,
     kind: Kind<K>,
-    sources: Vec<Source>,
+    sources: Vec<Attach>,
     /// The kinds whose caches this controller reads.
     declared: HashSet<KindId>,
-    predicate: Option<Box<dyn Predicate<K>>>,
+    graph: Vec<DeclaredKind>,
+    predicates: Vec<Box<dyn Predicate<K>>>,
     only: Option<Filter<K>>,
     observers: Vec<Observer<K>>,
+    priority: Option<Priority>,
+    resync: Option<Duration>,
     concurrency: usize,
     limiter: Box<dyn RateLimiter<ObjectKey>>,
     fair: bool,
@@ -188,32 +209,55 @@ impl<K: AnyObject> Builder<K> {
         self.owns_with(Watch::<C>::of())
     }
 
-    /// Also wakes the owner when an object changes that it controls:
-    /// `.owns_with(&kind)` for a kind known only at run time.
-    pub fn owns_with(mut self, watch: impl IntoWatch) -> Self {
-        let watch = self.declare(watch);
-        self.sources.push(source::owned(self.kind.clone(), watch));
-        self
+    /// The same for every owner of this controller's kind, not only the one that controls.
+    pub fn owns_any<C: Object>(self) -> Self {
+        self.owns_any_with(Watch::<C>::of())
+    }
+
+    /// Like [`owns`](Self::owns), but watches only the metadata of `C`. Such children are read
+    /// as `ctx.children::<PartialObjectMeta<C>>()`.
+    pub fn owns_metadata<C: Object>(self) -> Self {
+        self.owns_with(Watch::<PartialObjectMeta<C>>::metadata())
+    }
+
+    /// Also wakes the owner when an object changes that it controls: `.owns_with(&kind)` for a
+    /// kind known only at run time, `.owns_with(Watch::<C>::of().when(…))` for some events only.
+    pub fn owns_with(self, watch: impl IntoWatch) -> Self {
+        let handler = EnqueueRequestForOwner::of_kind(&self.kind).only_controller();
+        self.wakes(Role::Owned, watch, handler)
+    }
+
+    /// The same for every owner of this controller's kind.
+    pub fn owns_any_with(self, watch: impl IntoWatch) -> Self {
+        let handler = EnqueueRequestForOwner::of_kind(&self.kind);
+        self.wakes(Role::Owned, watch, handler)
     }
 
     /// Also wakes the objects that `keys` names when an object of another kind changes. When
     /// an object is updated, both what it was and what it is are asked.
-    pub fn watches<C: Object, I: IntoIterator<Item = ObjectKey>>(
+    pub fn watches<C: Object, I: IntoIterator<Item: Into<Request>>>(
         self,
         keys: impl Fn(&C) -> I + Send + Sync + 'static,
     ) -> Self {
-        self.watches_with(Watch::of(), keys)
+        self.watches_with(Watch::of(), EnqueueRequestsFromMapFunc::new(keys))
     }
 
-    /// The same for a kind that may be known only at run time.
-    pub fn watches_with<W: IntoWatch, I: IntoIterator<Item = ObjectKey>>(
-        mut self,
-        watch: W,
-        keys: impl Fn(&W::Object) -> I + Send + Sync + 'static,
+    /// The same, with the metadata alone of another kind.
+    pub fn watches_metadata<C: Object, I: IntoIterator<Item: Into<Request>>>(
+        self,
+        keys: impl Fn(&PartialObjectMeta<C>) -> I + Send + Sync + 'static,
     ) -> Self {
-        let watch = self.declare(watch);
-        self.sources.push(source::mapped(watch, keys));
-        self
+        self.watches_with(Watch::metadata(), EnqueueRequestsFromMapFunc::new(keys))
+    }
+
+    /// Also wakes the objects that a [handler](crate::handler) names when an object of another
+    /// kind changes.
+    pub fn watches_with<W: IntoWatch>(
+        self,
+        watch: W,
+        handler: impl EventHandler<W::Object>,
+    ) -> Self {
+        self.wakes(Role::Watched, watch, handler)
     }
 
     /// Keeps a cache of kind `C` to read from, without being woken by it.
@@ -223,21 +267,51 @@ impl<K: AnyObject> Builder<K> {
 
     /// The same for a kind that may be known only at run time.
     pub fn reads_with(mut self, watch: impl IntoWatch) -> Self {
-        let watch = self.declare(watch);
+        let watch = self.declare(Role::Read, watch);
         self.sources.push(source::silent(watch));
         self
     }
 
-    fn declare<W: IntoWatch>(&mut self, watch: W) -> Watch<W::Object> {
+    /// Also wakes the objects that a channel, a stream or a timer names.
+    pub fn source(mut self, source: Source) -> Self {
+        self.sources.push(source.attach());
+        self
+    }
+
+    /// Also wakes every object of the reconciled kind this often, or up to a tenth later.
+    pub fn every(mut self, period: Duration) -> Self {
+        self.resync = Some(period);
+        self
+    }
+
+    /// How urgent live changes of the reconciled kind are.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    fn wakes<W: IntoWatch>(
+        mut self,
+        role: Role,
+        watch: W,
+        handler: impl EventHandler<W::Object>,
+    ) -> Self {
+        let watch = self.declare(role, watch);
+        self.sources.push(source::watched(watch, handler));
+        self
+    }
+
+    fn declare<W: IntoWatch>(&mut self, role: Role, watch: W) -> Watch<W::Object> {
         let watch = watch.into_watch();
         self.declared.insert(watch.kind().id());
+        self.graph.push(DeclaredKind::new(watch.kind(), role));
         watch
     }
 
     /// Wakes only for the events of the reconciled kind that matter; see
-    /// [`predicate`](crate::predicate).
+    /// [`predicate`](crate::predicate). Of several, all must let an event pass.
     pub fn when(mut self, predicate: impl Predicate<K>) -> Self {
-        self.predicate = Some(Box::new(predicate));
+        self.predicates.push(Box::new(predicate));
         self
     }
 
@@ -283,7 +357,8 @@ impl<K: AnyObject> Builder<K> {
     pub fn reconcile(self, reconciler: impl Reconciler<K>) -> Controller {
         let reconciler: Arc<dyn ErasedReconciler<K>> = Arc::new(reconciler);
         let name: Arc<str> = self.name.as_str().into();
-        Controller { name, run: Box::new(move |env| Box::pin(self.run(reconciler, env))) }
+        let graph = self.graph.clone();
+        Controller { name, graph, run: Box::new(move |env| Box::pin(self.run(reconciler, env))) }
     }
 
     async fn run(self, reconciler: Arc<dyn ErasedReconciler<K>>, env: Environment) {
@@ -299,12 +374,14 @@ impl<K: AnyObject> Builder<K> {
         env.queues.add(queue.clone(), Arc::clone(&causes));
         let enqueuer = Enqueuer { queue: queue.clone(), causes: Arc::clone(&causes) };
         let informer = env.caches.informer_of(&self.kind);
-        let own = source::reconciled(
-            self.kind.clone(),
-            self.observers,
-            self.predicate,
-            self.only.clone(),
-        );
+        let own = source::reconciled(Reconciled {
+            kind: self.kind.clone(),
+            observers: self.observers,
+            predicates: self.predicates,
+            only: self.only.clone(),
+            priority: self.priority,
+            resync: self.resync,
+        });
         let synced = async {
             // All at once: a kind that cannot be listed must not keep the others from it.
             let sources = std::iter::once(own).chain(self.sources);

@@ -40,6 +40,7 @@ impl View {
             }
             Event::Deleted { .. } => assert!(self.0.remove(&name).is_some(), "{event:?}"),
             Event::Resynced { object } => assert_eq!(self.0.get(&name), Some(&known(object))),
+            Event::Generic { .. } => panic!("an informer makes none: {event:?}"),
         }
     }
 }

@@ -9,5 +9,6 @@ mod gaps;
 mod informers;
 mod manager;
 mod reconcile;
+mod sources;
 mod status;
 mod triggers;

@@ -104,7 +104,7 @@ async fn a_predicate_keeps_uninteresting_updates_away(cluster: Cluster) -> Resul
     cluster.run(
         Controller::of::<ConfigMap>()
             .only(of_the_test)
-            .when(predicate::labels_changed())
+            .when(predicate::label_changed())
             .reconcile(async |_: Arc<ConfigMap>, _: Context<ConfigMap>| Ok(Next::Settled)),
     );
     let mut map = cluster.client().create(&config_map("a")).await?;

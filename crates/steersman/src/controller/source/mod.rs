@@ -1,34 +1,48 @@
-//! Sources: where keys come from. Each listens to one kind's events and only enqueues.
+//! Sources: where keys come from. Each listens to one kind's events, or to something outside of
+//! the cluster ([`Source`]), and only enqueues.
 
+mod raw;
 mod watch;
 
 use std::any::Any;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Filter, Observer};
 use crate::cache::Item;
 use crate::caches::Caches;
 use crate::cause::{Cause, CauseBook};
-use crate::informer::Event;
+use crate::handler::{EnqueueRequestForObject, EventHandler, Requests};
+use crate::informer::{Event, HandlerOptions};
 use crate::kind::Kind;
-use crate::object::{AnyObject, ObjectKey, controller_of};
-use crate::predicate::Predicate;
+use crate::object::{AnyObject, ObjectKey};
+use crate::predicate::{self, Predicate};
 use crate::workqueue::{AddOptions, Priority, WorkQueue};
+pub use raw::{Source, receive};
 pub use watch::{IntoWatch, Watch};
 
-/// Attaches itself to a kind's events; ready once it has heard of that kind's first list. The
-/// informer runs for as long as what this gives is held.
-pub(super) type Source = Box<dyn FnOnce(Caches, Enqueuer) -> BoxFuture<'static, Held> + Send>;
+/// Attaches a source to a controller; ready once it has heard of what was there at the start.
+/// The source lasts for as long as what this gives is held.
+pub(super) type Attach = Box<dyn FnOnce(Caches, Enqueuer) -> BoxFuture<'static, Held> + Send>;
 
-/// Keeps an informer running, and a handler of it that is removed with this.
+/// Keeps a source: an informer with a handler, or a task. They end with this.
 pub(super) struct Held {
-    _informer: Arc<dyn Any + Send + Sync>,
-    _handler: Option<DropGuard>,
+    _informer: Option<Arc<dyn Any + Send + Sync>>,
+    _end: Option<DropGuard>,
+}
+
+impl Held {
+    /// Runs a task for as long as this is held.
+    fn task(work: impl Future<Output = ()> + Send + 'static) -> Self {
+        let end = CancellationToken::new();
+        tokio::spawn(end.clone().run_until_cancelled_owned(work));
+        Self { _informer: None, _end: Some(end.drop_guard()) }
+    }
 }
 
 /// The way into a controller's queue.
@@ -39,97 +53,118 @@ pub(super) struct Enqueuer {
 }
 
 impl Enqueuer {
-    /// Asks for a reconcile because of an event. The cause is noted first: whoever takes the key
-    /// finds it. What was there at the start and resyncs wait for live changes.
-    fn enqueue<C: AnyObject>(&self, key: ObjectKey, kind: &str, event: &Event<C>) {
-        self.causes.note(&key, Cause::of(kind, event));
-        let priority = match event {
-            Event::Added { initial: true, .. } | Event::Resynced { .. } => Priority::LOW,
-            _ => Priority::NORMAL,
-        };
+    /// Asks for a reconcile. The cause is noted first: whoever takes the key finds it.
+    fn add(&self, key: ObjectKey, cause: Cause, priority: Priority) {
+        self.causes.note(&key, cause);
         self.queue.add_with(key, AddOptions { priority: Some(priority), ..AddOptions::default() });
     }
 }
 
+/// How urgent an event is: what was there at the start and resyncs wait for live changes.
+fn urgency<C>(event: &Event<C>, live: Option<Priority>) -> Priority {
+    let live = live.unwrap_or(Priority::NORMAL);
+    match event {
+        Event::Added { initial: true, .. } | Event::Resynced { .. } => live.min(Priority::LOW),
+        _ => live,
+    }
+}
+
+/// Turns the events of a kind into requests.
+struct Listener<C> {
+    kind: String,
+    predicates: Vec<Box<dyn Predicate<C>>>,
+    priority: Option<Priority>,
+    handler: Box<dyn EventHandler<C>>,
+    /// Empty between events; kept for its memory.
+    requests: Requests,
+}
+
+impl<C: AnyObject> Listener<C> {
+    fn new(watch: Watch<C>, handler: Box<dyn EventHandler<C>>) -> Self {
+        let Watch { kind, predicates, priority } = watch;
+        let kind = kind.name().into_owned();
+        Self { kind, predicates, priority, handler, requests: Requests::default() }
+    }
+
+    fn hear(&mut self, enqueuer: &Enqueuer, event: &Event<C>) {
+        let Self { kind, predicates, priority, handler, requests } = self;
+        if !guarded(kind, true, || predicate::pass(predicates, event)) {
+            return;
+        }
+        // If the handler panics, what it named before still counts.
+        guarded(kind, (), || handler.handle(event, requests));
+        for request in requests.0.drain(..) {
+            let priority = request.priority.unwrap_or_else(|| urgency(event, *priority));
+            enqueuer.add(request.key, Cause::of(kind, event), priority);
+        }
+    }
+}
+
+/// What a controller wants of its own kind.
+pub(super) struct Reconciled<K> {
+    pub(super) kind: Kind<K>,
+    pub(super) observers: Vec<Observer<K>>,
+    pub(super) predicates: Vec<Box<dyn Predicate<K>>>,
+    pub(super) only: Option<Filter<K>>,
+    pub(super) priority: Option<Priority>,
+    /// Hears of every object again this often.
+    pub(super) resync: Option<Duration>,
+}
+
 /// The reconciled kind itself.
-pub(super) fn reconciled<K: AnyObject>(
-    watched: Kind<K>,
-    observers: Vec<Observer<K>>,
-    predicate: Option<Box<dyn Predicate<K>>>,
-    only: Option<Filter<K>>,
-) -> Source {
-    let kind = watched.name().into_owned();
-    listen(watched, move |enqueuer, event| {
+pub(super) fn reconciled<K: AnyObject>(own: Reconciled<K>) -> Attach {
+    let Reconciled { kind, observers, predicates, only, priority, resync } = own;
+    let watch = Watch { kind: kind.clone(), predicates, priority };
+    let mut listener = Listener::new(watch, Box::new(EnqueueRequestForObject));
+    let name = kind.name().into_owned();
+    listen(kind, resync, move |enqueuer, event| {
         for observer in &observers {
-            guarded(&kind, (), || observer(event));
+            guarded(&name, (), || observer(event));
         }
-        let concerned = only
-            .as_ref()
-            .is_none_or(|only| guarded(&kind, true, || objects(event).any(|object| only(&object))));
-        let matters = predicate
-            .as_ref()
-            .is_none_or(|predicate| guarded(&kind, true, || predicate.matters(event)));
-        if concerned && matters {
-            enqueuer.enqueue(event.object().key().clone(), &kind, event);
+        let concerns =
+            |only: &Filter<K>| guarded(&name, true, || objects(event).any(|object| only(&object)));
+        if only.as_ref().is_none_or(concerns) {
+            listener.hear(enqueuer, event);
         }
     })
 }
 
-/// A kind whose objects are controlled by the reconciled kind.
-pub(super) fn owned<K: AnyObject, C: AnyObject>(owner: Kind<K>, watch: Watch<C>) -> Source {
-    let kind = watch.kind.name().into_owned();
-    listen(watch.kind, move |enqueuer, event| {
-        for meta in event.objects().filter_map(Item::meta) {
-            if let Some(key) = owner_key(&owner, &meta) {
-                enqueuer.enqueue(key, &kind, event);
-            }
-        }
-    })
-}
-
-/// A kind whose objects concern others through a mapping.
-pub(super) fn mapped<C: AnyObject, I: IntoIterator<Item = ObjectKey>>(
-    watch: Watch<C>,
-    keys: impl Fn(&C) -> I + Send + Sync + 'static,
-) -> Source {
-    let kind = watch.kind.name().into_owned();
-    listen(watch.kind, move |enqueuer, event| {
-        for object in objects(event) {
-            // If the mapping panics for what the object was, what it is still counts.
-            let keys = guarded(&kind, Vec::new(), || keys(&object).into_iter().collect());
-            for key in keys {
-                enqueuer.enqueue(key, &kind, event);
-            }
-        }
-    })
+/// A kind whose objects concern others, as a handler tells.
+pub(super) fn watched<C: AnyObject>(watch: Watch<C>, handler: impl EventHandler<C>) -> Attach {
+    let kind = watch.kind.clone();
+    let mut listener = Listener::new(watch, Box::new(handler));
+    listen(kind, None, move |enqueuer, event| listener.hear(enqueuer, event))
 }
 
 /// A kind that is only read.
-pub(super) fn silent<C: AnyObject>(watch: Watch<C>) -> Source {
+pub(super) fn silent<C: AnyObject>(watch: Watch<C>) -> Attach {
     Box::new(move |caches, _| {
         Box::pin(async move {
             let informer = caches.informer_of(&watch.kind);
             informer.cache().synced().await;
-            Held { _informer: informer, _handler: None }
+            Held { _informer: Some(informer), _end: None }
         })
     })
 }
 
 fn listen<C: AnyObject>(
     kind: Kind<C>,
-    handle: impl Fn(&Enqueuer, &Event<C>) + Send + 'static,
-) -> Source {
+    resync: Option<Duration>,
+    mut handle: impl FnMut(&Enqueuer, &Event<C>) + Send + 'static,
+) -> Attach {
     Box::new(move |caches, enqueuer| {
         Box::pin(async move {
             let informer = caches.informer_of(&kind);
-            let handler = informer.add_handler(move |event| handle(&enqueuer, event)).await;
+            let options = HandlerOptions { resync, ..HandlerOptions::default() };
+            let handle = move |event: &Event<C>| handle(&enqueuer, event);
+            let handler = informer.add_handler_with(options, handle).await;
             handler.synced().await;
             if !handler.has_synced() {
                 // Its informer has ended, which it never should: nobody must act on its cache.
                 tracing::error!(kind = &*kind.name(), "the informer has ended");
                 std::future::pending::<()>().await;
             }
-            Held { _informer: informer, _handler: Some(handler.into_guard()) }
+            Held { _informer: Some(informer), _end: Some(handler.into_guard()) }
         })
     })
 }
@@ -137,7 +172,7 @@ fn listen<C: AnyObject>(
 /// Calls the author's code, which may panic.
 fn guarded<T>(kind: &str, otherwise: T, call: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
-        tracing::error!(kind, "a filter, mapping or observer of events panicked");
+        tracing::error!(kind, "a predicate, handler or observer of events panicked");
         otherwise
     })
 }
@@ -145,15 +180,4 @@ fn guarded<T>(kind: &str, otherwise: T, call: impl FnOnce() -> T) -> T {
 /// The objects that an event is about, as far as they can be decoded.
 fn objects<C: AnyObject>(event: &Event<C>) -> impl Iterator<Item = Arc<C>> {
     event.objects().filter_map(Item::object)
-}
-
-/// The key of the owner of this kind that controls the object with this metadata.
-fn owner_key<K: AnyObject>(kind: &Kind<K>, meta: &ObjectMeta) -> Option<ObjectKey> {
-    let owner = controller_of(meta)?;
-    let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-    if owner.kind != kind.name() || group != kind.group() {
-        return None;
-    }
-    let namespace = meta.namespace.as_deref().filter(|_| kind.is_namespaced()).map(Into::into);
-    Some(ObjectKey { namespace, name: owner.name.as_str().into() })
 }

@@ -82,7 +82,9 @@ impl View {
                 }
                 self.deleted.insert(last.uid);
             }
-            Event::Resynced { object } => self.wrong.push(format!("{object:?} was resynced")),
+            Event::Resynced { object } | Event::Generic { object } => {
+                self.wrong.push(format!("{object:?} was told without a change"));
+            }
         }
     }
 
