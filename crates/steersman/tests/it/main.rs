@@ -4,6 +4,7 @@
 mod defects;
 mod dynamic;
 mod events;
+mod election;
 mod faults;
 mod gaps;
 mod informers;
