@@ -2,6 +2,7 @@
 
 mod app_service;
 mod manifests;
+mod replica_set;
 
 /// The README promises that its example is compiled and run: it is that of `examples/shop`.
 #[test]
