@@ -1,5 +1,5 @@
-//! Metrics: of work queues under the names that client-go uses, so that existing dashboards
-//! work, and of informers and reflectors.
+//! Metrics: of work queues and controllers under the names that client-go and
+//! controller-runtime use, so that existing dashboards work, and of informers and reflectors.
 //!
 //! [`Metrics`] is a registry with the families of each part of the framework; the families
 //! themselves are defined where they are fed. Who has no `Metrics` pays nothing for them.
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
+use crate::controller::ControllerFamilies;
 use crate::election::ElectionFamilies;
 use crate::events::EventFamilies;
 use crate::informer::{InformerStatus, Informers};
@@ -21,6 +22,8 @@ pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     /// Those of the work queues.
     pub(crate) workqueue: QueueFamilies,
+    /// Those of the controllers.
+    pub(crate) controllers: ControllerFamilies,
     /// Those of elections.
     pub(crate) election: ElectionFamilies,
     /// Those of the informers.
@@ -33,11 +36,13 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::default();
         let workqueue = QueueFamilies::register(&mut registry);
+        let controllers = ControllerFamilies::register(&mut registry);
         let (election, events) =
             (ElectionFamilies::register(&mut registry), EventFamilies::register(&mut registry));
         let informers = Informers::default();
         registry.register_collector(Box::new(informers.clone()));
-        Self { registry: Arc::new(Mutex::new(registry)), workqueue, election, informers, events }
+        let registry = Arc::new(Mutex::new(registry));
+        Self { registry, workqueue, controllers, election, informers, events }
     }
 }
 

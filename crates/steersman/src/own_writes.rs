@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use crate::cache::{AnyCache, OwnWrite, Progress};
+use crate::controller::HotLoops;
 use crate::object::ObjectKey;
 
 /// A cache is usually behind by less than this: so long a worker waits for it.
@@ -27,6 +28,8 @@ const KEPT: usize = 1024;
 #[derive(Default)]
 pub(crate) struct OwnWrites {
     pending: Mutex<HashMap<ObjectKey, Pending>>,
+    /// Finds keys that are woken by nothing but what they write.
+    pub(crate) hot_loops: HotLoops,
 }
 
 struct Pending {
@@ -67,7 +70,7 @@ impl OwnWrites {
             };
             let waited = since.elapsed();
             if waited > PATIENCE {
-                self.forget(key);
+                self.give_up(key);
                 return Visibility::GivenUp;
             }
             let moment = if waited < RECHECK_MAX { MOMENT } else { Duration::ZERO };
@@ -78,8 +81,13 @@ impl OwnWrites {
         }
     }
 
-    /// Forgets the writes of a key.
+    /// Forgets the writes of a key whose object is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.give_up(key);
+        self.hot_loops.forget(key);
+    }
+
+    fn give_up(&self, key: &ObjectKey) {
         self.lock().remove(key);
     }
 

@@ -89,7 +89,7 @@ async fn every_reconcile_knows_why_it_happened(cluster: Cluster) -> Result<()> {
         causes.push(record.causes.to_string());
     }
     assert!(
-        causes.iter().any(|cause| cause.contains("Deployment default/shop updated")),
+        causes.iter().any(|cause| cause.contains("Deployment default/shop changed its status")),
         "{causes:?}"
     );
     Ok(())

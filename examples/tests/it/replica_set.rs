@@ -85,7 +85,7 @@ async fn what_was_there_at_the_start_causes_one_reconcile(cluster: Cluster) -> R
     // One for what was there; one more for the status that it wrote.
     assert_eq!(causes.len(), 2, "{causes:?}");
     assert!(causes[0].ends_with("and 13 more"), "{causes:?}");
-    assert_eq!(causes[1], "PodSet default/web updated");
+    assert_eq!(causes[1], "PodSet default/web changed its status");
     Ok(())
 }
 

@@ -118,6 +118,8 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
             && let Some(version) = version_of(object.meta().resource_version.as_deref())
         {
             self.note(OwnWrite::Version(version));
+            let hot_loops = &self.ctx.scope.own_writes.hot_loops;
+            hot_loops.wrote(&self.ctx.key, &self.kind.name(), object);
             let (meta, own) = (object.meta(), self.ctx.object.meta());
             if meta.uid.is_some() && meta.uid == own.uid {
                 let own = self.ctx.scope.own_version.lock();

@@ -5,7 +5,13 @@
 //! keys in a work queue ([`source`]), workers take keys and call the reconciler ([`worker`]),
 //! and every reconcile knows its [causes](crate::cause).
 
+mod cleanup;
+mod deleted;
 mod graph;
+mod history;
+mod hot_loop;
+mod metrics;
+mod record;
 pub mod source;
 mod worker;
 
@@ -34,10 +40,19 @@ use crate::own_writes::OwnWrites;
 use crate::predicate::Predicate;
 use crate::workqueue::{Dump, ExponentialBackoff, Priority, RateLimiter, WorkQueue};
 
+pub use cleanup::Cleanup;
+use cleanup::Cleanups;
+pub use deleted::Gone;
+use deleted::{Deletions, OnDeleted};
 pub use graph::{DeclaredKind, Role};
+use history::History;
+pub use history::{ControllerHistory, RunningReconcile};
+pub use hot_loop::HotLoop;
+pub(crate) use hot_loop::HotLoops;
+pub(crate) use metrics::ControllerFamilies;
+pub use record::{Outcome, ReconcileRecord};
 use source::{Attach, Enqueuer, IntoWatch, Reconciled, Source, Watch};
 use worker::{ErasedReconciler, Worker};
-pub use worker::{Outcome, ReconcileRecord};
 
 /// How long caches may take to fill before somebody should know.
 const SYNC_WARNING: Duration = Duration::from_secs(30);
@@ -91,21 +106,53 @@ type Filter<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 /// Hears of every event of the reconciled kind.
 type Observer<K> = Box<dyn Fn(&Event<K>) + Send>;
 
-/// The queues of running controllers, for whoever wants to look into them.
+/// The queues of running controllers and what these did lately, for whoever wants to look.
 #[derive(Clone, Default)]
-pub(crate) struct Queues(Arc<Mutex<Vec<DumpQueue>>>);
+pub(crate) struct Queues(Arc<Mutex<Vec<View>>>);
 
-/// Shows what waits, runs and backs off in a queue, and why.
-type DumpQueue = Box<dyn Fn() -> Dump<ObjectKey> + Send>;
+/// A look into one controller.
+#[derive(Clone)]
+struct View {
+    name: Arc<str>,
+    concurrency: usize,
+    queue: WorkQueue<ObjectKey>,
+    causes: Arc<CauseBook>,
+    history: Arc<History>,
+    own_writes: Arc<OwnWrites>,
+}
 
 impl Queues {
-    fn add(&self, queue: WorkQueue<ObjectKey>, causes: Arc<CauseBook>) {
-        let dump = move || queue.dump_with(|key| causes.why(key));
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(dump));
+    fn add(&self, view: View) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(view);
     }
 
+    /// What waits, runs and backs off in each queue, and why.
     pub(crate) fn dump(&self) -> Vec<Dump<ObjectKey>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|dump| dump()).collect()
+        let views = self.views();
+        views.iter().map(|view| view.queue.dump_with(|key| view.causes.why(key))).collect()
+    }
+
+    /// What each controller did lately.
+    pub(crate) fn history(&self) -> Vec<ControllerHistory> {
+        self.views().iter().map(View::history).collect()
+    }
+
+    fn views(&self) -> Vec<View> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl View {
+    fn history(&self) -> ControllerHistory {
+        let (running, recent, failing) = self.history.shown();
+        ControllerHistory {
+            controller: self.name.to_string(),
+            concurrency: self.concurrency,
+            running,
+            recent,
+            failing,
+            hot_loops: self.own_writes.hot_loops.shown(),
+        }
     }
 }
 
@@ -158,6 +205,8 @@ impl Controller {
             limiter: Box::new(ExponentialBackoff::default()),
             fair: false,
             timeout: None,
+            cleanups: Cleanups::default(),
+            on_deleted: None,
         }
     }
 
@@ -195,6 +244,8 @@ pub struct Builder<K> {
     limiter: Box<dyn RateLimiter<ObjectKey>>,
     fair: bool,
     timeout: Option<Duration>,
+    cleanups: Cleanups<K>,
+    on_deleted: OnDeleted<K>,
 }
 
 impl<K: AnyObject> Builder<K> {
@@ -369,11 +420,18 @@ impl<K: AnyObject> Builder<K> {
         if self.fair {
             queue = queue.fair_by(|key: &ObjectKey| key.namespace.clone());
         }
-        let queue = queue.build();
-        let causes = Arc::new(CauseBook::default());
-        env.queues.add(queue.clone(), Arc::clone(&causes));
-        let enqueuer = Enqueuer { queue: queue.clone(), causes: Arc::clone(&causes) };
+        let view = View {
+            name: self.name.as_str().into(),
+            concurrency: self.concurrency,
+            queue: queue.build(),
+            causes: Arc::default(),
+            history: Arc::new(History::new(self.concurrency)),
+            own_writes: Arc::default(),
+        };
+        env.queues.add(view.clone());
+        let enqueuer = Enqueuer { queue: view.queue.clone(), causes: Arc::clone(&view.causes) };
         let informer = env.caches.informer_of(&self.kind);
+        let deletions = self.on_deleted.map(|tell| Arc::new(Deletions::new(tell)));
         let own = source::reconciled(Reconciled {
             kind: self.kind.clone(),
             observers: self.observers,
@@ -381,6 +439,7 @@ impl<K: AnyObject> Builder<K> {
             only: self.only.clone(),
             priority: self.priority,
             resync: self.resync,
+            deletions: deletions.clone(),
         });
         let synced = async {
             // All at once: a kind that cannot be listed must not keep the others from it.
@@ -399,16 +458,20 @@ impl<K: AnyObject> Builder<K> {
         }
         tracing::debug!(controller = self.name, "caches synced, workers start");
         let worker = Worker {
-            name: self.name.as_str().into(),
+            metrics: env.metrics.controllers.of(&self.name, self.concurrency),
+            name: view.name,
             kind: self.kind,
             client: env.client.with_field_manager(self.name),
             caches: env.caches,
             declared: Arc::new(self.declared),
             cache: informer.cache().clone(),
             only: self.only,
-            queue,
-            causes,
-            own_writes: Arc::new(OwnWrites::default()),
+            queue: view.queue,
+            causes: view.causes,
+            own_writes: view.own_writes,
+            history: view.history,
+            cleanups: self.cleanups,
+            deletions,
             reconciler,
             timeout: self.timeout,
             records: env.records,

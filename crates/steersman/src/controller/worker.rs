@@ -1,10 +1,11 @@
 //! Workers: take a key, reconcile its object, decide when it comes again.
 //!
 //! A reconcile that panics, fails or takes too long never ends a worker. Whatever happens is
-//! told in a [`ReconcileRecord`].
+//! told in a [`ReconcileRecord`]. What runs in place of the reconciler is decided here: the
+//! [cleanups](super::cleanup) of an object that is being deleted, and who hears of one that is
+//! [gone](super::deleted).
 
 use std::collections::HashSet;
-use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +20,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::cleanup::Cleanups;
+use super::deleted::Deletions;
+use super::history::{History, Slot};
+use super::hot_loop::{HotLoop, Pace};
+use super::metrics::ControllerMetrics;
+use super::record::{Outcome, ReconcileRecord};
 use super::{Filter, Next, Reconciler};
 use crate::cache::Cache;
 use crate::caches::Caches;
-use crate::cause::{Cause, CauseBook, Causes};
-use crate::client::Client;
+use crate::cause::{Cause, CauseBook, Causes, Waiting};
+use crate::client::{Client, names_an_object};
 use crate::context::{Context, ReconcileScope};
-use crate::error::{Error, Result, panic_text};
+use crate::error::{Result, panic_text};
 use crate::kind::{Kind, KindId};
 use crate::object::{AnyObject, ObjectKey};
 use crate::own_writes::{OwnWrites, Visibility};
@@ -46,53 +53,6 @@ impl<K: AnyObject, R: Reconciler<K>> ErasedReconciler<K> for R {
     }
 }
 
-/// One reconcile, as it happened.
-#[derive(Clone, Debug)]
-pub struct ReconcileRecord {
-    /// The controller's name.
-    pub controller: Arc<str>,
-    /// Which object.
-    pub key: ObjectKey,
-    /// Counts the reconciles of this controller.
-    pub id: u64,
-    /// Why it happened.
-    pub causes: Causes,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// How long it took.
-    pub duration: Duration,
-}
-
-/// How a reconcile ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Well; the next one comes when something changes.
-    Settled,
-    /// Well; the next one comes after this time at the latest.
-    After(Duration),
-    /// With an error; it will be retried.
-    Failed(String),
-    /// With an error that retrying cannot mend.
-    Terminal(String),
-    /// With a panic; it will be retried.
-    Panicked(String),
-    /// It took too long and was aborted; it will be retried.
-    TimedOut,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Settled => f.write_str("settled"),
-            Self::After(delay) => write!(f, "again in {delay:.1?}"),
-            Self::Failed(error) => write!(f, "failed: {error}"),
-            Self::Terminal(error) => write!(f, "failed for good: {error}"),
-            Self::Panicked(text) => write!(f, "panicked: {text}"),
-            Self::TimedOut => f.write_str("timed out"),
-        }
-    }
-}
-
 /// What all workers of a controller share.
 pub(super) struct Worker<K> {
     pub(super) name: Arc<str>,
@@ -105,6 +65,10 @@ pub(super) struct Worker<K> {
     pub(super) queue: WorkQueue<ObjectKey>,
     pub(super) causes: Arc<CauseBook>,
     pub(super) own_writes: Arc<OwnWrites>,
+    pub(super) history: Arc<History>,
+    pub(super) metrics: ControllerMetrics,
+    pub(super) cleanups: Cleanups<K>,
+    pub(super) deletions: Option<Arc<Deletions<K>>>,
     pub(super) reconciler: Arc<dyn ErasedReconciler<K>>,
     pub(super) timeout: Option<Duration>,
     pub(super) records: broadcast::Sender<Arc<ReconcileRecord>>,
@@ -119,8 +83,8 @@ pub(super) async fn run<K: AnyObject>(
 ) {
     let ids = Arc::new(AtomicU64::new(1));
     let mut workers = JoinSet::new();
-    for _ in 0..concurrency {
-        workers.spawn(Arc::clone(&worker).work(Arc::clone(&ids)));
+    for slot in 0..concurrency {
+        workers.spawn(Arc::clone(&worker).work(slot, Arc::clone(&ids)));
     }
     shutdown.cancelled().await;
     worker.queue.shut_down();
@@ -129,51 +93,157 @@ pub(super) async fn run<K: AnyObject>(
 }
 
 impl<K: AnyObject> Worker<K> {
-    async fn work(self: Arc<Self>, ids: Arc<AtomicU64>) {
+    async fn work(self: Arc<Self>, slot: Slot, ids: Arc<AtomicU64>) {
         while let Some(key) = self.queue.get().await {
-            let id = ids.fetch_add(1, Ordering::Relaxed);
-            let one = AssertUnwindSafe(self.reconcile_key(&key, id)).catch_unwind();
+            let one = AssertUnwindSafe(self.attend(slot, &key, &ids)).catch_unwind();
             if one.await.is_err() {
                 tracing::error!(controller = &*self.name, %key, "panic around a reconcile, retried");
+                self.history.end(slot, None);
                 self.queue.add_after(key.clone(), AFTER_PANIC);
             }
             self.queue.done(&key);
         }
     }
 
-    async fn reconcile_key(&self, key: &ObjectKey, id: u64) {
-        match self.own_writes.visible(key).await {
-            Visibility::Visible => {}
-            Visibility::Behind(recheck) => return self.queue.add_after(key.clone(), recheck),
-            Visibility::GivenUp => {
-                tracing::warn!(controller = &*self.name, %key, "cache does not show own writes");
+    /// Does what is to be done about a key, unless it has to wait or there is nothing to do.
+    async fn attend(&self, slot: Slot, key: &ObjectKey, ids: &AtomicU64) {
+        if !self.sees_its_writes(key).await {
+            return;
+        }
+        let waiting = self.causes.take(key);
+        if let Some(delay) = self.slowed(key, &waiting.causes) {
+            return self.postpone(key, waiting, delay);
+        }
+        let concerned = |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only(object));
+        let object = self.cache.get(key).filter(concerned);
+        let untold = self.deletions.as_deref().filter(|deletions| deletions.concern(key));
+        if object.is_none() {
+            self.own_writes.forget(key);
+            if untold.is_none() {
+                self.history.forget(key);
+                return self.queue.forget(key);
             }
         }
-        let causes = self.causes.take(key);
-        let concerned = |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only(object));
-        let Some(object) = self.cache.get(key).filter(concerned) else {
-            self.own_writes.forget(key);
-            self.queue.forget(key);
-            return;
-        };
+        let (id, causes) = (ids.fetch_add(1, Ordering::Relaxed), waiting.causes);
         let span =
             tracing::info_span!("reconcile", controller = &*self.name, %key, id, reason = %causes);
-        let started = Instant::now();
-        let outcome = self.reconcile(object, causes.clone()).instrument(span.clone()).await;
+        let active = self.metrics.begin(&causes);
+        let (started, began) = (self.history.begin(slot, key, id, &causes), Instant::now());
+        let work = self.tell_and_reconcile(key, untold, object, causes.clone());
+        let outcome = work.instrument(span.clone()).await;
+        let duration = began.elapsed();
+        self.metrics.ended(&outcome, duration);
+        drop(active);
         span.in_scope(|| self.schedule(key, &outcome));
-        let record = ReconcileRecord {
-            controller: Arc::clone(&self.name),
-            key: key.clone(),
-            id,
-            causes,
-            outcome,
-            duration: started.elapsed(),
-        };
-        let _ = self.records.send(Arc::new(record)); // nobody need listen
+        let (controller, key) = (Arc::clone(&self.name), key.clone());
+        let record = ReconcileRecord { controller, key, id, causes, outcome, started, duration };
+        let record = Arc::new(record);
+        self.history.end(slot, Some(&record));
+        let _ = self.records.send(record); // nobody need listen
+    }
+
+    /// Whether the caches show what the last reconcile of this key wrote. If not, it comes again.
+    async fn sees_its_writes(&self, key: &ObjectKey) -> bool {
+        match self.own_writes.visible(key).await {
+            Visibility::Visible => true,
+            Visibility::Behind(recheck) => {
+                self.queue.add_after(key.clone(), recheck);
+                false
+            }
+            Visibility::GivenUp => {
+                tracing::warn!(controller = &*self.name, %key, "cache does not show own writes");
+                true
+            }
+        }
+    }
+
+    /// How long a key has to wait that is woken by nothing but what it writes, over and over.
+    fn slowed(&self, key: &ObjectKey, causes: &Causes) -> Option<Duration> {
+        match self.own_writes.hot_loops.pace(key, causes) {
+            Pace::Now => None,
+            Pace::Later(delay) => Some(delay),
+            Pace::Found(delay, found) => {
+                let HotLoop { causes, changing, .. } = *found;
+                let changing = changing.join("; ");
+                tracing::warn!(controller = &*self.name, %key, %causes, changing,
+                    "hot loop: reconciled again and again because of its own writes, slowed down");
+                self.metrics.hot_loops.inc();
+                Some(delay)
+            }
+        }
+    }
+
+    /// Lets a key wait, but not beyond the time at which it wanted to come anyway.
+    fn postpone(&self, key: &ObjectKey, waiting: Waiting, delay: Duration) {
+        let due = waiting.due().map(|due| due.saturating_duration_since(Instant::now()));
+        self.causes.put_back(key, waiting);
+        self.queue.add_after(key.clone(), due.map_or(delay, |due| due.min(delay)));
+    }
+
+    /// What is gone is told of before what took its name is reconciled.
+    async fn tell_and_reconcile(
+        &self,
+        key: &ObjectKey,
+        untold: Option<&Deletions<K>>,
+        object: Option<Arc<K>>,
+        causes: Causes,
+    ) -> Outcome {
+        if let Some(deletions) = untold {
+            match with_timeout(self.timeout, deletions.tell(key, &self.client)).await {
+                Some(None) => {}
+                Some(Some(failure)) => return failure,
+                None => return Outcome::TimedOut,
+            }
+        }
+        match object {
+            Some(object) => self.reconcile(object, causes).await,
+            None => Outcome::Settled,
+        }
     }
 
     /// Calls the reconciler, then writes the status it collected, however it ended.
     async fn reconcile(&self, object: Arc<K>, causes: Causes) -> Outcome {
+        let ctx = match with_timeout(self.timeout, self.prepare(object, causes)).await {
+            Some(Ok(ctx)) => ctx,
+            // It went before anything was done for it.
+            Some(Err(error)) if error.status().is_some_and(names_an_object) => {
+                return Outcome::Settled;
+            }
+            Some(Err(error)) => return error.into(),
+            None => return Outcome::TimedOut,
+        };
+        let caught = AssertUnwindSafe(self.act(&ctx)).catch_unwind();
+        let ended = with_timeout(self.timeout, caught).await;
+        let flushed = with_timeout(self.timeout, ctx.flush_status()).await;
+        match (ended, flushed) {
+            (None, _) | (_, None) => Outcome::TimedOut,
+            (Some(Err(panic)), _) => Outcome::Panicked(panic_text(&*panic)),
+            (Some(Ok(Err(error))), Some(Err(unwritten))) => Outcome::Failed(format!(
+                "{error}; and its status could not be written: {unwritten}"
+            )),
+            (Some(Ok(Err(error))), _) | (Some(Ok(Ok(_))), Some(Err(error))) => error.into(),
+            (Some(Ok(Ok(Next::Settled))), Some(Ok(()))) => Outcome::Settled,
+            (Some(Ok(Ok(Next::After(delay)))), Some(Ok(()))) => Outcome::After(delay),
+        }
+    }
+
+    /// Makes the context, with the object as it is once it has the finalizers it needs.
+    async fn prepare(&self, object: Arc<K>, causes: Causes) -> Result<Context<K>> {
+        let ctx = self.context(object, causes.clone());
+        Ok(match self.cleanups.hold(&ctx).await? {
+            None => ctx,
+            Some(held) => self.context(Arc::new(held), causes),
+        })
+    }
+
+    async fn act(&self, ctx: &Context<K>) -> Result<Next> {
+        if self.cleanups.concern(ctx.object()) {
+            return self.cleanups.run(ctx).await;
+        }
+        self.reconciler.call(Arc::clone(ctx.object()), ctx.clone()).await
+    }
+
+    fn context(&self, object: Arc<K>, causes: Causes) -> Context<K> {
         let scope = ReconcileScope {
             client: self.client.clone(),
             caches: self.caches.clone(),
@@ -183,21 +253,7 @@ impl<K: AnyObject> Worker<K> {
             status: Mutex::new(None),
             own_version: Mutex::new(None),
         };
-        let ctx = Context::new(Arc::clone(&object), self.kind.clone(), scope);
-        let called = self.reconciler.call(object, ctx.clone());
-        let caught = AssertUnwindSafe(called).catch_unwind();
-        let ended = with_timeout(self.timeout, caught).await;
-        let flushed = with_timeout(self.timeout, ctx.flush_status()).await;
-        match (ended, flushed) {
-            (None, _) | (_, None) => Outcome::TimedOut,
-            (Some(Err(panic)), _) => Outcome::Panicked(panic_text(&*panic)),
-            (Some(Ok(Err(error))), Some(Err(unwritten))) => Outcome::Failed(format!(
-                "{error}; and its status could not be written: {unwritten}"
-            )),
-            (Some(Ok(Err(error))), _) | (Some(Ok(Ok(_))), Some(Err(error))) => failed(&error),
-            (Some(Ok(Ok(Next::Settled))), Some(Ok(()))) => Outcome::Settled,
-            (Some(Ok(Ok(Next::After(delay)))), Some(Ok(()))) => Outcome::After(delay),
-        }
+        Context::new(object, self.kind.clone(), scope)
     }
 
     /// Decides when the key comes again.
@@ -206,7 +262,7 @@ impl<K: AnyObject> Worker<K> {
             Outcome::Settled => self.queue.forget(key),
             Outcome::After(delay) => {
                 self.queue.forget(key);
-                self.causes.schedule(key, Cause::Timer);
+                self.causes.schedule(key, Cause::Timer, Instant::now().checked_add(*delay));
                 self.queue.add_after(key.clone(), *delay);
             }
             Outcome::Terminal(error) => {
@@ -216,7 +272,7 @@ impl<K: AnyObject> Worker<K> {
             Outcome::Failed(_) | Outcome::Panicked(_) | Outcome::TimedOut => {
                 let retry = self.queue.num_requeues(key) + 1;
                 tracing::warn!(%outcome, retry, "reconcile will be retried");
-                self.causes.schedule(key, Cause::Retry(retry));
+                self.causes.schedule(key, Cause::Retry(retry), None);
                 self.queue.add_rate_limited(key.clone());
             }
         }
@@ -228,9 +284,4 @@ async fn with_timeout<F: Future>(timeout: Option<Duration>, future: F) -> Option
         Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
         None => Some(future.await),
     }
-}
-
-fn failed(error: &Error) -> Outcome {
-    let text = error.to_string();
-    if error.is_terminal() { Outcome::Terminal(text) } else { Outcome::Failed(text) }
 }

@@ -14,7 +14,7 @@ use super::part::{Group, Part};
 use super::{Manager, Runnable};
 use crate::caches::Caches;
 use crate::client::Client;
-use crate::controller::{Controller, Environment, Queues, ReconcileRecord};
+use crate::controller::{Controller, ControllerHistory, Environment, Queues, ReconcileRecord};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::object::ObjectKey;
@@ -135,6 +135,11 @@ impl Running {
     /// What waits, runs and backs off in the queue of each controller, and why.
     pub fn queues(&self) -> Vec<Dump<ObjectKey>> {
         self.queues.dump()
+    }
+
+    /// What each controller did lately, does now and fails at.
+    pub fn history(&self) -> Vec<ControllerHistory> {
+        self.queues.history()
     }
 
     /// The caches that controllers share.

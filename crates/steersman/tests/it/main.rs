@@ -1,14 +1,18 @@
 //! The framework on a cluster inside the test.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
+mod causes;
 mod defects;
 mod dynamic;
-mod events;
 mod election;
+mod events;
 mod faults;
+mod finalizers;
 mod gaps;
+mod hot_loop;
 mod informers;
 mod manager;
+mod own_writes;
 mod reconcile;
 mod sources;
 mod status;

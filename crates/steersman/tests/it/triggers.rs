@@ -115,7 +115,7 @@ async fn a_predicate_keeps_uninteresting_updates_away(cluster: Cluster) -> Resul
     cluster.client().update(&map).await?;
     cluster.advance(Duration::from_secs(1)).await;
     assert_eq!(records.recv().await?.causes.to_string(), "ConfigMap default/a created");
-    assert_eq!(records.recv().await?.causes.to_string(), "ConfigMap default/a updated");
+    assert_eq!(records.recv().await?.causes.to_string(), "ConfigMap default/a changed its labels");
     assert!(records.try_recv().is_err());
     Ok(())
 }

@@ -13,10 +13,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::deleted::Deletions;
 use super::{Filter, Observer};
 use crate::cache::Item;
 use crate::caches::Caches;
-use crate::cause::{Cause, CauseBook};
+use crate::cause::{Cause, CauseBook, Noted};
 use crate::handler::{EnqueueRequestForObject, EventHandler, Requests};
 use crate::informer::{Event, HandlerOptions};
 use crate::kind::Kind;
@@ -54,7 +55,7 @@ pub(super) struct Enqueuer {
 
 impl Enqueuer {
     /// Asks for a reconcile. The cause is noted first: whoever takes the key finds it.
-    fn add(&self, key: ObjectKey, cause: Cause, priority: Priority) {
+    fn add(&self, key: ObjectKey, cause: impl Into<Noted>, priority: Priority) {
         self.causes.note(&key, cause);
         self.queue.add_with(key, AddOptions { priority: Some(priority), ..AddOptions::default() });
     }
@@ -109,11 +110,13 @@ pub(super) struct Reconciled<K> {
     pub(super) priority: Option<Priority>,
     /// Hears of every object again this often.
     pub(super) resync: Option<Duration>,
+    /// Where it is noted what is gone, if somebody wants to know.
+    pub(super) deletions: Option<Arc<Deletions<K>>>,
 }
 
 /// The reconciled kind itself.
 pub(super) fn reconciled<K: AnyObject>(own: Reconciled<K>) -> Attach {
-    let Reconciled { kind, observers, predicates, only, priority, resync } = own;
+    let Reconciled { kind, observers, predicates, only, priority, resync, deletions } = own;
     let watch = Watch { kind: kind.clone(), predicates, priority };
     let mut listener = Listener::new(watch, Box::new(EnqueueRequestForObject));
     let name = kind.name().into_owned();
@@ -123,8 +126,17 @@ pub(super) fn reconciled<K: AnyObject>(own: Reconciled<K>) -> Attach {
         }
         let concerns =
             |only: &Filter<K>| guarded(&name, true, || objects(event).any(|object| only(&object)));
-        if only.as_ref().is_none_or(concerns) {
-            listener.hear(enqueuer, event);
+        if !only.as_ref().is_none_or(concerns) {
+            return;
+        }
+        match (&deletions, event) {
+            (Some(untold), Event::Deleted { object, .. }) => {
+                untold.note(object);
+                // Whatever the predicates say: somebody asked to be told.
+                let cause = Cause::of(&name, event);
+                enqueuer.add(object.key().clone(), cause, urgency(event, priority));
+            }
+            _ => listener.hear(enqueuer, event),
         }
     })
 }

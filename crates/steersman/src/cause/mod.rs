@@ -1,0 +1,194 @@
+//! Why a key is reconciled: the answer travels beside the key.
+//!
+//! Events, timers and retries note their cause in the `CauseBook` before they enqueue a key; the
+//! worker takes what was noted when the reconcile begins. Each event also leaves its
+//! [origin](Origin), by which the [hot-loop detection](crate::controller::HotLoop) recognises the
+//! controller's own writes.
+
+mod book;
+mod change;
+
+use std::collections::hash_map::DefaultHasher;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+pub use book::Causes;
+pub(crate) use book::{CauseBook, Waiting};
+pub use change::{ObjectChange, Parts};
+
+use crate::informer::Event;
+use crate::object::{Cacheable, ObjectKey, version_of};
+
+/// One reason for a reconcile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Something happened to an object.
+    Event {
+        /// Its kind.
+        kind: String,
+        /// Which object.
+        key: ObjectKey,
+        /// What happened to it.
+        change: ObjectChange,
+    },
+    /// The last reconcile failed; this is the retry with this number.
+    Retry(u32),
+    /// The last reconcile asked to be called again after a time.
+    Timer,
+    /// Somebody asked for it without an event.
+    Requested,
+    /// A source of the controller's own asked for it: a channel, a stream, a clock.
+    Source(Arc<str>),
+    /// This replica became the leader.
+    Leading,
+    /// The key became this replica's: members of its shard came or went.
+    ShardMoved,
+}
+
+impl Cause {
+    /// The cause that an event of this kind is, and where it comes from.
+    pub(crate) fn of<K: Cacheable>(kind: &str, event: &Event<K>) -> Noted {
+        let change = match event {
+            Event::Added { initial: true, .. } => ObjectChange::Listed,
+            Event::Added { initial: false, .. } => ObjectChange::Created,
+            Event::Updated { old, new } => match (old.meta(), new.meta()) {
+                (Some(old), Some(new)) => ObjectChange::between(&old, &new),
+                _ => ObjectChange::Updated(Parts::CONTENT),
+            },
+            Event::Deleted { .. } => ObjectChange::Deleted,
+            Event::Resynced { .. } => ObjectChange::Resynced,
+            Event::Generic { .. } => ObjectChange::Generic,
+        };
+        let object = event.object();
+        let cause = Self::Event { kind: kind.to_owned(), key: object.key().clone(), change };
+        let origin = || {
+            let gone = (change == ObjectChange::Deleted).then(|| object.uid().map(uid_hash));
+            Some(Origin { version: version_of(object.resource_version())?, gone: gone.flatten() })
+        };
+        let happened = change.happened();
+        Noted { cause, origin: happened.then(origin).flatten() }
+    }
+
+    /// One word for metrics: there are few of them.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Self::Event { change, .. } => match change {
+                ObjectChange::Listed => "listed",
+                ObjectChange::Created => "created",
+                ObjectChange::Updated(parts) if parts.contains(Parts::SPEC) => "spec",
+                ObjectChange::Updated(Parts::STATUS) => "status",
+                ObjectChange::Updated(Parts::CONTENT) => "content",
+                ObjectChange::Updated(_) => "metadata",
+                ObjectChange::Deleting => "deleting",
+                ObjectChange::Deleted => "deleted",
+                ObjectChange::Resynced => "resync",
+                ObjectChange::Generic => "generic",
+            },
+            Self::Retry(_) => "retry",
+            Self::Timer => "timer",
+            Self::Requested => "requested",
+            Self::Source(_) => "source",
+            Self::Leading => "leading",
+            Self::ShardMoved => "shard_moved",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Event { kind, key, change } => write!(f, "{kind} {key} {change}"),
+            Self::Retry(count) => write!(f, "retry {count}"),
+            Self::Timer => f.write_str("timer"),
+            Self::Requested => f.write_str("requested"),
+            Self::Source(name) => write!(f, "asked for by {name}"),
+            Self::Leading => f.write_str("became the leader"),
+            Self::ShardMoved => f.write_str("moved to this member of the shard"),
+        }
+    }
+}
+
+/// A cause, and the write that it goes back to if it is one.
+pub(crate) struct Noted {
+    cause: Cause,
+    origin: Option<Origin>,
+}
+
+impl From<Cause> for Noted {
+    fn from(cause: Cause) -> Self {
+        Self { cause, origin: None }
+    }
+}
+
+/// The write behind an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The version that the object got by it.
+    pub(crate) version: u64,
+    /// If the object is gone: which it was, as [`uid_hash`] tells.
+    pub(crate) gone: Option<u64>,
+}
+
+/// Stands for a uid where many are remembered.
+pub(crate) fn uid_hash(uid: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cache::Item;
+
+    fn pod(pod: serde_json::Value) -> Item<Pod> {
+        Item::typed(serde_json::from_value(pod).unwrap())
+    }
+
+    fn update(new: serde_json::Value) -> String {
+        let old = pod(json!({"metadata": {"name": "p", "generation": 1}}));
+        let noted = Cause::of("Pod", &Event::Updated { old, new: pod(new) });
+        noted.cause.to_string()
+    }
+
+    #[test]
+    fn an_update_says_which_parts_changed() {
+        let meta = |meta| update(json!({"metadata": meta}));
+        assert_eq!(meta(json!({"name": "p", "generation": 1})), "Pod p changed its status");
+        assert_eq!(
+            meta(json!({"name": "p", "generation": 2, "labels": {"a": "b"}})),
+            "Pod p changed its spec, labels"
+        );
+        assert_eq!(
+            meta(json!({"name": "p", "generation": 1, "finalizers": ["a/b"], "annotations": {}})),
+            "Pod p changed its annotations, finalizers"
+        );
+        let began =
+            json!({"name": "p", "generation": 2, "deletionTimestamp": "2026-01-01T00:00:00Z"});
+        assert_eq!(meta(began), "Pod p is being deleted");
+        assert_eq!(meta(json!({"name": "p"})), "Pod p changed its spec");
+    }
+
+    #[tokio::test]
+    async fn only_events_go_back_to_a_write() {
+        let created = |version: &str| {
+            let meta = json!({"name": "p", "uid": "1", "resourceVersion": version});
+            let object = pod(json!({"metadata": meta}));
+            Cause::of("Pod", &Event::Added { object, initial: false })
+        };
+        let (book, key) = (CauseBook::default(), ObjectKey::from("default/a"));
+        assert!(!book.take(&key).causes.all_go_back_to(|_| true), "there are none");
+        book.note(&key, created("7"));
+        book.note(&key, created("8"));
+        let causes = book.take(&key).causes;
+        assert!(causes.all_go_back_to(|origin| [7, 8].contains(&origin.version)));
+        assert!(!causes.all_go_back_to(|origin| origin.version == 8));
+        book.note(&key, created("8"));
+        book.note(&key, Cause::Timer);
+        assert!(!book.take(&key).causes.all_go_back_to(|_| true));
+    }
+}

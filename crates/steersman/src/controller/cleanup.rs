@@ -1,0 +1,261 @@
+//! Finalizers: what must be undone before an object may go.
+//!
+//! A controller with cleanups puts its finalizers on an object before it reconciles it for the
+//! first time, so before it does anything that would have to be undone. When the object is being
+//! deleted, the cleanups run in place of the reconciler, again and again until they succeed, and
+//! each takes its finalizer away. Everything that is to be known stands in the object itself: a
+//! controller that restarts goes on where it was. Finalizers are only ever written together with
+//! the version they were read in, so those of others are never disturbed.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::Patch;
+use serde_json::json;
+
+use super::{Builder, Next};
+use crate::client::names_an_object;
+use crate::context::Context;
+use crate::error::Result;
+use crate::object::AnyObject;
+
+/// Undoes outside of the cluster what reconciles did for an object that is being deleted.
+///
+/// Every `async fn(Arc<K>, Context<K>) -> Result<()>` is a cleanup, and so is one that returns
+/// `Result<Next>`: [`Next::Settled`] says that it is done, [`Next::After`] that it is not yet.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot clean up after `{K}`",
+    label = "not a cleanup of `{K}`",
+    note = "a cleanup is `async fn(Arc<{K}>, Context<{K}>) -> steersman::Result<()>`, or one that \
+            returns `steersman::Result<Next>`, or a struct that implements `Cleanup<{K}>`; its \
+            future must be `Send`"
+)]
+pub trait Cleanup<K>: Send + Sync + 'static {
+    /// Cleans up after one object. Called until it succeeds, and perhaps once more after it did:
+    /// it must not mind that there is nothing left to do.
+    fn clean_up(
+        &self,
+        object: Arc<K>,
+        ctx: Context<K>,
+    ) -> impl Future<Output = Result<Next>> + Send;
+}
+
+impl<K, F, Fut, N> Cleanup<K> for F
+where
+    K: Send + Sync + 'static,
+    F: Fn(Arc<K>, Context<K>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<N>> + Send,
+    N: Into<Next>,
+{
+    async fn clean_up(&self, object: Arc<K>, ctx: Context<K>) -> Result<Next> {
+        self(object, ctx).await.map(Into::into)
+    }
+}
+
+impl From<()> for Next {
+    /// There is nothing more to do.
+    fn from((): ()) -> Self {
+        Self::Settled
+    }
+}
+
+impl<K: AnyObject> Builder<K> {
+    /// Cleans up before an object goes: `.cleanup("shop.example.com/bucket", empty_the_bucket)`.
+    ///
+    /// Every object gets this finalizer before it is reconciled for the first time. When it is
+    /// deleted, `cleanup` is called in place of the reconciler until it succeeds; then the
+    /// finalizer goes, and with the last one the object. Several cleanups run in the order in
+    /// which they were added. An object that was already being deleted when it was first seen
+    /// gets neither a finalizer nor a call of anything, as nothing was done for it.
+    ///
+    /// Objects that [`only`](Self::only) leaves out are left alone here too: one that leaves
+    /// while it has the finalizer keeps it, and must be released by hand.
+    ///
+    /// # Panics
+    /// If the name is not a domain, a slash and a name, or was added before.
+    #[track_caller]
+    pub fn cleanup(mut self, finalizer: &str, cleanup: impl Cleanup<K>) -> Self {
+        if let Err(problem) = check_name(finalizer) {
+            panic!("`{finalizer}` cannot be a finalizer: {problem}");
+        }
+        let all = &mut self.cleanups.0;
+        let is_new = all.iter().all(|known| &*known.name != finalizer);
+        assert!(is_new, "this controller has two cleanups called `{finalizer}`");
+        all.push(Finalizer { name: finalizer.into(), cleanup: Arc::new(cleanup) });
+        self
+    }
+}
+
+/// The cleanups of a controller.
+pub(super) struct Cleanups<K>(Vec<Finalizer<K>>);
+
+struct Finalizer<K> {
+    name: Arc<str>,
+    cleanup: Arc<dyn ErasedCleanup<K>>,
+}
+
+impl<K> Default for Cleanups<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// A cleanup whose type has been forgotten.
+trait ErasedCleanup<K>: Send + Sync {
+    fn call(&self, object: Arc<K>, ctx: Context<K>) -> BoxFuture<'_, Result<Next>>;
+}
+
+impl<K: AnyObject, C: Cleanup<K>> ErasedCleanup<K> for C {
+    fn call(&self, object: Arc<K>, ctx: Context<K>) -> BoxFuture<'_, Result<Next>> {
+        Box::pin(async move { self.clean_up(object, ctx).await })
+    }
+}
+
+impl<K: AnyObject> Cleanups<K> {
+    /// Whether an object is to be cleaned up after rather than reconciled.
+    pub(super) fn concern(&self, object: &K) -> bool {
+        !self.0.is_empty() && object.meta().deletion_timestamp.is_some()
+    }
+
+    /// Puts the finalizers on the object of this context. Gives it back as it is then; `None` if
+    /// it is as it should be.
+    pub(super) async fn hold(&self, ctx: &Context<K>) -> Result<Option<K>> {
+        let meta = ctx.object().meta();
+        let mut finalizers = meta.finalizers.clone().unwrap_or_default();
+        let present = finalizers.len();
+        for Finalizer { name, .. } in &self.0 {
+            if finalizers.iter().all(|known| **known != **name) {
+                finalizers.push(name.to_string());
+            }
+        }
+        if finalizers.len() == present || meta.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        write(ctx, meta, &finalizers).await.map(Some)
+    }
+
+    /// Cleans up after the object of this context.
+    pub(super) async fn run(&self, ctx: &Context<K>) -> Result<Next> {
+        for Finalizer { name, cleanup } in &self.0 {
+            if !has(ctx.object().meta(), name) {
+                continue; // done before, or never begun
+            }
+            match cleanup.call(Arc::clone(ctx.object()), ctx.clone()).await? {
+                Next::Settled => {}
+                not_yet => return Ok(not_yet),
+            }
+            ctx.flush_status().await?; // afterwards there may be nothing to write it to
+            release(ctx, name).await?;
+            tracing::debug!(finalizer = &**name, "cleaned up");
+        }
+        Ok(Next::Settled)
+    }
+}
+
+/// Takes one finalizer away. The cache may not show what others did to the object while the
+/// cleanup ran, and cleaning up again because of that would be a waste: the server is asked.
+async fn release<K: AnyObject>(ctx: &Context<K>, finalizer: &str) -> Result<()> {
+    match remove(ctx, ctx.object().meta(), finalizer).await {
+        Err(error) if error.is_conflict() => {}
+        result => return result,
+    }
+    let now = ctx.live().of_kind(ctx.kind()).get(ctx.key()).await?;
+    match now.as_ref().map(K::meta).filter(|now| now.uid == ctx.object().meta().uid) {
+        Some(now) => remove(ctx, now, finalizer).await,
+        None => Ok(()),
+    }
+}
+
+/// Takes one finalizer away from an object that is as `meta` says.
+async fn remove<K: AnyObject>(ctx: &Context<K>, meta: &ObjectMeta, finalizer: &str) -> Result<()> {
+    if !has(meta, finalizer) {
+        return Ok(());
+    }
+    let all = meta.finalizers.iter().flatten();
+    let others: Vec<String> = all.filter(|name| *name != finalizer).cloned().collect();
+    match write(ctx, meta, &others).await {
+        Err(error) if error.status().is_some_and(names_an_object) => Ok(()), // it is gone
+        result => result.map(drop),
+    }
+}
+
+/// Writes the finalizers of the object that has this uid, if it is still as it was read.
+async fn write<K: AnyObject>(
+    ctx: &Context<K>,
+    meta: &ObjectMeta,
+    finalizers: &[String],
+) -> Result<K> {
+    let patch = json!({"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version,
+        "finalizers": finalizers}});
+    ctx.of_kind(ctx.kind()).patch(ctx.key(), &Patch::Merge(patch)).await
+}
+
+fn has(meta: &ObjectMeta, finalizer: &str) -> bool {
+    meta.finalizers.iter().flatten().any(|name| name == finalizer)
+}
+
+/// What the API server asks of a finalizer's name that is not one of its own.
+fn check_name(name: &str) -> Result<(), &'static str> {
+    let Some((domain, own)) = name.split_once('/') else {
+        return Err("it needs a domain of yours, as in `example.com/name`");
+    };
+    let is_label = |label: &str| {
+        let ends = [label.bytes().next(), label.bytes().next_back()];
+        ends.into_iter().all(|end| end.is_some_and(|end| end.is_ascii_alphanumeric()))
+            && !label.bytes().any(|byte| byte.is_ascii_uppercase())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    if domain.len() > 253 || !domain.split('.').all(is_label) {
+        return Err("what stands before the slash is not a domain name in lower case");
+    }
+    let ends = [own.bytes().next(), own.bytes().next_back()];
+    let ends_well = ends.into_iter().all(|end| end.is_some_and(|end| end.is_ascii_alphanumeric()));
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if own.len() > 63 || !ends_well || !own.bytes().all(allowed) {
+        return Err(
+            "what stands after the slash must be at most 63 letters, digits, `-`, `_` or `.`, \
+             with a letter or digit at both ends",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::Controller;
+
+    #[test]
+    fn a_finalizer_is_a_domain_a_slash_and_a_name() {
+        for good in ["example.com/a", "a-b.example.com/Some_name.v1", "x/y"] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        let long = format!("example.com/{}", "a".repeat(64));
+        for bad in
+            ["a", "example.com/", "/a", "Example.com/a", "-a.com/b", "a..b/c", "a/b/c", &long]
+        {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    async fn nothing(_: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<()> {
+        Ok(())
+    }
+
+    #[test]
+    #[should_panic(expected = "`cleanup` cannot be a finalizer: it needs a domain of yours")]
+    fn a_name_without_a_domain_is_refused_when_the_controller_is_built() {
+        let _ = Controller::of::<ConfigMap>().cleanup("cleanup", nothing);
+    }
+
+    #[test]
+    #[should_panic(expected = "two cleanups called `example.com/a`")]
+    fn a_finalizer_has_one_cleanup() {
+        let builder = Controller::of::<ConfigMap>().cleanup("example.com/a", nothing);
+        let _ = builder.cleanup("example.com/a", nothing);
+    }
+}

@@ -1,0 +1,212 @@
+//! What a controller did lately: its last reconciles, what runs now, what failed last.
+//!
+//! Everything is bounded, and costs one short lock at the beginning and one at the end of a
+//! reconcile. The debug page reads it through [`ControllerHistory`].
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::hot_loop::HotLoop;
+use super::record::ReconcileRecord;
+use crate::cause::Causes;
+use crate::clock;
+use crate::object::ObjectKey;
+
+/// How many reconciles are kept.
+const RECORDS_KEPT: usize = 256;
+/// Of how many keys the last error is kept.
+const ERRORS_KEPT: usize = 1024;
+
+/// What a controller did lately, at one moment.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerHistory {
+    /// The controller's name.
+    pub controller: String,
+    /// How many objects it reconciles at the same time at most.
+    pub concurrency: usize,
+    /// What it is reconciling.
+    pub running: Vec<RunningReconcile>,
+    /// What it reconciled last, the latest first.
+    #[serde(serialize_with = "as_list")]
+    pub recent: Vec<Arc<ReconcileRecord>>,
+    /// The keys whose last reconcile failed, with that reconcile; the latest first.
+    #[serde(serialize_with = "as_list")]
+    pub failing: Vec<Arc<ReconcileRecord>>,
+    /// The keys that keep themselves busy, and are slowed because of it.
+    pub hot_loops: Vec<HotLoop>,
+}
+
+/// A reconcile that runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunningReconcile {
+    /// Which object.
+    pub key: ObjectKey,
+    /// The number of this reconcile.
+    pub id: u64,
+    /// Why it happens.
+    pub causes: Causes,
+    /// Since when.
+    #[serde(serialize_with = "as_text")]
+    pub since: Timestamp,
+}
+
+fn as_list<S: serde::Serializer>(
+    records: &[Arc<ReconcileRecord>],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(records.iter().map(|record| &**record))
+}
+
+fn as_text<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(time)
+}
+
+/// Keeps what a controller did lately.
+pub(crate) struct History {
+    state: Mutex<State>,
+}
+
+struct State {
+    records: VecDeque<Arc<ReconcileRecord>>,
+    /// Only keys whose last reconcile failed.
+    failing: HashMap<ObjectKey, Arc<ReconcileRecord>>,
+    /// What each worker does.
+    running: Vec<Option<RunningReconcile>>,
+}
+
+/// Which worker reconciles.
+pub(crate) type Slot = usize;
+
+impl History {
+    /// The history of a controller with this many workers.
+    pub(crate) fn new(workers: usize) -> Self {
+        let running = vec![None; workers];
+        let state = State { records: VecDeque::new(), failing: HashMap::new(), running };
+        Self { state: Mutex::new(state) }
+    }
+
+    /// A worker begins to reconcile.
+    pub(crate) fn begin(&self, slot: Slot, key: &ObjectKey, id: u64, causes: &Causes) -> Timestamp {
+        let since = clock::now();
+        let running = RunningReconcile { key: key.clone(), id, causes: causes.clone(), since };
+        if let Some(place) = self.lock().running.get_mut(slot) {
+            *place = Some(running);
+        }
+        since
+    }
+
+    /// A worker has done with what it did, whether there is something to tell of it or not.
+    pub(crate) fn end(&self, slot: Slot, record: Option<&Arc<ReconcileRecord>>) {
+        let mut state = self.lock();
+        let ended = state.running.get_mut(slot).and_then(Option::take);
+        let Some(record) = record else { return };
+        if state.records.len() == RECORDS_KEPT {
+            state.records.pop_front();
+        }
+        state.records.push_back(Arc::clone(record));
+        if record.outcome.is_failure() {
+            state.failed(record);
+        } else if !state.failing.is_empty() {
+            state.failing.remove(&record.key);
+        }
+        drop(state);
+        drop(ended); // not under the lock
+    }
+
+    /// The object is gone, and with it what was wrong with it.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        let mut state = self.lock();
+        if !state.failing.is_empty() {
+            state.failing.remove(key);
+        }
+    }
+
+    /// What is running, what ran last, and what fails, each the latest first.
+    pub(crate) fn shown(&self) -> (Vec<RunningReconcile>, Records, Records) {
+        let state = self.lock();
+        let mut running: Vec<_> = state.running.iter().flatten().cloned().collect();
+        let mut failing: Records = state.failing.values().cloned().collect();
+        let recent = state.records.iter().rev().cloned().collect();
+        drop(state);
+        running.sort_by_key(|running| running.since);
+        failing.sort_by_key(|record| std::cmp::Reverse(record.id));
+        (running, recent, failing)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Records = Vec<Arc<ReconcileRecord>>;
+
+impl State {
+    fn failed(&mut self, record: &Arc<ReconcileRecord>) {
+        if self.failing.len() >= ERRORS_KEPT && !self.failing.contains_key(&record.key) {
+            let oldest = self.failing.values().min_by_key(|record| record.id);
+            if let Some(key) = oldest.map(|record| record.key.clone()) {
+                self.failing.remove(&key);
+            }
+        }
+        self.failing.insert(record.key.clone(), Arc::clone(record));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::controller::Outcome;
+
+    fn record(id: u64, name: &str, outcome: Outcome) -> Arc<ReconcileRecord> {
+        Arc::new(ReconcileRecord {
+            controller: "c".into(),
+            key: ObjectKey::from(name),
+            id,
+            causes: Causes::default(),
+            outcome,
+            started: Timestamp::UNIX_EPOCH,
+            duration: Duration::from_millis(1500),
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_fails_until_it_succeeds_and_runs_until_it_ends() {
+        let history = History::new(2);
+        history.begin(1, &ObjectKey::from("a"), 1, &Causes::default());
+        assert_eq!(history.shown().0[0].key.to_string(), "a");
+        history.end(1, Some(&record(1, "a", Outcome::Failed("no".into()))));
+        let (running, recent, failing) = history.shown();
+        assert!(running.is_empty());
+        assert_eq!((recent.len(), failing.len()), (1, 1));
+        history.end(0, Some(&record(2, "a", Outcome::Settled)));
+        let (_, recent, failing) = history.shown();
+        assert_eq!((recent[0].id, recent.len(), failing.len()), (2, 2, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_kept_is_bounded_and_the_oldest_goes() {
+        let history = History::new(1);
+        for id in 0..(ERRORS_KEPT as u64 + 10) {
+            let failed = record(id, &format!("k-{id}"), Outcome::TimedOut);
+            history.end(0, Some(&failed));
+        }
+        let (_, recent, failing) = history.shown();
+        assert_eq!((recent.len(), failing.len()), (RECORDS_KEPT, ERRORS_KEPT));
+        assert_eq!(failing.last().map(|record| record.id), Some(10));
+    }
+
+    #[test]
+    fn a_record_is_told_in_words() {
+        let text = serde_json::to_value(&*record(7, "default/a", Outcome::TimedOut)).unwrap();
+        let expected = serde_json::json!({"controller": "c", "key": "default/a", "id": 7,
+            "causes": [], "outcome": "timed out", "started": "1970-01-01T00:00:00Z",
+            "seconds": 1.5});
+        assert_eq!(text, expected);
+    }
+}
