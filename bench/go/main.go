@@ -1,6 +1,7 @@
-// The benchmark's client-go side: what bench/src/informer/subject.rs and queue.rs measure of the
-// systems written in Rust, this program measures of client-go, in the same order and with the
-// same lines on standard output (bench/src/informer/wire.rs).
+// The benchmark's side in Go: what bench/src/informer/subject.rs, queue.rs and
+// bench/src/controller/subject.rs measure of the systems written in Rust, this program measures
+// of client-go and controller-runtime, in the same order and with the same lines on standard
+// output (bench/src/processes/wire.rs).
 package main
 
 import (
@@ -18,8 +19,15 @@ func main() {
 }
 
 func run(arguments []string) error {
+	if len(arguments) > 0 && arguments[0] == "controller" {
+		order, err := readOrder(arguments[1:])
+		if err != nil {
+			return err
+		}
+		return measureController(order)
+	}
 	if len(arguments) != 3 {
-		return fmt.Errorf("usage: informer KUBECONFIG UPDATES | queue OPERATIONS DELAYED")
+		return fmt.Errorf("usage: informer KUBECONFIG UPDATES | queue OPERATIONS DELAYED | controller …")
 	}
 	last, err := strconv.Atoi(arguments[2])
 	if err != nil {

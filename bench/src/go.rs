@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The program with the systems that are written in Go.
+pub(crate) const RIVALS: &str = "steersman-bench-go";
+
 /// Builds the program of a folder of this benchmark beside it and gives its path, or why it
 /// could not be built.
 pub(crate) fn build(folder: &str, name: &str) -> Result<PathBuf, String> {

@@ -3,8 +3,10 @@
 
 mod api;
 mod config_maps;
+mod controller;
 mod go;
 mod informer;
+mod processes;
 mod program;
 mod report;
 mod start;
@@ -47,13 +49,17 @@ const BENCHMARKS: &[Benchmark] = &[
     ("up", |_, report| up::run(report)),
     ("config-maps", |_, report| config_maps::run(report)),
     ("informer", |arguments, report| informer::run(&arguments.informer, arguments.only(), report)),
+    ("controller", |arguments, report| {
+        let (objects, rounds) = (arguments.api.objects, arguments.informer.rounds);
+        controller::run(controller::Extent { objects, rounds }, arguments.only(), report)
+    }),
     ("api", |arguments, report| api::run(&arguments.api, arguments.only(), report)),
 ];
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
-        Some("child") => return informer::child::run(std::env::args().skip(1)),
+        Some("child") => return processes::child::run(std::env::args().skip(1)),
         Some("bare") => return api::bare::run(words),
         _ => {}
     }

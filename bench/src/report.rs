@@ -34,6 +34,18 @@ pub(crate) struct Row<'a> {
     pub(crate) goals: &'a [(&'a str, f64)],
 }
 
+/// Something that is measured.
+pub(crate) struct Metric {
+    /// Its name in reports.
+    pub(crate) name: &'static str,
+    /// Its unit.
+    pub(crate) unit: &'static str,
+    /// Whether less is better.
+    pub(crate) lower_is_better: bool,
+    /// By which factor Steersman wants to be better than whom.
+    pub(crate) goals: &'static [(&'static str, f64)],
+}
+
 impl Report {
     /// A report of the benchmark of this name.
     pub(crate) fn new(bench: &'static str, json: bool) -> Self {
@@ -64,10 +76,11 @@ impl Report {
             return;
         }
         let heads: String = systems.iter().map(|system| format!(" {system:>16}")).collect();
-        println!("  {:<24}{:<3}{heads}   {} is better by", "", "", systems[0]);
+        let width = rows.iter().map(|row| row.metric.len()).max().unwrap_or(0).max(23) + 1;
+        println!("  {:<width$}{:<3}{heads}   {} is better by", "", "", systems[0]);
         for row in rows.iter().filter(|row| row.values.iter().any(Option::is_some)) {
             let values: String = row.values.iter().map(|value| cell(*value)).collect();
-            println!("  {:<24}{:<3}{values}   {}", row.metric, row.unit, row.factors(systems));
+            println!("  {:<width$}{:<3}{values}   {}", row.metric, row.unit, row.factors(systems));
         }
     }
 
@@ -122,6 +135,30 @@ fn thousands(value: f64) -> String {
     grouped
 }
 
+/// A metric of which less is better.
+pub(crate) const fn lower(
+    name: &'static str,
+    unit: &'static str,
+    goals: &'static [(&'static str, f64)],
+) -> Metric {
+    Metric { name, unit, lower_is_better: true, goals }
+}
+
+/// A metric of which more is better.
+pub(crate) const fn higher(
+    name: &'static str,
+    unit: &'static str,
+    goals: &'static [(&'static str, f64)],
+) -> Metric {
+    Metric { name, unit, lower_is_better: false, goals }
+}
+
+/// The value below which this share of sorted nanoseconds lies, in milliseconds.
+pub(crate) fn percentile(sorted: &[u64], share: f64) -> f64 {
+    let at = (sorted.len().saturating_sub(1)) as f64 * share;
+    sorted.get(at.round() as usize).map_or(f64::NAN, |nanoseconds| *nanoseconds as f64 / 1e6)
+}
+
 /// The middle one of several measurements.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -156,5 +193,13 @@ mod tests {
         assert_eq!(row.factors(&systems), "3.00x theirs (goal 3.0: met)");
         row.lower_is_better = false;
         assert_eq!(row.factors(&systems), "0.33x theirs (goal 3.0: MISSED)");
+    }
+
+    #[test]
+    fn percentiles_are_taken_from_the_sorted_values() {
+        let sorted: Vec<u64> = (0..=100).map(|value| value * 1_000_000).collect();
+        assert_eq!(percentile(&sorted, 0.5), 50.0);
+        assert_eq!(percentile(&sorted, 0.99), 99.0);
+        assert!(percentile(&[], 0.5).is_nan());
     }
 }

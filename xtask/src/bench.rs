@@ -3,7 +3,7 @@
 use crate::process::{self, Outcome};
 
 /// The benchmarks that do without the program `steersman`.
-const WITHOUT_PROGRAM: [&str; 1] = ["informer"];
+const WITHOUT_PROGRAM: [&str; 2] = ["informer", "controller"];
 
 /// Runs the benchmark that is named, or all; every argument goes to the benchmarks.
 pub(crate) fn run(arguments: &[String]) -> Outcome {

@@ -1,18 +1,21 @@
-//! The servers that benchmarks need: the one that every system of the informer benchmark reads
-//! from, our own API server over HTTPS without controllers; and [`bare`], no API at all.
+//! The servers that benchmarks need: the one that every system of a comparison works against,
+//! our own API server over HTTPS without controllers; and [`bare`], no API at all.
 //!
-//! The Pods go straight into its store: so they keep the uids, times and managed fields that
+//! The objects go straight into its store: so they keep the uids, times and managed fields that
 //! they were made with, and fifty thousand of them are there in a second. This crate knows the
 //! API server and its store and, as everywhere, no client of theirs.
 
 pub mod bare;
 pub mod pods;
+pub mod widgets;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
 use rustls::ServerConfig;
 use serde_json::Value;
 use steersman_apiserver::pki::Pki;
@@ -21,15 +24,25 @@ use steersman_store::memory::MemoryStore;
 use steersman_store::{Expected, Key, Store, WriteRequest};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tower::Service;
 
 use pods::Pods;
 
-/// The annotation of a Pod that says when it was last written.
+/// The annotation of an object that says when it was last written.
 pub const WRITTEN: &str = "bench.steersman.dev/written";
 /// What all runs have in common: the same Pods.
 pub const SEED: u64 = 2026;
 
 const GRACE: Duration = Duration::from_millis(100);
+
+/// What a server has.
+#[derive(Clone, Copy, Debug)]
+pub enum Objects {
+    /// So many [Pods](pods).
+    Pods(usize),
+    /// So many [Widgets](widgets).
+    Widgets(usize),
+}
 
 /// A running server; it stops when dropped.
 pub struct Server {
@@ -42,26 +55,29 @@ pub struct Server {
 pub struct Writes(Vec<(Key, Bytes)>);
 
 impl Server {
-    /// Serves so many Pods on any port; how to reach it is written to `kubeconfig`.
-    pub async fn start(clock: Clock, pods: usize, kubeconfig: &Path) -> Result<Self, String> {
+    /// Serves objects on any port; how to reach it is written to `kubeconfig`.
+    pub async fn start(clock: Clock, objects: Objects, kubeconfig: &Path) -> Result<Self, String> {
         let store = MemoryStore::new();
         let api = ApiServer::start(Config::new(Arc::new(store.clone()), clock)).await;
         let api = api.map_err(|error| error.to_string())?;
-        let keys = load(&store, pods).await?;
+        if matches!(objects, Objects::Widgets(_)) {
+            define(&api, &widgets::definition()).await?;
+        }
+        let keys = load(&store, objects).await?;
         let shutdown = serve(&api, kubeconfig).await?.drop_guard();
         Ok(Self { store, keys, _shutdown: shutdown })
     }
 
-    /// Prepares to write the first so many Pods with this mark.
+    /// Prepares to write the first so many objects with this mark.
     pub async fn prepare(&self, count: usize, mark: &str) -> Result<Writes, String> {
         let mut writes = Vec::new();
         for key in self.keys.iter().take(count) {
             let entry = self.store.get(key).await.map_err(|error| error.to_string())?;
             let entry = entry.ok_or_else(|| format!("{key} is gone"))?;
-            let pod = serde_json::from_slice(&entry.value);
-            let mut pod: Value = pod.map_err(|error| error.to_string())?;
-            pod["metadata"]["annotations"][WRITTEN] = mark.into();
-            writes.push((Arc::clone(key), encode(&pod)?));
+            let object = serde_json::from_slice(&entry.value);
+            let mut object: Value = object.map_err(|error| error.to_string())?;
+            object["metadata"]["annotations"][WRITTEN] = mark.into();
+            writes.push((Arc::clone(key), encode(&object)?));
         }
         Ok(Writes(writes))
     }
@@ -98,14 +114,32 @@ pub fn signing_keys() -> Result<[String; 2], String> {
     Ok([key.serialize_pem(), key.public_key_pem()])
 }
 
-/// Puts the Pods into the store; gives their keys.
-async fn load(store: &MemoryStore, count: usize) -> Result<Vec<Key>, String> {
-    let mut pods = Pods::new(SEED, count);
-    let mut keys = Vec::with_capacity(count);
-    for _ in 0..count {
-        let pod = pods.next_pod();
-        let key: Key = store_key(&pod).into();
-        put(store, Arc::clone(&key), encode(&pod)?).await?;
+/// Makes the server know a kind.
+async fn define(api: &ApiServer, definition: &Value) -> Result<(), String> {
+    let request = Request::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(definition.to_string())))
+        .map_err(|error| error.to_string())?;
+    let Ok(response) = api.clone().call(request).await;
+    let status = response.status();
+    if status.is_success() { Ok(()) } else { Err(format!("the definition is refused: {status}")) }
+}
+
+/// Puts the objects into the store; gives their keys.
+async fn load(store: &MemoryStore, objects: Objects) -> Result<Vec<Key>, String> {
+    let (prefix, objects): (_, Box<dyn Iterator<Item = Value> + Send>) = match objects {
+        Objects::Pods(count) => {
+            let mut pods = Pods::new(SEED, count);
+            ("pods", Box::new((0..count).map(move |_| pods.next_pod())))
+        }
+        Objects::Widgets(count) => {
+            ("bench.steersman.dev/widgets", Box::new((0..count).map(widgets::widget)))
+        }
+    };
+    let mut keys = Vec::new();
+    for object in objects {
+        let key: Key = store_key(prefix, &object).into();
+        put(store, Arc::clone(&key), encode(&object)?).await?;
         keys.push(key);
     }
     Ok(keys)
@@ -116,12 +150,12 @@ async fn put(store: &MemoryStore, key: Key, value: Bytes) -> Result<(), String> 
     store.write(request).await.map(drop).map_err(|error| error.to_string())
 }
 
-fn encode(pod: &Value) -> Result<Bytes, String> {
-    document::encode(pod).map_err(|error| error.to_string())
+fn encode(object: &Value) -> Result<Bytes, String> {
+    document::encode(object).map_err(|error| error.to_string())
 }
 
-/// Where the API server keeps a Pod.
-fn store_key(pod: &Value) -> String {
-    let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
-    format!("/registry/pods/{}/{}", text("namespace"), text("name"))
+/// Where the API server keeps an object.
+fn store_key(prefix: &str, object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    format!("/registry/{prefix}/{}/{}", text("namespace"), text("name"))
 }

@@ -26,9 +26,9 @@ use target::Target;
 /// How much the benchmark `api` measures.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Extent {
-    /// api: how many ConfigMaps are written, read and listed.
+    /// api, controller: how many objects are written, read and listed, or reconciled.
     #[arg(long, default_value_t = 10_000, value_name = "N")]
-    objects: usize,
+    pub(crate) objects: usize,
     /// api: also build and measure kube-apiserver over etcd; needs Go, etcd and ten minutes.
     #[arg(long)]
     rival: bool,

@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
-use super::wire::{HANDLERS, Phase, nanoseconds};
+use crate::processes::wire::{Phase, nanoseconds};
+
+/// How many handlers listen.
+const HANDLERS: usize = 4;
 
 /// Hears the mark of a Pod that was written; see [`Phase::mark`].
 pub(crate) type Handler = Box<dyn FnMut(&str) + Send>;
@@ -73,23 +76,9 @@ impl Hearing {
     }
 }
 
-/// The value below which this share of sorted nanoseconds lies, in milliseconds.
-pub(crate) fn percentile(sorted: &[u64], share: f64) -> f64 {
-    let at = (sorted.len().saturating_sub(1)) as f64 * share;
-    sorted.get(at.round() as usize).map_or(f64::NAN, |nanoseconds| *nanoseconds as f64 / 1e6)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentiles_are_taken_from_the_sorted_values() {
-        let sorted: Vec<u64> = (0..=100).map(|value| value * 1_000_000).collect();
-        assert_eq!(percentile(&sorted, 0.5), 50.0);
-        assert_eq!(percentile(&sorted, 0.99), 99.0);
-        assert!(percentile(&[], 0.5).is_nan());
-    }
 
     #[tokio::test]
     async fn a_phase_is_finished_when_every_handler_heard_of_every_write() {

@@ -1,16 +1,6 @@
 //! What is reported, in which order, and what Steersman wants to reach.
 
-/// Something that is measured.
-pub(crate) struct Metric {
-    /// Its name in reports.
-    pub(crate) name: &'static str,
-    /// Its unit.
-    pub(crate) unit: &'static str,
-    /// Whether less is better.
-    pub(crate) lower_is_better: bool,
-    /// By which factor Steersman wants to be better than whom.
-    pub(crate) goals: &'static [(&'static str, f64)],
-}
+use crate::report::{Metric, higher, lower};
 
 /// Every metric there is.
 pub(crate) const METRICS: &[Metric] = &[
@@ -30,19 +20,3 @@ pub(crate) const METRICS: &[Metric] = &[
     higher("queue_flood_per_second", "/s", &[]),
     lower("queue_delayed_seconds", "s", &[]),
 ];
-
-const fn lower(
-    name: &'static str,
-    unit: &'static str,
-    goals: &'static [(&'static str, f64)],
-) -> Metric {
-    Metric { name, unit, lower_is_better: true, goals }
-}
-
-const fn higher(
-    name: &'static str,
-    unit: &'static str,
-    goals: &'static [(&'static str, f64)],
-) -> Metric {
-    Metric { name, unit, lower_is_better: false, goals }
-}

@@ -1,35 +1,29 @@
 //! Informers and work queues side by side: Steersman, kube-runtime and client-go.
 //!
 //! Every system runs in a process of its own against a fresh server with the same Pods, and
-//! reads the same bytes over HTTPS: [`server`] serves, [`subject`] says what is measured of an
-//! informer and [`queue`] of a work queue, [`writer`] makes the updates that handlers hear of.
+//! reads the same bytes over HTTPS: [`subject`] says what is measured of an informer and
+//! [`queue`] of a work queue, [`writer`] makes the updates that handlers hear of.
 //! Here everything is started, in turns, and the medians are reported.
 
-pub(crate) mod child;
-mod connect;
 mod hearing;
-mod kube_runtime;
+pub(crate) mod kube_runtime;
 mod metrics;
-mod process;
-mod queue;
-mod server;
-mod steersman;
-mod subject;
+pub(crate) mod queue;
+pub(crate) mod steersman;
+pub(crate) mod subject;
 mod systems;
-mod talk;
-mod wire;
-mod writer;
+pub(crate) mod writer;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use tokio::runtime::Runtime;
 
-use crate::report::{Report, Row, median};
-use metrics::{METRICS, Metric};
+use crate::processes::Server;
+use crate::processes::talk::Process;
+use crate::processes::wire::{Line, Phase};
+use crate::report::{Metric, Report, Row, median};
+use metrics::METRICS;
 use systems::System;
-use talk::Process;
-use wire::{Line, Phase};
 
 /// How much the benchmark `informer` measures.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,9 +31,9 @@ pub(crate) struct Extent {
     /// informer: how many Pods there are; updates and queues shrink with them.
     #[arg(long, default_value_t = 50_000, value_name = "N")]
     pods: usize,
-    /// informer: how often everything is measured; medians count.
+    /// informer, controller: how often everything is measured; medians count.
     #[arg(long, default_value_t = 3, value_name = "N")]
-    rounds: usize,
+    pub(crate) rounds: usize,
 }
 
 impl Extent {
@@ -128,13 +122,8 @@ async fn alone(system: &System, arguments: &[String]) -> Result<Figures, String>
 
 /// Measures an informer against a server of its own.
 async fn informer(system: &System, extent: &Extent) -> Result<Figures, String> {
-    let kubeconfig = Kubeconfig::new();
-    let path = kubeconfig.0.display().to_string();
-    let serve = ["serve".to_owned(), path.clone(), extent.pods.to_string()];
-    let mut server = Process::start(systems::ourselves(&serve)?)?;
-    let Some(Line::Serving { .. }) = server.hear().await? else {
-        return Err("the server does not serve".to_owned());
-    };
+    let mut server = Server::start("pods", extent.pods).await?;
+    let path = server.kubeconfig().display().to_string();
     let arguments = ["informer".to_owned(), path, extent.updates().to_string()];
     let mut subject = Process::start(system.command(&arguments))?;
     let mut figures = Figures::new();
@@ -143,14 +132,10 @@ async fn informer(system: &System, extent: &Extent) -> Result<Figures, String> {
         match line {
             Line::Figure { metric, value } => figures.push((metric, value)),
             Line::Await(Phase::Patches) => {
-                writer::patch(&kubeconfig.0, extent.pods, extent.updates()).await?;
+                let paths = writer::pods(extent.pods).take(extent.updates());
+                writer::patch(server.kubeconfig(), paths, writer::RATE).await?;
             }
-            Line::Await(Phase::Burst) => {
-                server.tell(&extent.updates().to_string()).await?;
-                if let Some(Line::Begun { at }) = server.hear().await? {
-                    begun = at;
-                }
-            }
+            Line::Await(phase) => begun = server.burst(phase, extent.updates()).await?,
             Line::Heard { phase: Phase::Burst, at } => {
                 let seconds = at.saturating_sub(begun) as f64 / 1e9;
                 figures.push(("updates_per_second".to_owned(), extent.updates() as f64 / seconds));
@@ -163,20 +148,4 @@ async fn informer(system: &System, extent: &Extent) -> Result<Figures, String> {
         return Err(format!("{pods:?} Pods were synced, of {}", extent.pods));
     }
     Ok(figures)
-}
-
-/// A file for the server's kubeconfig, removed when dropped.
-struct Kubeconfig(PathBuf);
-
-impl Kubeconfig {
-    fn new() -> Self {
-        let name = format!("steersman-bench-informer-{}.kubeconfig", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Kubeconfig {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::wire::figure;
+use crate::processes::wire::figure;
 
 /// How many tasks add keys.
 const PRODUCERS: usize = 8;

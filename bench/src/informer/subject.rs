@@ -13,13 +13,13 @@ use k8s_openapi::api::core::v1::Pod;
 use steersman_bench_server::pods::{NODES, node_name};
 use tokio::time::Instant;
 
-use super::connect;
-use super::hearing::{self, Handler, percentile};
-use super::process;
-use super::wire::{Line, Phase, figure, nanoseconds, tell};
+use super::hearing::{self, Handler};
+use crate::processes::wire::{Line, Phase, figure, nanoseconds, tell};
+use crate::processes::{connect, usage};
+use crate::report::percentile;
 
 /// How long a process rests before its memory is read.
-const SETTLE: Duration = Duration::from_secs(3);
+pub(crate) const SETTLE: Duration = Duration::from_secs(3);
 /// How many objects are read again and again.
 pub(crate) const HOT: usize = 100;
 /// How often they are read.
@@ -62,16 +62,16 @@ pub(crate) trait Subject: Sized {
 /// Measures a subject.
 pub(crate) async fn measure<S: Subject>(kubeconfig: &Path, updates: usize) -> Result<(), String> {
     let client = connect::client(kubeconfig).await?;
-    let before = process::resident()?;
-    let (computed, start) = (process::computed()?, Instant::now());
+    let before = usage::resident()?;
+    let (computed, start) = (usage::computed()?, Instant::now());
     let mut subject = S::start(client).await;
     figure("sync_seconds", start.elapsed().as_secs_f64())?;
-    figure("sync_cpu_seconds", process::computed()? - computed)?;
-    figure("peak_bytes", process::peak()?)?;
+    figure("sync_cpu_seconds", usage::computed()? - computed)?;
+    figure("peak_bytes", usage::peak()?)?;
     tokio::time::sleep(SETTLE).await;
     let count = subject.len();
     figure("pods", count as f64)?;
-    figure("bytes_per_object", (process::resident()? - before) / count as f64)?;
+    figure("bytes_per_object", (usage::resident()? - before) / count as f64)?;
     lists(&subject)?;
     reads(&subject)?;
     let (handlers, mut hearing) = hearing::handlers(updates);

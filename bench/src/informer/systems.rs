@@ -40,7 +40,7 @@ pub(crate) fn all() -> Result<Vec<System>, String> {
     let kube_runtime = System { name: "kube-runtime", queue: false, ..ours.clone() };
     let map = System { name: "hash-map", informer: false, map: true, ..kube_runtime.clone() };
     let mut systems = vec![ours.clone(), typed, kube_runtime];
-    match go::build("go", "steersman-bench-client-go") {
+    match go::build("go", go::RIVALS) {
         Ok(program) => systems.extend(client_go(&System { program, ours: false, ..ours })),
         Err(reason) => eprintln!("informer: client-go was not measured: {reason}"),
     }
@@ -72,12 +72,4 @@ impl System {
         command.args(arguments);
         command
     }
-}
-
-/// This program, as a process that does something for the benchmark.
-pub(crate) fn ourselves(arguments: &[String]) -> Result<Command, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut command = Command::new(program);
-    command.arg("child").args(arguments);
-    Ok(command)
 }

@@ -10,8 +10,8 @@ use steersman_bench_server::pods::Pods;
 use steersman_bench_server::{SEED, WRITTEN};
 use tokio::time::{Instant, sleep_until};
 
-use super::connect;
-use super::wire::{Phase, nanoseconds};
+use crate::processes::connect;
+use crate::processes::wire::{Phase, nanoseconds};
 
 /// How many patches are under way at most.
 const CONCURRENCY: usize = 8;
@@ -19,18 +19,21 @@ const CONCURRENCY: usize = 8;
 /// two cores, so that latencies are the subject's and not those of a queue before the server.
 pub(crate) const RATE: f64 = 1000.0;
 
-/// Patches Pods at a steady rate; each patch carries the time at which it was sent.
-pub(crate) async fn patch(kubeconfig: &Path, pods: usize, count: usize) -> Result<(), String> {
+/// Patches objects at a steady rate; each patch carries the time at which it was sent.
+pub(crate) async fn patch(
+    kubeconfig: &Path,
+    paths: impl Iterator<Item = String>,
+    rate: f64,
+) -> Result<(), String> {
     let client = connect::client(kubeconfig).await?;
     let start = Instant::now();
-    let paths = paths(pods).take(count).enumerate();
-    let patches = paths.map(|(number, path)| {
+    let patches = paths.enumerate().map(|(number, path)| {
         let client = client.clone();
         async move {
-            sleep_until(start + Duration::from_secs_f64(number as f64 / RATE)).await;
+            sleep_until(start + Duration::from_secs_f64(number as f64 / rate)).await;
             let mark = Phase::Patches.mark(nanoseconds());
             let patch = json!({ "metadata": { "annotations": { WRITTEN: mark } } });
-            let request = Request::patch(path)
+            let request = Request::patch(format!("{path}?fieldManager=bench"))
                 .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
                 .body(patch.to_string().into_bytes())?;
             client.request_text(request).await?;
@@ -42,12 +45,12 @@ pub(crate) async fn patch(kubeconfig: &Path, pods: usize, count: usize) -> Resul
 }
 
 /// Where the Pods are, in the order in which they were made.
-fn paths(count: usize) -> impl Iterator<Item = String> {
+pub(super) fn pods(count: usize) -> impl Iterator<Item = String> {
     let mut pods = Pods::new(SEED, count);
     (0..count).map(move |_| {
         let pod = pods.next_pod();
         let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
         let (namespace, name) = (text("namespace"), text("name"));
-        format!("/api/v1/namespaces/{namespace}/pods/{name}?fieldManager=bench")
+        format!("/api/v1/namespaces/{namespace}/pods/{name}")
     })
 }

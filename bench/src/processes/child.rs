@@ -9,16 +9,17 @@ use std::sync::Arc;
 use clap::{Parser, Subcommand, ValueEnum};
 use k8s_openapi::api::core::v1::Pod;
 use steersman::workqueue::WorkQueue;
-use steersman_bench_server::SEED;
 use steersman_bench_server::pods::Pods;
+use steersman_bench_server::{Objects, SEED};
 use tokio::runtime::Runtime;
 
-use super::kube_runtime::KubeRuntime;
-use super::queue::{self, Size};
 use super::server;
-use super::steersman::Steersman;
-use super::subject;
 use super::wire::figure;
+use crate::controller;
+use crate::informer::kube_runtime::KubeRuntime;
+use crate::informer::queue::{self, Size};
+use crate::informer::steersman::Steersman;
+use crate::informer::subject;
 
 /// What the process is told to be.
 #[derive(Parser)]
@@ -30,16 +31,25 @@ struct Child {
 #[derive(Subcommand)]
 enum Role {
     /// The server.
-    Serve { kubeconfig: PathBuf, pods: usize },
+    Serve { kubeconfig: PathBuf, kind: Kind, count: usize },
     /// An informer.
     Informer { system: System, kubeconfig: PathBuf, updates: usize },
+    /// A controller.
+    Controller(controller::Order),
     /// A work queue.
     Queue { operations: usize, delayed: usize },
     /// A plain map of Pods, to compare reads with.
     Map { pods: usize },
 }
 
-/// The systems that are written in Rust.
+/// What a server serves.
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    Pods,
+    Widgets,
+}
+
+/// The informers that are written in Rust.
 #[derive(Clone, Copy, ValueEnum)]
 enum System {
     Steersman,
@@ -63,7 +73,13 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
 
 async fn act(role: Role) -> Result<(), String> {
     match role {
-        Role::Serve { kubeconfig, pods } => server::run(&kubeconfig, pods).await,
+        Role::Serve { kubeconfig, kind: Kind::Pods, count } => {
+            server::run(&kubeconfig, Objects::Pods(count)).await
+        }
+        Role::Serve { kubeconfig, kind: Kind::Widgets, count } => {
+            server::run(&kubeconfig, Objects::Widgets(count)).await
+        }
+        Role::Controller(order) => controller::subject::measure(&order).await,
         Role::Informer { system, kubeconfig, updates } => match system {
             System::Steersman => subject::measure::<Steersman<false>>(&kubeconfig, updates).await,
             System::SteersmanTyped => {

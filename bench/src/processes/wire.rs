@@ -8,9 +8,6 @@ use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How many handlers listen.
-pub(crate) const HANDLERS: usize = 4;
-
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -22,13 +19,13 @@ pub(crate) enum Line {
         /// How much.
         value: f64,
     },
-    /// The subject's handlers are ready to hear of a phase; the benchmark makes the writes.
+    /// The subject is ready to hear of a phase; the benchmark makes the writes.
     Await(Phase),
-    /// Every handler has heard of every write of a phase.
+    /// The subject has heard of every write of a phase.
     Heard {
         /// The phase.
         phase: Phase,
-        /// When the last one heard of the last.
+        /// When it heard of the last.
         at: u64,
     },
     /// The server listens; a client finds what it needs in this file.
@@ -43,7 +40,7 @@ pub(crate) enum Line {
     },
 }
 
-/// What is written while the handlers listen; the annotation [`WRITTEN`] of a Pod carries the
+/// What is written while the handlers listen; the annotation [`WRITTEN`] of an object carries the
 /// phase and the time of its last write.
 ///
 /// [`WRITTEN`]: steersman_bench_server::WRITTEN
@@ -54,6 +51,8 @@ pub(crate) enum Phase {
     Patches,
     /// Writes made at once inside the server, so that only the client bounds the rate.
     Burst,
+    /// Writes made at once, after each of which a controller asks for the object again and again.
+    Spin,
 }
 
 impl Phase {
@@ -65,14 +64,21 @@ impl Phase {
     /// The phase and time of an annotation's value; `None` before the first write.
     pub(crate) fn parse(mark: &str) -> Option<(Self, u64)> {
         let (name, at) = mark.split_once('/')?;
-        let phase = [Self::Patches, Self::Burst].into_iter().find(|phase| phase.name() == name)?;
-        Some((phase, at.parse().ok()?))
+        Some((Self::named(name)?, at.parse().ok()?))
     }
 
-    fn name(self) -> &'static str {
+    /// The phase of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let phases = [Self::Patches, Self::Burst, Self::Spin];
+        phases.into_iter().find(|phase| phase.name() == name)
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Patches => "patches",
             Self::Burst => "burst",
+            Self::Spin => "spin",
         }
     }
 }

@@ -1,0 +1,44 @@
+//! The server's process: serves objects, and writes many of them at once when told to.
+
+use std::io::BufRead;
+use std::path::Path;
+use std::sync::Arc;
+
+use steersman_bench_server::{Objects, Server};
+
+use super::wire::{Line, Phase, nanoseconds, tell};
+
+/// Serves until standard input ends. Each line there is a phase and a number of objects to
+/// write at once.
+pub(crate) async fn run(kubeconfig: &Path, objects: Objects) -> Result<(), String> {
+    let server = Server::start(Arc::new(steersman::clock::now), objects, kubeconfig).await?;
+    tell(&Line::Serving { kubeconfig: kubeconfig.display().to_string() })?;
+    let mut commands = commands();
+    while let Some((phase, count)) = commands.recv().await {
+        // Everything else is done before the first write.
+        let writes = server.prepare(count, &phase.mark(nanoseconds())).await?;
+        let begun = nanoseconds();
+        server.write(writes).await?;
+        tell(&Line::Begun { at: begun })?;
+    }
+    Ok(())
+}
+
+/// The commands from standard input, which can only be read by a thread.
+fn commands() -> tokio::sync::mpsc::Receiver<(Phase, usize)> {
+    let (send, receive) = tokio::sync::mpsc::channel(1);
+    std::thread::spawn(move || {
+        let lines = std::io::stdin().lock().lines().map_while(Result::ok);
+        for command in lines.filter_map(|line| command(&line)) {
+            if send.blocking_send(command).is_err() {
+                return;
+            }
+        }
+    });
+    receive
+}
+
+fn command(line: &str) -> Option<(Phase, usize)> {
+    let (phase, count) = line.trim().split_once(' ')?;
+    Some((Phase::named(phase)?, count.parse().ok()?))
+}
