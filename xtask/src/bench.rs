@@ -12,6 +12,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         let program = ["build", "--release", "--locked", "--package", "steersman-cli"];
         process::run(process::cargo().args(program))?;
     }
+    let bench = ["build", "--release", "--locked", "--package", "steersman-bench", "--bins"];
+    process::run(process::cargo().args(bench))?;
     let bench = ["run", "--release", "--locked", "--package", "steersman-bench", "--"];
     process::run(process::cargo().args(bench).args(arguments))
 }

@@ -32,9 +32,9 @@ use tokio::runtime::Runtime;
 
 use crate::go;
 use crate::informer::writer;
+use crate::processes::Server;
 use crate::processes::talk::Process;
 use crate::processes::wire::{Line, Phase};
-use crate::processes::{Server, ourselves};
 use crate::report::{Metric, Report, Row, median};
 use metrics::METRICS;
 
@@ -57,8 +57,8 @@ pub(crate) struct Extent {
 }
 
 /// What a process shall run.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Order {
+#[derive(Clone, Debug, clap::Parser)]
+struct Order {
     system: System,
     kubeconfig: PathBuf,
     workload: Workload,
@@ -158,18 +158,12 @@ pub(crate) fn run(extent: Extent, only: Option<&str>, report: &mut Report) -> Re
 /// Measures one run of a system.
 async fn measure(system: &str, go: Option<&PathBuf>, run: &Run) -> Result<Figures, String> {
     let mut server = Server::start("widgets", run.objects).await?;
-    let arguments = run.arguments(&server);
-    let command = match go.filter(|_| system == "controller-runtime") {
-        Some(go) => {
-            let mut command = Command::new(go);
-            command.arg("controller").args(arguments);
-            command
-        }
-        None => {
-            let who = ["controller".to_owned(), system.to_owned()];
-            ourselves(&[who.as_slice(), &arguments].concat())?
-        }
+    let mut command = match go.filter(|_| system == "controller-runtime") {
+        Some(go) => Command::new(go),
+        None => Command::new(beside("steersman-bench-controller")?),
     };
+    let who = if system == "controller-runtime" { "controller" } else { system };
+    command.arg(who).args(run.arguments(&server));
     let mut subject = Process::start(command)?;
     let (mut figures, mut begun) = (Figures::new(), 0);
     while let Some(line) = subject.hear().await? {
@@ -189,6 +183,12 @@ async fn measure(system: &str, go: Option<&PathBuf>, run: &Run) -> Result<Figure
         }
     }
     Ok(figures)
+}
+
+/// A program that was built with this one.
+fn beside(name: &str) -> Result<PathBuf, String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(here.with_file_name(name))
 }
 
 impl Run {

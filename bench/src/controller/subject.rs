@@ -4,23 +4,29 @@
 //! the same for controller-runtime.
 
 use std::any::Any;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Parser;
 use tokio::time::{Instant, sleep};
 
 use super::tally::Tally;
 use super::{Order, System, Workload, kube_runtime, steersman};
 use crate::informer::subject::SETTLE;
 use crate::processes::wire::{Line, Phase, figure, nanoseconds, tell};
-use crate::processes::{connect, usage};
+use crate::processes::{self, connect, usage};
 use crate::report::percentile;
 
 /// How long reconciles that come again and again are counted.
 const SPINNING: Duration = Duration::from_secs(4);
 
-/// Measures a controller.
-pub(crate) async fn measure(order: &Order) -> Result<(), String> {
+/// Measures the controller that the command line names.
+pub(crate) fn run() -> ExitCode {
+    processes::until_ended(measure(&Order::parse()))
+}
+
+async fn measure(order: &Order) -> Result<(), String> {
     let client = connect::client(&order.kubeconfig).await?;
     let tally = Arc::new(Tally::new(order));
     let (start, computed) = (nanoseconds(), usage::computed()?);

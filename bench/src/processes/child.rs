@@ -11,11 +11,9 @@ use k8s_openapi::api::core::v1::Pod;
 use steersman::workqueue::WorkQueue;
 use steersman_bench_server::pods::Pods;
 use steersman_bench_server::{Objects, SEED};
-use tokio::runtime::Runtime;
 
 use super::server;
 use super::wire::figure;
-use crate::controller;
 use crate::informer::kube_runtime::KubeRuntime;
 use crate::informer::queue::{self, Size};
 use crate::informer::steersman::Steersman;
@@ -34,8 +32,6 @@ enum Role {
     Serve { kubeconfig: PathBuf, kind: Kind, count: usize },
     /// An informer.
     Informer { system: System, kubeconfig: PathBuf, updates: usize },
-    /// A controller.
-    Controller(controller::Order),
     /// A work queue.
     Queue { operations: usize, delayed: usize },
     /// A plain map of Pods, to compare reads with.
@@ -59,16 +55,7 @@ enum System {
 
 /// Does what the arguments behind `child` say.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let child = Child::parse_from(arguments);
-    let runtime = Runtime::new().map_err(|error| error.to_string());
-    let ended = runtime.and_then(|runtime| runtime.block_on(act(child.role)));
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    super::until_ended(act(Child::parse_from(arguments).role))
 }
 
 async fn act(role: Role) -> Result<(), String> {
@@ -79,7 +66,6 @@ async fn act(role: Role) -> Result<(), String> {
         Role::Serve { kubeconfig, kind: Kind::Widgets, count } => {
             server::run(&kubeconfig, Objects::Widgets(count)).await
         }
-        Role::Controller(order) => controller::subject::measure(&order).await,
         Role::Informer { system, kubeconfig, updates } => match system {
             System::Steersman => subject::measure::<Steersman<false>>(&kubeconfig, updates).await,
             System::SteersmanTyped => {

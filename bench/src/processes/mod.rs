@@ -11,8 +11,10 @@ pub(crate) mod usage;
 pub(crate) mod wire;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use tokio::process::Command;
+use tokio::runtime::Runtime;
 
 use talk::Process;
 use wire::Line;
@@ -23,6 +25,18 @@ pub(crate) fn ourselves(arguments: &[String]) -> Result<Command, String> {
     let mut command = Command::new(program);
     command.arg("child").args(arguments);
     Ok(command)
+}
+
+/// Runs what a process has to do.
+pub(crate) fn until_ended(work: impl Future<Output = Result<(), String>>) -> ExitCode {
+    let runtime = Runtime::new().map_err(|error| error.to_string());
+    match runtime.and_then(|runtime| runtime.block_on(work)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// A server with objects in a process of its own; it ends when dropped.

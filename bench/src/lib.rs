@@ -1,0 +1,93 @@
+//! Benchmarks, each a name on the command line. `cargo xtask bench` runs them all.
+//!
+//! Two programs: one has everything, the other only what a controller needs, as the memory of a
+//! process depends on what its program contains.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its results")]
+
+mod api;
+mod config_maps;
+mod controller;
+mod go;
+mod informer;
+mod processes;
+mod program;
+mod report;
+mod start;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use report::Report;
+
+/// Measures Steersman.
+#[derive(Parser)]
+struct Arguments {
+    /// Only this benchmark.
+    name: Option<String>,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Only the system of this name, where several are compared.
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
+    #[command(flatten)]
+    informer: informer::Extent,
+    #[command(flatten)]
+    api: api::Extent,
+}
+
+impl Arguments {
+    fn only(&self) -> Option<&str> {
+        self.system.as_deref()
+    }
+}
+
+/// A benchmark: its name and what it does.
+type Benchmark = (&'static str, fn(&Arguments, &mut Report) -> Result<(), String>);
+
+/// Every benchmark there is.
+const BENCHMARKS: &[Benchmark] = &[
+    ("start", |_, report| start::run(report)),
+    ("up", |_, report| up::run(report)),
+    ("config-maps", |_, report| config_maps::run(report)),
+    ("informer", |arguments, report| informer::run(&arguments.informer, arguments.only(), report)),
+    ("controller", |arguments, report| {
+        let (objects, rounds) = (arguments.api.objects, arguments.informer.rounds);
+        controller::run(controller::Extent { objects, rounds }, arguments.only(), report)
+    }),
+    ("api", |arguments, report| api::run(&arguments.api, arguments.only(), report)),
+];
+
+/// Runs what the command line names.
+pub fn run() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    match words.next().as_deref() {
+        Some("child") => return processes::child::run(std::env::args().skip(1)),
+        Some("bare") => return api::bare::run(words),
+        _ => {}
+    }
+    let arguments = Arguments::parse();
+    let chosen: Vec<&Benchmark> = BENCHMARKS
+        .iter()
+        .filter(|(name, _)| arguments.name.as_deref().is_none_or(|wanted| wanted == *name))
+        .collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).collect();
+        eprintln!("error: there is no such benchmark; there are {}", names.join(", "));
+        return ExitCode::FAILURE;
+    }
+    for (name, run) in chosen {
+        let mut report = Report::new(name, arguments.json);
+        if let Err(error) = run(&arguments, &mut report) {
+            eprintln!("error: {name}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Measures the controller that the command line names; a process of the benchmark `controller`.
+pub fn run_controller() -> ExitCode {
+    controller::subject::run()
+}
