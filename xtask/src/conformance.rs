@@ -1,4 +1,5 @@
-//! `cargo xtask conformance`: the clients of other languages against the program.
+//! `cargo xtask conformance`: the clients of other languages against the program, and our own
+//! tests that can run on any cluster.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -15,10 +16,11 @@ struct Suite {
     prepare: fn() -> Result<Option<Command>, String>,
 }
 
-const SUITES: [Suite; 3] = [
+const SUITES: [Suite; 4] = [
     Suite { name: "python", prepare: python },
     Suite { name: "javascript", prepare: javascript },
     Suite { name: "go", prepare: go },
+    Suite { name: "rust", prepare: rust },
 ];
 
 /// Builds the program and runs the suites that are named, or all.
@@ -42,7 +44,8 @@ pub(crate) fn run_built(names: &[String]) -> Outcome {
         let name = suite.name;
         if let Some(mut command) = (suite.prepare)()? {
             let program = Program::start(name)?;
-            process::run(command.env("KUBECONFIG", &program.kubeconfig))?;
+            command.env("KUBECONFIG", &program.kubeconfig);
+            process::run(command.env("STEERSMAN_TEST_KUBECONFIG", &program.kubeconfig))?;
         } else {
             process::announce(&format!("the {name} suite is skipped: {name} is not installed"));
         }
@@ -73,6 +76,14 @@ fn go() -> Result<Option<Command>, String> {
         command
     });
     Ok(go)
+}
+
+/// The tests marked `#[steersman::test(anywhere)]`, built as they are for `cargo xtask test`.
+#[expect(clippy::unnecessary_wraps, reason = "a suite may fail to be prepared")]
+fn rust() -> Result<Option<Command>, String> {
+    let mut command = process::cargo();
+    command.args(["test", "--workspace", "--locked", "--tests", "--", "::anywhere"]);
+    Ok(Some(command))
 }
 
 /// `steersman up` on a free port, stopped when dropped.
@@ -122,8 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn each_suite_has_its_directory() {
-        for suite in SUITES {
+    fn each_suite_of_another_language_has_its_directory() {
+        for suite in SUITES.iter().filter(|suite| suite.name != "rust") {
             let directory = process::root().join("conformance").join(suite.name);
             assert!(directory.is_dir(), "{}", directory.display());
         }

@@ -22,7 +22,9 @@ const SETTINGS: [&str; 4] = ["nodes", "controllers", "seed", "anywhere"];
 /// }
 /// ```
 ///
-/// `#[steersman::test(nodes = 5, seed = 7)]` names fields of `steersman_testkit::Settings`.
+/// `#[steersman::test(nodes = 5, seed = 7)]` names fields of `steersman_testkit::Settings`. A test
+/// marked `anywhere` has `::anywhere` behind its name, so that `cargo test ::anywhere` runs all that
+/// can run on any cluster.
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let function = parse_macro_input!(item as ItemFn);
@@ -49,14 +51,28 @@ fn expand(
     };
     let settings = arguments.iter().map(setting).collect::<syn::Result<Vec<_>>>()?;
     let (name, output, pattern, kind) = (&sig.ident, &sig.output, &cluster.pat, &cluster.ty);
-    Ok(quote! {
-        #[::core::prelude::v1::test]
-        #(#attrs)*
+    let body = quote! {
         #vis fn #name() #output {
             #[allow(unused_mut, reason = "there may be nothing to set")]
             let mut settings = ::steersman_testkit::Settings::default();
             #(settings.#settings;)*
             ::steersman_testkit::run_with(settings, |#pattern: #kind| async move #block)
+        }
+    };
+    if !arguments.iter().any(|argument| argument.path().is_ident("anywhere")) {
+        return Ok(quote! { #[::core::prelude::v1::test] #(#attrs)* #body });
+    }
+    // As a test of the name `…::anywhere`, it can be chosen with its like.
+    Ok(quote! {
+        #[cfg(test)]
+        #body
+        #[cfg(test)]
+        mod #name {
+            #[::core::prelude::v1::test]
+            #(#attrs)*
+            fn anywhere() -> impl ::std::process::Termination {
+                super::#name()
+            }
         }
     })
 }
