@@ -4,10 +4,10 @@
 //! it named, and when the last one leaves, the watch ends and the memory is given back.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Form};
 use crate::informer::{CacheConfig, Informer};
 use crate::kind::{Kind, KindId};
 use crate::metrics::Metrics;
@@ -19,6 +19,8 @@ pub struct Caches {
     client: kube::Client,
     metrics: Metrics,
     kinds: Arc<Mutex<HashMap<KindId, Slot>>>,
+    /// What kinds for which nothing is said are restricted to; all namespaces if empty.
+    namespaces: Arc<Mutex<BTreeSet<Arc<str>>>>,
 }
 
 /// What is known of one kind.
@@ -33,7 +35,14 @@ struct Slot {
 impl Caches {
     /// No caches yet.
     pub fn new(client: kube::Client, metrics: Metrics) -> Self {
-        Self { client, metrics, kinds: Arc::default() }
+        Self { client, metrics, kinds: Arc::default(), namespaces: Arc::default() }
+    }
+
+    /// Restricts the caches of all kinds that live in namespaces to these, unless the kind's own
+    /// configuration names others. Several calls add up.
+    pub fn restrict_to(&self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) {
+        let mut known = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(namespaces.into_iter().map(Into::into));
     }
 
     /// Chooses how the objects of a kind are held. An informer that runs already keeps its way.
@@ -53,7 +62,7 @@ impl Caches {
 
     /// The same for a kind that may be known only at run time.
     pub fn config_of<K: AnyObject>(&self, kind: &Kind<K>) -> CacheConfig<K> {
-        self.lock().get(&kind.id()).and_then(Slot::config).unwrap_or_default()
+        self.lock().get(&kind.id()).and_then(Slot::config).unwrap_or_else(|| default_config(kind))
     }
 
     /// The informer of a kind. Starts it unless somebody holds it already.
@@ -68,8 +77,10 @@ impl Caches {
         if let Some(informer) = slot.informer() {
             return informer;
         }
+        let config = slot.config().unwrap_or_else(|| default_config(kind));
+        let config = self.restricted(kind, config);
         let informer = Informer::<K>::builder_for(self.client.clone(), kind.dynamic_type().clone())
-            .cache(slot.config().unwrap_or_default())
+            .cache(config)
             .metrics(&self.metrics)
             .start();
         let informer = Arc::new(informer);
@@ -90,6 +101,18 @@ impl Caches {
         Some(informer.cache().clone())
     }
 
+    /// The configuration, with the namespaces that it is restricted to unless it names some.
+    fn restricted<K: AnyObject>(&self, kind: &Kind<K>, config: CacheConfig<K>) -> CacheConfig<K> {
+        if !kind.is_namespaced() {
+            return config.everywhere();
+        }
+        if !config.restriction().namespaces.is_empty() {
+            return config;
+        }
+        let namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        config.namespaces(namespaces)
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<KindId, Slot>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,5 +125,15 @@ impl Slot {
 
     fn informer<K: AnyObject>(&self) -> Option<Arc<Informer<K>>> {
         self.informer.as_ref()?.upgrade()?.downcast().ok()
+    }
+}
+
+/// How a kind is held for which nothing is said. Documents and metadata take far more memory as
+/// trees than as text, whatever the size of the type that stands for them.
+fn default_config<K: AnyObject>(kind: &Kind<K>) -> CacheConfig<K> {
+    let config = CacheConfig::default();
+    match kind.dynamic_names().is_some() || kind.is_metadata_only() {
+        true => config.form(Form::COMPACT),
+        false => config,
     }
 }

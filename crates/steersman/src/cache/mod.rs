@@ -13,14 +13,19 @@ mod event;
 mod form;
 mod index;
 mod item;
+mod own_write;
 mod recent;
+mod restriction;
 mod selector;
 mod store;
 mod writer;
 
 use std::any::TypeId;
+use std::borrow::Borrow;
+use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use kube::core::Selector;
 use tokio::sync::watch;
@@ -33,6 +38,9 @@ pub use form::Form;
 pub use index::IndexValue;
 use index::{BY_LABEL, BY_OWNER, Indexers, Items};
 pub use item::{Item, Meta};
+pub(crate) use own_write::{AnyCache, OwnWrite};
+use restriction::Coverage;
+pub use restriction::{NotCovered, Restriction};
 pub(crate) use selector::fits;
 use store::{Store, in_namespace};
 pub use writer::{Replacement, Writer};
@@ -56,16 +64,31 @@ struct Shared<K> {
     store: RwLock<Store<K>>,
     /// Announces every change after it is visible in `store`.
     progress: watch::Sender<Progress>,
+    /// Which objects are held; `None` is all.
+    coverage: Option<Coverage>,
+    /// The version that each namespace has come to, where they are watched one by one. A leaf:
+    /// nothing else is locked while it is.
+    versions: Mutex<HashMap<Arc<str>, u64>>,
+    /// Somebody has been told that the cache does not hold what they looked for.
+    told: AtomicBool,
 }
 
 /// An empty cache: the side that writes and the side that reads.
 pub fn channel<K: Cacheable>() -> (Writer<K>, Cache<K>) {
+    restricted(Restriction::default())
+}
+
+/// An empty cache that is to hold only some objects.
+pub(crate) fn restricted<K: Cacheable>(restriction: Restriction) -> (Writer<K>, Cache<K>) {
     let shared = Arc::new(Shared {
         adding: Mutex::default(),
         store: RwLock::new(Store::new()),
         progress: watch::Sender::new(Progress::default()),
+        coverage: (!restriction.is_none()).then(|| Coverage::new(restriction)),
+        versions: Mutex::default(),
+        told: AtomicBool::new(false),
     });
-    (Writer { shared: Arc::clone(&shared) }, Cache { shared })
+    (Writer { shared: Arc::clone(&shared), scope: None }, Cache { shared })
 }
 
 /// How far a cache has come.
@@ -75,6 +98,8 @@ pub struct Progress {
     pub synced: bool,
     /// Everything up to this version is visible; zero if the server's versions are not numbers.
     pub version: u64,
+    /// Nobody fills the cache any more.
+    pub ended: bool,
 }
 
 impl<K> Clone for Cache<K> {
@@ -85,8 +110,12 @@ impl<K> Clone for Cache<K> {
 
 impl<K: Cacheable> Cache<K> {
     /// The object with this key, which has a namespace if the kind has. `None` also if it
-    /// cannot be decoded; [`item`](Self::item) then still tells that it exists.
+    /// cannot be decoded; [`item`](Self::item) then still tells that it exists. A cache that is
+    /// restricted to some namespaces reports who looks for something in another.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        if let Err(error) = self.covers(key.namespace.as_deref()) {
+            self.report(&error);
+        }
         let item = {
             let store = self.shared.read();
             let item = store.get(key)?;
@@ -227,26 +256,31 @@ impl<K: Cacheable> Cache<K> {
         *self.shared.progress.borrow()
     }
 
-    /// Waits until the first list is complete; for ever if the informer goes before.
-    pub async fn synced(&self) {
-        self.wait_until(|progress| progress.synced).await;
+    /// Waits until the first list is complete. False if the informer went before that.
+    pub async fn synced(&self) -> bool {
+        self.wait_until(|progress| progress.synced).await
     }
 
-    /// Waits until everything up to `version` is visible.
-    pub async fn reached(&self, version: u64) {
-        self.wait_until(|progress| progress.version >= version).await;
+    /// Waits until everything up to `version` is visible. False if the informer went before that.
+    pub async fn reached(&self, version: u64) -> bool {
+        self.wait_until(|progress| progress.version >= version).await
     }
 
-    async fn wait_until(&self, condition: impl FnMut(&Progress) -> bool) {
+    async fn wait_until(&self, condition: impl Fn(&Progress) -> bool) -> bool {
         let mut progress = self.shared.progress.subscribe();
-        // The sender lives in `shared`, which `self` keeps alive: this cannot fail.
-        let _ = progress.wait_for(condition).await;
+        let reached = progress.wait_for(|progress| progress.ended || condition(progress)).await;
+        // The sender lives in `shared`, which `self` keeps alive: there is no error.
+        reached.is_ok_and(|progress| condition(&progress))
     }
 }
 
 impl<K> Shared<K> {
     fn read(&self) -> RwLockReadGuard<'_, Store<K>> {
         self.store.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn versions(&self) -> MutexGuard<'_, HashMap<Arc<str>, u64>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -290,13 +324,19 @@ pub struct Index<K, V> {
 }
 
 impl<K: Cacheable, V: IndexValue> Index<K, V> {
-    /// Every object with this value.
-    pub fn get(&self, value: &V) -> Vec<Arc<K>> {
+    /// Every object with this value; `get("web")` finds what is indexed by `String`.
+    pub fn get<Q: IndexValue + ?Sized>(&self, value: &Q) -> Vec<Arc<K>>
+    where
+        V: Borrow<Q>,
+    {
         self.cache.by_index(self.name, value)
     }
 
     /// The same, as the objects are held.
-    pub fn items(&self, value: &V) -> Snapshot<K> {
+    pub fn items<Q: IndexValue + ?Sized>(&self, value: &Q) -> Snapshot<K>
+    where
+        V: Borrow<Q>,
+    {
         self.cache.indexed(self.name, value)
     }
 
@@ -316,40 +356,6 @@ fn objects<'a, K: Cacheable>(items: impl Iterator<Item = &'a Item<K>>) -> Vec<Ar
         return items.into_iter().filter_map(Item::object_in_passing).collect();
     }
     items.into_iter().filter_map(Item::object).collect()
-}
-
-/// What a controller has written and its cache has yet to show.
-#[derive(Clone, Debug)]
-pub(crate) enum OwnWrite {
-    /// A write that gave the kind this version.
-    Version(u64),
-    /// A delete: the object must be gone, replaced, or marked as being deleted.
-    Deleted { key: ObjectKey, uid: Option<String> },
-}
-
-/// A cache of any kind, as far as a controller's own writes are concerned.
-pub(crate) trait AnyCache: Send + Sync {
-    /// Whether the write is visible.
-    fn shows(&self, write: &OwnWrite) -> bool;
-
-    /// Hears of every change of the cache.
-    fn progress(&self) -> watch::Receiver<Progress>;
-}
-
-impl<K: Cacheable> AnyCache for Cache<K> {
-    fn shows(&self, write: &OwnWrite) -> bool {
-        match write {
-            OwnWrite::Version(version) => Cache::progress(self).version >= *version,
-            OwnWrite::Deleted { key, uid } => self.item(key).is_none_or(|item| {
-                let replaced = uid.is_some() && item.uid() != uid.as_deref();
-                replaced || item.meta().is_some_and(|meta| meta.deletion_timestamp.is_some())
-            }),
-        }
-    }
-
-    fn progress(&self) -> watch::Receiver<Progress> {
-        self.shared.progress.subscribe()
-    }
 }
 
 #[cfg(test)]

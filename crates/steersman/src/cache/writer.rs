@@ -5,13 +5,21 @@ use std::sync::{Arc, PoisonError};
 
 use super::index::Indexers;
 use super::item::Item;
-use super::store::{Incoming, Store};
-use super::{Event, Progress, Shared};
+use super::store::{Incoming, Store, in_namespace};
+use super::{Event, Shared};
 use crate::object::{Cacheable, ObjectKey, version_of};
 
 /// Changes the cache. There is one writer per cache, and it is not `Clone`.
 pub struct Writer<K> {
     pub(super) shared: Arc<Shared<K>>,
+    /// The namespace that what comes next is about, where namespaces are watched one by one.
+    pub(super) scope: Option<Arc<str>>,
+}
+
+impl<K> Drop for Writer<K> {
+    fn drop(&mut self) {
+        self.shared.progress.send_modify(|progress| progress.ended = true);
+    }
 }
 
 /// The whole state of a kind at one version.
@@ -25,11 +33,17 @@ pub struct Replacement<K> {
 }
 
 impl<K: Cacheable> Writer<K> {
+    /// Says that what comes next is about one namespace only, which has versions of its own.
+    pub(crate) fn within(&mut self, namespace: Option<&Arc<str>>) {
+        self.scope = namespace.cloned();
+    }
+
     /// Makes the cache hold exactly these objects, in one step; returns what changed. Objects
     /// that are missing were deleted while nobody watched.
     pub fn replace(&mut self, replacement: Replacement<K>) -> Vec<Event<K>> {
         let Replacement { mut objects, skipped, version } = replacement;
-        let initial = !self.shared.progress.borrow().synced;
+        let initial = !self.is_synced();
+        let scope = self.scope.clone();
         let exist: HashSet<ObjectKey> =
             objects.iter().map(|item| item.key().clone()).chain(skipped).collect();
         // Most are as they were: their index values need not be found again.
@@ -40,7 +54,11 @@ impl<K: Cacheable> Writer<K> {
         drop(present); // or every removal below would copy what it shares
         let changes = self.write(objects, |store, incoming| {
             let ordered = store.ordered();
-            let gone = ordered.iter().map(|item| item.0.key()).filter(|key| !exist.contains(key));
+            let concerned: Box<dyn Iterator<Item = &Item<K>>> = match &scope {
+                None => Box::new(ordered.iter().map(|item| &item.0)),
+                Some(namespace) => Box::new(in_namespace(&ordered, namespace)),
+            };
+            let gone = concerned.map(Item::key).filter(|key| !exist.contains(key));
             let mut changes: Vec<Event<K>> =
                 gone.filter_map(|key| store.remove(key, true)).collect();
             for incoming in incoming {
@@ -48,11 +66,7 @@ impl<K: Cacheable> Writer<K> {
             }
             changes
         });
-        self.announce(|progress| {
-            progress.synced = true;
-            // Set, not raised: a server restored from a backup counts from an earlier version.
-            progress.version = version.unwrap_or(0);
-        });
+        self.announce(Reached::State(version.unwrap_or(0)));
         changes
     }
 
@@ -91,7 +105,15 @@ impl<K: Cacheable> Writer<K> {
 
     /// Notes that everything up to `version` has been seen.
     pub fn bookmark(&mut self, version: Option<u64>) {
-        self.announce(|progress| progress.version = progress.version.max(version.unwrap_or(0)));
+        self.announce(Reached::Change(version.unwrap_or(0)));
+    }
+
+    /// Whether the first list is complete, of the namespace if they are watched one by one.
+    fn is_synced(&self) -> bool {
+        match &self.scope {
+            None => self.shared.progress.borrow().synced,
+            Some(namespace) => self.shared.versions().contains_key(namespace),
+        }
     }
 
     /// Calls `change` under the lock, with the objects and their index values, which were
@@ -117,9 +139,39 @@ impl<K: Cacheable> Writer<K> {
         self.shared.store.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn announce(&self, advance: impl FnOnce(&mut Progress)) {
-        self.shared.progress.send_modify(advance); // wakes whoever waits, changed or not
+    /// Tells how far the cache has come, and wakes whoever waits, changed or not.
+    fn announce(&self, reached: Reached) {
+        let (Some(scope), Some(coverage)) = (&self.scope, &self.shared.coverage) else {
+            return self.shared.progress.send_modify(|progress| match reached {
+                Reached::State(version) => (progress.synced, progress.version) = (true, version),
+                Reached::Change(version) => progress.version = progress.version.max(version),
+            });
+        };
+        let furthest_behind = {
+            let mut versions = self.shared.versions();
+            match (reached, versions.get_mut(scope)) {
+                (Reached::Change(version), Some(known)) => *known = version.max(*known),
+                (Reached::Change(_), None) => {}
+                (Reached::State(version), _) => _ = versions.insert(Arc::clone(scope), version),
+            }
+            let complete = versions.len() == coverage.restriction.namespaces.len();
+            versions.values().copied().min().filter(|_| complete)
+        };
+        self.shared.progress.send_modify(|progress| {
+            progress.synced = furthest_behind.is_some();
+            progress.version = furthest_behind.unwrap_or(0);
+        });
     }
+}
+
+/// How far a write brought a cache.
+#[derive(Clone, Copy)]
+enum Reached {
+    /// A whole state of this version. It is set, not raised: a server restored from a backup
+    /// counts from an earlier version.
+    State(u64),
+    /// A change or a bookmark of this version.
+    Change(u64),
 }
 
 fn with_values<K: Cacheable>(indexers: &Indexers<K>, objects: Vec<Item<K>>) -> Vec<Incoming<K>> {

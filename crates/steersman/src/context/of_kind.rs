@@ -12,7 +12,7 @@ use crate::cache::{Cache, OwnWrite};
 use crate::client::{Deleted, KindClient};
 use crate::error::{Error, Result};
 use crate::kind::Kind;
-use crate::object::{AnyObject, ObjectKey, set_controller_reference_of, version_of};
+use crate::object::{AnyObject, ObjectKey, set_controller_reference_of};
 
 /// Reads and writes objects of kind `C` while a `K` is reconciled.
 pub struct KindContext<'a, K, C> {
@@ -40,7 +40,9 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
             )));
         }
         let namespace = self.ctx.key.namespace.clone().filter(|_| namespaced);
-        Ok(self.cache()?.get(&ObjectKey { namespace, name: name.into() }))
+        let cache = self.cache()?;
+        cache.covers(namespace.as_deref()).map_err(Error::terminal)?;
+        Ok(cache.get(&ObjectKey { namespace, name: name.into() }))
     }
 
     /// The cached objects in the namespace of the object being reconciled, or all of them if
@@ -48,7 +50,10 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
     pub fn list(&self) -> Result<Vec<Arc<C>>> {
         let cache = self.cache()?;
         Ok(match &self.ctx.key.namespace {
-            Some(namespace) if self.kind.is_namespaced() => cache.list_namespace(namespace),
+            Some(namespace) if self.kind.is_namespaced() => {
+                cache.covers(Some(namespace)).map_err(Error::terminal)?;
+                cache.list_namespace(namespace)
+            }
             _ => cache.list(),
         })
     }
@@ -56,7 +61,11 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
     /// The cached objects that are owned by the object being reconciled.
     pub fn children(&self) -> Result<Vec<Arc<C>>> {
         let uid = self.ctx.object.meta().uid.as_deref().unwrap_or_default();
-        Ok(self.cache()?.by_owner(uid))
+        let cache = self.cache()?;
+        if self.kind.is_namespaced() && self.ctx.key.namespace.is_some() {
+            cache.covers(self.ctx.key.namespace.as_deref()).map_err(Error::terminal)?;
+        }
+        Ok(cache.by_owner(uid))
     }
 
     /// Server-side apply: makes a child have these fields. See [`Context::apply`].
@@ -114,13 +123,15 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
     }
 
     fn written(&self, result: Result<C>) -> Result<C> {
-        if let Ok(object) = &result
-            && let Some(version) = version_of(object.meta().resource_version.as_deref())
-        {
-            self.note(OwnWrite::Version(version));
+        if let Ok(object) = &result {
             let hot_loops = &self.ctx.scope.own_writes.hot_loops;
             hot_loops.wrote(&self.ctx.key, &self.kind.name(), object);
             let (meta, own) = (object.meta(), self.ctx.object.meta());
+            if let Ok(cache) = self.cache()
+                && let Some(write) = cache.own_write(meta)
+            {
+                self.ctx.scope.own_writes.note(&self.ctx.key, Arc::new(cache), write);
+            }
             if meta.uid.is_some() && meta.uid == own.uid {
                 let own = self.ctx.scope.own_version.lock();
                 own.unwrap_or_else(PoisonError::into_inner).clone_from(&meta.resource_version);
@@ -143,7 +154,7 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
         let declarations = if self.kind.dynamic_names().is_some() {
             "`.reads_with(&kind)`, `.owns_with(&kind)` or `.watches_with(&kind, …)`".to_owned()
         } else if self.kind.is_metadata_only() {
-            format!("`.reads_with(Watch::<{ty}>::metadata())` or `.owns_metadata::<{ty}>()`")
+            format!("`.reads_with(Kind::<{ty}>::of().metadata())` or `.owns_metadata::<{ty}>()`")
         } else {
             format!("`.reads::<{ty}>()`, `.owns::<{ty}>()` or `.watches(|o: &{ty}| …)`")
         };

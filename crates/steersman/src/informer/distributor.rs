@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::handler::{Joiner, Seat, Told};
-use super::status::Observed;
+use super::status::{Observed, ObservedPart};
 use crate::cache::{Cache, Event, Item, Replacement, Writer};
 use crate::delta_queue::Receiver;
 use crate::object::Cacheable;
@@ -27,6 +27,14 @@ pub(super) struct Distributor<K> {
     seats: Vec<(Seat<K>, Option<Resync>)>,
     observed: Arc<Observed<K>>,
     stop: CancellationToken,
+}
+
+/// What one reflector learned, on its way into the cache.
+pub(super) struct Feed<K> {
+    /// The namespace that it watches, if it watches only one.
+    pub(super) namespace: Option<Arc<str>>,
+    pub(super) deltas: Receiver<Delta<Item<K>>>,
+    pub(super) observed: ObservedPart<K>,
 }
 
 /// When a handler is to hear of every object again.
@@ -56,7 +64,7 @@ impl<K: Cacheable> Distributor<K> {
 
     pub(super) async fn run(
         mut self,
-        mut deltas: Receiver<Delta<Item<K>>>,
+        mut feeds: Vec<Feed<K>>,
         mut joiners: mpsc::Receiver<Joiner<K>>,
     ) {
         loop {
@@ -65,10 +73,11 @@ impl<K: Cacheable> Distributor<K> {
                 biased;
                 Some(joiner) = joiners.recv() => self.join(joiner),
                 () = until(resync) => self.resync(),
-                batch = deltas.pop_batch(BATCH) => {
+                (namespace, batch) = next_batch(&mut feeds) => {
                     if batch.is_empty() {
                         break;
                     }
+                    self.writer.within(namespace.as_ref());
                     self.take(batch);
                     tokio::task::yield_now().await; // others want to run as well
                 }
@@ -143,7 +152,7 @@ impl<K: Cacheable> Distributor<K> {
         let first = !self.cache.progress().synced;
         let events = self.writer.replace(replacement);
         self.distribute(events);
-        if first {
+        if first && self.cache.progress().synced {
             for (seat, _) in &self.seats {
                 tell(seat, Told::Synced);
             }
@@ -158,6 +167,23 @@ impl<K: Cacheable> Distributor<K> {
             }
         }
     }
+}
+
+/// What comes next, and of which namespace. Whoever gave last comes last. Cancel-safe.
+async fn next_batch<K: Cacheable>(
+    feeds: &mut [Feed<K>],
+) -> (Option<Arc<str>>, Vec<Delta<Item<K>>>) {
+    let (batch, place) = match &mut *feeds {
+        [only] => (only.deltas.pop_batch(BATCH).await, 0),
+        several => {
+            let batches = several.iter_mut().map(|feed| Box::pin(feed.deltas.pop_batch(BATCH)));
+            let (batch, place, _) = futures::future::select_all(batches).await;
+            (batch, place)
+        }
+    };
+    let namespace = feeds[place].namespace.clone();
+    feeds[place..].rotate_left(1);
+    (namespace, batch)
 }
 
 /// Never waits: a handler's queue merges what it cannot hold. A handler that has left is not

@@ -40,17 +40,17 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use crate::cache::Event;
-use crate::cache::{self, Cache, Decoder, Form, Transform};
+use crate::cache::{self, Cache, Decoder, Form, Restriction, Transform};
 use crate::delta_queue::{self, Mode};
 use crate::metrics::Metrics;
 use crate::object::Cacheable;
 use crate::reflector::{Options, Reflector, Selection};
 pub(crate) use collector::Informers;
-use distributor::Distributor;
+use distributor::{Distributor, Feed};
 use handler::Joiner;
 pub use handler::{HandlerOptions, Registration};
-use status::Observed;
 pub use status::{HandlerStatus, InformerStatus};
+use status::{Observed, ObservedPart};
 
 /// Deltas waiting between the reflector and the cache; then the reflector stops reading.
 const DELTAS_MAX: usize = 1024;
@@ -71,7 +71,6 @@ pub struct Informer<K> {
 pub struct Builder<K: Cacheable> {
     client: kube::Client,
     dynamic_type: K::DynamicType,
-    selection: Selection,
     options: Options,
     config: CacheConfig<K>,
     metrics: Option<Metrics>,
@@ -82,21 +81,28 @@ pub struct CacheConfig<K> {
     form: Form,
     strip_managed_fields: bool,
     transform: Option<Transform<K>>,
+    restriction: Restriction,
 }
 
 impl<K> Default for CacheConfig<K> {
     fn default() -> Self {
-        Self { form: Form::of::<K>(), strip_managed_fields: false, transform: None }
+        Self {
+            form: Form::of::<K>(),
+            strip_managed_fields: false,
+            transform: None,
+            restriction: Restriction::default(),
+        }
     }
 }
 
 impl<K> Clone for CacheConfig<K> {
     fn clone(&self) -> Self {
-        let Self { form, strip_managed_fields, transform } = self;
+        let Self { form, strip_managed_fields, transform, restriction } = self;
         Self {
             form: *form,
             strip_managed_fields: *strip_managed_fields,
             transform: transform.clone(),
+            restriction: restriction.clone(),
         }
     }
 }
@@ -126,12 +132,48 @@ impl<K> CacheConfig<K> {
         self.transform = Some(Transform::new(change));
         self
     }
+
+    /// Holds the objects of these namespaces only, each watched by itself. Several calls add up.
+    /// Kinds without namespaces are not affected.
+    #[must_use]
+    pub fn namespaces(mut self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Self {
+        self.restriction.namespaces.extend(namespaces.into_iter().map(Into::into));
+        self
+    }
+
+    /// Holds only objects whose labels match, as in `kubectl -l`: `labels("app=web,!legacy")`.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.restriction.labels = Some(selector.into());
+        self
+    }
+
+    /// Holds only objects whose fields match, as in `kubectl --field-selector`:
+    /// `fields("spec.nodeName=n1")`.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.restriction.fields = Some(selector.into());
+        self
+    }
+
+    /// The same for objects that live in no namespace.
+    pub(crate) fn everywhere(mut self) -> Self {
+        self.restriction.namespaces.clear();
+        self
+    }
+
+    /// Which objects are held.
+    pub fn restriction(&self) -> &Restriction {
+        &self.restriction
+    }
 }
 
 impl<K: Cacheable> Builder<K> {
     /// Only the objects that this selects.
     pub fn selection(mut self, selection: Selection) -> Self {
-        self.selection = selection;
+        let Selection { namespace, labels, fields } = selection;
+        let namespaces = namespace.map(Into::into).into_iter().collect();
+        self.config.restriction = Restriction { namespaces, labels, fields };
         self
     }
 
@@ -141,7 +183,7 @@ impl<K: Cacheable> Builder<K> {
         self
     }
 
-    /// How objects are held.
+    /// How objects are held, and which.
     pub fn cache(mut self, config: CacheConfig<K>) -> Self {
         self.config = config;
         self
@@ -161,45 +203,63 @@ impl<K: Cacheable> Builder<K> {
 
     /// Starts to list and watch.
     pub fn start(self) -> Informer<K> {
-        let kind = K::kind(&self.dynamic_type).into_owned();
-        let mut decoder = Decoder::new(self.config.form);
-        decoder.strip_managed_fields = self.config.strip_managed_fields;
-        decoder.transform = self.config.transform;
-        let undecodable = decoder.undecodable();
-        let (writer, cache) = cache::channel();
-        let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity: DELTAS_MAX });
-        let queue = send.observer();
+        let decoders = self.decoders();
+        let (writer, cache) = cache::restricted(self.config.restriction.clone());
         let (joining, joiners) = mpsc::channel(JOINING_MAX);
-        let reflector = Reflector::with_decoder::<K>(
-            self.client,
-            &self.dynamic_type,
-            self.selection,
-            decoder,
-            send,
-        )
-        .options(self.options);
+        let (reflectors, feeds): (Vec<_>, Vec<_>) = decoders
+            .into_iter()
+            .map(|(selection, decoder)| self.reflector(selection, decoder))
+            .unzip();
         let stop = CancellationToken::new();
         let observed = Arc::new(Observed {
-            kind,
+            kind: K::kind(&self.dynamic_type).into_owned(),
             group: K::group(&self.dynamic_type).into_owned(),
             form: self.config.form,
             cache: cache.clone(),
-            reflector: reflector.status(),
-            queue,
+            parts: feeds.iter().map(|feed| feed.observed.clone()).collect(),
             handlers: std::sync::Mutex::default(),
             merged_before: AtomicU64::new(0),
-            undecodable: Box::new(undecodable),
         });
         if let Some(metrics) = &self.metrics {
             metrics.informers.add(Arc::downgrade(&observed) as _);
         }
         let distributor =
             Distributor::new(writer, cache.clone(), Arc::clone(&observed), stop.clone());
-        // One task for both: what the reflector learns is in the cache without a detour through
+        // One task for all: what a reflector learns is in the cache without a detour through
         // the scheduler.
-        let both = async { tokio::join!(reflector.run(), distributor.run(deltas, joiners)) };
-        tokio::spawn(stop.clone().run_until_cancelled_owned(both));
+        let reflectors = futures::future::join_all(reflectors.into_iter().map(Reflector::run));
+        let all = async { tokio::join!(reflectors, distributor.run(feeds, joiners)) };
+        tokio::spawn(stop.clone().run_until_cancelled_owned(all));
         Informer { cache, joining, observed, _stop: stop.drop_guard() }
+    }
+
+    /// What is to be watched, one by one, and how each is decoded.
+    fn decoders(&self) -> Vec<(Selection, Decoder<K>)> {
+        let decoder = || {
+            let mut decoder = Decoder::new(self.config.form);
+            decoder.strip_managed_fields = self.config.strip_managed_fields;
+            decoder.transform = self.config.transform.clone();
+            decoder
+        };
+        let selections = self.config.restriction.selections().into_iter();
+        selections.map(|selection| (selection, decoder())).collect()
+    }
+
+    fn reflector(
+        &self,
+        selection: Selection,
+        decoder: Decoder<K>,
+    ) -> (Reflector<Decoder<K>>, Feed<K>) {
+        let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity: DELTAS_MAX });
+        let queue = send.observer();
+        let namespace = selection.namespace.as_deref().map(Into::into);
+        let undecodable = Arc::new(decoder.undecodable());
+        let client = self.client.clone();
+        let reflector =
+            Reflector::with_decoder::<K>(client, &self.dynamic_type, selection, decoder, send)
+                .options(self.options.clone());
+        let observed = ObservedPart { reflector: reflector.status(), queue, undecodable };
+        (reflector, Feed { namespace, deltas, observed })
     }
 }
 
@@ -217,7 +277,6 @@ impl<K: Cacheable> Informer<K> {
         Builder {
             client,
             dynamic_type,
-            selection: Selection::default(),
             options: Options::default(),
             config: CacheConfig::default(),
             metrics: None,

@@ -1,7 +1,7 @@
 //! How an informer is doing, for people and for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -68,13 +68,29 @@ pub(super) struct Observed<K> {
     pub(super) group: String,
     pub(super) form: Form,
     pub(super) cache: Cache<K>,
-    pub(super) reflector: ReflectorStatus,
-    pub(super) queue: Observer<Delta<Item<K>>>,
+    /// One for each reflector; there is at least one.
+    pub(super) parts: Vec<ObservedPart<K>>,
     pub(super) handlers: Mutex<Vec<ObservedHandler<K>>>,
     /// What was merged for handlers that have left.
     pub(super) merged_before: AtomicU64,
+}
+
+/// What can be seen of one reflector and of its way into the cache.
+pub(super) struct ObservedPart<K> {
+    pub(super) reflector: ReflectorStatus,
+    pub(super) queue: Observer<Delta<Item<K>>>,
     /// How many objects turned out to be undecodable when they were read.
-    pub(super) undecodable: Box<dyn Fn() -> u64 + Send + Sync>,
+    pub(super) undecodable: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl<K> Clone for ObservedPart<K> {
+    fn clone(&self) -> Self {
+        Self {
+            reflector: self.reflector.clone(),
+            queue: self.queue.clone(),
+            undecodable: Arc::clone(&self.undecodable),
+        }
+    }
 }
 
 pub(super) struct ObservedHandler<K> {
@@ -95,7 +111,9 @@ impl<K: Cacheable> Observed<K> {
 
     pub(super) fn status(&self) -> InformerStatus {
         let progress = self.cache.progress();
-        let (phase, counts) = (self.reflector.phase(), self.reflector.counts());
+        let counts = self.counts();
+        let phase = self.phase();
+        let unread: u64 = self.parts.iter().map(|part| (part.undecodable)()).sum();
         InformerStatus {
             kind: self.kind.clone(),
             group: self.group.clone(),
@@ -103,15 +121,34 @@ impl<K: Cacheable> Observed<K> {
             version: progress.version,
             objects: self.cache.len(),
             form: self.form,
-            undecodable: counts.undecodable + (self.undecodable)(),
-            queued: self.queue.stats().len,
+            undecodable: counts.undecodable + unread,
+            queued: self.parts.iter().map(|part| part.queue.stats().len).sum(),
             phase: describe(&phase),
-            silent_for: self.reflector.silent_for(),
+            silent_for: self.parts.iter().filter_map(|part| part.reflector.silent_for()).max(),
             stalled: phase == Phase::Stalled,
             counts,
             merged: self.merged(),
             handlers: self.handlers(),
         }
+    }
+
+    /// Of several reflectors, what the one does that is furthest from well.
+    fn phase(&self) -> Phase {
+        let mut phases: Vec<Phase> = self.parts.iter().map(|part| part.reflector.phase()).collect();
+        let trouble = phases.iter().position(|phase| *phase != Phase::Watching);
+        phases.swap_remove(trouble.unwrap_or(0))
+    }
+
+    fn counts(&self) -> Counts {
+        let all = self.parts.iter().map(|part| part.reflector.counts());
+        all.fold(Counts::default(), |sum, one| Counts {
+            lists: sum.lists + one.lists,
+            streams: sum.streams + one.streams,
+            watches: sum.watches + one.watches,
+            relists: sum.relists + one.relists,
+            events: sum.events + one.events,
+            undecodable: sum.undecodable + one.undecodable,
+        })
     }
 
     /// Including those of handlers that have left.

@@ -14,6 +14,7 @@ mod informers;
 mod manager;
 mod own_writes;
 mod reconcile;
+mod restricted;
 mod sources;
 mod status;
 mod triggers;

@@ -69,11 +69,12 @@ fn owned_objects_are_found_by_the_uid_of_their_owner() {
 fn an_index_can_be_added_at_any_time() {
     let (mut writer, cache) = channel();
     writer.apply(vec![item("a", 1)]);
-    cache.add_index("first-letter", |pod: &Pod| {
+    let index = cache.add_index("first-letter", |pod: &Pod| {
         vec![pod.metadata.name.as_deref().unwrap_or_default()[..1].to_owned()]
     });
     writer.apply(vec![item("ab", 2)]);
     assert_eq!(names(&cache.by_index("first-letter", "a")), ["a", "ab"]);
+    assert_eq!(names(&index.get("a")), ["a", "ab"], "a text finds what is indexed by String");
     assert!(cache.by_index("no-such-index", "a").is_empty());
 }
 
@@ -134,6 +135,47 @@ fn the_cache_tells_whether_it_shows_a_write() {
     assert!(cache.shows(&OwnWrite::Version(7)) && !cache.shows(&deleted));
     writer.delete(&item("a", 8));
     assert!(cache.shows(&deleted));
+}
+
+/// What `replace` does for a namespace that is watched by itself.
+fn replace_within(writer: &mut Writer<Pod>, namespace: &str, name: &str, version: u64) -> usize {
+    let mut pod = pod(name, version);
+    pod.metadata.namespace = Some(namespace.into());
+    writer.within(Some(&namespace.into()));
+    replace(writer, vec![pod], version).len()
+}
+
+#[test]
+fn namespaces_that_are_watched_one_by_one_have_states_and_versions_of_their_own() {
+    let namespaces = ["a".into(), "b".into()].into();
+    let (mut writer, cache) = restricted(Restriction { namespaces, ..Restriction::default() });
+    assert_eq!(replace_within(&mut writer, "a", "x", 9), 1);
+    assert_eq!((cache.progress().synced, cache.progress().version), (false, 0), "b is to come");
+    assert_eq!(replace_within(&mut writer, "b", "y", 5), 1);
+    assert_eq!((cache.progress().synced, cache.progress().version), (true, 5), "b is behind");
+    assert_eq!(names(&cache.list()), ["x", "y"], "the list of b says nothing of a");
+    let within =
+        |namespace: &str, version| OwnWrite::Within { namespace: namespace.into(), version };
+    assert!(cache.shows(&within("a", 9)) && !cache.shows(&within("b", 9)));
+    writer.bookmark(Some(12));
+    assert!(cache.shows(&within("b", 9)) && !cache.shows(&within("a", 10)));
+    assert_eq!(cache.progress().version, 9);
+    assert_eq!(replace_within(&mut writer, "b", "z", 20), 2, "y is gone, z is new");
+    assert_eq!(names(&cache.list()), ["x", "z"]);
+}
+
+#[test]
+fn what_is_written_outside_of_a_restriction_is_not_waited_for() {
+    let (namespaces, labels) = (["default".into()].into(), Some("app=web".to_owned()));
+    let (_writer, cache) = restricted::<Pod>(Restriction { namespaces, labels, fields: None });
+    let mut pod = pod("a", 7);
+    assert!(cache.own_write(&pod.metadata).is_none(), "it lacks the label");
+    pod.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    assert!(matches!(cache.own_write(&pod.metadata), Some(OwnWrite::Within { version: 7, .. })));
+    pod.metadata.namespace = Some("other".into());
+    assert!(cache.own_write(&pod.metadata).is_none());
+    let (_writer, all) = channel::<Pod>();
+    assert!(matches!(all.own_write(&pod.metadata), Some(OwnWrite::Version(7))));
 }
 
 #[test]

@@ -153,7 +153,9 @@ pub(super) fn silent<C: AnyObject>(watch: Watch<C>) -> Attach {
     Box::new(move |caches, _| {
         Box::pin(async move {
             let informer = caches.informer_of(&watch.kind);
-            informer.cache().synced().await;
+            if !informer.cache().synced().await {
+                never(&watch.kind).await;
+            }
             Held { _informer: Some(informer), _end: None }
         })
     })
@@ -172,13 +174,18 @@ fn listen<C: AnyObject>(
             let handler = informer.add_handler_with(options, handle).await;
             handler.synced().await;
             if !handler.has_synced() {
-                // Its informer has ended, which it never should: nobody must act on its cache.
-                tracing::error!(kind = &*kind.name(), "the informer has ended");
-                std::future::pending::<()>().await;
+                never(&kind).await;
             }
             Held { _informer: Some(informer), _end: Some(handler.into_guard()) }
         })
     })
+}
+
+/// An informer has ended before its first list, which it never should: nobody must act on its
+/// cache.
+async fn never<C: AnyObject>(kind: &Kind<C>) {
+    tracing::error!(kind = &*kind.name(), "the informer has ended");
+    std::future::pending::<()>().await;
 }
 
 /// Calls the author's code, which may panic.

@@ -1,0 +1,139 @@
+//! Which objects of a kind a cache holds, if not all of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{Selector, SelectorExt};
+
+use super::Cache;
+use crate::object::Cacheable;
+use crate::reflector::Selection;
+use crate::selector;
+
+/// Which objects of a kind to hold; all of them unless something is said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Restriction {
+    /// Only these namespaces, each with a watch of its own; all if empty.
+    pub namespaces: BTreeSet<Arc<str>>,
+    /// Only objects whose labels match, as in `kubectl -l`.
+    pub labels: Option<String>,
+    /// Only objects whose fields match, as in `kubectl --field-selector`.
+    pub fields: Option<String>,
+}
+
+impl Restriction {
+    /// What has to be watched: one selection for each namespace.
+    pub(crate) fn selections(&self) -> Vec<Selection> {
+        let selection = |namespace: Option<&Arc<str>>| Selection {
+            namespace: namespace.map(|namespace| namespace.as_ref().to_owned()),
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+        };
+        if self.namespaces.is_empty() {
+            return vec![selection(None)];
+        }
+        self.namespaces.iter().map(|namespace| selection(Some(namespace))).collect()
+    }
+
+    /// Whether objects of this namespace can be here; `None` is no namespace, or all of them.
+    pub(crate) fn covers(&self, namespace: Option<&str>) -> bool {
+        self.namespaces.is_empty()
+            || namespace.is_some_and(|namespace| self.namespaces.contains(namespace))
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A restriction, ready to be asked.
+pub(super) struct Coverage {
+    pub(super) restriction: Restriction,
+    /// `None` if there is no selector, or if it makes no sense, which the server will say.
+    labels: Option<Selector>,
+}
+
+impl Coverage {
+    pub(super) fn new(restriction: Restriction) -> Self {
+        let labels = restriction.labels.as_deref().and_then(|text| selector::parse(text).ok());
+        Self { restriction, labels }
+    }
+
+    /// Whether an object with this metadata may come to be here. By its fields it may not: that
+    /// only the server knows.
+    pub(super) fn may_hold(&self, meta: &ObjectMeta) -> bool {
+        let labels = meta.labels.clone().unwrap_or_default();
+        self.restriction.covers(meta.namespace.as_deref())
+            && self.labels.as_ref().is_none_or(|selector| selector.matches(&labels))
+    }
+}
+
+impl<K: Cacheable> Cache<K> {
+    /// Which objects the cache holds.
+    pub fn restriction(&self) -> Restriction {
+        let coverage = self.shared.coverage.as_ref();
+        coverage.map(|coverage| coverage.restriction.clone()).unwrap_or_default()
+    }
+
+    /// Fails if no object of this namespace can be here, because the cache is restricted to
+    /// others. `None` stands for all namespaces.
+    pub fn covers(&self, namespace: Option<&str>) -> Result<(), NotCovered> {
+        match &self.shared.coverage {
+            Some(Coverage { restriction, .. }) if !restriction.covers(namespace) => {
+                let held = restriction.namespaces.iter().map(ToString::to_string).collect();
+                Err(NotCovered { namespace: namespace.map(str::to_owned), held })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn report(&self, error: &NotCovered) {
+        if !self.shared.told.swap(true, Ordering::Relaxed) {
+            tracing::error!(%error, "a cache was asked for what it does not hold");
+        }
+    }
+}
+
+/// A cache does not hold the objects of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this cache holds the namespaces {} only, not {}: widen it with `Manager::cache` or \
+     `Manager::namespaces`, or read from the server with `ctx.live()`",
+    held.join(", "), namespace.as_deref().unwrap_or("all of them")
+)]
+pub struct NotCovered {
+    namespace: Option<String>,
+    held: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_namespace_is_watched_by_itself_and_all_of_them_together() {
+        let all = Restriction { labels: Some("app=web".into()), ..Restriction::default() };
+        assert_eq!(all.selections().len(), 1);
+        assert!(all.covers(Some("a")) && all.covers(None));
+        let two = Restriction { namespaces: ["a".into(), "b".into()].into(), ..all };
+        let watched: Vec<_> = two.selections().into_iter().map(|one| one.namespace).collect();
+        assert_eq!(watched, [Some("a".to_owned()), Some("b".to_owned())]);
+        assert!(two.covers(Some("a")) && !two.covers(Some("c")) && !two.covers(None));
+    }
+
+    #[test]
+    fn what_cannot_come_to_be_in_the_cache_is_known() {
+        let labels = Some("app=web".to_owned());
+        let namespaces = ["a".into()].into();
+        let coverage = Coverage::new(Restriction { namespaces, labels, fields: None });
+        let meta = |namespace: &str, app: &str| ObjectMeta {
+            namespace: Some(namespace.into()),
+            labels: Some([("app".to_owned(), app.to_owned())].into()),
+            ..ObjectMeta::default()
+        };
+        assert!(coverage.may_hold(&meta("a", "web")));
+        assert!(!coverage.may_hold(&meta("b", "web")) && !coverage.may_hold(&meta("a", "api")));
+    }
+}
