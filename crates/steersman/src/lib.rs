@@ -55,6 +55,7 @@ pub mod controller;
 
 pub mod election;
 pub mod fence;
+pub mod shard;
 
 pub mod serve;
 

@@ -100,6 +100,11 @@ impl<K: AnyObject> Deletions<K> {
         None
     }
 
+    /// Forgets the deletions of a key, which are for another replica to tell.
+    pub(super) fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+
     fn told(&self, key: &ObjectKey) {
         let mut untold = self.lock();
         if let Some(of_key) = untold.get_mut(key) {

@@ -7,11 +7,13 @@
 
 mod cleanup;
 mod deleted;
+pub(crate) mod gate;
 mod graph;
 mod history;
 mod hot_loop;
 mod metrics;
 mod record;
+mod sharded;
 pub mod source;
 mod worker;
 
@@ -38,6 +40,7 @@ use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
 use crate::predicate::Predicate;
+use crate::shard::Sharding;
 use crate::workqueue::{Dump, ExponentialBackoff, Priority, RateLimiter, WorkQueue};
 
 pub use cleanup::Cleanup;
@@ -207,6 +210,7 @@ impl Controller {
             timeout: None,
             cleanups: Cleanups::default(),
             on_deleted: None,
+            sharding: None,
         }
     }
 
@@ -246,6 +250,7 @@ pub struct Builder<K> {
     timeout: Option<Duration>,
     cleanups: Cleanups<K>,
     on_deleted: OnDeleted<K>,
+    sharding: Option<Sharding>,
 }
 
 impl<K: AnyObject> Builder<K> {
@@ -457,11 +462,20 @@ impl<K: AnyObject> Builder<K> {
             () = env.shutdown.cancelled() => return,
         }
         tracing::debug!(controller = self.name, "caches synced, workers start");
+        let client = env.client.with_field_manager(self.name.as_str());
+        let cache = informer.cache().clone();
+        let (client, member) = match self.sharding {
+            Some(sharding) => {
+                let (client, member) = sharded::join(sharding, &client, cache, enqueuer);
+                (client, Some(member))
+            }
+            None => (client, None),
+        };
         let worker = Worker {
             metrics: env.metrics.controllers.of(&self.name, self.concurrency),
             name: view.name,
             kind: self.kind,
-            client: env.client.with_field_manager(self.name),
+            client,
             caches: env.caches,
             declared: Arc::new(self.declared),
             cache: informer.cache().clone(),
@@ -475,8 +489,12 @@ impl<K: AnyObject> Builder<K> {
             reconciler,
             timeout: self.timeout,
             records: env.records,
+            gate: member.as_ref().map(|member| Arc::clone(member.gate())),
         };
         worker::run(Arc::new(worker), self.concurrency, env.shutdown).await;
+        if let Some(member) = member {
+            member.leave().await;
+        }
     }
 }
 

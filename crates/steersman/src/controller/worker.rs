@@ -22,6 +22,7 @@ use tracing::Instrument;
 
 use super::cleanup::Cleanups;
 use super::deleted::Deletions;
+use super::gate::Gate;
 use super::history::{History, Slot};
 use super::hot_loop::{HotLoop, Pace};
 use super::metrics::ControllerMetrics;
@@ -72,6 +73,8 @@ pub(super) struct Worker<K> {
     pub(super) reconciler: Arc<dyn ErasedReconciler<K>>,
     pub(super) timeout: Option<Duration>,
     pub(super) records: broadcast::Sender<Arc<ReconcileRecord>>,
+    /// Lets only some keys through, where replicas share them.
+    pub(super) gate: Option<Arc<Gate>>,
 }
 
 /// Runs this many workers until shutdown, then lets running reconciles end. Those that are not
@@ -95,7 +98,7 @@ pub(super) async fn run<K: AnyObject>(
 impl<K: AnyObject> Worker<K> {
     async fn work(self: Arc<Self>, slot: Slot, ids: Arc<AtomicU64>) {
         while let Some(key) = self.queue.get().await {
-            let one = AssertUnwindSafe(self.attend(slot, &key, &ids)).catch_unwind();
+            let one = AssertUnwindSafe(self.pass_gate(slot, &key, &ids)).catch_unwind();
             if one.await.is_err() {
                 tracing::error!(controller = &*self.name, %key, "panic around a reconcile, retried");
                 self.history.end(slot, None);
@@ -106,7 +109,7 @@ impl<K: AnyObject> Worker<K> {
     }
 
     /// Does what is to be done about a key, unless it has to wait or there is nothing to do.
-    async fn attend(&self, slot: Slot, key: &ObjectKey, ids: &AtomicU64) {
+    pub(super) async fn attend(&self, slot: Slot, key: &ObjectKey, ids: &AtomicU64) {
         if !self.sees_its_writes(key).await {
             return;
         }

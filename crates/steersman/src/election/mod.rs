@@ -25,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::random;
 
 pub use elector::Elector;
-pub(crate) use lock::Lock;
+pub(crate) use lock::{Lock, LockError};
 pub(crate) use metrics::ElectionFamilies;
 
 /// Waits between tries are lengthened by up to this factor of themselves.

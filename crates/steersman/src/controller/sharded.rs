@@ -1,0 +1,73 @@
+//! A controller whose keys are shared by several replicas.
+
+use std::sync::atomic::AtomicU64;
+
+use super::Builder;
+use super::history::Slot;
+use super::source::Enqueuer;
+use super::worker::Worker;
+use crate::cache::Cache;
+use crate::cause::Cause;
+use crate::client::Client;
+use crate::object::{AnyObject, ObjectKey};
+use crate::shard::{Member, Sharding};
+use crate::workqueue::{AddOptions, Priority};
+
+impl<K: AnyObject> Builder<K> {
+    /// Shares the objects with all replicas that say the same: each reconciles a part of them,
+    /// and no object is reconciled by two at once. See [`shard`](crate::shard).
+    pub fn sharded(mut self, sharding: Sharding) -> Self {
+        self.sharding = Some(sharding);
+        self
+    }
+}
+
+/// Makes this replica a member. The client that it gives writes only while it is one.
+pub(super) fn join<K: AnyObject>(
+    sharding: Sharding,
+    client: &Client,
+    cache: Cache<K>,
+    enqueuer: Enqueuer,
+) -> (Client, Member) {
+    let moved = move |gained: &dyn Fn(&ObjectKey) -> bool| {
+        let low = AddOptions { priority: Some(Priority::LOW), ..AddOptions::default() };
+        for key in cache.snapshot().iter().map(|item| item.key()).filter(|key| gained(key)) {
+            enqueuer.causes.note(key, Cause::ShardMoved);
+            enqueuer.queue.add_with(key.clone(), low);
+        }
+    };
+    let member = Member::join(sharding, client.field_manager(), client.kube(), Box::new(moved));
+    let guarded = member.fence().guard(client.kube());
+    (Client::new(guarded, client.field_manager()), member)
+}
+
+impl<K: AnyObject> Worker<K> {
+    /// Attends to a key if it is this replica's, for as long as it is. One that is another's is
+    /// forgotten; it is queued again if it becomes this one's.
+    pub(super) async fn pass_gate(&self, slot: Slot, key: &ObjectKey, ids: &AtomicU64) {
+        let Some(gate) = &self.gate else {
+            return self.attend(slot, key, ids).await;
+        };
+        let Some(pass) = gate.enter(key) else {
+            return self.leave_to_others(key);
+        };
+        tokio::select! {
+            biased;
+            () = pass.revoked() => {
+                tracing::warn!(controller = &*self.name, %key, "reconcile aborted: key moved on");
+                self.history.end(slot, None);
+                self.leave_to_others(key);
+            }
+            () = self.attend(slot, key, ids) => {}
+        }
+    }
+
+    fn leave_to_others(&self, key: &ObjectKey) {
+        self.causes.take(key);
+        self.own_writes.forget(key);
+        if let Some(deletions) = &self.deletions {
+            deletions.forget(key);
+        }
+        self.queue.forget(key);
+    }
+}
