@@ -16,5 +16,6 @@ mod own_writes;
 mod reconcile;
 mod restricted;
 mod sources;
+mod replicas;
 mod status;
 mod triggers;

@@ -1,0 +1,195 @@
+//! Replicas that share keys, on a bad network: never two at once on one key.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use steersman::manager::Running;
+use steersman::shard::Sharding;
+use steersman::{Context, Controller, Manager, Next, ObjectKey, Result};
+use steersman_testkit::{Cluster, Condition, Link, Settings, run_with};
+use tokio::time::Instant;
+
+use super::{for_seeds, spell, stir};
+use crate::reconcile::config_map;
+
+/// How many seeds are tried.
+const SEEDS: u64 = 50;
+/// How often the network or the group changes in each.
+const SPELLS: usize = 12;
+const OBJECTS: usize = 40;
+/// In this time after all is well again, every object is reconciled.
+const RECOVERY: Duration = Duration::from_secs(120);
+
+/// Sees every reconcile of every replica.
+#[derive(Default)]
+pub(super) struct Oracle {
+    running: Mutex<HashMap<ObjectKey, String>>,
+    last: Mutex<HashMap<ObjectKey, (Instant, String)>>,
+}
+
+/// A reconcile that is running.
+pub(super) struct Reconciling {
+    oracle: Arc<Oracle>,
+    key: ObjectKey,
+}
+
+impl Oracle {
+    pub(super) fn enter(self: &Arc<Self>, key: &ObjectKey, replica: &str) -> Reconciling {
+        let before = self.running.lock().unwrap().insert(key.clone(), replica.to_owned());
+        assert_eq!(before, None, "{key} is reconciled by {replica} at the same time");
+        self.last.lock().unwrap().insert(key.clone(), (Instant::now(), replica.to_owned()));
+        Reconciling { oracle: Arc::clone(self), key: key.clone() }
+    }
+
+    /// How many objects have been reconciled in this time.
+    pub(super) fn reconciled_within(&self, time: Duration) -> usize {
+        let last = self.last.lock().unwrap();
+        last.values().filter(|(at, _)| at.elapsed() <= time).count()
+    }
+
+    /// Which objects this replica was the last to reconcile.
+    pub(super) fn objects_of(&self, replica: &str) -> Vec<ObjectKey> {
+        let last = self.last.lock().unwrap();
+        last.iter().filter(|(_, (_, by))| by == replica).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+impl Drop for Reconciling {
+    fn drop(&mut self) {
+        self.oracle.running.lock().unwrap().remove(&self.key);
+    }
+}
+
+/// What a replica does with each object.
+#[derive(Clone)]
+pub(super) struct Job {
+    pub(super) oracle: Arc<Oracle>,
+    /// How long a reconcile takes at most.
+    pub(super) takes: Duration,
+    /// How soon each object is reconciled again.
+    pub(super) period: Duration,
+    pub(super) concurrency: usize,
+}
+
+impl Job {
+    pub(super) fn controller(&self, replica: &str) -> Controller {
+        let (job, name) = (self.clone(), replica.to_owned());
+        Controller::of::<ConfigMap>()
+            .concurrency(self.concurrency)
+            .sharded(Sharding::new("default", "demo").identity(replica))
+            .reconcile(move |map: Arc<ConfigMap>, _: Context<ConfigMap>| {
+                let (job, name) = (job.clone(), name.clone());
+                async move {
+                    let _running = job.oracle.enter(&ObjectKey::of(&*map), &name);
+                    tokio::time::sleep(random(job.takes)).await;
+                    Ok(Next::After(job.period))
+                }
+            })
+    }
+
+    /// A replica of its own, over this link.
+    pub(super) fn start(&self, cluster: &Cluster, replica: &str, link: &Link) -> Running {
+        Manager::new(cluster.client_over(link)).with(self.controller(replica)).start()
+    }
+}
+
+/// Mostly much shorter than this.
+fn random(max: Duration) -> Duration {
+    let share = steersman::random::next_u64() as f64 / u64::MAX as f64;
+    max.mul_f64(share.powi(4))
+}
+
+fn simulate(seed: u64) {
+    run_with(Settings::bare(seed), |cluster| async move {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let job = Job {
+            oracle: Arc::default(),
+            takes: Duration::from_secs(20),
+            period: Duration::from_secs(3),
+            concurrency: 8,
+        };
+        for number in 0..OBJECTS {
+            cluster.client().create(&config_map(&format!("object-{number}"))).await.unwrap();
+        }
+        let mut replicas = Vec::new();
+        for number in 0..SPELLS {
+            let joins = replicas.len() < 2 || (replicas.len() < 5 && dice.random_bool(0.3));
+            if joins {
+                let link = Link::seeded(dice.random());
+                let running = job.start(&cluster, &format!("replica-{number}"), &link);
+                replicas.push((link, running));
+            } else if dice.random_bool(0.2) {
+                let (_, gone) = replicas.remove(dice.random_range(0..replicas.len()));
+                if dice.random_bool(0.5) {
+                    drop(gone); // killed
+                } else {
+                    tokio::spawn(gone.stop());
+                }
+            }
+            replicas.iter().for_each(|(link, _)| stir(link, &mut dice));
+            cluster.advance(spell(&mut dice)).await;
+        }
+        replicas.iter().for_each(|(link, _)| link.set(Condition::GOOD));
+        cluster.advance(RECOVERY).await;
+        let reconciled = job.oracle.reconciled_within(RECOVERY / 2);
+        assert_eq!(reconciled, OBJECTS, "so many objects are still reconciled");
+    });
+}
+
+#[test]
+fn no_key_is_reconciled_by_two_at_once_whatever_the_network_does() {
+    for_seeds(SEEDS, simulate);
+}
+
+#[steersman::test(controllers = false, nodes = 0)]
+async fn keys_of_a_replica_that_leaves_move_at_once(cluster: Cluster) -> Result<()> {
+    let job = Job {
+        oracle: Arc::default(),
+        takes: Duration::from_millis(10),
+        period: Duration::from_secs(3600),
+        concurrency: 4,
+    };
+    for number in 0..OBJECTS {
+        cluster.client().create(&config_map(&format!("object-{number}"))).await?;
+    }
+    let link = Link::seeded(1);
+    let (stays, leaves) =
+        (job.start(&cluster, "stays", &link), job.start(&cluster, "leaves", &link));
+    let mut records = stays.reconciles();
+    cluster.advance(Duration::from_secs(20)).await;
+    let moving = job.oracle.objects_of("leaves").len();
+    assert!(moving > 0 && moving < OBJECTS, "{moving}");
+    while records.try_recv().is_ok() {}
+    leaves.stop().await;
+    cluster.advance(Duration::from_secs(5)).await;
+    assert_eq!(job.oracle.objects_of("stays").len(), OBJECTS);
+    let record = records.recv().await?;
+    assert_eq!(record.causes.to_string(), "became this replica's");
+    Ok(())
+}
+
+#[steersman::test(controllers = false, nodes = 0)]
+async fn a_replica_whose_lease_runs_out_aborts_what_it_does(cluster: Cluster) -> Result<()> {
+    let job = Job {
+        oracle: Arc::default(),
+        takes: Duration::from_millis(10),
+        period: Duration::from_secs(1),
+        concurrency: 4,
+    };
+    let link = Link::seeded(1);
+    cluster.client().create(&config_map("a")).await?;
+    let _cut_off = job.start(&cluster, "cut-off", &link);
+    cluster.advance(Duration::from_secs(20)).await;
+    assert_eq!(job.oracle.reconciled_within(Duration::from_secs(2)), 1);
+    link.set(Condition::HELD);
+    cluster.advance(Duration::from_secs(13)).await;
+    assert_eq!(job.oracle.reconciled_within(Duration::from_secs(2)), 0, "its time is over");
+    link.set(Condition::GOOD);
+    cluster.advance(Duration::from_secs(13)).await;
+    assert_eq!(job.oracle.reconciled_within(Duration::from_secs(2)), 1, "it came back");
+    Ok(())
+}
