@@ -16,11 +16,16 @@ use crate::object::{AnyObject, Object};
 /// Gives out informers, starting each kind's at the first request for it. Cheap to clone.
 #[derive(Clone)]
 pub struct Caches {
+    shared: Arc<Shared>,
+}
+
+/// What all clones share.
+struct Shared {
     client: kube::Client,
     metrics: Metrics,
-    kinds: Arc<Mutex<HashMap<KindId, Slot>>>,
+    kinds: Mutex<HashMap<KindId, Slot>>,
     /// What kinds for which nothing is said are restricted to; all namespaces if empty.
-    namespaces: Arc<Mutex<BTreeSet<Arc<str>>>>,
+    namespaces: Mutex<BTreeSet<Arc<str>>>,
 }
 
 /// What is known of one kind.
@@ -35,13 +40,14 @@ struct Slot {
 impl Caches {
     /// No caches yet.
     pub fn new(client: kube::Client, metrics: Metrics) -> Self {
-        Self { client, metrics, kinds: Arc::default(), namespaces: Arc::default() }
+        let (kinds, namespaces) = Default::default();
+        Self { shared: Arc::new(Shared { client, metrics, kinds, namespaces }) }
     }
 
     /// Restricts the caches of all kinds that live in namespaces to these, unless the kind's own
     /// configuration names others. Several calls add up.
     pub fn restrict_to(&self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) {
-        let mut known = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.shared.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend(namespaces.into_iter().map(Into::into));
     }
 
@@ -79,9 +85,10 @@ impl Caches {
         }
         let config = slot.config().unwrap_or_else(|| default_config(kind));
         let config = self.restricted(kind, config);
-        let informer = Informer::<K>::builder_for(self.client.clone(), kind.dynamic_type().clone())
+        let client = self.shared.client.clone();
+        let informer = Informer::<K>::builder_for(client, kind.dynamic_type().clone())
             .cache(config)
-            .metrics(&self.metrics)
+            .metrics(&self.shared.metrics)
             .start();
         let informer = Arc::new(informer);
         let shared: Arc<dyn Any + Send + Sync> = Arc::clone(&informer) as _;
@@ -109,12 +116,13 @@ impl Caches {
         if !config.restriction().namespaces.is_empty() {
             return config;
         }
-        let namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let namespaces =
+            self.shared.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone();
         config.namespaces(namespaces)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<KindId, Slot>> {
-        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -21,7 +21,8 @@ pub use of_kind::KindClient;
 /// Reads and writes objects of every kind.
 #[derive(Clone)]
 pub struct Client {
-    kube: kube::Client,
+    /// Shared, since every reconcile has a copy and to clone a [`kube::Client`] is to allocate.
+    kube: Arc<kube::Client>,
     field_manager: Arc<str>,
 }
 
@@ -87,13 +88,13 @@ impl Deleted {
 impl Client {
     /// A client that writes under the name `field_manager`.
     pub fn new(kube: kube::Client, field_manager: impl Into<Arc<str>>) -> Self {
-        Self { kube, field_manager: field_manager.into() }
+        Self { kube: Arc::new(kube), field_manager: field_manager.into() }
     }
 
     /// The same client, writing under another name.
     #[must_use]
     pub fn with_field_manager(&self, field_manager: impl Into<Arc<str>>) -> Self {
-        Self { kube: self.kube.clone(), field_manager: field_manager.into() }
+        Self { kube: Arc::clone(&self.kube), field_manager: field_manager.into() }
     }
 
     /// The client underneath, for what this one does not offer.
