@@ -22,8 +22,9 @@ use crate::client::Client;
 use crate::controller::{Controller, ReconcileRecord};
 use crate::error::Result;
 use crate::informer::CacheConfig;
+use crate::kind::Kind;
 use crate::metrics::Metrics;
-use crate::object::Object;
+use crate::object::{AnyObject, Object};
 
 pub use controllers::ControllerPhase;
 pub(crate) use controllers::Starting;
@@ -120,13 +121,34 @@ impl Manager {
     }
 
     /// Chooses how the cache holds the objects of a kind:
-    /// `.cache::<Pod>(|cache| cache.form(Form::Typed))`. Several calls add up.
+    /// `.cache::<Pod>(|cache| cache.form(Form::Typed))`, and which of them:
+    /// `.cache::<Pod>(|cache| cache.namespaces(["a", "b"]).labels("app=web"))`. Several calls add
+    /// up.
     #[must_use]
     pub fn cache<K: Object>(
         self,
         configure: impl FnOnce(CacheConfig<K>) -> CacheConfig<K>,
     ) -> Self {
         self.caches.configure(configure(self.caches.config()));
+        self
+    }
+
+    /// The same for a kind that may be known only at run time.
+    #[must_use]
+    pub fn cache_of<K: AnyObject>(
+        self,
+        kind: &Kind<K>,
+        configure: impl FnOnce(CacheConfig<K>) -> CacheConfig<K>,
+    ) -> Self {
+        self.caches.configure_of(kind, configure(self.caches.config_of(kind)));
+        self
+    }
+
+    /// Restricts the caches of all kinds that live in namespaces to these, unless
+    /// [`cache`](Self::cache) names others for a kind. Several calls add up.
+    #[must_use]
+    pub fn namespaces(self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Self {
+        self.caches.restrict_to(namespaces);
         self
     }
 
