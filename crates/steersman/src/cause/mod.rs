@@ -40,10 +40,8 @@ pub enum Cause {
     Requested,
     /// A source of the controller's own asked for it: a channel, a stream, a clock.
     Source(Arc<str>),
-    /// This replica became the leader.
-    Leading,
-    /// The key became this replica's: members of its shard came or went.
-    ShardMoved,
+    /// Another replica reconciled the object before.
+    HandedOver,
 }
 
 impl Cause {
@@ -89,8 +87,7 @@ impl Cause {
             Self::Timer => "timer",
             Self::Requested => "requested",
             Self::Source(_) => "source",
-            Self::Leading => "leading",
-            Self::ShardMoved => "shard_moved",
+            Self::HandedOver => "handed_over",
         }
     }
 }
@@ -103,8 +100,7 @@ impl fmt::Display for Cause {
             Self::Timer => f.write_str("timer"),
             Self::Requested => f.write_str("requested"),
             Self::Source(name) => write!(f, "asked for by {name}"),
-            Self::Leading => f.write_str("became the leader"),
-            Self::ShardMoved => f.write_str("moved to this member of the shard"),
+            Self::HandedOver => f.write_str("became this replica's"),
         }
     }
 }

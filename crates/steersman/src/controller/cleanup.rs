@@ -123,6 +123,9 @@ impl<K: AnyObject> Cleanups<K> {
     /// it is as it should be.
     pub(super) async fn hold(&self, ctx: &Context<K>) -> Result<Option<K>> {
         let meta = ctx.object().meta();
+        if self.0.is_empty() || meta.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
         let mut finalizers = meta.finalizers.clone().unwrap_or_default();
         let present = finalizers.len();
         for Finalizer { name, .. } in &self.0 {
@@ -130,7 +133,7 @@ impl<K: AnyObject> Cleanups<K> {
                 finalizers.push(name.to_string());
             }
         }
-        if finalizers.len() == present || meta.deletion_timestamp.is_some() {
+        if finalizers.len() == present {
             return Ok(None);
         }
         write(ctx, meta, &finalizers).await.map(Some)

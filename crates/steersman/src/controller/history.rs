@@ -89,21 +89,19 @@ impl History {
         Self { state: Mutex::new(state) }
     }
 
-    /// A worker begins to reconcile.
-    pub(crate) fn begin(&self, slot: Slot, key: &ObjectKey, id: u64, causes: &Causes) -> Timestamp {
+    /// A worker begins to reconcile; it does so until what this gives is dropped.
+    pub(crate) fn begin(&self, slot: Slot, key: &ObjectKey, id: u64, causes: &Causes) -> Begun<'_> {
         let since = clock::now();
         let running = RunningReconcile { key: key.clone(), id, causes: causes.clone(), since };
         if let Some(place) = self.lock().running.get_mut(slot) {
             *place = Some(running);
         }
-        since
+        Begun { history: self, slot, since }
     }
 
-    /// A worker has done with what it did, whether there is something to tell of it or not.
-    pub(crate) fn end(&self, slot: Slot, record: Option<&Arc<ReconcileRecord>>) {
+    /// A reconcile has ended.
+    pub(crate) fn add(&self, record: &Arc<ReconcileRecord>) {
         let mut state = self.lock();
-        let ended = state.running.get_mut(slot).and_then(Option::take);
-        let Some(record) = record else { return };
         if state.records.len() == RECORDS_KEPT {
             state.records.pop_front();
         }
@@ -113,8 +111,6 @@ impl History {
         } else if !state.failing.is_empty() {
             state.failing.remove(&record.key);
         }
-        drop(state);
-        drop(ended); // not under the lock
     }
 
     /// The object is gone, and with it what was wrong with it.
@@ -143,6 +139,21 @@ impl History {
 }
 
 type Records = Vec<Arc<ReconcileRecord>>;
+
+/// A reconcile that runs, as its worker holds it.
+pub(crate) struct Begun<'a> {
+    history: &'a History,
+    slot: Slot,
+    pub(crate) since: Timestamp,
+}
+
+impl Drop for Begun<'_> {
+    /// Also if the reconcile is aborted.
+    fn drop(&mut self) {
+        let ended = self.history.lock().running.get_mut(self.slot).and_then(Option::take);
+        drop(ended); // not under the lock
+    }
+}
 
 impl State {
     fn failed(&mut self, record: &Arc<ReconcileRecord>) {
@@ -178,13 +189,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_key_fails_until_it_succeeds_and_runs_until_it_ends() {
         let history = History::new(2);
-        history.begin(1, &ObjectKey::from("a"), 1, &Causes::default());
+        let begun = history.begin(1, &ObjectKey::from("a"), 1, &Causes::default());
         assert_eq!(history.shown().0[0].key.to_string(), "a");
-        history.end(1, Some(&record(1, "a", Outcome::Failed("no".into()))));
+        drop(begun);
+        history.add(&record(1, "a", Outcome::Failed("no".into())));
         let (running, recent, failing) = history.shown();
         assert!(running.is_empty());
         assert_eq!((recent.len(), failing.len()), (1, 1));
-        history.end(0, Some(&record(2, "a", Outcome::Settled)));
+        history.add(&record(2, "a", Outcome::Settled));
         let (_, recent, failing) = history.shown();
         assert_eq!((recent[0].id, recent.len(), failing.len()), (2, 2, 0));
     }
@@ -193,8 +205,7 @@ mod tests {
     async fn what_is_kept_is_bounded_and_the_oldest_goes() {
         let history = History::new(1);
         for id in 0..(ERRORS_KEPT as u64 + 10) {
-            let failed = record(id, &format!("k-{id}"), Outcome::TimedOut);
-            history.end(0, Some(&failed));
+            history.add(&record(id, &format!("k-{id}"), Outcome::TimedOut));
         }
         let (_, recent, failing) = history.shown();
         assert_eq!((recent.len(), failing.len()), (RECORDS_KEPT, ERRORS_KEPT));

@@ -1,6 +1,7 @@
 //! What a controller tells Prometheus, under controller-runtime's names; and two families of our
 //! own, which say why reconciles happen and when they only chase themselves.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -10,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::record::Outcome;
-use crate::cause::Causes;
+use crate::cause::{Cause, Causes};
 
 /// The bounds of controller-runtime's histogram, in seconds.
 const BUCKETS: [f64; 40] = [
@@ -126,7 +127,7 @@ impl ControllerFamilies {
             timeouts: self.timeouts.get_or_create_owned(&name),
             time: self.time.get_or_create_owned(&name),
             active: self.active.get_or_create_owned(&name),
-            causes: self.causes.clone(),
+            causes: CauseCounters { family: self.causes.clone(), known: Mutex::default() },
             hot_loops: self.hot_loops.get_or_create_owned(&name),
         }
     }
@@ -144,18 +145,14 @@ pub(crate) struct ControllerMetrics {
     timeouts: Counter,
     time: Histogram,
     active: Gauge,
-    causes: Family<WithDetail, Counter>,
+    causes: CauseCounters,
     pub(crate) hot_loops: Counter,
 }
 
 impl ControllerMetrics {
     /// A reconcile begins; it is counted as active until what this gives is dropped.
     pub(crate) fn begin(&self, causes: &Causes) -> Active {
-        for cause in causes.iter() {
-            let labels =
-                [("controller", self.controller.clone()), ("cause", cause.label().to_owned())];
-            self.causes.get_or_create(&labels).inc();
-        }
+        self.causes.count(&self.controller, causes);
         self.active.inc();
         Active(self.active.clone())
     }
@@ -177,6 +174,28 @@ impl ControllerMetrics {
                 };
                 also.inc();
             }
+        }
+    }
+}
+
+/// Counts causes. There are few words for them, each of which is looked up in the family once.
+struct CauseCounters {
+    family: Family<WithDetail, Counter>,
+    known: Mutex<Vec<(&'static str, Counter)>>,
+}
+
+impl CauseCounters {
+    fn count(&self, controller: &str, causes: &Causes) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for label in causes.iter().map(Cause::label) {
+            if let Some((_, counter)) = known.iter().find(|(word, _)| *word == label) {
+                counter.inc();
+                continue;
+            }
+            let labels = [("controller", controller.to_owned()), ("cause", label.to_owned())];
+            let counter = self.family.get_or_create_owned(&labels);
+            counter.inc();
+            known.push((label, counter));
         }
     }
 }

@@ -101,7 +101,6 @@ impl<K: AnyObject> Worker<K> {
             let one = AssertUnwindSafe(self.pass_gate(slot, &key, &ids)).catch_unwind();
             if one.await.is_err() {
                 tracing::error!(controller = &*self.name, %key, "panic around a reconcile, retried");
-                self.history.end(slot, None);
                 self.queue.add_after(key.clone(), AFTER_PANIC);
             }
             self.queue.done(&key);
@@ -131,17 +130,18 @@ impl<K: AnyObject> Worker<K> {
         let span =
             tracing::info_span!("reconcile", controller = &*self.name, %key, id, reason = %causes);
         let active = self.metrics.begin(&causes);
-        let (started, began) = (self.history.begin(slot, key, id, &causes), Instant::now());
+        let (running, began) = (self.history.begin(slot, key, id, &causes), Instant::now());
         let work = self.tell_and_reconcile(key, untold, object, causes.clone());
         let outcome = work.instrument(span.clone()).await;
         let duration = began.elapsed();
         self.metrics.ended(&outcome, duration);
-        drop(active);
+        let started = running.since;
+        drop((active, running));
         span.in_scope(|| self.schedule(key, &outcome));
         let (controller, key) = (Arc::clone(&self.name), key.clone());
         let record = ReconcileRecord { controller, key, id, causes, outcome, started, duration };
         let record = Arc::new(record);
-        self.history.end(slot, Some(&record));
+        self.history.add(&record);
         let _ = self.records.send(record); // nobody need listen
     }
 
