@@ -124,6 +124,14 @@ struct View {
     own_writes: Arc<OwnWrites>,
 }
 
+impl View {
+    fn new(name: &str, concurrency: usize, queue: WorkQueue<ObjectKey>) -> Self {
+        let history = Arc::new(History::new(concurrency));
+        let (causes, own_writes) = Default::default();
+        Self { name: name.into(), concurrency, queue, causes, history, own_writes }
+    }
+}
+
 impl Queues {
     fn add(&self, view: View) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(view);
@@ -425,14 +433,7 @@ impl<K: AnyObject> Builder<K> {
         if self.fair {
             queue = queue.fair_by(|key: &ObjectKey| key.namespace.clone());
         }
-        let view = View {
-            name: self.name.as_str().into(),
-            concurrency: self.concurrency,
-            queue: queue.build(),
-            causes: Arc::default(),
-            history: Arc::new(History::new(self.concurrency)),
-            own_writes: Arc::default(),
-        };
+        let view = View::new(&self.name, self.concurrency, queue.build());
         env.queues.add(view.clone());
         let enqueuer = Enqueuer { queue: view.queue.clone(), causes: Arc::clone(&view.causes) };
         let informer = env.caches.informer_of(&self.kind);
@@ -464,13 +465,7 @@ impl<K: AnyObject> Builder<K> {
         tracing::debug!(controller = self.name, "caches synced, workers start");
         let client = env.client.with_field_manager(self.name.as_str());
         let cache = informer.cache().clone();
-        let (client, member) = match self.sharding {
-            Some(sharding) => {
-                let (client, member) = sharded::join(sharding, &client, cache, enqueuer);
-                (client, Some(member))
-            }
-            None => (client, None),
-        };
+        let (client, member) = sharded::join(self.sharding, client, cache, enqueuer);
         let worker = Worker {
             metrics: env.metrics.controllers.of(&self.name, self.concurrency),
             name: view.name,

@@ -6,7 +6,7 @@ use super::Builder;
 use super::history::Slot;
 use super::source::Enqueuer;
 use super::worker::Worker;
-use crate::cache::Cache;
+use crate::cache::{Cache, Item};
 use crate::cause::Cause;
 use crate::client::Client;
 use crate::object::{AnyObject, ObjectKey};
@@ -22,23 +22,27 @@ impl<K: AnyObject> Builder<K> {
     }
 }
 
-/// Makes this replica a member. The client that it gives writes only while it is one.
+/// Makes this replica a member, if its controller is shared. The client that it gives then
+/// writes only while it is one.
 pub(super) fn join<K: AnyObject>(
-    sharding: Sharding,
-    client: &Client,
+    sharding: Option<Sharding>,
+    client: Client,
     cache: Cache<K>,
     enqueuer: Enqueuer,
-) -> (Client, Member) {
+) -> (Client, Option<Member>) {
+    let Some(sharding) = sharding else {
+        return (client, None);
+    };
     let moved = move |gained: &dyn Fn(&ObjectKey) -> bool| {
         let low = AddOptions { priority: Some(Priority::LOW), ..AddOptions::default() };
-        for key in cache.snapshot().iter().map(|item| item.key()).filter(|key| gained(key)) {
-            enqueuer.causes.note(key, Cause::ShardMoved);
+        for key in cache.snapshot().iter().map(Item::key).filter(|key| gained(key)) {
+            enqueuer.causes.note(key, Cause::HandedOver);
             enqueuer.queue.add_with(key.clone(), low);
         }
     };
     let member = Member::join(sharding, client.field_manager(), client.kube(), Box::new(moved));
     let guarded = member.fence().guard(client.kube());
-    (Client::new(guarded, client.field_manager()), member)
+    (Client::new(guarded, client.field_manager()), Some(member))
 }
 
 impl<K: AnyObject> Worker<K> {
@@ -55,7 +59,6 @@ impl<K: AnyObject> Worker<K> {
             biased;
             () = pass.revoked() => {
                 tracing::warn!(controller = &*self.name, %key, "reconcile aborted: key moved on");
-                self.history.end(slot, None);
                 self.leave_to_others(key);
             }
             () = self.attend(slot, key, ids) => {}

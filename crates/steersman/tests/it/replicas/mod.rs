@@ -43,6 +43,7 @@ fn for_seeds(count: u64, run: impl Fn(u64) + Sync) {
 struct ToldIfItFails(u64);
 
 impl Drop for ToldIfItFails {
+    #[expect(clippy::print_stderr, reason = "who sees the failure must know its seed")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("failed with STEERSMAN_SEED={}", self.0);
