@@ -73,6 +73,11 @@ impl Elector {
         &self.settings.identity
     }
 
+    /// The namespace and name of the Lease.
+    pub fn lease(&self) -> &str {
+        &self.lease
+    }
+
     /// Competes, and renews the Lease once it is won, until `shutdown`; then gives it back.
     ///
     /// Everything that only a leader may do must have ended before `shutdown`. Ends with an
