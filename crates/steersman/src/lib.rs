@@ -59,6 +59,8 @@ pub mod shard;
 
 pub mod serve;
 
+pub mod debug;
+pub mod health;
 pub mod manager;
 
 pub use client::{Client, Deleted, ListOptions};

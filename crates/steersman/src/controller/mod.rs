@@ -13,6 +13,7 @@ mod history;
 mod hot_loop;
 mod metrics;
 mod record;
+mod remote;
 mod sharded;
 pub mod source;
 mod worker;
@@ -183,6 +184,7 @@ pub(crate) struct Environment {
 pub struct Controller {
     name: Arc<str>,
     graph: Vec<DeclaredKind>,
+    everywhere: bool,
     run: Box<dyn FnOnce(Environment) -> BoxFuture<'static, ()> + Send>,
 }
 
@@ -230,6 +232,17 @@ impl Controller {
     /// Which kinds the controller has to do with, and how; its own comes first.
     pub fn graph(&self) -> &[DeclaredKind] {
         &self.graph
+    }
+
+    /// Reconciles on every replica, elected or not. Its writes are not fenced.
+    #[must_use]
+    pub fn on_every_replica(mut self) -> Self {
+        self.everywhere = true;
+        self
+    }
+
+    pub(crate) fn runs_everywhere(&self) -> bool {
+        self.everywhere
     }
 
     /// Runs until the environment shuts down.
@@ -422,7 +435,13 @@ impl<K: AnyObject> Builder<K> {
         let reconciler: Arc<dyn ErasedReconciler<K>> = Arc::new(reconciler);
         let name: Arc<str> = self.name.as_str().into();
         let graph = self.graph.clone();
-        Controller { name, graph, run: Box::new(move |env| Box::pin(self.run(reconciler, env))) }
+        let everywhere = self.sharding.is_some(); // each member has keys of its own
+        Controller {
+            name,
+            graph,
+            everywhere,
+            run: Box::new(move |env| Box::pin(self.run(reconciler, env))),
+        }
     }
 
     async fn run(self, reconciler: Arc<dyn ErasedReconciler<K>>, env: Environment) {

@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabel, EncodeLabelSet, EncodeMetric, LabelSetEncoder,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -17,9 +19,18 @@ pub(crate) trait AnyInformer: Send + Sync {
     fn status(&self) -> InformerStatus;
 }
 
-/// The informers that are counted, as long as they live.
+/// The informers that are counted, as long as they live. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Informers(Arc<Mutex<Vec<Weak<dyn AnyInformer>>>>);
+pub(crate) struct Informers {
+    all: Arc<Mutex<Vec<Counted>>>,
+    /// The cluster of those that are added here; the manager's own has no name.
+    cluster: Arc<str>,
+}
+
+struct Counted {
+    cluster: Arc<str>,
+    informer: Weak<dyn AnyInformer>,
+}
 
 /// What is said of each kind: name, help, whether it only grows, and the value of one informer.
 /// Several informers of a kind are summed, since a series must not come twice.
@@ -70,18 +81,58 @@ const ROWS: &[Row] = &[
 impl Informers {
     /// Counts an informer from now on. Those that are gone are forgotten.
     pub(crate) fn add(&self, informer: Weak<dyn AnyInformer>) {
-        let mut informers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        informers.retain(|informer| informer.strong_count() > 0);
-        informers.push(informer);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|counted| counted.informer.strong_count() > 0);
+        all.push(Counted { cluster: Arc::clone(&self.cluster), informer });
+    }
+
+    /// The same informers; those that are added here are of another cluster.
+    pub(crate) fn of_cluster(&self, cluster: &str) -> Self {
+        Self { all: Arc::clone(&self.all), cluster: cluster.into() }
     }
 
     /// How every informer is doing.
     pub(crate) fn statuses(&self) -> Vec<InformerStatus> {
-        let informers: Vec<Arc<dyn AnyInformer>> = {
-            let informers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            informers.iter().filter_map(Weak::upgrade).collect()
+        let informers: Vec<(Arc<str>, Arc<dyn AnyInformer>)> = {
+            let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            let living = |it: &Counted| Some((Arc::clone(&it.cluster), it.informer.upgrade()?));
+            all.iter().filter_map(living).collect()
         };
-        informers.iter().map(|informer| informer.status()).collect()
+        let status = |(cluster, informer): (Arc<str>, Arc<dyn AnyInformer>)| InformerStatus {
+            cluster: cluster.to_string(),
+            ..informer.status()
+        };
+        informers.into_iter().map(status).collect()
+    }
+}
+
+/// What tells the series of a family apart.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Labels {
+    cluster: String,
+    group: String,
+    name: String,
+}
+
+impl Labels {
+    fn of(status: &InformerStatus) -> Self {
+        Self {
+            cluster: status.cluster.clone(),
+            group: status.group.clone(),
+            name: status.kind.clone(),
+        }
+    }
+}
+
+impl EncodeLabelSet for Labels {
+    /// Who has one cluster does not see the label.
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), fmt::Error> {
+        let labels = [("name", &self.name), ("group", &self.group), ("cluster", &self.cluster)];
+        let shown = labels.iter().filter(|(label, value)| *label != "cluster" || !value.is_empty());
+        for (label, value) in shown {
+            (*label, value.as_str()).encode(encoder.encode_label())?;
+        }
+        Ok(())
     }
 }
 
@@ -93,15 +144,14 @@ impl fmt::Debug for Informers {
 
 impl Collector for Informers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let mut kinds: BTreeMap<(String, String), Vec<InformerStatus>> = BTreeMap::new();
+        let mut kinds: BTreeMap<Labels, Vec<InformerStatus>> = BTreeMap::new();
         for status in self.statuses() {
-            kinds.entry((status.group.clone(), status.kind.clone())).or_default().push(status);
+            kinds.entry(Labels::of(&status)).or_default().push(status);
         }
         for (name, help, kind, value) in ROWS {
             let mut metric = encoder.encode_descriptor(name, help, None, *kind)?;
-            for ((group, name), statuses) in &kinds {
-                let labels = [("name", name.as_str()), ("group", group.as_str())];
-                let family = metric.encode_family(&labels)?;
+            for (labels, statuses) in &kinds {
+                let family = metric.encode_family(labels)?;
                 let sum = statuses.iter().map(value).sum();
                 match kind {
                     MetricType::Counter => ConstCounter::<u64>::new(sum).encode(family)?,
@@ -111,10 +161,9 @@ impl Collector for Informers {
         }
         let mut metric =
             encoder.encode_descriptor(VERSION.0, VERSION.1, None, MetricType::Gauge)?;
-        for ((group, name), statuses) in &kinds {
-            let labels = [("name", name.as_str()), ("group", group.as_str())];
+        for (labels, statuses) in &kinds {
             let last = statuses.iter().map(|status| status.version).min().unwrap_or(0);
-            ConstGauge::<u64>::new(last).encode(metric.encode_family(&labels)?)?;
+            ConstGauge::<u64>::new(last).encode(metric.encode_family(labels)?)?;
         }
         Ok(())
     }

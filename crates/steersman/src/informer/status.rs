@@ -21,6 +21,9 @@ pub struct InformerStatus {
     pub kind: String,
     /// The group of the kind.
     pub group: String,
+    /// The cluster, if it is another than the manager's own.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cluster: String,
     /// Whether the first list is complete.
     pub synced: bool,
     /// Everything up to this version is visible.
@@ -117,6 +120,7 @@ impl<K: Cacheable> Observed<K> {
         InformerStatus {
             kind: self.kind.clone(),
             group: self.group.clone(),
+            cluster: String::new(),
             synced: progress.synced,
             version: progress.version,
             objects: self.cache.len(),

@@ -56,6 +56,17 @@ impl Controllers {
         let _ = self.0.subscribe().wait_for(all).await; // we hold the sender
     }
 
+    /// Tells which caches are not filled yet, if any.
+    pub(super) fn check_synced(&self) -> Result<()> {
+        let phases = self.0.borrow();
+        let waiting = phases.iter().filter(|(_, phase)| **phase == ControllerPhase::Syncing);
+        let waiting: Vec<&str> = waiting.map(|(name, _)| &**name).collect();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        Err(Error::message(format!("caches are not filled yet of: {}", waiting.join(", "))))
+    }
+
     fn enter(&self, name: &str, phase: ControllerPhase) {
         self.0.send_if_modified(|phases| {
             phases.get_mut(name).is_some_and(|current| std::mem::replace(current, phase) != phase)

@@ -32,6 +32,30 @@ pub(super) struct Failure {
     pub(super) lost_lease: bool,
 }
 
+/// Where failures are told. The first one stays. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Failures(watch::Sender<Option<Failure>>);
+
+impl Failures {
+    pub(super) fn fail(&self, failure: Failure) {
+        self.0.send_if_modified(|first| {
+            let is_first = first.is_none();
+            first.get_or_insert(failure);
+            is_first
+        });
+    }
+
+    /// What failed first, if anything has.
+    pub(super) fn first(&self) -> Option<Failure> {
+        self.0.borrow().clone()
+    }
+
+    /// Hears of the first failure.
+    pub(super) fn subscribe(&self) -> watch::Receiver<Option<Failure>> {
+        self.0.subscribe()
+    }
+}
+
 /// How stopping went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
@@ -47,7 +71,7 @@ pub(super) enum Stopped {
 pub(super) struct Groups {
     members: Mutex<BTreeMap<Group, Members>>,
     stage: watch::Sender<Stage>,
-    failure: watch::Sender<Option<Failure>>,
+    failures: Failures,
 }
 
 /// What runs in one group.
@@ -66,7 +90,7 @@ impl Groups {
         Self {
             members: Mutex::new(members.into()),
             stage: watch::Sender::new(None),
-            failure: watch::Sender::new(None),
+            failures: Failures::default(),
         }
     }
 
@@ -75,14 +99,14 @@ impl Groups {
         self.stage.subscribe()
     }
 
-    /// What failed first.
-    pub(super) fn failure(&self) -> watch::Receiver<Option<Failure>> {
-        self.failure.subscribe()
+    /// Where failures are told.
+    pub(super) fn failures(&self) -> Failures {
+        self.failures.clone()
     }
 
-    /// Says that something failed. The first failure stays.
-    pub(super) fn fail(&self, failure: Failure) {
-        fail(&self.failure, failure);
+    /// What tells a group to stop.
+    pub(super) fn stop_token(&self, group: Group) -> CancellationToken {
+        self.lock().entry(group).or_default().stop.clone()
     }
 
     /// Adds a part. It begins as soon as its group has started.
@@ -93,7 +117,7 @@ impl Groups {
         members.forget_ended();
         let name = Arc::clone(&part.name);
         let begins = begins(part, members.stop.clone(), self.stage(), Begun::awaited(&beginning));
-        let watched = watched(Arc::clone(&name), begins, self.failure.clone());
+        let watched = watched(Arc::clone(&name), begins, self.failures());
         let task = members.tasks.spawn(watched);
         members.names.insert(task.id(), name);
     }
@@ -107,7 +131,7 @@ impl Groups {
         let members = self.lock();
         let beginning = members.iter().map(|(group, members)| (*group, members.beginning.clone()));
         let beginning: BTreeMap<Group, watch::Sender<usize>> = beginning.collect();
-        let (stage, failure) = (self.stage.clone(), self.failure.clone());
+        let (stage, failures) = (self.stage.clone(), self.failures());
         async move {
             let mut elected = Some(elected);
             for (group, beginning) in beginning {
@@ -118,7 +142,7 @@ impl Groups {
                 }
                 stage.send_replace(Some(group));
                 let _ = beginning.subscribe().wait_for(|count| *count == 0).await;
-                if failure.borrow().is_some() {
+                if failures.first().is_some() {
                     return;
                 }
             }
@@ -223,7 +247,7 @@ async fn begins(
 async fn watched(
     name: Arc<str>,
     work: impl Future<Output = Result<()>> + Send,
-    failure: watch::Sender<Option<Failure>>,
+    failures: Failures,
 ) {
     let text = match AssertUnwindSafe(work).catch_unwind().await {
         Ok(Ok(())) => return,
@@ -231,13 +255,5 @@ async fn watched(
         Err(panic) => format!("{name} panicked: {}", panic_text(&*panic)),
     };
     tracing::error!(failure = text, "part of the manager has ended");
-    fail(&failure, Failure { text, lost_lease: false });
-}
-
-fn fail(first: &watch::Sender<Option<Failure>>, failure: Failure) {
-    first.send_if_modified(|first| {
-        let is_first = first.is_none();
-        first.get_or_insert(failure);
-        is_first
-    });
+    failures.fail(Failure { text, lost_lease: false });
 }

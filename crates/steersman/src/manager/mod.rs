@@ -4,10 +4,15 @@
 //! within a graceful timeout. Work that fails, and a lease that is lost, stop the manager; a
 //! controller never ends by itself.
 
+mod access;
+mod cluster;
 mod controllers;
 mod group;
+mod leadership;
 mod part;
 mod running;
+mod servers;
+mod site;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,16 +25,22 @@ use tokio_util::sync::CancellationToken;
 use crate::caches::Caches;
 use crate::client::Client;
 use crate::controller::{Controller, ReconcileRecord};
+use crate::election::{self, Elector, LeaderElection};
 use crate::error::Result;
+use crate::events::{Broadcaster, Recorder};
+use crate::health::{Health, Liveness};
 use crate::informer::CacheConfig;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object};
 
+pub use cluster::RemoteCluster;
 pub use controllers::ControllerPhase;
-pub(crate) use controllers::Starting;
+pub(crate) use controllers::{Controllers, Starting};
+pub(crate) use leadership::Replica;
 pub use part::Group;
 pub use running::Running;
+pub use site::Site;
 
 /// Records kept for a slow listener; older ones are dropped.
 const RECORDS_MAX: usize = 4096;
@@ -45,13 +56,39 @@ struct Runnable {
     run: Run,
 }
 
+/// What a manager was given, to be started in this order.
+enum Addition {
+    Controller(Controller),
+    Remote(Box<RemoteCluster>, Controller),
+    Runnable(Runnable),
+}
+
+/// An election, and the client that its requests go through.
+struct Election {
+    settings: LeaderElection,
+    client: kube::Client,
+}
+
+impl Election {
+    fn elector(self, metrics: &Metrics) -> Result<Elector> {
+        self.settings.elector(self.client, metrics)
+    }
+}
+
 /// Runs controllers. Build it, then [`run_until`](Self::run_until) or [`start`](Self::start).
 pub struct Manager {
     client: Client,
+    /// With which clients of its own kind can be made.
+    config: Option<kube::Config>,
     caches: Caches,
     metrics: Metrics,
-    controllers: Vec<Controller>,
-    runnables: Vec<Runnable>,
+    health: Health,
+    liveness: Option<Liveness>,
+    recorder: Recorder,
+    broadcaster: Broadcaster,
+    additions: Vec<Addition>,
+    sites: Vec<Site>,
+    election: Option<Election>,
     records: broadcast::Sender<Arc<ReconcileRecord>>,
     graceful_timeout: Duration,
 }
@@ -59,25 +96,41 @@ pub struct Manager {
 impl Manager {
     /// A manager of controllers that talk to this cluster.
     pub fn new(client: kube::Client) -> Self {
-        let metrics = Metrics::default();
+        Self::with_metrics(client, Metrics::default())
+    }
+
+    fn with_metrics(client: kube::Client, metrics: Metrics) -> Self {
+        let caches = Caches::new(client.clone(), metrics.clone());
+        let client = Client::new(client, "steersman");
+        let (recorder, broadcaster) = Recorder::new(client.clone(), &metrics);
         Self {
-            caches: Caches::new(client.clone(), metrics.clone()),
+            client,
+            config: None,
+            caches,
             metrics,
-            client: Client::new(client, "steersman"),
-            controllers: Vec::new(),
-            runnables: Vec::new(),
+            health: Health::default(),
+            liveness: None,
+            recorder,
+            broadcaster,
+            additions: Vec::new(),
+            sites: Vec::new(),
+            election: None,
             records: broadcast::Sender::new(RECORDS_MAX),
             graceful_timeout: GRACEFUL_TIMEOUT,
         }
     }
 
-    /// A manager for the cluster of the current kubeconfig, or for the one it runs in.
+    /// A manager for the cluster of the current kubeconfig, or for the one it runs in. Its
+    /// requests are counted in `rest_client_requests_total`.
     pub async fn from_env() -> Result<Self> {
         let mut config = kube::Config::infer().await?;
         // The client would retry refused requests by itself, for minutes and creations too.
         // Watches and reconciles have their own ways of trying again.
         config.default_retry = false;
-        Ok(Self::new(kube::Client::try_from(config)?))
+        let metrics = Metrics::default();
+        let client = kube::client::ClientBuilder::try_from(config.clone())?;
+        let client = client.with_layer(&metrics.request_layer()).build();
+        Ok(Self { config: Some(config), ..Self::with_metrics(client, metrics) })
     }
 
     /// Adds a controller. Its caches fill on every replica; it reconciles once it is elected, or
@@ -85,7 +138,20 @@ impl Manager {
     /// manager.
     #[must_use]
     pub fn with(mut self, controller: Controller) -> Self {
-        self.controllers.push(controller);
+        self.additions.push(Addition::Controller(controller));
+        self
+    }
+
+    /// Another cluster that controllers may [watch](crate::controller::Builder::watches_in) and
+    /// write to. Its name is what metrics call it.
+    pub fn cluster(&self, name: &str, client: kube::Client) -> RemoteCluster {
+        RemoteCluster::new(name, client, &self.metrics)
+    }
+
+    /// Adds a controller whose objects are in another cluster.
+    #[must_use]
+    pub fn with_in(mut self, cluster: &RemoteCluster, controller: Controller) -> Self {
+        self.additions.push(Addition::Remote(Box::new(cluster.clone()), controller));
         self
     }
 
@@ -108,7 +174,61 @@ impl Manager {
         F: FnOnce(Client, CancellationToken) -> Fut + Send + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
-        self.runnables.push(Runnable::new(group, name, run));
+        self.additions.push(Addition::Runnable(Runnable::new(group, name, run)));
+        self
+    }
+
+    /// Serves health, metrics or the debug page at an address:
+    /// `.serve(Site::all(([0, 0, 0, 0], 8080)))`.
+    #[must_use]
+    pub fn serve(mut self, site: Site) -> Self {
+        self.sites.push(site);
+        self
+    }
+
+    /// Adds a check to `/healthz`: it fails when a restart would help.
+    #[must_use]
+    pub fn health_check<F, Fut>(self, name: impl Into<String>, check: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.health.health_check(name, check);
+        self
+    }
+
+    /// Adds a check to `/readyz`: it fails while the program cannot do its work. That caches
+    /// are filled is checked in any case.
+    #[must_use]
+    pub fn ready_check<F, Fut>(self, name: impl Into<String>, check: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.health.ready_check(name, check);
+        self
+    }
+
+    /// Lets `/healthz` fail when a watch or a worker is stuck: `.liveness(Liveness::default())`.
+    #[must_use]
+    pub fn liveness(mut self, liveness: Liveness) -> Self {
+        self.liveness = Some(liveness);
+        self
+    }
+
+    /// Lets replicas elect one that reconciles. The others keep their caches filled. A replica
+    /// that loses the lease stops with an error, and writes no more before that.
+    #[must_use]
+    pub fn leader_election(self, settings: LeaderElection) -> Self {
+        let own = self.config.clone().map(election::client).and_then(Result::ok);
+        let client = own.unwrap_or_else(|| self.client.kube().clone());
+        self.leader_election_with(settings, client)
+    }
+
+    /// The same with a client of its own, which should not retry by itself.
+    #[must_use]
+    pub fn leader_election_with(mut self, settings: LeaderElection, client: kube::Client) -> Self {
+        self.election = Some(Election { settings, client });
         self
     }
 
@@ -160,6 +280,11 @@ impl Manager {
     /// The client that controllers share.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Records events.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// Hears of every reconcile from now on.

@@ -1,85 +1,151 @@
 //! A manager at work.
 
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::cluster::RemoteCluster;
 use super::controllers::{ControllerPhase, Controllers, Starting};
 use super::group::{Failure, Groups};
+use super::leadership::Leadership;
 use super::part::{Group, Part};
-use super::{Manager, Runnable};
+use super::{Addition, Manager, Runnable};
 use crate::caches::Caches;
 use crate::client::Client;
 use crate::controller::{Controller, ControllerHistory, Environment, Queues, ReconcileRecord};
 use crate::error::{Error, Result};
+use crate::events::Recorder;
+use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::object::ObjectKey;
 use crate::workqueue::Dump;
 
+/// How long the last events may take to be written.
+const EVENTS_GRACE: Duration = Duration::from_secs(1);
+
 /// A manager at work. Dropping it stops everything at once.
 pub struct Running {
-    client: Client,
+    pub(super) client: Client,
+    /// Writes only while this replica leads.
+    guarded: Client,
     caches: Caches,
-    metrics: Metrics,
-    queues: Queues,
+    pub(super) metrics: Metrics,
+    pub(super) health: Health,
+    recorder: Recorder,
+    pub(super) queues: Queues,
     records: broadcast::Sender<Arc<ReconcileRecord>>,
-    controllers: Controllers,
-    groups: Groups,
+    pub(super) controllers: Controllers,
     graceful_timeout: Duration,
+    pub(super) addresses: watch::Sender<BTreeMap<usize, SocketAddr>>,
+    /// Cancelled when stopping begins.
+    pub(super) stopping: CancellationToken,
+    pub(super) groups: Groups,
+    pub(super) leadership: Leadership,
     /// Starts the groups, one after the other.
     starter: Option<AbortOnDropHandle<()>>,
+    /// Writes events until everything else has ended.
+    broadcaster: Option<(CancellationToken, AbortOnDropHandle<()>)>,
 }
 
 impl Running {
     pub(super) fn start(manager: Manager) -> Self {
+        let groups = Groups::new();
+        let mut failure = None;
+        let leadership = match manager.election.map(|it| it.elector(&manager.metrics)) {
+            Some(Ok(elector)) => Leadership::stand(elector, &groups),
+            Some(Err(error)) => {
+                failure = Some(error);
+                Leadership::default()
+            }
+            None => Leadership::default(),
+        };
+        let (stop, broadcaster) = (CancellationToken::new(), manager.broadcaster);
+        let broadcaster = tokio::spawn(broadcaster.run(stop.clone()));
         let mut running = Self {
+            guarded: leadership.guard(&manager.client),
             client: manager.client,
             caches: manager.caches,
             metrics: manager.metrics,
+            health: manager.health,
+            recorder: manager.recorder,
             queues: Queues::default(),
             records: manager.records,
             controllers: Controllers::default(),
-            groups: Groups::new(),
             graceful_timeout: manager.graceful_timeout,
+            addresses: watch::Sender::default(),
+            stopping: CancellationToken::new(),
+            groups,
+            leadership,
             starter: None,
+            broadcaster: Some((stop, AbortOnDropHandle::new(broadcaster))),
         };
-        for controller in manager.controllers {
-            if let Err(error) = running.add(controller) {
-                running.groups.fail(Failure { text: error.to_string(), lost_lease: false });
-            }
+        running.add_checks(manager.liveness);
+        for (number, site) in manager.sites.into_iter().enumerate() {
+            running.serve(number, site);
         }
-        for runnable in manager.runnables {
-            running.add_part(runnable);
+        for addition in manager.additions {
+            failure = running.add_addition(addition).err().or(failure);
         }
-        let starting = running.groups.start(std::future::ready(()));
+        if let Some(error) = failure {
+            let text = error.to_string();
+            running.groups.failures().fail(Failure { text, lost_lease: false });
+        }
+        let starting = running.groups.start(running.leadership.elected());
         running.starter = Some(AbortOnDropHandle::new(tokio::spawn(starting)));
         running
     }
 
+    fn add_addition(&self, addition: Addition) -> Result<()> {
+        match addition {
+            Addition::Controller(controller) => self.add(controller)?,
+            Addition::Remote(cluster, controller) => self.add_in(&cluster, controller)?,
+            Addition::Runnable(runnable) => self.add_part(runnable),
+        }
+        Ok(())
+    }
+
     /// Starts one more controller. Its name must be its own.
     pub fn add(&self, controller: Controller) -> Result<()> {
+        let guarded = if controller.runs_everywhere() { &self.client } else { &self.guarded };
+        self.run_controller(controller, guarded.clone(), self.caches.clone())
+    }
+
+    /// Starts one more controller, whose objects are in another cluster.
+    pub fn add_in(&self, cluster: &RemoteCluster, controller: Controller) -> Result<()> {
+        let client = match controller.runs_everywhere() {
+            true => cluster.client().clone(),
+            false => self.leadership.guard(cluster.client()),
+        };
+        self.run_controller(controller, client, cluster.caches().clone())
+    }
+
+    fn run_controller(&self, controller: Controller, client: Client, caches: Caches) -> Result<()> {
         let name: Arc<str> = controller.name().into();
         self.controllers.register(&name)?;
+        let everywhere = controller.runs_everywhere();
+        let group = if everywhere { Group::Others } else { Group::LeaderElected };
         let starting = Starting {
             name: Arc::clone(&name),
             controllers: self.controllers.clone(),
             stage: self.groups.stage(),
-            group: Group::LeaderElected,
+            group,
         };
         let environment = Environment {
-            client: self.client.clone(),
-            caches: self.caches.clone(),
+            client,
+            caches,
             metrics: self.metrics.clone(),
             queues: self.queues.clone(),
             shutdown: CancellationToken::new(),
             records: self.records.clone(),
             starting,
         };
-        let part = Part::new(name, Group::LeaderElected, move |shutdown| async move {
+        let part = Part::new(name, group, move |shutdown| async move {
             controller.run(Environment { shutdown, ..environment }).await;
             Ok(())
         });
@@ -98,7 +164,8 @@ impl Running {
     }
 
     fn add_part(&self, Runnable { name, group, run }: Runnable) {
-        let client = self.client.clone();
+        let elected = group == Group::LeaderElected;
+        let client = if elected { self.guarded.clone() } else { self.client.clone() };
         self.groups.add(Part::new(name, group, move |token| run(client, token)));
     }
 
@@ -117,6 +184,16 @@ impl Running {
         }
     }
 
+    /// Waits until this replica leads; at once if there is no leader election.
+    pub fn elected(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.leadership.elected()
+    }
+
+    /// Whether this replica leads, or there is no leader election.
+    pub fn leads(&self) -> bool {
+        self.leadership.replica(self.groups.stage()).leads()
+    }
+
     /// How far each controller has come, by name.
     pub fn controllers(&self) -> Vec<(Arc<str>, ControllerPhase)> {
         self.controllers.phases().into_iter().collect()
@@ -125,6 +202,16 @@ impl Running {
     /// The client that controllers share.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Records events.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// The checks behind `/healthz` and `/readyz`; more can be added at any time.
+    pub fn health(&self) -> &Health {
+        &self.health
     }
 
     /// What queues and caches count.
@@ -154,7 +241,7 @@ impl Running {
 
     /// Waits until some work fails or panics, and tells how.
     pub fn failed(&self) -> impl Future<Output = Error> + Send + 'static {
-        let mut failure = self.groups.failure();
+        let mut failure = self.groups.failures().subscribe();
         async move {
             let first = failure.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
             match first {
@@ -165,11 +252,18 @@ impl Running {
     }
 
     /// Stops everything, group by group: no new work begins, running work may end within the
-    /// graceful timeout. After a lost lease, everything is aborted.
+    /// graceful timeout. Then gives the lease back, if this replica leads, and writes the last
+    /// events. After a lost lease, everything is aborted.
     pub async fn stop(mut self) {
+        self.stopping.cancel();
         self.starter = None;
-        let lost_lease = self.groups.failure().borrow().as_ref().is_some_and(|it| it.lost_lease);
+        let lost_lease = self.groups.failures().first().is_some_and(|it| it.lost_lease);
         let grace = if lost_lease { Duration::ZERO } else { self.graceful_timeout };
-        self.groups.stop(grace).await;
+        let stopped = self.groups.stop(grace).await;
+        self.leadership.resign(stopped).await;
+        if let Some((stop, broadcaster)) = self.broadcaster.take() {
+            stop.cancel();
+            let _ = tokio::time::timeout(EVENTS_GRACE, broadcaster).await;
+        }
     }
 }

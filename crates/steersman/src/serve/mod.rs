@@ -7,6 +7,7 @@
 //! TLS comes from [`Certificates`], which may change while connections are open.
 
 mod certificates;
+mod query;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use query::query;
 
 pub use certificates::{CertificateError, Certificates, SelfSigned};
 

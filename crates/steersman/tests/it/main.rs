@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
 mod causes;
+mod clusters;
 mod defects;
 mod dynamic;
 mod election;
@@ -9,8 +10,10 @@ mod events;
 mod faults;
 mod finalizers;
 mod gaps;
+mod health;
 mod hot_loop;
 mod informers;
+mod leadership;
 mod manager;
 mod own_writes;
 mod reconcile;

@@ -1,8 +1,11 @@
-//! Metrics: of work queues and controllers under the names that client-go and
+//! Metrics: of work queues, controllers and requests under the names that client-go and
 //! controller-runtime use, so that existing dashboards work, and of informers and reflectors.
 //!
 //! [`Metrics`] is a registry with the families of each part of the framework; the families
 //! themselves are defined where they are fed. Who has no `Metrics` pays nothing for them.
+
+mod requests;
+mod text_format;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +18,8 @@ use crate::election::ElectionFamilies;
 use crate::events::EventFamilies;
 use crate::informer::{InformerStatus, Informers};
 use crate::workqueue::metrics::QueueFamilies;
+
+pub use requests::{CountRequests, RequestCounter};
 
 /// All metrics of a program. Cheap to clone; all clones are the same metrics.
 #[derive(Clone)]
@@ -30,6 +35,8 @@ pub struct Metrics {
     pub(crate) informers: Informers,
     /// Those of the recorders of events.
     pub(crate) events: EventFamilies,
+    /// Those of the client.
+    requests: RequestCounter,
 }
 
 impl Default for Metrics {
@@ -41,8 +48,9 @@ impl Default for Metrics {
             (ElectionFamilies::register(&mut registry), EventFamilies::register(&mut registry));
         let informers = Informers::default();
         registry.register_collector(Box::new(informers.clone()));
+        let requests = RequestCounter::register(&mut registry);
         let registry = Arc::new(Mutex::new(registry));
-        Self { registry, workqueue, controllers, election, informers, events }
+        Self { registry, workqueue, controllers, election, informers, events, requests }
     }
 }
 
@@ -66,9 +74,37 @@ impl Metrics {
         }
         text
     }
+
+    /// The `Content-Type` of what [`render_text`](Self::render_text) gives.
+    pub const TEXT_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+    /// All metrics now, in the older text format of Prometheus, which everybody reads.
+    pub fn render_text(&self) -> String {
+        text_format::of_open_metrics(&self.render())
+    }
+
+    /// All metrics now in the format that an `Accept` header prefers, and its `Content-Type`.
+    pub fn negotiated(&self, accept: Option<&str>) -> (&'static str, String) {
+        match accept {
+            Some(accept) if accept.contains("application/openmetrics-text") => {
+                (Self::CONTENT_TYPE, self.render())
+            }
+            _ => (Self::TEXT_CONTENT_TYPE, self.render_text()),
+        }
+    }
+
+    /// A layer that counts the requests of a client; see [`CountRequests`].
+    pub fn request_layer(&self) -> RequestCounter {
+        self.requests.clone()
+    }
 }
 
 impl Metrics {
+    /// The same metrics; the caches that report here are those of another cluster.
+    pub(crate) fn of_cluster(&self, cluster: &str) -> Self {
+        Self { informers: self.informers.of_cluster(cluster), ..self.clone() }
+    }
+
     /// How every informer is doing that reports here.
     pub fn informers(&self) -> Vec<InformerStatus> {
         self.informers.statuses()

@@ -1,0 +1,124 @@
+//! What a manager is at, at one moment.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Inspection;
+use crate::clock;
+use crate::controller::ControllerHistory;
+use crate::informer::InformerStatus;
+use crate::manager::ControllerPhase;
+use crate::object::ObjectKey;
+use crate::workqueue::{Dump, KeyDump, KeyState};
+
+/// Keys shown of each queue; those that run and those that wait longest come first.
+const KEYS_MAX: usize = 100;
+
+/// What a manager is at.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// When that was.
+    pub time: String,
+    /// The last group of work that has started.
+    pub started: Option<String>,
+    /// Only what concerns this key is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The controllers.
+    pub controllers: Vec<ControllerSnapshot>,
+    /// The Leases that this replica competes for.
+    pub leases: Vec<LeaseSnapshot>,
+    /// The caches.
+    pub caches: Vec<CacheSnapshot>,
+    /// The queues of the controllers.
+    pub queues: Vec<QueueSnapshot>,
+    /// What the controllers do and did lately, and why.
+    pub history: Vec<ControllerHistory>,
+}
+
+/// A controller.
+#[derive(Clone, Debug, Serialize)]
+pub struct ControllerSnapshot {
+    /// Its name.
+    pub name: String,
+    /// How far it has come.
+    pub phase: ControllerPhase,
+}
+
+/// A Lease that this replica competes for.
+#[derive(Clone, Debug, Serialize)]
+pub struct LeaseSnapshot {
+    /// Its namespace and name.
+    pub lease: String,
+    /// Who this replica is.
+    pub identity: String,
+    /// Whether this replica holds it, and may write.
+    pub held: bool,
+    /// How often it has changed hands, while this replica holds it.
+    pub epoch: Option<i32>,
+}
+
+/// A cache.
+#[derive(Clone, Debug, Serialize)]
+pub struct CacheSnapshot {
+    /// How its informer is doing.
+    #[serde(flatten)]
+    pub informer: InformerStatus,
+}
+
+/// A queue.
+#[derive(Clone, Debug, Serialize)]
+pub struct QueueSnapshot {
+    /// The controller's name.
+    pub name: String,
+    /// How many keys are in each state.
+    pub counts: BTreeMap<KeyState, usize>,
+    /// The first of them.
+    pub keys: Vec<KeyDump<ObjectKey>>,
+}
+
+impl Inspection {
+    /// What the manager is at; with a key, only what concerns it.
+    pub(crate) fn snapshot(&self, key: Option<&str>) -> Snapshot {
+        let controllers = self.controllers.phases().into_iter();
+        let caches = self.metrics.informers().into_iter();
+        Snapshot {
+            time: clock::now().to_string(),
+            started: self.replica.stage().map(|group| group.to_string()),
+            key: key.map(str::to_owned),
+            controllers: controllers
+                .map(|(name, phase)| ControllerSnapshot { name: name.to_string(), phase })
+                .collect(),
+            leases: self.replica.lease().into_iter().collect(),
+            caches: caches.map(|informer| CacheSnapshot { informer }).collect(),
+            queues: self.queues.dump().into_iter().map(|dump| queue(dump, key)).collect(),
+            history: self.queues.history().into_iter().map(|it| lately(it, key)).collect(),
+        }
+    }
+}
+
+fn queue(dump: Dump<ObjectKey>, key: Option<&str>) -> QueueSnapshot {
+    let mut counts = BTreeMap::new();
+    for key in &dump.keys {
+        *counts.entry(key.state).or_default() += 1;
+    }
+    let concerned = |dumped: &KeyDump<ObjectKey>| concerns(&dumped.key, key);
+    let keys = dump.keys.into_iter().filter(concerned).take(KEYS_MAX).collect();
+    QueueSnapshot { name: dump.name, counts, keys }
+}
+
+fn lately(mut history: ControllerHistory, key: Option<&str>) -> ControllerHistory {
+    history.running.retain(|running| concerns(&running.key, key));
+    history.recent.retain(|record| concerns(&record.key, key));
+    history.failing.retain(|record| concerns(&record.key, key));
+    history.failing.truncate(KEYS_MAX);
+    history.hot_loops.retain(|hot_loop| concerns(&hot_loop.key, key));
+    history
+}
+
+/// Whether a key is the wanted one, if one is wanted.
+fn concerns(key: &ObjectKey, wanted: Option<&str>) -> bool {
+    wanted.is_none_or(|wanted| key.to_string() == wanted)
+}

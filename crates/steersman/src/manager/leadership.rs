@@ -1,0 +1,133 @@
+//! Whether this replica acts: the election, and what depends on it.
+//!
+//! The elector runs beside the groups: it begins with them, and the Lease is given back only
+//! when everything that only a leader may do has ended. When the Lease is lost, leader-elected
+//! work is told to stop at once; its client writes no more in any case.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::group::{Failure, Groups, Stage, Stopped};
+use super::part::Group;
+use crate::client::Client;
+use crate::debug::LeaseSnapshot;
+use crate::election::{ElectionError, Elector};
+use crate::error::panic_text;
+use crate::fence::Fence;
+
+/// What this replica is in the election.
+#[derive(Clone)]
+struct Candidacy {
+    lease: Arc<str>,
+    identity: Arc<str>,
+    fence: Fence,
+}
+
+/// The part that this replica has in the election, if there is one.
+#[derive(Default)]
+pub(super) struct Leadership {
+    candidacy: Option<Candidacy>,
+    stop: CancellationToken,
+    elector: Option<AbortOnDropHandle<()>>,
+}
+
+impl Leadership {
+    /// Stands for election.
+    pub(super) fn stand(elector: Elector, groups: &Groups) -> Self {
+        let candidacy = Candidacy {
+            lease: elector.lease().into(),
+            identity: elector.identity().into(),
+            fence: elector.fence(),
+        };
+        let stop = CancellationToken::new();
+        let (work, failures) = (groups.stop_token(Group::LeaderElected), groups.failures());
+        let running = AssertUnwindSafe(elector.run(stop.clone())).catch_unwind();
+        let task = tokio::spawn(async move {
+            let lost: String = match running.await {
+                Ok(Ok(())) => return,
+                Ok(Err(lost)) => told(&lost),
+                Err(panic) => format!("leader election panicked: {}", panic_text(&*panic)),
+            };
+            failures.fail(Failure { text: lost, lost_lease: true });
+            work.cancel();
+        });
+        Self { candidacy: Some(candidacy), stop, elector: Some(AbortOnDropHandle::new(task)) }
+    }
+
+    /// Ready once this replica leads, or at once if nobody is elected.
+    pub(super) fn elected(&self) -> impl Future<Output = ()> + Send + 'static {
+        let fence = self.candidacy.as_ref().map(|candidacy| candidacy.fence.clone());
+        async move {
+            if let Some(fence) = fence {
+                fence.opened().await;
+            }
+        }
+    }
+
+    /// A client that writes only while this replica leads.
+    pub(super) fn guard(&self, client: &Client) -> Client {
+        match &self.candidacy {
+            Some(candidacy) => {
+                Client::new(candidacy.fence.guard(client.kube()), client.field_manager())
+            }
+            None => client.clone(),
+        }
+    }
+
+    /// What can be seen of it, with the stage of the start.
+    pub(super) fn replica(&self, stage: watch::Receiver<Stage>) -> Replica {
+        Replica { stage, candidacy: self.candidacy.clone() }
+    }
+
+    /// Gives the Lease back. Work that could not be ended may still write, so that then nobody
+    /// else may lead before the Lease has run out.
+    pub(super) async fn resign(&mut self, stopped: Stopped) {
+        let Some(elector) = self.elector.take() else {
+            return;
+        };
+        if stopped != Stopped::Stuck {
+            self.stop.cancel();
+            let _ = elector.await; // its panics are told as failures
+        }
+    }
+}
+
+fn told(lost: &ElectionError) -> String {
+    format!("leader election: {lost}")
+}
+
+/// How far this replica has started, and whether it leads. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Replica {
+    stage: watch::Receiver<Stage>,
+    candidacy: Option<Candidacy>,
+}
+
+impl Replica {
+    /// The last group that has started.
+    pub(crate) fn stage(&self) -> Option<Group> {
+        *self.stage.borrow()
+    }
+
+    /// Whether this replica may do what only the leader may.
+    pub(super) fn leads(&self) -> bool {
+        self.candidacy.as_ref().is_none_or(|candidacy| candidacy.fence.is_open())
+    }
+
+    /// The Lease that this replica competes for.
+    pub(crate) fn lease(&self) -> Option<LeaseSnapshot> {
+        let Candidacy { lease, identity, fence } = self.candidacy.as_ref()?;
+        Some(LeaseSnapshot {
+            lease: lease.to_string(),
+            identity: identity.to_string(),
+            held: fence.is_open(),
+            epoch: fence.epoch(),
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! What a manager at work shows of itself: its servers, checks and debug page.
+
+use std::net::SocketAddr;
+
+use super::Running;
+use super::access::Access;
+use super::part::{Group, Part};
+use super::site::{Content, Site};
+use crate::debug::{Inspection, Snapshot};
+use crate::error::Error;
+use crate::health::Liveness;
+use crate::serve;
+
+impl Running {
+    /// Where the [sites](super::Manager::serve) are served, in the order in which they were given;
+    /// complete once the manager is [ready](Self::ready).
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.borrow().values().copied().collect()
+    }
+
+    /// What the debug page shows.
+    pub fn inspect(&self) -> Snapshot {
+        self.inspection().snapshot(None)
+    }
+
+    pub(super) fn serve(&self, number: usize, site: Site) {
+        let (handler, addresses) = (self.handler(&site), self.addresses.clone());
+        let name = format!("server at {}", site.address);
+        let serve = move |stop, begun| async move {
+            let mut server = serve::Server::bind(site.address).await?;
+            if let Some(certificates) = site.tls {
+                server = server.tls(certificates);
+            }
+            let address = server.local_addr()?;
+            addresses.send_modify(|all| _ = all.insert(number, address));
+            drop(begun);
+            server.run(handler, stop).await;
+            Ok(())
+        };
+        self.groups.add(Part::that_tells(name, Group::Servers, serve));
+    }
+
+    /// What answers the requests to a site, for who has a server or a test of their own.
+    pub fn handler(&self, site: &Site) -> serve::Handler {
+        let access = Access::new(self.client.kube().clone());
+        let (health, metrics) = (self.health.clone(), self.metrics.clone());
+        site.handler(&Content { health, metrics, inspection: self.inspection(), access })
+    }
+
+    fn inspection(&self) -> Inspection {
+        Inspection {
+            metrics: self.metrics.clone(),
+            queues: self.queues.clone(),
+            controllers: self.controllers.clone(),
+            replica: self.leadership.replica(self.groups.stage()),
+        }
+    }
+
+    pub(super) fn add_checks(&self, liveness: Option<Liveness>) {
+        let controllers = self.controllers.clone();
+        self.health.ready_check("caches", move || std::future::ready(controllers.check_synced()));
+        let stopping = self.stopping.clone();
+        self.health.ready_check("shutdown", move || {
+            let stopping = stopping.is_cancelled();
+            let check = if stopping { Err(Error::message("the manager stops")) } else { Ok(()) };
+            std::future::ready(check)
+        });
+        let Some(liveness) = liveness else {
+            return;
+        };
+        let (metrics, queues) = (self.metrics.clone(), self.queues.clone());
+        self.health.health_check("watches", move || {
+            std::future::ready(liveness.of_watches(&metrics.informers()))
+        });
+        self.health.health_check("workers", move || {
+            std::future::ready(liveness.of_workers(&queues.dump()))
+        });
+    }
+}

@@ -1,0 +1,139 @@
+//! Several replicas of one manager, of which one leads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman::election::LeaderElection;
+use steersman::manager::{ControllerPhase, Group, Running};
+use steersman::{Context, Controller, Error, Manager, Next, Result};
+use steersman_testkit::Cluster;
+use tokio::time::Instant;
+
+use crate::reconcile::{config_map, of_the_test};
+
+/// Marks each ConfigMap with the name of the replica that reconciled it first.
+fn replica(cluster: &Cluster, name: &'static str) -> Manager {
+    let marks = Controller::of::<ConfigMap>().only(of_the_test).reconcile(
+        move |map: Arc<ConfigMap>, ctx: Context<ConfigMap>| async move {
+            if map.data.is_none() {
+                let mut map = (*map).clone();
+                map.data = Some([("by".to_owned(), name.to_owned())].into());
+                ctx.update(&map).await?;
+            }
+            Ok(Next::Settled)
+        },
+    );
+    let election = LeaderElection::new("default", "marks").identity(name);
+    Manager::new(cluster.client().kube().clone()).with(marks).leader_election(election)
+}
+
+fn phase(running: &Running) -> ControllerPhase {
+    running.controllers()[0].1
+}
+
+fn by(name: &str) -> impl Fn(&ConfigMap) -> bool {
+    move |map| map.data.as_ref().is_some_and(|data| data["by"] == name)
+}
+
+#[steersman::test]
+async fn one_replica_reconciles_and_the_next_one_is_warm(cluster: Cluster) -> Result<()> {
+    let first = replica(&cluster, "first").start();
+    first.elected().await;
+    let second = replica(&cluster, "second").start();
+    second.ready().await?;
+    cluster.client().create(&config_map("a")).await?;
+    cluster.eventually("a", by("first")).await?;
+    assert_eq!(
+        (phase(&first), phase(&second)),
+        (ControllerPhase::Working, ControllerPhase::Standby)
+    );
+    assert!(first.leads() && !second.leads());
+    first.stop().await;
+    let released = Instant::now();
+    second.elected().await;
+    assert!(released.elapsed() < Duration::from_secs(5), "the lease was not given back");
+    cluster.client().create(&config_map("b")).await?;
+    cluster.eventually("b", by("second")).await?;
+    let lease = &serde_json::to_value(second.inspect())?["leases"][0];
+    assert_eq!((&lease["lease"], &lease["held"]), (&"default/marks".into(), &true.into()));
+    Ok(())
+}
+
+#[steersman::test]
+async fn the_lease_is_given_back_only_after_guarded_work_has_ended(cluster: Cluster) -> Result<()> {
+    let observer = cluster.client().clone();
+    let held = Arc::new(std::sync::Mutex::new(None));
+    let seen = Arc::clone(&held);
+    let manager = replica(&cluster, "first").with_runnable_in(
+        Group::LeaderElected,
+        "slow to end",
+        move |client, stop| async move {
+            stop.cancelled().await;
+            let _ =
+                tokio::time::timeout(Duration::from_secs(20), std::future::pending::<()>()).await;
+            client.create(&config_map("the last word")).await.unwrap_err(); // not a valid name
+            client.create(&config_map("last-word")).await?;
+            let lease: Option<Lease> = observer.get("marks").await?;
+            *seen.lock().unwrap() = lease.and_then(|lease| lease.spec?.holder_identity);
+            Ok(())
+        },
+    );
+    let running = manager.start();
+    running.elected().await;
+    cluster.advance(Duration::from_secs(1)).await;
+    running.stop().await;
+    assert_eq!(held.lock().unwrap().as_deref(), Some("first"));
+    assert!(cluster.client().get::<ConfigMap>("last-word").await?.is_some());
+    let lease: Option<Lease> = cluster.client().get("marks").await?;
+    let holder = lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
+    assert_eq!(holder, "", "given back in the end");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_lost_lease_stops_the_manager_at_once(cluster: Cluster) -> Result<()> {
+    let manager =
+        replica(&cluster, "first").with_runnable("stubborn", |_, _| std::future::pending());
+    let takes = async {
+        cluster.eventually("marks", |lease: &Lease| held_by(lease, "first")).await?;
+        let mut lease: Lease = cluster.client().get("marks").await?.unwrap();
+        lease.spec.as_mut().unwrap().holder_identity = Some("intruder".into());
+        cluster.client().update(&lease).await?;
+        Ok::<_, Error>(Instant::now())
+    };
+    let (ended, taken) = tokio::join!(manager.run_until(std::future::pending()), takes);
+    let error = ended.unwrap_err().to_string();
+    assert_eq!(error, "leader election: the lease default/marks was taken by intruder");
+    assert!(taken?.elapsed() < Duration::from_secs(5), "no grace after a lost lease");
+    Ok(())
+}
+
+fn held_by(lease: &Lease, name: &str) -> bool {
+    lease.spec.as_ref().is_some_and(|spec| spec.holder_identity.as_deref() == Some(name))
+}
+
+#[steersman::test]
+async fn what_runs_everywhere_does_not_wait_to_be_elected(cluster: Cluster) -> Result<()> {
+    let first = replica(&cluster, "first").start();
+    first.elected().await;
+    let idle = Controller::of::<ConfigMap>()
+        .named("everywhere")
+        .reconcile(async |_: Arc<ConfigMap>, _: Context<ConfigMap>| Ok(Next::Settled))
+        .on_every_replica();
+    let second = replica(&cluster, "second").with(idle).start();
+    second.ready().await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    let phases: Vec<_> = second.controllers().into_iter().map(|(_, phase)| phase).collect();
+    assert_eq!(phases, [ControllerPhase::Standby, ControllerPhase::Working]);
+    Ok(())
+}
+
+#[steersman::test]
+async fn an_election_that_makes_no_sense_is_refused(cluster: Cluster) {
+    let election = LeaderElection::new("default", "x").renew_deadline(Duration::from_secs(60));
+    let manager = Manager::new(cluster.client().kube().clone()).leader_election(election);
+    let error = manager.run_until(std::future::pending()).await.unwrap_err().to_string();
+    assert!(error.contains("lease duration > renew deadline"), "{error}");
+}
