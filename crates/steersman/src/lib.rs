@@ -58,6 +58,7 @@ pub mod fence;
 pub mod shard;
 
 pub mod serve;
+pub mod webhook;
 
 pub mod debug;
 pub mod health;

@@ -1,0 +1,144 @@
+//! Whom the API server is told to trust.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::{Shop, shops};
+use crate::webhook::{CaInjection, Conversion, WebhookServer};
+
+/// The paths of objects and the objects; patches that fail first.
+#[derive(Default)]
+struct Server {
+    objects: Vec<(&'static str, Value)>,
+    failures: usize,
+    patches: usize,
+}
+
+fn answer(status: u16, body: &Value) -> Response<Full<Bytes>> {
+    let body = Full::new(Bytes::from(body.to_string()));
+    Response::builder().status(status).body(body).unwrap()
+}
+
+impl Server {
+    fn get(&self, path: &str) -> Response<Full<Bytes>> {
+        match self.objects.iter().find(|(found, _)| *found == path) {
+            Some((_, object)) => answer(200, object),
+            None if path.ends_with("configurations") || path.ends_with("definitions") => {
+                let parent = |found: &str| found.rsplit_once('/').is_some_and(|(p, _)| p == path);
+                let labelled = self.objects.iter().filter(|(found, object)| {
+                    parent(found) && !object["metadata"]["labels"].is_null()
+                });
+                let items: Vec<&Value> = labelled.map(|(_, object)| object).collect();
+                answer(
+                    200,
+                    &json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}),
+                )
+            }
+            None => answer(
+                404,
+                &json!({"kind": "Status", "code": 404, "reason": "NotFound",
+                                        "message": "not found", "status": "Failure"}),
+            ),
+        }
+    }
+
+    fn patch(&mut self, path: &str, patch: &[u8]) -> Response<Full<Bytes>> {
+        self.patches += 1;
+        if self.failures > 0 {
+            self.failures -= 1;
+            return answer(500, &json!({"kind": "Status", "code": 500, "message": "no"}));
+        }
+        let (_, object) = self.objects.iter_mut().find(|(found, _)| *found == path).unwrap();
+        let patch: json_patch::Patch = serde_json::from_slice(patch).unwrap();
+        json_patch::patch(object, &patch).unwrap();
+        answer(200, object)
+    }
+}
+
+fn client(server: &Arc<Mutex<Server>>) -> kube::Client {
+    let server = Arc::clone(server);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let server = Arc::clone(&server);
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            let mut server = server.lock().unwrap();
+            let path = head.uri.path();
+            Ok::<_, std::convert::Infallible>(match head.method {
+                Method::GET => server.get(path),
+                Method::PATCH => server.patch(path, &body),
+                _ => answer(StatusCode::METHOD_NOT_ALLOWED.as_u16(), &Value::Null),
+            })
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+const VALIDATING: &str =
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/webhooks-validating";
+const LABELLED: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/other";
+const DEFINITION: &str =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shops.demo.steersman.dev";
+
+fn objects() -> Vec<(&'static str, Value)> {
+    let metadata = |name: &str| json!({"name": name, "resourceVersion": "1"});
+    let mut labelled = json!({"metadata": metadata("other"),
+        "webhooks": [{"name": "c", "clientConfig": {}}]});
+    labelled["metadata"]["labels"] = json!({"inject": "yes"});
+    vec![
+        (
+            VALIDATING,
+            json!({"metadata": metadata("webhooks-validating"), "webhooks": [
+                {"name": "a", "clientConfig": {"url": "u", "caBundle": "b2xk"}, "new": 1},
+                {"name": "b", "clientConfig": {"url": "u"}},
+            ]}),
+        ),
+        (LABELLED, labelled),
+        (
+            DEFINITION,
+            json!({"metadata": metadata("shops.demo.steersman.dev"), "spec": {
+            "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "u"}}}}}),
+        ),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_authority_is_written_wherever_it_belongs_and_stays() {
+    let server = Arc::new(Mutex::new(Server { objects: objects(), failures: 1, patches: 0 }));
+    let webhooks = WebhookServer::builder().in_process().validates::<Shop>();
+    let webhooks = webhooks.converts(Conversion::hub::<Shop>()).build().unwrap();
+    let injection = CaInjection::new(client(&server)).labelled("inject=yes").of(&webhooks);
+    tokio::spawn(injection.keep("pem".to_owned()));
+    let wait = async |seconds| tokio::time::sleep(Duration::from_secs(seconds)).await;
+    wait(10).await;
+    let bundles = || -> Vec<Value> {
+        let server = server.lock().unwrap();
+        let objects: Vec<&Value> = server.objects.iter().map(|(_, object)| object).collect();
+        vec![
+            objects[0]["webhooks"][0]["clientConfig"]["caBundle"].clone(),
+            objects[0]["webhooks"][1]["clientConfig"]["caBundle"].clone(),
+            objects[1]["webhooks"][0]["clientConfig"]["caBundle"].clone(),
+            objects[2]["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"].clone(),
+        ]
+    };
+    assert_eq!(bundles(), vec![json!("cGVt"); 4]);
+    let patches = || server.lock().unwrap().patches;
+    assert_eq!(patches(), 4, "one failed, three objects");
+
+    wait(100).await;
+    assert_eq!(patches(), 4, "nothing is written that is there");
+    server.lock().unwrap().objects = objects();
+    wait(40).await;
+    assert_eq!(bundles(), vec![json!("cGVt"); 4]);
+}
+
+#[test]
+fn only_a_server_that_made_its_certificate_knows_its_authority() {
+    assert!(shops().ca().is_none());
+}
