@@ -1,6 +1,6 @@
 //! The webhook server: HTTPS for the API server, or a handler to call without a socket.
 
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,7 +90,7 @@ impl WebhookServer {
             shutdown.cancelled().await;
             return Ok(());
         };
-        let listener = TcpListener::bind(address).await?;
+        let listener = listen(address).await?;
         self.run_on(listener, shutdown).await
     }
 
@@ -116,6 +116,19 @@ impl WebhookServer {
         }
         self.started.store(false, Ordering::Release);
         Ok(())
+    }
+}
+
+/// Takes an address. Where there is no IPv6, every address means every one of IPv4.
+async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Err(error)
+            if address.ip() == Ipv6Addr::UNSPECIFIED
+                && error.kind() != std::io::ErrorKind::AddrInUse =>
+        {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
     }
 }
 
