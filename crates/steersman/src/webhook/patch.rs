@@ -134,6 +134,8 @@ fn differ_by_key(before: &Value, after: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -143,6 +145,48 @@ mod tests {
         let mut document = sent.clone();
         json_patch::patch(&mut document, &carried_over(sent, before, after)).unwrap();
         document
+    }
+
+    /// Documents with few names, so that they often have fields in common. A type knows all but
+    /// those that begin with `x`.
+    fn document() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![Just(Value::Null), (0..3).prop_map(|number| json!(number))];
+        leaf.prop_recursive(4, 30, 4, |inner| {
+            let name = prop_oneof![Just("a"), Just("name"), Just("x"), Just("xx")];
+            let name = name.prop_map(str::to_owned);
+            prop_oneof![
+                vec(inner.clone(), 0..4).prop_map(Value::Array),
+                btree_map(name, inner, 0..4).prop_map(|fields| fields.into_iter().collect()),
+            ]
+        })
+    }
+
+    /// The document as a type writes it that has read it.
+    fn typed(document: &Value) -> Value {
+        match document {
+            Value::Object(fields) => {
+                let known = fields.iter().filter(|(name, _)| !name.starts_with('x'));
+                known.map(|(name, value)| (name.clone(), typed(value))).collect()
+            }
+            Value::Array(items) => items.iter().map(typed).collect(),
+            other => other.clone(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn read_again_the_document_is_what_the_defaulter_made(
+            sent in document(),
+            made in document(),
+        ) {
+            let (before, after) = (typed(&sent), typed(&made));
+            let patched = apply(&sent, &before, &after);
+            prop_assert_eq!(typed(&patched), after);
+            prop_assert_eq!(apply(&sent, &before, &before), sent.clone());
+            if let (Value::Object(sent), Value::Object(patched)) = (&sent, &patched) {
+                prop_assert_eq!(sent.get("x"), patched.get("x"));
+            }
+        }
     }
 
     #[test]
