@@ -64,6 +64,10 @@ pub mod debug;
 pub mod health;
 pub mod manager;
 
+pub mod manifests;
+
+pub mod guide;
+
 pub use client::{Client, Deleted, ListOptions};
 pub use context::Context;
 pub use controller::{Controller, Next, Reconciler, source};

@@ -96,6 +96,12 @@ struct Finalizer<K> {
     cleanup: Arc<dyn ErasedCleanup<K>>,
 }
 
+impl<K> Cleanups<K> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<K> Default for Cleanups<K> {
     fn default() -> Self {
         Self(Vec::new())

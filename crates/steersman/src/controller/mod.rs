@@ -185,6 +185,7 @@ pub struct Controller {
     name: Arc<str>,
     graph: Vec<DeclaredKind>,
     everywhere: bool,
+    has_cleanup: bool,
     run: Box<dyn FnOnce(Environment) -> BoxFuture<'static, ()> + Send>,
 }
 
@@ -243,6 +244,11 @@ impl Controller {
 
     pub(crate) fn runs_everywhere(&self) -> bool {
         self.everywhere
+    }
+
+    /// Whether it puts finalizers on the objects that it reconciles.
+    pub fn has_cleanup(&self) -> bool {
+        self.has_cleanup
     }
 
     /// Runs until the environment shuts down.
@@ -440,6 +446,7 @@ impl<K: AnyObject> Builder<K> {
             name,
             graph,
             everywhere,
+            has_cleanup: !self.cleanups.is_empty(),
             run: Box::new(move |env| Box::pin(self.run(reconciler, env))),
         }
     }

@@ -1,0 +1,275 @@
+//! What a cluster must be told before a program of controllers can run in it, as YAML:
+//! custom resource definitions, permissions, and webhook configurations.
+//!
+//! Permissions are inferred from what the controllers declared: a kind that is reconciled is
+//! read and its status written, one that is owned is written, one that is watched or read is
+//! read. What a reconciler does beyond that, past its declarations, no one can infer: say it
+//! with [`Manifests::allow`].
+//!
+//! ```
+//! use k8s_openapi::api::apps::v1::Deployment;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use steersman::manifests::Manifests;
+//! use steersman::prelude::*;
+//!
+//! # async fn reconcile(_: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Next> { Ok(Next::Settled) }
+//! let controller = Controller::of::<ConfigMap>().owns::<Deployment>().reconcile(reconcile);
+//! let manifests = Manifests::new("shop", "operators").controller(&controller).leader_election();
+//! assert!(manifests.to_string().contains("kind: ClusterRole"));
+//! ```
+
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role as NamespaceRole, RoleBinding, RoleRef,
+    Subject,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::controller::{Controller, DeclaredKind, Role};
+use crate::webhook::{ClientConfig, WebhookServer};
+use rules::{READ, Rules, WRITE};
+
+/// The objects that a program of controllers needs in its cluster. Printed, they are YAML.
+#[must_use = "manifests do nothing until they are printed or applied"]
+pub struct Manifests {
+    /// Of the program: its service account and roles have it.
+    name: String,
+    /// In which the program runs.
+    namespace: String,
+    definitions: Vec<CustomResourceDefinition>,
+    /// Needed on every namespace, or on what is in none.
+    cluster: Rules,
+    /// Needed on namespaced kinds.
+    namespaced: Rules,
+    /// Needed in the program's own namespace alone.
+    own: Rules,
+    extra: Vec<PolicyRule>,
+    /// The only namespaces in which the program works; all if there are none.
+    namespaces: Vec<String>,
+    webhooks: Vec<Value>,
+}
+
+impl Manifests {
+    /// For a program of this name that runs in this namespace, as a service account that has
+    /// the program's name.
+    pub fn new(name: impl Into<String>, namespace: impl Into<String>) -> Self {
+        let mut manifests = Self {
+            name: name.into(),
+            namespace: namespace.into(),
+            definitions: Vec::new(),
+            cluster: Rules::default(),
+            namespaced: Rules::default(),
+            own: Rules::default(),
+            extra: Vec::new(),
+            namespaces: Vec::new(),
+            webhooks: Vec::new(),
+        };
+        manifests.namespaced.allow("events.k8s.io", "events", &["create", "patch", "update"]);
+        manifests
+    }
+
+    /// Adds a custom resource definition: `.definition(AppService::crd())`.
+    pub fn definition(mut self, definition: CustomResourceDefinition) -> Self {
+        self.definitions.push(definition);
+        self
+    }
+
+    /// Adds the permissions that follow from what a controller declared.
+    pub fn controller(mut self, controller: &Controller) -> Self {
+        for declared in controller.graph() {
+            self.permit(declared, controller);
+        }
+        self
+    }
+
+    /// Adds the configurations of a webhook server, and what converts between the versions of
+    /// the definitions added before.
+    pub fn webhooks(mut self, server: &WebhookServer, client: &ClientConfig) -> Self {
+        let configurations = server.configurations(client);
+        self.webhooks.extend(configurations.mutating.as_ref().map(document));
+        self.webhooks.extend(configurations.validating.as_ref().map(document));
+        for (name, conversion) in server.conversions(client) {
+            let mut definitions = self.definitions.iter_mut();
+            if let Some(definition) =
+                definitions.find(|definition| definition.metadata.name.as_ref() == Some(&name))
+            {
+                definition.spec.conversion = Some(conversion);
+            }
+        }
+        self
+    }
+
+    /// Allows the program to elect a leader among its replicas, or to share its keys.
+    pub fn leader_election(mut self) -> Self {
+        self.own.allow("coordination.k8s.io", "leases", WRITE);
+        self
+    }
+
+    /// Allows the program to ask who wants to see its metrics, and whether they may.
+    pub fn authenticated_metrics(mut self) -> Self {
+        self.cluster.allow("authentication.k8s.io", "tokenreviews", &["create"]);
+        self.cluster.allow("authorization.k8s.io", "subjectaccessreviews", &["create"]);
+        self
+    }
+
+    /// Allows the program to keep the authority of its self-signed certificate in webhook
+    /// configurations and custom resource definitions. For development.
+    pub fn ca_injection(mut self) -> Self {
+        let verbs = ["get", "list", "patch", "update", "watch"];
+        for resource in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
+            self.cluster.allow("admissionregistration.k8s.io", resource, &verbs);
+        }
+        self.cluster.allow("apiextensions.k8s.io", "customresourcedefinitions", &verbs);
+        self
+    }
+
+    /// Allows what cannot be inferred.
+    pub fn allow(mut self, rule: PolicyRule) -> Self {
+        self.extra.push(rule);
+        self
+    }
+
+    /// The program works in these namespaces only: permissions on namespaced kinds are given
+    /// there and nowhere else.
+    pub fn in_namespaces(
+        mut self,
+        namespaces: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        self.namespaces.extend(namespaces.into_iter().map(Into::into));
+        self
+    }
+
+    /// The objects, in the order in which they can be applied.
+    pub fn objects(&self) -> Vec<Value> {
+        let mut objects: Vec<Value> = self.definitions.iter().map(document).collect();
+        let metadata = self.metadata(Some(&self.namespace));
+        objects.push(document(&ServiceAccount { metadata, ..ServiceAccount::default() }));
+        objects.extend(self.access());
+        objects.extend(self.webhooks.iter().cloned());
+        objects
+    }
+
+    fn permit(&mut self, declared: &DeclaredKind, controller: &Controller) {
+        let DeclaredKind { group, plural, namespaced, role, .. } = declared;
+        let rules = if *namespaced { &mut self.namespaced } else { &mut self.cluster };
+        match role {
+            Role::Reconciled => {
+                rules.allow(group, plural, READ);
+                rules.allow(group, &format!("{plural}/status"), &["get", "patch", "update"]);
+                // To be named as an owner that waits for its children.
+                rules.allow(group, &format!("{plural}/finalizers"), &["update"]);
+                if controller.has_cleanup() {
+                    rules.allow(group, plural, &["patch", "update"]);
+                }
+            }
+            Role::Owned => rules.allow(group, plural, WRITE),
+            Role::Watched | Role::Read => rules.allow(group, plural, READ),
+        }
+    }
+
+    /// Roles and their bindings.
+    fn access(&self) -> Vec<Value> {
+        let mut everywhere = self.cluster.policy_rules();
+        let mut objects = Vec::new();
+        if self.namespaces.is_empty() {
+            everywhere.extend(self.namespaced.policy_rules());
+            everywhere.extend(self.extra.iter().cloned());
+        }
+        if !everywhere.is_empty() {
+            objects.extend(self.cluster_role(everywhere));
+        }
+        for namespace in &self.namespaces {
+            let mut rules = self.namespaced.policy_rules();
+            rules.extend(self.extra.iter().cloned());
+            objects.extend(self.role(&self.name, namespace, rules));
+        }
+        if !self.own.is_empty() {
+            let name = format!("{}-leases", self.name);
+            objects.extend(self.role(&name, &self.namespace, self.own.policy_rules()));
+        }
+        objects
+    }
+
+    fn cluster_role(&self, rules: Vec<PolicyRule>) -> [Value; 2] {
+        let role = ClusterRole {
+            metadata: self.metadata(None),
+            rules: Some(rules),
+            ..ClusterRole::default()
+        };
+        let binding = ClusterRoleBinding {
+            metadata: self.metadata(None),
+            role_ref: role_ref("ClusterRole", &self.name),
+            subjects: Some(vec![self.subject()]),
+        };
+        [document(&role), document(&binding)]
+    }
+
+    fn role(&self, name: &str, namespace: &str, rules: Vec<PolicyRule>) -> [Value; 2] {
+        let mut metadata = self.metadata(Some(namespace));
+        metadata.name = Some(name.to_owned());
+        let role = NamespaceRole { metadata: metadata.clone(), rules: Some(rules) };
+        let binding = RoleBinding {
+            metadata,
+            role_ref: role_ref("Role", name),
+            subjects: Some(vec![self.subject()]),
+        };
+        [document(&role), document(&binding)]
+    }
+
+    fn metadata(&self, namespace: Option<&str>) -> ObjectMeta {
+        ObjectMeta {
+            name: Some(self.name.clone()),
+            namespace: namespace.map(str::to_owned),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn subject(&self) -> Subject {
+        Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: self.name.clone(),
+            namespace: Some(self.namespace.clone()),
+            ..Subject::default()
+        }
+    }
+}
+
+impl fmt::Display for Manifests {
+    /// As YAML, a document for each object.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for object in self.objects() {
+            let yaml = serde_saphyr::to_string(&object).map_err(|_| fmt::Error)?;
+            write!(f, "---\n{yaml}")?;
+            if !yaml.ends_with('\n') {
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef {
+        api_group: Some("rbac.authorization.k8s.io".to_owned()),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// An object with its kind, which the types leave out when it is empty.
+fn document<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Value {
+    let mut document = serde_json::to_value(object).unwrap_or_default();
+    document["apiVersion"] = json!(K::api_version(&()));
+    document["kind"] = json!(K::kind(&()));
+    document
+}

@@ -1,0 +1,90 @@
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+
+use super::*;
+use crate::{Context, Next, ObjectKey};
+
+fn controller() -> Controller {
+    Controller::of::<Deployment>()
+        .owns::<Pod>()
+        .watches(|_: &ConfigMap| None::<ObjectKey>)
+        .reads::<Node>()
+        .reconcile(async |_: Arc<Deployment>, _: Context<Deployment>| Ok(Next::Settled))
+}
+
+/// Every rule of an object as `group/resource: verbs`.
+fn rules(object: &Value) -> Vec<String> {
+    let rules = object["rules"].as_array().unwrap().iter();
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let shown = |rule: &Value| {
+        let group = texts(&rule["apiGroups"]).join(",");
+        let verbs = texts(&rule["verbs"]).join(" ");
+        format!("{group}/{}: {verbs}", texts(&rule["resources"]).join(","))
+    };
+    rules.map(shown).collect()
+}
+
+fn find<'a>(objects: &'a [Value], kind: &str, namespace: Option<&str>) -> &'a Value {
+    let fits = |object: &&Value| {
+        object["kind"] == kind && object["metadata"]["namespace"].as_str() == namespace
+    };
+    objects.iter().find(fits).unwrap_or_else(|| panic!("no {kind} in {objects:#?}"))
+}
+
+#[test]
+fn permissions_follow_from_what_a_controller_declared() {
+    let objects = Manifests::new("shop", "operators").controller(&controller()).objects();
+    let expected = [
+        "/nodes: get list watch",
+        "/configmaps: get list watch",
+        "/pods: create delete get list patch update watch",
+        "apps/deployments: get list watch",
+        "apps/deployments/finalizers: update",
+        "apps/deployments/status: get patch update",
+        "events.k8s.io/events: create patch update",
+    ];
+    assert_eq!(rules(find(&objects, "ClusterRole", None)), expected);
+    let binding = find(&objects, "ClusterRoleBinding", None);
+    assert_eq!(binding["subjects"][0]["name"], "shop");
+    assert_eq!(binding["subjects"][0]["namespace"], "operators");
+    assert_eq!(find(&objects, "ServiceAccount", Some("operators"))["metadata"]["name"], "shop");
+}
+
+#[test]
+fn a_program_of_some_namespaces_may_nothing_elsewhere() {
+    let manifests = Manifests::new("shop", "operators").controller(&controller());
+    let objects = manifests.in_namespaces(["a", "b"]).leader_election().objects();
+    assert_eq!(rules(find(&objects, "ClusterRole", None)), ["/nodes: get list watch"]);
+    for namespace in ["a", "b"] {
+        let role = find(&objects, "Role", Some(namespace));
+        assert!(rules(role).contains(&"/configmaps: get list watch".to_owned()));
+        find(&objects, "RoleBinding", Some(namespace));
+    }
+    let leases = "coordination.k8s.io/leases: create delete get list patch update watch";
+    assert_eq!(rules(find(&objects, "Role", Some("operators"))), [leases]);
+}
+
+#[test]
+fn what_cannot_be_inferred_can_be_said() {
+    let rule = PolicyRule {
+        api_groups: Some(vec![String::new()]),
+        resources: Some(vec!["secrets".into()]),
+        verbs: vec!["get".into()],
+        ..PolicyRule::default()
+    };
+    let objects = Manifests::new("shop", "operators").allow(rule).objects();
+    let role = find(&objects, "ClusterRole", None);
+    assert!(rules(role).contains(&"/secrets: get".to_owned()));
+}
+
+#[test]
+fn what_is_printed_reads_back_as_the_same_objects() {
+    let manifests = Manifests::new("shop", "operators").controller(&controller());
+    let printed = manifests.to_string();
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
+    assert_eq!(documents, manifests.objects(), "{printed}");
+}
