@@ -15,6 +15,7 @@ mod hot_loop;
 mod informers;
 mod leadership;
 mod manager;
+mod misuse;
 mod own_writes;
 mod reconcile;
 mod replicas;
