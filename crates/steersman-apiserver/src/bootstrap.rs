@@ -158,7 +158,7 @@ async fn keep(
     server: &Arc<Server>,
     path: [&str; 3],
     wanted: Value,
-    put_right: impl Fn(&mut Value, &Value),
+    put_right: impl Fn(&mut Value, &Value) + Send + Sync,
 ) -> Result<()> {
     let table = server.registry.table();
     let [group, version, plural] = path;

@@ -9,6 +9,7 @@ use http::{HeaderMap, header};
 use serde_json::Value;
 
 use crate::authn::User;
+use crate::conversion;
 use crate::crd;
 use crate::document::Stored;
 use crate::negotiate::{self, Output};
@@ -80,7 +81,7 @@ impl Call {
         let place = self.place();
         let entry = self.server.get(&self.resource.key(place)).await?;
         let entry = entry.ok_or_else(|| Status::not_found(self.resource.named(place.name)))?;
-        Ok(Stored::from(&entry).refreshed(&self.resource.schema))
+        conversion::read(&self.server, &self.resource, Stored::from(&entry)).await
     }
 
     /// Tells the client something that did not stop its request, once.

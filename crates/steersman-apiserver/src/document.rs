@@ -36,11 +36,16 @@ impl From<&Entry> for Stored {
 impl Stored {
     /// The document as a value in the wanted `apiVersion`, with its resourceVersion.
     pub fn decode(&self, api_version: &str) -> Result<Value> {
-        let mut object: Value = serde_json::from_slice(&self.bytes)
-            .map_err(|error| Status::internal(&format!("stored object: {error}")))?;
+        let mut object = self.decode_as_stored()?;
         convert::to_api_version(&mut object, api_version);
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         Ok(object)
+    }
+
+    /// The document as a value in the `apiVersion` it was stored in, without its resourceVersion.
+    pub(crate) fn decode_as_stored(&self) -> Result<Value> {
+        serde_json::from_slice(&self.bytes)
+            .map_err(|error| Status::internal(&format!("stored object: {error}")))
     }
 
     /// The document as its schema has it now: what an older schema let be written is pruned, and
@@ -54,6 +59,13 @@ impl Stored {
         schema.prune(&mut object);
         schema.apply_defaults(&mut object);
         encode(&object).map_or(self.clone(), |bytes| Self { bytes, ..self })
+    }
+
+    /// The `apiVersion` in which the document was stored.
+    pub(crate) fn api_version(&self) -> Option<&str> {
+        let behind = self.bytes.strip_prefix(API_VERSION)?;
+        let end = behind.iter().position(|byte| *byte == b'"')?;
+        std::str::from_utf8(&behind[..end]).ok()
     }
 
     /// Whether the document was stored in this `apiVersion`.

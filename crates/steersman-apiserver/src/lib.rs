@@ -35,6 +35,7 @@ pub mod resource;
 pub mod schema;
 
 // Writes.
+mod admission;
 mod allocate;
 pub mod apply;
 pub mod field;
@@ -45,8 +46,10 @@ pub mod quantity;
 mod review;
 pub mod strategy;
 pub mod token;
+mod webhook_client;
 
 // Reads.
+mod conversion;
 mod convert;
 pub mod document;
 pub mod metadata;
@@ -67,3 +70,4 @@ pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
 pub use server::{ApiServer, Config};
 pub use state::Clock;
+pub use webhook_client::WebhookHandler;

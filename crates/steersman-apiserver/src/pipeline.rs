@@ -37,7 +37,7 @@ pub(crate) async fn answer(
 
 /// Answers with what went wrong, in a form that the client accepts.
 fn refuse(status: &Status, accept: Option<&HeaderValue>) -> Response<ResponseBody> {
-    tracing::debug!(code = status.code, reason = status.reason, message = %status.message, "request refused");
+    tracing::debug!(code = status.code, reason = %status.reason, message = %status.message, "request refused");
     let accept = accept.and_then(|value| value.to_str().ok());
     reply::failure_as(status, negotiate::accept_failure(accept))
 }

@@ -61,7 +61,7 @@ async fn token_status(call: &Call, review: &Value) -> Result<Value> {
     })
 }
 
-fn user_info(user: &User) -> Value {
+pub(crate) fn user_info(user: &User) -> Value {
     let fields = user.to_fields().into_iter();
     Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -17,6 +17,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
+use crate::admission::Webhooks;
 use crate::authn::User;
 use crate::random::Random;
 use crate::registry::Registry;
@@ -27,7 +28,8 @@ use crate::state::node_ports::NodePorts;
 use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::{Signer, SigningKey};
-use crate::{allocate, authenticate, authn, bootstrap, crd, pipeline};
+use crate::webhook_client::{Origins, WebhookHandler};
+use crate::{admission, allocate, authenticate, authn, bootstrap, crd, pipeline};
 
 /// A body larger than this is worked on apart.
 const HEAVY: usize = 64 * 1024;
@@ -89,9 +91,12 @@ impl ApiServer {
             endings: Endings::default(),
             node_ports: NodePorts::default(),
             signer: Signer::default(),
+            webhooks: Webhooks::default(),
+            origins: Origins::default(),
             endpoint: OnceLock::new(),
         });
         crd::load(&server).await?;
+        admission::load(&server).await?;
         allocate::rebuild(&server).await?;
         bootstrap::run(&server).await?;
         Ok(Self { server })
@@ -112,6 +117,13 @@ impl ApiServer {
     /// came in time: a key once used stays.
     pub fn sign_with(&self, key: SigningKey) -> bool {
         self.server.signer.sign_with(key)
+    }
+
+    /// Lets a handler of this process answer the webhooks of an origin, such as
+    /// `https://webhooks.test` or, for a service, `https://name.namespace.svc`. No socket is
+    /// opened for it, so that it works on virtual time. Every other origin is called over HTTPS.
+    pub fn serve_webhooks(&self, origin: &str, handler: WebhookHandler) {
+        self.server.origins.serve(origin, handler);
     }
 
     /// Says where clients reach this server, for the endpoints of the service `kubernetes`. The

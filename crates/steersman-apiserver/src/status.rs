@@ -3,7 +3,9 @@
 //! Clients branch on `reason`, tools grep `message`, so both are fixed here and nowhere else.
 //! [`From<StoreError>`] is the only place where a failure of the store becomes an answer.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steersman_store::StoreError;
 
@@ -25,7 +27,7 @@ pub struct Status {
     /// The HTTP status code.
     pub code: u16,
     /// The machine-readable reason, such as `NotFound`.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The text for people.
     pub message: String,
     /// What it is about.
@@ -35,8 +37,8 @@ pub struct Status {
 }
 
 /// What a [`Status`] is about.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Details {
     /// The object's name.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -59,7 +61,8 @@ pub struct Details {
 }
 
 /// One reason among several.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Cause {
     /// The machine-readable reason, such as `FieldValueInvalid`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -252,6 +255,11 @@ impl Status {
         Self::about(500, "InternalError", format!("Internal error occurred: {why}"), details)
     }
 
+    /// 500 with nothing but a text: what Kubernetes answers to mistakes that it has no answer for.
+    pub(crate) fn failure(message: impl Into<String>) -> Self {
+        Self::plain(500, "", message)
+    }
+
     /// The document on the wire.
     pub fn to_value(&self) -> Value {
         let mut metadata = json!({});
@@ -269,11 +277,12 @@ impl Status {
     }
 
     fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continue_token: None }
+        let (reason, message) = (reason.into(), message.into());
+        Self { code, reason, message, details: None, continue_token: None }
     }
 
     fn about(code: u16, reason: &'static str, message: String, details: Details) -> Self {
-        let details = Some(Box::new(details));
+        let (reason, details) = (reason.into(), Some(Box::new(details)));
         Self { code, reason, message, details, continue_token: None }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::conversion::Conversion;
 use crate::resource::{Resource, ScalePaths, Subresource, Verb};
 use crate::schema::{Schema, Text};
 use crate::strategy::Plain;
@@ -67,6 +68,8 @@ fn resource(definition: &Value, version: &Value) -> Resource {
         strategy: Arc::new(Plain),
         columns: table::columns_from_crd(&version["additionalPrinterColumns"]),
         selectable_fields: selectable_fields(version),
+        conversion: storage_version(definition)
+            .map(|storage| Arc::new(Conversion::of(definition, storage))),
     }
 }
 

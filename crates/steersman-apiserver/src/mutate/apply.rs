@@ -9,6 +9,7 @@ use super::{Tracking, Writer, change, create, decode, patch};
 use crate::apply::{Apply, ApplyError, Versions, apply as merge, check_configuration};
 use crate::apply::{FieldConflict, conflict_message};
 use crate::call::Call;
+use crate::conversion::{self, Known};
 use crate::convert;
 use crate::field::FieldError;
 use crate::metadata;
@@ -47,7 +48,7 @@ async fn update_applied(
     applied: &Value,
     force: bool,
 ) -> Result<Reply> {
-    let object = change::change(writer, call.place(), |old| {
+    let object = change::write(writer, call.place(), |old| {
         change::check_preconditions(writer, old, applied)?;
         let mut merged = merged(writer, Some(old), applied, force)?;
         // The configuration's own resourceVersion was a condition, not a wish.
@@ -106,7 +107,7 @@ impl From<ApplyError> for Status {
         match error {
             ApplyError::Conflict(conflicts) => conflict(&conflicts),
             ApplyError::Managed => Self::bad_request(error.to_string()),
-            ApplyError::Invalid(why) => patch::failure(why),
+            ApplyError::Invalid(why) => Self::failure(why),
         }
     }
 }
@@ -195,11 +196,12 @@ pub(super) fn check_options(call: &Call) -> Result<()> {
 pub(super) struct Served<'a> {
     server: &'a Server,
     resource: &'a Resource,
+    known: &'a Known,
 }
 
 impl<'a> Served<'a> {
-    pub(super) fn of(writer: &Writer<'a>) -> Self {
-        Self { server: writer.server, resource: writer.resource }
+    pub(super) fn of(writer: &'a Writer<'_>) -> Self {
+        Self { server: writer.server, resource: writer.resource, known: &writer.known }
     }
 }
 
@@ -208,9 +210,13 @@ impl Versions for Served<'_> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let table = self.server.registry.table();
         let resource = table.get(group, version, &self.resource.plural)?;
+        let schema = resource.schema.clone();
+        if conversion::asks(resource) {
+            return Some((self.known.get(object, api_version)?, schema));
+        }
         let mut object = object.clone();
         convert::to_api_version(&mut object, api_version);
-        Some((object, resource.schema.clone()))
+        Some((object, schema))
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::condition::set_condition;
 use super::{Writer, change, decode, success};
+use crate::admission::Request;
 use crate::call::Call;
 use crate::field::FieldError;
 use crate::metadata;
@@ -20,6 +21,7 @@ use crate::status::{Named, Result, Status};
 pub(crate) async fn bind(call: &Call) -> Result<Reply> {
     let mut binding = call.document()?;
     decode::part(Schema::builtin("", "v1", "Binding"), "Binding", &mut binding)?;
+    Request::body(call, call.info.dry_run()?, &mut binding).await?;
     let given = metadata::text(&binding, "name");
     let name = call.info.name.as_deref().unwrap_or(given);
     if !given.is_empty() && given != name {

@@ -99,7 +99,7 @@ fn too_many_requests(retry_after_seconds: u32, cause: String) -> Status {
     let details = Details { causes, retry_after_seconds, ..Details::default() };
     Status {
         code: 429,
-        reason: "TooManyRequests",
+        reason: "TooManyRequests".into(),
         message: VIOLATES.to_owned(),
         details: Some(Box::new(details)),
         continue_token: None,

@@ -1,10 +1,14 @@
 //! Changing what is stored: read, decide, compare-and-swap, again if someone was faster.
 
-use serde_json::Value;
-use steersman_store::{Expected, StoreError};
+use std::borrow::Cow;
 
-use super::{Tracking, Writer, part, validate};
-use crate::allocate;
+use serde_json::Value;
+use steersman_store::{Expected, Revision, StoreError};
+
+use super::{Tracking, Writer, part, scale, validate};
+use crate::admission::{Operation, Request};
+use crate::allocate::{self, Reservation};
+use crate::conversion;
 use crate::crd;
 use crate::document::{Stored, encode};
 use crate::metadata;
@@ -14,35 +18,161 @@ use crate::status::{MODIFIED, Result, Status};
 /// The subresources that write a part of the object; others are ways to write all of it.
 const PARTS: &[&str] = &["approval", "ephemeralcontainers", "finalize", "resize", "status"];
 
+/// How often a merge is run again for conversions that it lacked.
+const MERGES_MAX: usize = 16;
+
 /// Replaces the object at a place by what `decide` makes of it, and gives the result. An object
 /// that stays the same is not written; one whose deletion was only waiting for this is removed.
+/// This is the server's own change: nobody is asked, nothing is checked.
 pub(crate) async fn change(
     writer: &Writer<'_>,
     place: Place<'_>,
-    mut decide: impl FnMut(&Value) -> Result<Value>,
+    mut decide: impl FnMut(&Value) -> Result<Value> + Send,
 ) -> Result<Stored> {
-    let key = writer.resource.key(place);
+    replace(writer, place, &mut decide, Checks::None).await
+}
+
+/// Replaces the object at a place by what a client wants to make of it, which `decide` has from
+/// [`prepare`]: webhooks may change it, mistakes are refused, webhooks may refuse it.
+pub(super) async fn write(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    mut decide: impl FnMut(&Value) -> Result<Value> + Send,
+) -> Result<Stored> {
+    replace(writer, place, &mut decide, Checks::All).await
+}
+
+/// Whether a change is a client's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checks {
+    None,
+    All,
+}
+
+type Decide<'a> = &'a mut (dyn FnMut(&Value) -> Result<Value> + Send);
+
+async fn replace(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    decide: Decide<'_>,
+    checks: Checks,
+) -> Result<Stored> {
+    let asked = Request::of(writer, Operation::Update, place).filter(|_| checks == Checks::All);
     loop {
-        let entry = writer.server.get(&key).await?;
-        let entry = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
-        let stored = Stored::from(&entry).refreshed(&writer.resource.schema);
-        let old = stored.decode(&writer.api_version)?;
-        let mut new = decide(&old)?;
-        if new == old {
+        let found = find(writer, place).await?;
+        let old = &found.old;
+        let mut new = decided(writer, old, decide).await?;
+        if checks == Checks::All {
+            new = admitted(writer, asked.as_ref(), old, new).await?;
+        }
+        let same = new == *old && found.is_stored_right;
+        let reservation = match same {
+            true => None,
+            false => allocate::reserve(writer, Some(old), &mut new).await?,
+        };
+        if let Some(request) = &asked {
+            request.validate(Some(&seen(writer, &new)), Some(&seen(writer, old))).await?;
+        }
+        if same {
+            return Ok(found.stored);
+        }
+        if let Some(stored) = put(writer, place, found.modified, &new, reservation).await? {
             return Ok(stored);
         }
-        let reservation = allocate::reserve(writer, Some(&old), &mut new).await?;
-        let bytes = encode(&new)?;
-        if writer.dry_run {
-            return Ok(Stored { bytes, revision: entry.modified });
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An object that is about to change.
+struct Found {
+    /// In the version of the writer.
+    stored: Stored,
+    old: Value,
+    modified: Revision,
+    /// Whether the store has it in the version in which it is to be stored.
+    is_stored_right: bool,
+}
+
+async fn find(writer: &Writer<'_>, place: Place<'_>) -> Result<Found> {
+    let (server, resource) = (writer.server, writer.resource);
+    let entry = server.get(&resource.key(place)).await?;
+    let entry = entry.ok_or_else(|| Status::not_found(resource.named(place.name)))?;
+    let stored = Stored::from(&entry);
+    let is_stored_right = conversion::is_stored_right(resource, &stored);
+    let stored = conversion::read(server, resource, stored).await?;
+    let old = stored.decode(&writer.api_version)?;
+    Ok(Found { stored, old, modified: entry.modified, is_stored_right })
+}
+
+/// Writes the new object, or removes it if its deletion was only waiting for this; `None` if
+/// someone else was faster.
+async fn put(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    modified: Revision,
+    new: &Value,
+    reservation: Option<Reservation>,
+) -> Result<Option<Stored>> {
+    let bytes = encode(new)?;
+    if writer.dry_run {
+        return Ok(Some(Stored { bytes, revision: modified }));
+    }
+    let value = match deletion_is_done(writer, new) {
+        true => None,
+        false => Some(writer.to_storage(new, &bytes).await?),
+    };
+    let expected = Expected::Modified(modified);
+    match writer.commit_reserved(place, value.clone(), new, expected, reservation).await {
+        Ok(revision) => writer.written(value.unwrap_or(bytes), revision).await.map(Some),
+        Err(StoreError::Conflict { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What `decide` makes of an object, once it knows all conversions that it needs.
+async fn decided(writer: &Writer<'_>, old: &Value, decide: Decide<'_>) -> Result<Value> {
+    writer.known.clear();
+    for _ in 0..MERGES_MAX {
+        let new = decide(old);
+        if !writer.known.complete(writer.server, writer.resource).await? {
+            return new;
         }
-        let value = (!deletion_is_done(writer, &new)).then(|| bytes.clone());
-        let expected = Expected::Modified(entry.modified);
-        match writer.commit_reserved(place, value, &new, expected, reservation).await {
-            Ok(revision) => return Ok(Stored { bytes, revision }),
-            Err(StoreError::Conflict { .. }) => tokio::task::yield_now().await,
-            Err(error) => return Err(error.into()),
+    }
+    Err(Status::internal("the conversion webhook never answers the same twice"))
+}
+
+/// What becomes of a client's change when webhooks have changed it, too: it is prepared again,
+/// and refused if there are mistakes in it.
+async fn admitted(
+    writer: &Writer<'_>,
+    asked: Option<&Request<'_>>,
+    old: &Value,
+    mut new: Value,
+) -> Result<Value> {
+    if let Some(request) = asked {
+        let mut object = seen(writer, &new).into_owned();
+        if request.mutate(&mut object, Some(&seen(writer, old))).await? {
+            let wanted = match writer.scale {
+                Some(paths) => scale::scaled(&new, paths, &object),
+                None => object,
+            };
+            new = shape(writer, old, wanted);
         }
+    }
+    if PARTS.contains(&writer.subresource) {
+        part::check(writer, old, &new)?;
+    } else {
+        validate::changed_object(writer, old, &new)?;
+        writer.warn(&new, Some(old));
+    }
+    Ok(new)
+}
+
+/// What of an object webhooks are asked about: the Scale, if one is written.
+fn seen<'a>(writer: &Writer<'_>, object: &'a Value) -> Cow<'a, Value> {
+    match writer.scale {
+        Some(paths) => Cow::Owned(scale::scale_of(object, paths)),
+        None => Cow::Borrowed(object),
     }
 }
 
@@ -55,31 +185,30 @@ pub(super) fn deletion_is_done(writer: &Writer<'_>, object: &Value) -> bool {
 }
 
 /// What becomes of `old` when a client wants `new`: what it may not change is put back, what
-/// the server counts is counted, and mistakes are refused.
+/// the server counts is counted. [`write`] refuses the mistakes.
 pub(super) fn prepare(
     writer: &Writer<'_>,
     old: &Value,
-    mut new: Value,
+    new: Value,
     tracking: Tracking,
 ) -> Result<Value> {
     check_preconditions(writer, old, &new)?;
-    restore(old, &mut new);
-    let mut new = if PARTS.contains(&writer.subresource) {
-        let mut new = part::taken(writer, old, &new);
-        count_generation(writer, old, &mut new);
-        part::check(writer, old, &new)?;
-        new
-    } else {
-        let mut new = main(writer, old, new);
-        count_generation(writer, old, &mut new);
-        validate::changed_object(writer, old, &new)?;
-        writer.warn(&new, Some(old));
-        new
-    };
+    let mut new = shape(writer, old, new);
     if tracking == Tracking::Record {
         writer.track(Some(old), &mut new);
     }
     Ok(new)
+}
+
+fn shape(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
+    restore(old, &mut new);
+    let mut new = if PARTS.contains(&writer.subresource) {
+        part::taken(writer, old, &new)
+    } else {
+        main(writer, old, new)
+    };
+    count_generation(writer, old, &mut new);
+    new
 }
 
 /// Compares resourceVersion and uid, where the client gave them.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
 use super::{Tracking, Writer, decode, lifecycle, validate};
+use crate::admission::{Operation, Request};
 use crate::allocate;
 use crate::authn::User;
 use crate::call::Call;
@@ -38,28 +39,56 @@ pub(crate) async fn create_object(
     tracking: Tracking,
 ) -> Result<Stored> {
     place(writer, namespace, &mut object)?;
+    has_name(writer, &object)?;
+    let name = metadata::text(&object, "name").to_owned();
+    let since = lifecycle::accepts(writer, namespace, &name).await?;
+    crd::accepts_instances(writer)?;
+    let mut object = admitted(writer, Place { namespace, name: &name }, object, tracking).await?;
     let generate = metadata::text(&object, "name").is_empty();
     let base = metadata::text(&object, "generateName").to_owned();
-    if generate && base.is_empty() {
-        let error = FieldError::required("metadata.name", "name or generateName is required");
-        return Err(Status::invalid(writer.resource.named_kind(""), &[error]));
-    }
-    let name = metadata::text(&object, "name");
-    let since = lifecycle::accepts(writer, namespace, name).await?;
-    crd::accepts_instances(writer)?;
     if !generate {
-        let name = name.to_owned();
-        let stored = insert(writer, namespace, object, tracking, since).await?;
+        let name = metadata::text(&object, "name").to_owned();
+        let stored = insert(writer, namespace, object, since).await?;
         return stored.ok_or_else(|| Status::already_exists(writer.resource.named(&name)));
     }
     for _ in 0..GENERATE_ATTEMPTS {
         let name = generated_name(&base, &writer.server.random.suffix());
         metadata::set(&mut object, "name", Some(name.into()));
-        if let Some(stored) = insert(writer, namespace, object.clone(), tracking, since).await? {
+        if let Some(stored) = insert(writer, namespace, object.clone(), since).await? {
             return Ok(stored);
         }
     }
     Err(Status::already_exists(writer.resource.named(metadata::text(&object, "name"))))
+}
+
+/// Refuses an object that has no name and no beginning of one.
+fn has_name(writer: &Writer<'_>, object: &Value) -> Result<()> {
+    let given = |field: &str| !metadata::text(object, field).is_empty();
+    if given("name") || given("generateName") {
+        return Ok(());
+    }
+    let error = FieldError::required("metadata.name", "name or generateName is required");
+    Err(Status::invalid(writer.resource.named_kind(""), &[error]))
+}
+
+/// The object with its defaults and its owners, and with what webhooks make of it.
+async fn admitted(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    mut object: Value,
+    tracking: Tracking,
+) -> Result<Value> {
+    complete(writer, &mut object);
+    if tracking == Tracking::Record {
+        writer.track(None, &mut object);
+    }
+    let Some(request) = Request::of(writer, Operation::Create, place) else { return Ok(object) };
+    if request.mutate(&mut object, None).await? {
+        self::place(writer, place.namespace, &mut object)?;
+        has_name(writer, &object)?;
+        complete(writer, &mut object);
+    }
+    Ok(object)
 }
 
 /// Refuses what its namespace or its definition, about to go since, does not take any more.
@@ -101,13 +130,9 @@ async fn insert(
     writer: &Writer<'_>,
     namespace: &str,
     mut object: Value,
-    tracking: Tracking,
     since: Moment,
 ) -> Result<Option<Stored>> {
-    complete(writer, &mut object);
-    if tracking == Tracking::Record {
-        writer.track(None, &mut object);
-    }
+    identify(writer, &mut object);
     // What the server generates from here on, nobody owns.
     prepare(writer, &mut object);
     if !writer.trusted {
@@ -115,20 +140,24 @@ async fn insert(
         writer.warn(&object, None);
     }
     let reservation = allocate::reserve(writer, None, &mut object).await?;
-    let bytes = encode(&object)?;
     let place = Place { namespace, name: metadata::text(&object, "name") };
+    if let Some(request) = Request::of(writer, Operation::Create, place) {
+        request.validate(Some(&object), None).await?;
+    }
+    let bytes = encode(&object)?;
     if writer.dry_run {
         let taken = writer.server.get(&writer.resource.key(place)).await?.is_some();
         return Ok((!taken).then_some(Stored { bytes, revision: Revision(0) }));
     }
-    let value = Some(bytes.clone());
-    match writer.commit_reserved(place, value, &object, Expected::Absent, reservation).await {
+    let value = writer.to_storage(&object, &bytes).await?;
+    let written = Some(value.clone());
+    match writer.commit_reserved(place, written, &object, Expected::Absent, reservation).await {
         Ok(revision) => {
             if let Err(status) = still_accepts(writer, place, since).await {
                 take_back(writer, place, &object, revision).await?;
                 return Err(status);
             }
-            Ok(Some(Stored { bytes, revision }))
+            writer.written(value, revision).await.map(Some)
         }
         Err(StoreError::Conflict { .. }) => Ok(None),
         Err(error) => Err(error.into()),
@@ -152,16 +181,23 @@ fn place(writer: &Writer<'_>, namespace: &str, object: &mut Value) -> Result<()>
     Ok(())
 }
 
-/// Sets what the server decides, and fills in what the client left out.
+/// What only the server says about an object.
+const OURS: [&str; 7] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Takes out what the client may not say, and fills in what it left out.
 fn complete(writer: &Writer<'_>, object: &mut Value) {
-    let (server, resource) = (writer.server, writer.resource);
-    let ours = ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"];
-    for field in ours {
+    let resource = writer.resource;
+    for field in OURS {
         metadata::set(object, field, None);
     }
-    metadata::set(object, "uid", Some(server.random.uid().into()));
-    metadata::set(object, "creationTimestamp", Some(writer.now.as_str().into()));
-    metadata::set(object, "generation", resource.has_generation.then(|| 1.into()));
     if resource.has_status()
         && !resource.strategy.keeps_status()
         && let Some(fields) = object.as_object_mut()
@@ -170,6 +206,14 @@ fn complete(writer: &Writer<'_>, object: &mut Value) {
     }
     resource.schema.apply_defaults(object);
     resource.strategy.default(object);
+}
+
+/// Says what only the server says of a new object.
+fn identify(writer: &Writer<'_>, object: &mut Value) {
+    let uid = writer.server.random.uid();
+    metadata::set(object, "uid", Some(uid.into()));
+    metadata::set(object, "creationTimestamp", Some(writer.now.as_str().into()));
+    metadata::set(object, "generation", writer.resource.has_generation.then(|| 1.into()));
 }
 
 /// Generates what a new object of its kind has, and resets what a client may not set.

@@ -12,7 +12,9 @@ use steersman_store::{Expected, StoreError};
 pub(crate) use super::delete_options::DeleteOptions;
 use super::delete_options::Propagation;
 use super::{Writer, change, success};
+use crate::admission::Request;
 use crate::call::Call;
+use crate::conversion;
 use crate::crd;
 use crate::document::{Stored, encode};
 use crate::metadata;
@@ -72,6 +74,7 @@ pub(crate) async fn delete(call: &Call) -> Result<Reply> {
     Ok(match deleted {
         Deleted::Marked(object) => {
             let code = if options.accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
+            let object = conversion::read(&call.server, &call.resource, object).await?;
             Reply::Object { code, object }
         }
         Deleted::Gone(object) if answers_with_object(&call.resource) => {
@@ -113,10 +116,14 @@ pub(crate) async fn delete_object(
         let entry = writer.server.get(&key).await?;
         let entry = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
         let stored = Stored::from(&entry);
-        let old = stored.decode(&writer.api_version)?;
+        let old = stored.decode(&version(writer, &stored))?;
         check_preconditions(writer, &old, options)?;
         if let Some(why) = writer.resource.strategy.refuses_deletion(&old) {
             return Err(Status::forbidden(writer.resource.named(place.name), why, Vec::new()));
+        }
+        if let Some(request) = Request::of_deletion(writer, place, options) {
+            let seen = conversion::object(writer.server, writer.resource, &old).await?;
+            request.delete(&seen).await?;
         }
         let marked = mark(writer, &old, options);
         let gone = change::deletion_is_done(writer, &marked);
@@ -142,6 +149,14 @@ pub(crate) async fn delete_object(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// The version to delete an object in. Deletion concerns metadata alone, so a custom resource
+/// stays in the version in which it is stored, and nobody need convert it.
+fn version(writer: &Writer<'_>, stored: &Stored) -> String {
+    let custom = writer.resource.conversion.is_some();
+    let own = stored.api_version().filter(|_| custom);
+    own.unwrap_or(&writer.api_version).to_owned()
 }
 
 /// The object as it is while its deletion is held.

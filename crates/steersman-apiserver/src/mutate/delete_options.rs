@@ -39,6 +39,16 @@ pub(crate) enum Propagation {
     Foreground,
 }
 
+impl Propagation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Orphan => "Orphan",
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+        }
+    }
+}
+
 const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 /// What may not be combined with it: it deletes what nobody can look at.
@@ -88,6 +98,26 @@ impl DeleteOptions {
             accepted: orphan == Some(false),
             ignore_read_error: document[IGNORE_READ_ERROR] == true,
         })
+    }
+
+    /// The options as webhooks see them.
+    pub(crate) fn to_document(&self) -> Value {
+        let mut document = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(grace) = self.grace {
+            document["gracePeriodSeconds"] = grace.into();
+        }
+        if let Some(propagation) = self.propagation {
+            document["propagationPolicy"] = propagation.as_str().into();
+        }
+        for (field, wanted) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+            if let Some(wanted) = wanted {
+                document["preconditions"][field] = wanted.as_str().into();
+            }
+        }
+        if self.dry_run {
+            document["dryRun"] = json!(["All"]);
+        }
+        document
     }
 
     /// Refuses, for a whole collection, what is meant for one object.

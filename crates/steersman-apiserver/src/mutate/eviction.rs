@@ -11,6 +11,7 @@ use super::budget::{self, Claim};
 use super::condition::set_condition;
 use super::delete::{DeleteOptions, delete_object};
 use super::{Writer, change, decode, success};
+use crate::admission::Request;
 use crate::call::Call;
 use crate::document::Stored;
 use crate::field::FieldError;
@@ -28,8 +29,12 @@ const SEVERAL: &str = "This pod has more than one PodDisruptionBudget, which the
 
 /// Deletes the pod of the path as the Eviction says, if its budget allows it.
 pub(crate) async fn evict(call: &Call) -> Result<Reply> {
-    let options = options(call)?;
-    let writer = Writer { dry_run: options.dry_run, subresource: "", ..call.writer()? };
+    let mut body = call.document()?;
+    let options = options(call, &mut body)?;
+    Request::body(call, options.dry_run, &mut body).await?;
+    // What follows from an eviction is the server's own doing.
+    let (dry_run, hooks) = (options.dry_run, None);
+    let writer = Writer { dry_run, hooks, subresource: "", ..call.writer()? };
     let eviction = Eviction { writer, place: call.place(), options };
     let Some(pod) = eviction.without_budget().await? else { return Ok(done()) };
     let budgets = eviction.budgets(&pod).await?;
@@ -60,8 +65,7 @@ fn done() -> Reply {
 }
 
 /// The deletion that an Eviction asks for.
-fn options(call: &Call) -> Result<DeleteOptions> {
-    let mut eviction = call.document()?;
+fn options(call: &Call, eviction: &mut Value) -> Result<DeleteOptions> {
     let version = eviction["apiVersion"].as_str().unwrap_or("");
     if !matches!(version, "" | "policy/v1") {
         return Err(Status::bad_request(format!(
@@ -69,8 +73,8 @@ fn options(call: &Call) -> Result<DeleteOptions> {
              (policy/v1)"
         )));
     }
-    decode::part(Schema::builtin("policy", "v1", "Eviction"), "Eviction", &mut eviction)?;
-    let (given, name) = (metadata::text(&eviction, "name"), call.place().name);
+    decode::part(Schema::builtin("policy", "v1", "Eviction"), "Eviction", eviction)?;
+    let (given, name) = (metadata::text(eviction, "name"), call.place().name);
     if !given.is_empty() && given != name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }

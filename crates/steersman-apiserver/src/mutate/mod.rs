@@ -21,18 +21,23 @@ pub(crate) mod token_request;
 pub(crate) mod update;
 mod validate;
 
+pub(crate) use delete_options::DeleteOptions;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use steersman_store::{Expected, Revision, StoreError, WriteRequest};
 
+use crate::admission::{self, Hooks};
 use crate::allocate::{self, Reservation};
 use crate::apply::{Track, track};
 use crate::authn::User;
 use crate::call::Call;
+use crate::conversion::{self, Known};
 use crate::crd;
-use crate::resource::{Place, Resource};
+use crate::document::Stored;
+use crate::resource::{Place, Resource, ScalePaths};
 use crate::state::Server;
 use crate::status::Result;
 
@@ -58,6 +63,12 @@ pub(crate) struct Writer<'a> {
     pub(crate) turn: Option<crd::Turn>,
     /// Who is told what does not stop the write; nobody, if the server itself writes.
     pub(crate) call: Option<&'a Call>,
+    /// The webhooks that may have a say.
+    pub(crate) hooks: Option<Arc<Hooks>>,
+    /// Where the number is that a Scale shows, if one is written instead of the object.
+    pub(crate) scale: Option<&'a ScalePaths>,
+    /// What was converted for the merge of this write.
+    pub(crate) known: Known,
 }
 
 /// Whether ownership of fields still has to be recorded; an apply has done so itself.
@@ -83,6 +94,9 @@ impl Call {
             trusted: false,
             turn: self.turn.clone(),
             call: Some(self),
+            hooks: self.server.webhooks.of(&self.resource),
+            scale: None,
+            known: Known::default(),
         })
     }
 }
@@ -102,6 +116,9 @@ impl<'a> Writer<'a> {
             trusted: false,
             turn: None,
             call: None,
+            hooks: None,
+            scale: None,
+            known: Known::default(),
         }
     }
 
@@ -125,6 +142,21 @@ impl<'a> Writer<'a> {
             schema: &self.resource.schema,
             versions: &apply::Served::of(self),
         });
+    }
+
+    /// The bytes to store of an object, which `bytes` are in the version of the writer.
+    pub(crate) async fn to_storage(&self, object: &Value, bytes: &Bytes) -> Result<Bytes> {
+        let stored = conversion::to_storage(self.server, self.resource, object).await?;
+        Ok(stored.unwrap_or_else(|| bytes.clone()))
+    }
+
+    /// What was just stored, as whoever wrote it reads it.
+    pub(crate) async fn written(&self, bytes: Bytes, revision: Revision) -> Result<Stored> {
+        let stored = Stored { bytes, revision };
+        if self.resource.conversion.is_none() {
+            return Ok(stored);
+        }
+        conversion::read(self.server, self.resource, stored).await
     }
 
     /// Writes, or removes when there are no bytes. `object` is the new or last document. What
@@ -159,14 +191,17 @@ impl<'a> Writer<'a> {
                 none => *none = Some(Reservation::of_removal(self.server, object)),
             }
         }
-        if reservation.is_none() && !crd::concerns(self.server, self.resource, gone) {
+        let plain = reservation.is_none()
+            && !crd::concerns(self.server, self.resource, gone)
+            && !admission::concerns(self.resource);
+        if plain {
             return Ok(self.server.store.write(request).await?.revision);
         }
         let (server, resource) = (Arc::clone(self.server), self.resource.clone());
         let object = object.clone();
         let turn = self.turn.clone();
-        // A client that goes away must not leave the definition written and not served, nor the
-        // service written and its address free.
+        // A client that goes away must not leave the definition written and not served, the
+        // service written and its address free, nor the webhook configured and not asked.
         let written = tokio::spawn(async move {
             let written = server.store.write(request).await;
             if let Some(reservation) = reservation {
@@ -175,6 +210,11 @@ impl<'a> Writer<'a> {
             let revision = written?.revision;
             if crd::concerns(&server, &resource, gone) {
                 crd::committed(&server, &resource, &object, revision, gone).await;
+            }
+            if admission::concerns(&resource)
+                && let Err(error) = admission::load(&server).await
+            {
+                tracing::error!(%error, "webhook configurations cannot be read");
             }
             drop(turn);
             Ok(revision)

@@ -27,7 +27,7 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     refuse_force(call)?;
     let writer = call.writer()?;
     let found = decode::patch_findings(call, language == Language::Json);
-    let object = change::change(&writer, call.place(), |old| {
+    let object = change::write(&writer, call.place(), |old| {
         let patched = language.run(call, old)?;
         let shown = || language.shown(call, old);
         let mut patched = decode::patched(call, patched, found.clone(), shown)?;
@@ -114,20 +114,12 @@ pub(super) fn same_identity(call: &Call, new: &mut Value) -> Result<()> {
     update::has_name(call, new)
 }
 
-/// 500 with nothing but a text: what Kubernetes answers to mistakes that it has no answer for.
-pub(super) fn failure(why: String) -> Status {
-    let mut status = Status::internal("");
-    status.reason = "";
-    status.message = why;
-    status
-}
-
 impl From<PatchError> for Status {
     fn from(error: PatchError) -> Self {
         match error {
             PatchError::Malformed(why) => Self::bad_request(why),
             PatchError::Unprocessable(why) => Self::unprocessable(why),
-            PatchError::Failed(why) => failure(why),
+            PatchError::Failed(why) => Self::failure(why),
             PatchError::TooLarge(why) => {
                 let mut status = Self::too_large();
                 status.message = why;

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::patch::{Language, refuse_force};
-use super::{Tracking, apply, change, decode, update};
+use super::{Tracking, Writer, apply, change, decode, update};
 use crate::apply::check_configuration;
 use crate::call::Call;
 use crate::document::Stored;
@@ -45,10 +45,13 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     write(call, |scale| language.run(call, scale)).await
 }
 
-async fn write(call: &Call, decide: impl Fn(&Value) -> Result<Value>) -> Result<Reply> {
+async fn write(
+    call: &Call,
+    decide: impl Fn(&Value) -> Result<Value> + Send + Sync,
+) -> Result<Reply> {
     let paths = paths(call)?;
-    let writer = call.writer()?;
-    let object = change::change(&writer, call.place(), |old| {
+    let writer = Writer { scale: Some(paths), ..call.writer()? };
+    let object = change::write(&writer, call.place(), |old| {
         let mut scale = decide(&scale_of(old, paths))?;
         decode::part(schema(), "Scale", &mut scale)?;
         check_name(call, &scale)?;
@@ -78,8 +81,8 @@ async fn apply(call: &Call) -> Result<Reply> {
     if let Some(wanted) = wanted {
         metadata::set_at(&mut applied, &paths.spec_replicas, wanted.into());
     }
-    let writer = call.writer()?;
-    let object = change::change(&writer, call.place(), |old| {
+    let writer = Writer { scale: Some(paths), ..call.writer()? };
+    let object = change::write(&writer, call.place(), |old| {
         change::check_preconditions(&writer, old, &scale)?;
         let mut merged = apply::merged(&writer, Some(old), &applied, apply::is_forced(call))?;
         // Who gives the number up leaves none, and none is zero.
@@ -122,8 +125,15 @@ fn replicas(call: &Call, scale: &Value) -> Result<i64> {
     Ok(number)
 }
 
+/// The object with the number of a Scale.
+pub(super) fn scaled(object: &Value, paths: &ScalePaths, scale: &Value) -> Value {
+    let mut object = object.clone();
+    metadata::set_at(&mut object, &paths.spec_replicas, scale["spec"]["replicas"].clone());
+    object
+}
+
 /// The Scale of an object.
-fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
+pub(super) fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     let mut metadata = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object["metadata"].get(field) {

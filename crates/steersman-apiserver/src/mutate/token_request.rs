@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::decode;
+use crate::admission::Request;
 use crate::call::Call;
 use crate::document::Stored;
 use crate::field::FieldError;
@@ -34,6 +35,7 @@ pub(crate) async fn create(call: &Call) -> Result<Reply> {
     let mut request = call.document()?;
     decode::part(Schema::builtin(GROUP, "v1", KIND), KIND, &mut request)?;
     let account = call.stored().await?.decode(&call.api_version)?;
+    Request::body(call, call.info.dry_run()?, &mut request).await?;
     complete(call, &mut request, &account)?;
     check(&request)?;
     let bound = bound(call, &request).await?;

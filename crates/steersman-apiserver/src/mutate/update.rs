@@ -26,7 +26,7 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
             Err(status) => return Err(status),
         }
     }
-    let object = change::change(&writer, place, |old| {
+    let object = change::write(&writer, place, |old| {
         check_resource_version(&writer, old, &object)?;
         change::prepare(&writer, old, object.clone(), Tracking::Record)
     })

@@ -14,6 +14,7 @@ use steersman_store::{Entry, RangeRequest, Revision, StoreError, WatchRequest};
 use super::continuation::Continuation;
 use super::options::{ListOptions, Match};
 use crate::call::Call;
+use crate::conversion;
 use crate::document::Stored;
 use crate::reply::{Page, Reply};
 use crate::state::Server;
@@ -60,14 +61,27 @@ pub(crate) async fn page(call: &Call, options: &ListOptions) -> Result<Page> {
     let request = RangeRequest { prefix, start, at, ..RangeRequest::default() };
     let read = collect(call, options, request, known).await;
     read.map_err(|error| match (error, here) {
-        (StoreError::Compacted { .. }, Some(here)) => {
+        (Failed::Store(StoreError::Compacted { .. }), Some(here)) => {
             let mut status = Status::expired(EXPIRED_TOKEN);
             let here = Continuation { revision: None, left: None, ..here };
             status.continue_token = Some(here.token());
             status
         }
-        (error, _) => error.into(),
+        (Failed::Store(error), _) => error.into(),
+        (Failed::Status(status), _) => status,
     })
+}
+
+/// Why entries could not be collected: they could not be read, or not be converted.
+enum Failed {
+    Store(StoreError),
+    Status(Status),
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }
 
 /// Reads entries until there are as many as the limit, or no more. Counting what is left may
@@ -78,7 +92,7 @@ async fn collect(
     options: &ListOptions,
     mut request: RangeRequest,
     known: Option<u64>,
-) -> Result<Page, StoreError> {
+) -> Result<Page, Failed> {
     let mut page = Page::default();
     let limit = if options.limit == 0 { usize::MAX } else { options.limit };
     let selective = !options.selector.is_empty();
@@ -91,8 +105,10 @@ async fn collect(
         };
         let response = call.server.store.range(request.clone()).await?;
         page.revision = response.revision;
-        let (taken, last) = take(call, options, &response.entries, limit, &mut page);
-        if !response.more && taken == response.entries.len() {
+        let entries = conversion::entries(&call.server, &call.resource, response.entries).await;
+        let entries = entries.map_err(Failed::Status)?;
+        let (taken, last) = take(call, options, &entries, limit, &mut page);
+        if !response.more && taken == entries.len() {
             return Ok(page);
         }
         let next = last.map_or_else(String::new, |last| format!("{}\0", last.key));

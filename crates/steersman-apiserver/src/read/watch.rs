@@ -23,6 +23,7 @@ use super::frames::Frames;
 use super::list;
 use super::options::ListOptions;
 use crate::call::Call;
+use crate::conversion;
 use crate::document::Stored;
 use crate::reply::Reply;
 use crate::selector::Selector;
@@ -49,6 +50,10 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
     let frames = Frames::of(call)?;
     let prefix = options.prefix(call);
     let begun = begin(&call.server, &options, prefix).await;
+    let begun = match begun {
+        Ok(begun) => converted(call, begun).await.map_err(Refused::Answer),
+        refused => refused,
+    };
     let (phase, cursor) = match begun {
         Ok(begun) => begun,
         Err(Refused::Answer(status)) => return Err(status),
@@ -131,6 +136,16 @@ async fn begin(server: &Server, options: &ListOptions, prefix: String) -> Result
     };
     let cursor = server.store.watch(WatchRequest { prefix, after }).await?;
     Ok((phase, cursor))
+}
+
+/// The state to begin with in the version of the watch.
+async fn converted(call: &Call, (phase, cursor): Begun) -> Result<Begun> {
+    let Phase::Initial { entries, revision, announce_end } = phase else {
+        return Ok((phase, cursor));
+    };
+    let entries = conversion::entries(&call.server, &call.resource, entries.collect()).await?;
+    let entries = entries.into_iter();
+    Ok((Phase::Initial { entries, revision, announce_end }, cursor))
 }
 
 async fn initial(server: &Server, prefix: &str, announce_end: bool) -> Result<Phase, StoreError> {
@@ -248,6 +263,7 @@ impl Watching {
     /// Waits for changes, the next bookmark or the end.
     async fn wait(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
+        let mut received = None;
         tokio::select! {
             biased;
             Some(end) = self.ends.next() => {
@@ -257,21 +273,27 @@ impl Watching {
                 self.phase = Phase::Ended;
             }
             _ = self.bookmark.tick(), if self.bookmarks => self.give_bookmark(&mut out),
-            changes = self.cursor.next() => self.receive(changes, &mut out),
+            changes = self.cursor.next() => received = Some(changes),
             // Last, so that the end of its objects is told before the end of the resource.
             Some(()) = self.gone.next() => self.phase = Phase::Ended,
+        }
+        if let Some(changes) = received {
+            self.receive(changes, &mut out).await;
         }
         out
     }
 
-    fn receive(&mut self, changes: Result<Vec<Arc<Event>>, StoreError>, out: &mut Vec<u8>) {
+    async fn receive(&mut self, changes: Result<Vec<Arc<Event>>, StoreError>, out: &mut Vec<u8>) {
         let seen = self.seen();
+        let changes = match changes {
+            Ok(changes) => conversion::events(&self.server, self.frames.resource(), changes).await,
+            Err(error) => Err(match Refused::from(error) {
+                Refused::Answer(status) | Refused::Event(status) => status,
+            }),
+        };
         match changes {
             Ok(changes) => self.phase = Phase::Live(changes.into_iter(), seen),
-            Err(error) => {
-                let status = match Refused::from(error) {
-                    Refused::Answer(status) | Refused::Event(status) => status,
-                };
+            Err(status) => {
                 self.frames.error(out, &status);
                 self.phase = Phase::Ended;
             }

@@ -4,6 +4,7 @@ pub mod builtin;
 
 use std::sync::Arc;
 
+use crate::conversion::Conversion;
 use crate::schema::{Schema, Text};
 use crate::status::Named;
 use crate::strategy::Strategy;
@@ -51,6 +52,8 @@ pub struct Resource {
     pub columns: Arc<[Column]>,
     /// Dotted paths usable in field selectors besides `metadata.name` and `metadata.namespace`.
     pub selectable_fields: Vec<Text>,
+    /// How versions of a custom resource belong together.
+    pub(crate) conversion: Option<Arc<Conversion>>,
 }
 
 /// What may be done with a resource.

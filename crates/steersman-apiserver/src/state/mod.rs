@@ -14,9 +14,11 @@ use jiff::Timestamp;
 use steersman_store::{Entry, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::Webhooks;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
+use crate::webhook_client::Origins;
 use crate::{authn, metadata};
 use endings::Endings;
 use events::SharedEvents;
@@ -43,6 +45,10 @@ pub(crate) struct Server {
     pub(crate) node_ports: NodePorts,
     /// Signs the tokens of service accounts, and knows them again.
     pub(crate) signer: Signer,
+    /// Who is asked about writes.
+    pub(crate) webhooks: Webhooks,
+    /// The webhook servers of this process.
+    pub(crate) origins: Origins,
     /// Where clients reach the API, once someone listens.
     pub(crate) endpoint: OnceLock<SocketAddr>,
 }

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod api;
+mod webhooks;
 
+mod admission;
 mod apply;
 mod autoscalers;
 mod bootstrap;
 mod client;
+mod conversion;
 mod crd;
 mod create;
 mod delete;

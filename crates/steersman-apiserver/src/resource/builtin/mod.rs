@@ -64,6 +64,7 @@ fn resource(row: &Row) -> Resource {
             .iter()
             .map(|&field| field.into())
             .collect(),
+        conversion: None,
     }
 }
 

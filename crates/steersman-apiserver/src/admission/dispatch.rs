@@ -1,0 +1,237 @@
+//! Asking the webhooks: mutating ones in order, validating ones at once.
+
+use std::collections::BTreeSet;
+use std::mem;
+
+use futures::future::join_all;
+use serde_json::Value;
+
+use super::configuration::Webhook;
+use super::matching::{self, Version};
+use super::request::Request;
+use super::review::{self, Objects, Response, Role};
+use crate::conversion;
+use crate::patch::{self, PatchError};
+use crate::resource::Resource;
+use crate::schema::Schema;
+use crate::status::{Result, Status};
+
+/// Why a webhook gave no consent.
+enum Refusal {
+    /// It could not be asked; its failure policy says what that means.
+    Unreachable(String),
+    /// It said no, or the server cannot do what it said.
+    Refused(Status),
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Refused(status)
+    }
+}
+
+impl Refusal {
+    /// The end of the request, unless the webhook is one that need not answer.
+    fn of(self, webhook: &Webhook) -> Result<()> {
+        match self {
+            Self::Refused(status) => Err(status),
+            Self::Unreachable(why) => {
+                let (name, configuration) = (&webhook.name, &webhook.configuration);
+                tracing::warn!(webhook = name, configuration, why, "a webhook could not be asked");
+                if !webhook.fails {
+                    return Ok(());
+                }
+                Err(Status::internal(&format!("failed calling webhook {name:?}: {why}")))
+            }
+        }
+    }
+}
+
+/// Lets mutating webhooks change an object, in order, and those that wish so a second time if
+/// others have changed it after them. Says whether anything changed.
+pub(super) async fn mutate(
+    request: &Request<'_>,
+    object: &mut Option<Value>,
+    old: Option<&Value>,
+) -> Result<bool> {
+    let mut changed = false;
+    let mut seen: Vec<usize> = Vec::new();
+    let mut again: BTreeSet<usize> = BTreeSet::new();
+    for round in 0..2 {
+        for (index, webhook) in request.hooks.mutating.iter().enumerate() {
+            if round == 1 && !again.contains(&index) {
+                continue;
+            }
+            let version = matching::version(request, webhook, object.as_ref(), old).await?;
+            let Some(version) = version else { continue };
+            match change(request, webhook, &version, object.as_ref(), old).await {
+                Ok(Some(new)) => {
+                    *object = Some(new);
+                    changed = true;
+                    again.extend(mem::take(&mut seen));
+                }
+                Ok(None) => {}
+                Err(refusal) => refusal.of(webhook)?,
+            }
+            if webhook.is_reinvoked {
+                seen.push(index);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// Asks all validating webhooks; of several that refuse, the first is told.
+pub(super) async fn validate(
+    request: &Request<'_>,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Result<()> {
+    let mut asked = Vec::new();
+    for webhook in &request.hooks.validating {
+        if let Some(version) = matching::version(request, webhook, object, old).await? {
+            asked.push((webhook, version));
+        }
+    }
+    let answers = asked.iter().map(|(webhook, version)| async move {
+        let objects = Versioned::of(request, version, object, old).await?;
+        ask(request, webhook, version, Role::Validating, objects.objects()).await
+    });
+    for ((webhook, _), answer) in asked.iter().zip(join_all(answers).await) {
+        if let Err(refusal) = answer {
+            refusal.of(webhook)?;
+        }
+    }
+    Ok(())
+}
+
+/// The objects of a request in the version of a webhook.
+struct Versioned {
+    new: Option<Value>,
+    old: Option<Value>,
+}
+
+impl Versioned {
+    async fn of(
+        request: &Request<'_>,
+        version: &Version,
+        new: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Self> {
+        let resource = version.resource(request);
+        let mut converted = Vec::new();
+        for object in [new, old] {
+            converted.push(match object {
+                Some(object) => Some(in_version(request, object, resource).await?),
+                None => None,
+            });
+        }
+        let old = converted.pop().flatten();
+        Ok(Self { new: converted.pop().flatten(), old })
+    }
+
+    fn objects(&self) -> Objects<'_> {
+        Objects { new: self.new.as_ref(), old: self.old.as_ref() }
+    }
+}
+
+/// An object of the request in another version of its resource. What is sent to a subresource
+/// with a kind of its own is the same in all.
+async fn in_version(request: &Request<'_>, object: &Value, resource: &Resource) -> Result<Value> {
+    if object["kind"] != *request.resource.kind {
+        return Ok(object.clone());
+    }
+    let converted = conversion::object(&request.call.server, resource, object).await;
+    converted.map_err(|status| Status::internal(&status.message))
+}
+
+/// Asks one webhook, and hears what it has to say.
+async fn ask(
+    request: &Request<'_>,
+    webhook: &Webhook,
+    version: &Version,
+    role: Role,
+    objects: Objects<'_>,
+) -> Result<Response, Refusal> {
+    if request.dry_run && !webhook.knows_dry_run {
+        let why = format!("admission webhook {:?} does not support dry run", webhook.name);
+        return Err(Status::bad_request(why).into());
+    }
+    let server = &request.call.server;
+    let uid = server.random.uid();
+    let question = review::question(request, webhook, version, &uid, objects);
+    let question = question.map_err(Refusal::Unreachable)?;
+    let answered = server.origins.post(&webhook.target, &question, webhook.timeout).await;
+    let answered =
+        answered.map_err(|why| Refusal::Unreachable(format!("failed to call webhook: {why}")))?;
+    let response = review::answer(webhook, &uid, role, &answered);
+    let response = response.map_err(Refusal::Unreachable)?;
+    response.warnings.iter().for_each(|warning| request.call.warn(warning.clone()));
+    if !response.allowed {
+        return Err(response.refusal(&webhook.name).into());
+    }
+    Ok(response)
+}
+
+/// Asks a mutating webhook; gives the object if it changed.
+async fn change(
+    request: &Request<'_>,
+    webhook: &Webhook,
+    version: &Version,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Result<Option<Value>, Refusal> {
+    let objects = Versioned::of(request, version, object, old).await?;
+    let response = ask(request, webhook, version, Role::Mutating, objects.objects()).await?;
+    if response.patch.is_empty() || response.patch == b"[]" {
+        return Ok(None);
+    }
+    let Some(before) = objects.new else {
+        return Err(Status::internal(&format!(
+            "admission webhook {:?} attempted to modify the object, which is not supported for \
+             this operation",
+            webhook.name
+        ))
+        .into());
+    };
+    let patched = patched(&before, &response.patch)?;
+    let patched = decoded(request, version, patched)?;
+    if patched == before {
+        return Ok(None);
+    }
+    let back = Version::Same;
+    Ok(Some(in_version(request, &patched, back.resource(request)).await?))
+}
+
+fn patched(object: &Value, patch: &[u8]) -> Result<Value, Refusal> {
+    patch::json_patch(object, patch).map_err(|error| match error {
+        PatchError::Malformed(why) => {
+            Refusal::Unreachable(format!("received undecodable patch in webhook response: {why}"))
+        }
+        error => Refusal::Refused(Status::internal(&error.to_string())),
+    })
+}
+
+/// What a patch has made of an object, as an object of its kind again.
+fn decoded(request: &Request<'_>, version: &Version, mut object: Value) -> Result<Value, Refusal> {
+    let resource = version.resource(request);
+    let part = resource.subresource(request.subresource).filter(|part| part.kind != resource.kind);
+    let schema = match part {
+        None => resource.schema.clone(),
+        Some(part) => {
+            let own = (resource.group.clone(), resource.version.clone());
+            let (group, version) = part.group_version.clone().unwrap_or(own);
+            Schema::builtin(&group, &version, &part.kind).unwrap_or_else(Schema::untyped)
+        }
+    };
+    schema.prune(&mut object);
+    schema.normalise(&mut object);
+    if let Some(error) = schema.type_errors(&object).first() {
+        return Err(Status::internal(error).into());
+    }
+    schema.apply_defaults(&mut object);
+    if part.is_none() {
+        resource.strategy.default(&mut object);
+    }
+    Ok(object)
+}

@@ -1,0 +1,139 @@
+//! The network's way to a webhook: HTTP/1.1 over TLS, on connections that are used again.
+
+use std::io;
+use std::sync::PoisonError;
+
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Request, Response, Uri, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, Error};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::target::Target;
+
+/// An open connection.
+pub(super) type Connection = SendRequest<Full<Bytes>>;
+
+/// How many unused connections to one target stay open.
+const IDLE_MAX: usize = 8;
+
+/// The largest answer, in bytes.
+const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
+
+/// Sends a request and reads the whole answer. A connection that was open but brings no answer,
+/// for the other side may have closed it or begun anew, is replaced by a new one, once.
+pub(super) async fn send(
+    target: &Target,
+    request: Request<Bytes>,
+) -> Result<Response<Bytes>, String> {
+    let request = addressed(target, request)?;
+    if let Some(mut connection) = used(target)
+        && let Ok(response) = exchange(&mut connection, request.clone()).await
+    {
+        return whole(target, connection, response).await;
+    }
+    let mut connection = connect(target).await?;
+    let response = exchange(&mut connection, request).await.map_err(|error| text(&error))?;
+    whole(target, connection, response).await
+}
+
+/// The request as HTTP/1.1 wants it: the host in a header, the rest of the URL in the first line.
+fn addressed(target: &Target, mut request: Request<Bytes>) -> Result<Request<Full<Bytes>>, String> {
+    let authority = request.uri().authority().map_or(target.host.as_str(), |a| a.as_str());
+    let host = HeaderValue::from_str(authority).map_err(|error| error.to_string())?;
+    let path = request.uri().path_and_query().cloned();
+    *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    request.headers_mut().insert(header::HOST, host);
+    Ok(request.map(Full::new))
+}
+
+/// A connection that is open and unused.
+fn used(target: &Target) -> Option<Connection> {
+    let mut idle = target.idle.lock().unwrap_or_else(PoisonError::into_inner);
+    idle.retain(|connection| !connection.is_closed());
+    idle.pop()
+}
+
+type Incoming = Response<hyper::body::Incoming>;
+
+async fn exchange(
+    connection: &mut Connection,
+    request: Request<Full<Bytes>>,
+) -> Result<Incoming, hyper::Error> {
+    connection.ready().await?;
+    connection.send_request(request).await
+}
+
+async fn whole(
+    target: &Target,
+    connection: Connection,
+    response: Incoming,
+) -> Result<Response<Bytes>, String> {
+    let (parts, body) = response.into_parts();
+    let body = Limited::new(body, RESPONSE_LIMIT).collect().await;
+    let body = body.map_err(|error| error.to_string())?.to_bytes();
+    let mut idle = target.idle.lock().unwrap_or_else(PoisonError::into_inner);
+    if idle.len() < IDLE_MAX {
+        idle.push(connection);
+    }
+    Ok(Response::from_parts(parts, body))
+}
+
+async fn connect(target: &Target) -> Result<Connection, String> {
+    if let Some(service) = &target.service {
+        return Err(format!(
+            "service {service:?} has no address here: give clientConfig.url instead"
+        ));
+    }
+    let (host, port) = (target.host.as_str(), target.port);
+    let tls = TlsConnector::from(target.tls()?);
+    let stream = TcpStream::connect((host, port)).await;
+    let stream = stream.map_err(|error| dial_error(&format!("{host}:{port}"), &error))?;
+    // What is asked is small and waited for.
+    let _ = stream.set_nodelay(true);
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+    let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error))?;
+    let shaken = http1::handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = shaken.map_err(|error| text(&error))?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to a webhook ended");
+        }
+    });
+    Ok(sender)
+}
+
+fn dial_error(address: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            format!("dial tcp {address}: connect: connection refused")
+        }
+        _ => format!("dial tcp {address}: {error}"),
+    }
+}
+
+fn tls_error(error: &io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    match inner {
+        // An authority of the same name that has not signed it is as unknown.
+        Some(Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+            .to_owned(),
+        Some(error) => format!("tls: failed to verify certificate: {error}"),
+        None => error.to_string(),
+    }
+}
+
+/// An error with what caused it, for hyper's errors tell little by themselves.
+fn text(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,106 @@
+//! Calling webhooks: a POST of JSON to whom a `clientConfig` names, within a time.
+//!
+//! [`target`] reads a `clientConfig`, [`https`] speaks to the network. Servers in this process
+//! are known by their origin ([`Origins`]) and called without a socket, so that a cluster on
+//! virtual time can have webhooks. What goes wrong is told as Go's client tells it, for operators
+//! know those texts. Nothing is locked while anything is awaited.
+
+mod https;
+mod target;
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, header};
+use serde_json::Value;
+
+pub(crate) use target::Target;
+
+use crate::status::panic_text;
+
+/// Answers the requests to an origin in this process.
+pub type WebhookHandler =
+    Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
+
+/// The servers in this process, by their origin.
+#[derive(Default)]
+pub(crate) struct Origins(RwLock<HashMap<String, WebhookHandler>>);
+
+impl Origins {
+    /// Lets a handler answer for an origin such as `https://webhooks.test`.
+    pub(crate) fn serve(&self, origin: &str, handler: WebhookHandler) {
+        let mut origins = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        origins.insert(target::normal_origin(origin), handler);
+    }
+
+    fn handler(&self, target: &Target) -> Option<WebhookHandler> {
+        let origins = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        origins.get(&target.origin).cloned()
+    }
+
+    /// Posts a document and gives the one that is answered, or the text of what went wrong.
+    pub(crate) async fn post(
+        &self,
+        target: &Target,
+        document: &Value,
+        within: Duration,
+    ) -> Result<Value, String> {
+        let url = format!("{}?timeout={}s", target.url, within.as_secs());
+        let failed = |why: String| format!("Post {url:?}: {why}");
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(&url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, "kube-apiserver-admission")
+            .body(Bytes::from(document.to_string()))
+            .map_err(|error| failed(error.to_string()))?;
+        let answer = async {
+            match self.handler(target) {
+                Some(handler) => in_process(&handler, request).await,
+                None => https::send(target, request).await,
+            }
+        };
+        let late = |_| failed("context deadline exceeded".to_owned());
+        let response = tokio::time::timeout(within, answer).await.map_err(late)?;
+        read(&response.map_err(failed)?)
+    }
+}
+
+/// Asks a handler of this process; one that panics has hung up.
+async fn in_process(
+    handler: &WebhookHandler,
+    request: Request<Bytes>,
+) -> Result<Response<Bytes>, String> {
+    let answer = AssertUnwindSafe(async { handler(request).await }).catch_unwind().await;
+    answer.map_err(|panic| {
+        tracing::warn!(panic = panic_text(&*panic), "a webhook of this process panicked");
+        "EOF".to_owned()
+    })
+}
+
+fn read(response: &Response<Bytes>) -> Result<Value, String> {
+    let body = response.body();
+    match response.status().as_u16() {
+        200..=206 => serde_json::from_slice(body)
+            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}")),
+        404 => Err("the server could not find the requested resource".to_owned()),
+        401 => Err("Unauthorized".to_owned()),
+        _ => {
+            let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_MAX)]);
+            let text = text.trim();
+            let text = if text.is_empty() { "unknown" } else { text };
+            Err(format!(
+                "an error on the server ({text:?}) has prevented the request from succeeding"
+            ))
+        }
+    }
+}
+
+/// How much of an error's body is told.
+const SHOWN_MAX: usize = 2048;

@@ -1,0 +1,118 @@
+//! Whom a `clientConfig` names: a URL or a service, and the authority that vouches for it.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::Uri;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use serde_json::Value;
+
+use super::https::Connection;
+
+const HTTPS_PORT: u16 = 443;
+
+/// One whom webhooks' requests go to, with the connections that are open to it.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Where requests go, without a query.
+    pub(crate) url: String,
+    /// Scheme, host and port.
+    pub(super) origin: String,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The name of the service, if it is one: those have no address here.
+    pub(super) service: Option<String>,
+    /// The authorities in PEM.
+    authorities: Vec<u8>,
+    /// Made at the first connection.
+    tls: OnceLock<Result<Arc<rustls::ClientConfig>, String>>,
+    /// Connections that nobody uses now. The lock is held for moments, never over a wait.
+    pub(super) idle: Mutex<Vec<Connection>>,
+}
+
+impl Target {
+    /// Reads a `clientConfig`, which was validated when it was written.
+    pub(crate) fn of(config: &Value) -> Self {
+        let service = config.get("service").filter(|service| service.is_object());
+        let url = match service {
+            Some(service) => service_url(service),
+            None => config["url"].as_str().unwrap_or("").to_owned(),
+        };
+        let uri: Uri = url.parse().unwrap_or_default();
+        let host = uri.host().unwrap_or("").trim_matches(['[', ']']).to_owned();
+        let bundle = STANDARD.decode(config["caBundle"].as_str().unwrap_or(""));
+        Self {
+            origin: normal_origin(&url),
+            host,
+            port: uri.port_u16().unwrap_or(HTTPS_PORT),
+            service: service.map(|service| text(service, "name").to_owned()),
+            authorities: bundle.unwrap_or_default(),
+            tls: OnceLock::new(),
+            idle: Mutex::default(),
+            url,
+        }
+    }
+
+    /// How TLS is spoken with this target.
+    pub(super) fn tls(&self) -> Result<Arc<rustls::ClientConfig>, String> {
+        self.tls.get_or_init(|| client_config(&self.authorities)).clone()
+    }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or("")
+}
+
+fn service_url(service: &Value) -> String {
+    let (name, namespace, path) =
+        (text(service, "name"), text(service, "namespace"), text(service, "path"));
+    let port = service["port"].as_u64().unwrap_or(HTTPS_PORT.into());
+    format!("https://{name}.{namespace}.svc:{port}{path}")
+}
+
+/// `https://host:port` of a URL, in small letters; the port is always told.
+pub(super) fn normal_origin(url: &str) -> String {
+    let uri: Uri = url.parse().unwrap_or_default();
+    let (scheme, host) = (uri.scheme_str().unwrap_or("https"), uri.host().unwrap_or(""));
+    let port = uri.port_u16().unwrap_or(if scheme == "http" { 80 } else { HTTPS_PORT });
+    format!("{scheme}://{host}:{port}").to_lowercase()
+}
+
+fn client_config(authorities: &[u8]) -> Result<Arc<rustls::ClientConfig>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authorities) {
+        let added = certificate
+            .map_err(|error| error.to_string())
+            .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
+        added.map_err(|error| format!("unable to load root certificates: {error}"))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Target, normal_origin};
+    use serde_json::json;
+
+    #[test]
+    fn an_origin_is_the_same_with_its_default_port_and_in_any_case() {
+        assert_eq!(normal_origin("https://Hooks.test"), "https://hooks.test:443");
+        assert_eq!(normal_origin("https://hooks.test:443/a/b"), "https://hooks.test:443");
+        assert_ne!(normal_origin("https://hooks.test:8443"), "https://hooks.test:443");
+    }
+
+    #[test]
+    fn a_service_is_called_by_its_name_in_the_cluster() {
+        let config = json!({"service": {"name": "hooks", "namespace": "ns", "path": "/m"}});
+        let target = Target::of(&config);
+        assert_eq!(target.url, "https://hooks.ns.svc:443/m");
+        assert_eq!(target.service.as_deref(), Some("hooks"));
+    }
+}

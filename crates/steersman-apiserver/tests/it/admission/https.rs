@@ -1,0 +1,98 @@
+//! Webhooks behind a socket, and behind a service.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::Response;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use steersman_apiserver::pki::Pki;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::api::{Api, CONFIG_MAPS, config_map};
+use crate::webhooks::{VALIDATING, allowed, configure, message, serve, warnings, webhook_with};
+
+/// A webhook on a socket, which allows everything. Counts connections.
+async fn serve_https(pki: &Pki) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let acceptor = TlsAcceptor::from(Arc::new(pki.server_config().unwrap()));
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(stream) = acceptor.accept(stream).await else { continue };
+            counted.fetch_add(1, Ordering::SeqCst);
+            let service = service_fn(|request: http::Request<Incoming>| async {
+                assert_eq!(request.uri().query(), Some("timeout=10s"));
+                let body = request.into_body().collect().await?.to_bytes();
+                let review: Value = serde_json::from_slice(&body).unwrap();
+                let answer = json!({
+                    "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+                    "response": {
+                        "uid": review["request"]["uid"], "allowed": true,
+                        "warnings": ["from afar"],
+                    },
+                });
+                Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(answer.to_string()))))
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    (port, connections)
+}
+
+// On the real clock, for the socket is real.
+#[tokio::test]
+async fn a_webhook_is_called_over_https_if_its_authority_is_the_one_that_is_configured() {
+    let api = Api::start().await;
+    let pki = Pki::new(&[]).unwrap();
+    let (port, connections) = serve_https(&pki).await;
+    let url = format!("https://localhost:{port}/judge");
+    let hook = |authority: &str| {
+        let bundle = STANDARD.encode(authority);
+        webhook_with("far", &json!({"clientConfig": {"url": url, "caBundle": bundle}}))
+    };
+    configure(&api, VALIDATING, "a", &[hook(&pki.ca)]).await;
+    for name in ["a", "b", "c"] {
+        let answer = api.post(CONFIG_MAPS, &config_map(name, &json!({}))).await;
+        answer.ok();
+        assert_eq!(warnings(&answer), ["299 - \"from afar\""]);
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "the connection is used again");
+    let other = Pki::new(&[]).unwrap();
+    api.merge(&format!("{VALIDATING}/a"), &json!({"webhooks": [hook(&other.ca)]})).await.ok();
+    let refused = api.post(CONFIG_MAPS, &config_map("d", &json!({}))).await.refused(500);
+    let why = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+    assert!(message(&refused).contains(why), "{refused}");
+    let nobody = json!({"url": "https://localhost:1/x"});
+    let nobody = webhook_with("far", &json!({"clientConfig": nobody}));
+    api.merge(&format!("{VALIDATING}/a"), &json!({"webhooks": [nobody]})).await.ok();
+    let refused = api.post(CONFIG_MAPS, &config_map("d", &json!({}))).await.refused(500);
+    assert!(message(&refused).contains("connection refused"), "{refused}");
+    let service = json!({"service": {"name": "hooks", "namespace": "default", "path": "/x"}});
+    let service = webhook_with("far", &json!({"clientConfig": service}));
+    api.merge(&format!("{VALIDATING}/a"), &json!({"webhooks": [service]})).await.ok();
+    let refused = api.post(CONFIG_MAPS, &config_map("d", &json!({}))).await.refused(500);
+    let url = "Post \"https://hooks.default.svc:443/x?timeout=10s\"";
+    assert!(message(&refused).contains(url), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_is_answered_by_whom_its_name_is_given_to() {
+    let api = Api::start().await;
+    let asked = serve(&api, "hooks.default.svc", |_| allowed());
+    let service = json!({"service": {"name": "hooks", "namespace": "default", "path": "/x"}});
+    let hook = webhook_with("service", &json!({"clientConfig": service}));
+    configure(&api, VALIDATING, "a", &[hook]).await;
+    api.config_map("a", &json!({})).await;
+    assert_eq!(asked.count(), 1);
+}

@@ -1,0 +1,209 @@
+//! Which webhooks are asked about which requests, and in which form.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::set;
+use crate::api::{Api, CONFIG_MAPS, config_map, deployment, pod};
+use crate::crd::{DEFINITIONS, WIDGETS, definition, widget};
+use crate::webhooks::{
+    MUTATING, VALIDATING, allowed, configure, denied, message, serve_here, webhook, webhook_with,
+};
+
+#[tokio::test(start_paused = true)]
+async fn deletions_are_asked_about_with_the_old_object_alone() {
+    let api = Api::start().await;
+    let asked =
+        serve_here(&api, |request| match request["oldObject"]["metadata"]["name"].as_str() {
+            Some("keep") => denied(&json!({"message": "it stays"})),
+            _ => allowed(),
+        });
+    for name in ["a", "b", "keep"] {
+        api.config_map(name, &json!({})).await;
+    }
+    let rules = json!([{
+        "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+        "operations": ["DELETE"],
+    }]);
+    let hook = webhook_with("keeper", &json!({"rules": rules}));
+    configure(&api, VALIDATING, "a", std::slice::from_ref(&hook)).await;
+    let options = json!({"gracePeriodSeconds": 5, "propagationPolicy": "Background"});
+    api.delete_with(&format!("{CONFIG_MAPS}/a"), &options).await.ok();
+    let request = asked.last();
+    assert_eq!((&request["operation"], &request["object"]), (&json!("DELETE"), &Value::Null));
+    assert_eq!(request["options"]["propagationPolicy"], "Background");
+    assert_eq!(request["options"]["gracePeriodSeconds"], 5);
+    let refused = api.delete(&format!("{CONFIG_MAPS}/keep")).await.refused(400);
+    assert!(message(&refused).ends_with("denied the request: it stays"));
+    api.delete(CONFIG_MAPS).await.refused(400);
+    let deleted = asked.all();
+    let names: Vec<_> = deleted.iter().map(|request| request["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a", "keep", "b", "keep"]);
+    api.get(&format!("{CONFIG_MAPS}/keep")).await.ok();
+    configure(&api, MUTATING, "a", &[hook]).await;
+    serve_here(&api, |_| set("/data", &json!({})));
+    let refused = api.delete(&format!("{CONFIG_MAPS}/keep")).await.refused(500);
+    assert!(message(&refused).contains("attempted to modify the object, which is not supported"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_choose_resources_subresources_and_operations() {
+    let api = Api::start().await;
+    let asked = serve_here(&api, |_| allowed());
+    let rules = json!([
+        {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/status"], "operations": ["UPDATE"]},
+        {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments/scale"], "operations": ["*"]},
+        {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/binding", "pods/eviction"], "operations": ["CREATE"]},
+        {"apiGroups": [""], "apiVersions": ["*"], "resources": ["*"], "operations": ["CREATE"], "scope": "Cluster"},
+    ]);
+    configure(&api, VALIDATING, "a", &[webhook_with("picky", &json!({"rules": rules}))]).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let created = api.post(pods, &pod("a")).await.ok();
+    api.merge(&format!("{pods}/a"), &json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
+    assert_eq!(asked.count(), 0);
+    let status = json!({"status": {"phase": "Running"}});
+    api.merge(&format!("{pods}/a/status"), &status).await.ok();
+    let request = asked.last();
+    assert_eq!(
+        (&request["subResource"], &request["operation"]),
+        (&json!("status"), &json!("UPDATE"))
+    );
+    assert_eq!(request["requestSubResource"], "status");
+    assert_eq!(request["object"]["status"]["phase"], "Running");
+    assert_eq!(request["oldObject"]["metadata"]["uid"], created["metadata"]["uid"]);
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    api.post(deployments, &deployment("web", 1)).await.ok();
+    api.merge(&format!("{deployments}/web/scale"), &json!({"spec": {"replicas": 4}})).await.ok();
+    let request = asked.last();
+    assert_eq!(request["kind"], json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}));
+    assert_eq!(request["object"]["spec"]["replicas"], 4);
+    assert_eq!(request["oldObject"]["spec"]["replicas"], 1);
+    let binding = json!({"target": {"name": "node"}, "metadata": {"name": "a"}});
+    api.post(&format!("{pods}/a/binding"), &binding).await.ok();
+    assert_eq!(asked.last()["kind"]["kind"], "Binding");
+    assert_eq!(asked.last()["name"], "a");
+    let eviction = json!({"metadata": {"name": "a"}});
+    api.post(&format!("{pods}/a/eviction"), &eviction).await.ok();
+    assert_eq!(asked.last()["subResource"], "eviction");
+    let namespace = json!({"metadata": {"name": "ns"}});
+    api.post("/api/v1/namespaces", &namespace).await.ok();
+    assert_eq!(asked.last()["object"]["kind"], "Namespace");
+    assert_eq!(asked.last()["namespace"], "ns");
+    assert_eq!(asked.count(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_choose_namespaces_and_objects_old_or_new() {
+    let api = Api::start().await;
+    let asked = serve_here(&api, |_| allowed());
+    let hook = webhook_with(
+        "picky",
+        &json!({
+            "namespaceSelector": {"matchLabels": {"hooks": "on"}},
+            "objectSelector": {"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]},
+        }),
+    );
+    configure(&api, VALIDATING, "a", &[hook]).await;
+    api.config_map("a", &json!({})).await;
+    assert_eq!(asked.count(), 0);
+    let labels = json!({"metadata": {"labels": {"hooks": "on"}}});
+    api.merge("/api/v1/namespaces/default", &labels).await.ok();
+    let mut skipped = config_map("b", &json!({}));
+    skipped["metadata"]["labels"] = json!({"skip": "yes"});
+    api.post(CONFIG_MAPS, &skipped).await.ok();
+    assert_eq!(asked.count(), 0);
+    api.config_map("c", &json!({})).await;
+    assert_eq!(asked.count(), 1);
+    let path = format!("{CONFIG_MAPS}/c");
+    api.merge(&path, &json!({"metadata": {"labels": {"skip": "yes"}}})).await.ok();
+    assert_eq!(asked.count(), 2, "the old object has no label yet");
+    api.merge(&path, &json!({"data": {"x": "y"}})).await.ok();
+    assert_eq!(asked.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_for_another_version_gets_the_object_in_that_version() {
+    let api = Api::start().await;
+    api.post(DEFINITIONS, &definition()).await.ok();
+    let asked = serve_here(&api, |request| {
+        assert_eq!(request["object"]["apiVersion"], "example.com/v2");
+        set("/spec/color", &json!("blue"))
+    });
+    let rules = json!([{
+        "apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["widgets"],
+        "operations": ["*"],
+    }]);
+    let hook = webhook_with("v2", &json!({"rules": rules}));
+    configure(&api, MUTATING, "a", std::slice::from_ref(&hook)).await;
+    let created = api.post(WIDGETS, &widget("a", 1)).await.ok();
+    assert_eq!(
+        (&created["apiVersion"], &created["spec"]["color"]),
+        (&json!("example.com/v1"), &json!("blue"))
+    );
+    let request = asked.last();
+    assert_eq!(request["kind"]["version"], "v2");
+    assert_eq!(request["requestKind"]["version"], "v1");
+    let exact = webhook_with("v2", &json!({"rules": rules, "matchPolicy": "Exact"}));
+    api.merge(&format!("{MUTATING}/a"), &json!({"webhooks": [exact]})).await.ok();
+    assert_eq!(api.post(WIDGETS, &widget("b", 1)).await.ok()["spec"]["color"], "red");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_asks_and_says_so() {
+    let api = Api::start().await;
+    let asked = serve_here(&api, |_| set("/data/seen", &json!("yes")));
+    configure(&api, MUTATING, "a", &[webhook("seen")]).await;
+    let dry = format!("{CONFIG_MAPS}?dryRun=All");
+    let created = api.post(&dry, &config_map("a", &json!({"k": "v"}))).await.ok();
+    assert_eq!(created["data"]["seen"], "yes");
+    assert_eq!(
+        (&asked.last()["dryRun"], &asked.last()["options"]["dryRun"]),
+        (&json!(true), &json!(["All"]))
+    );
+    api.get(&format!("{CONFIG_MAPS}/a")).await.refused(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_end_as_those_that_cannot_be_evaluated() {
+    let api = Api::start().await;
+    let asked = serve_here(&api, |_| allowed());
+    let conditions = json!([{"name": "never", "expression": "false"}]);
+    let fields = json!({"matchConditions": conditions, "failurePolicy": "Ignore"});
+    configure(&api, VALIDATING, "a", &[webhook_with("a", &fields)]).await;
+    api.config_map("a", &json!({})).await;
+    configure(&api, VALIDATING, "b", &[webhook_with("b", &json!({"matchConditions": conditions}))])
+        .await;
+    let refused = api.post(CONFIG_MAPS, &config_map("b", &json!({}))).await.refused(403);
+    assert!(message(&refused).contains("cannot be evaluated"), "{refused}");
+    assert_eq!(asked.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn configurations_and_reviews_are_never_asked_about_and_a_removed_webhook_is_not_asked() {
+    let api = Api::start().await;
+    let asked = serve_here(&api, |_| denied(&json!({"message": "nothing passes"})));
+    let rules = json!([{
+        "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"],
+    }]);
+    let wall = webhook_with("wall", &json!({"rules": rules}));
+    configure(&api, VALIDATING, "wall", std::slice::from_ref(&wall)).await;
+    configure(&api, MUTATING, "wall", &[wall]).await;
+    api.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.refused(400);
+    let review = json!({"spec": {}});
+    api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await.ok();
+    assert_eq!(asked.count(), 1);
+    api.delete(&format!("{VALIDATING}/wall")).await.ok();
+    api.delete(&format!("{MUTATING}/wall")).await.ok();
+    api.config_map("a", &json!({})).await;
+    assert_eq!(asked.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn webhooks_are_known_again_after_a_restart() {
+    let api = Api::start().await;
+    configure(&api, VALIDATING, "a", &[webhook("judge")]).await;
+    let again = Api::over(Arc::clone(&api.store)).await;
+    serve_here(&again, |_| denied(&json!({"message": "no"})));
+    again.post(CONFIG_MAPS, &config_map("a", &json!({}))).await.refused(400);
+}
