@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use builder::{Builder, StartError};
-pub use steersman_apiserver::ApiServer;
+pub use steersman_apiserver::{ApiServer, WebhookHandler};
 
 /// How long open connections get to end when the cluster stops.
 const STOP_GRACE: Duration = Duration::from_millis(200);
@@ -62,6 +62,12 @@ impl Cluster {
     /// The API server's service.
     pub fn api(&self) -> &ApiServer {
         &self.api
+    }
+
+    /// Lets a handler of this process answer the webhooks of an origin, such as
+    /// `https://webhooks.test`, without a socket. Every other origin is called over HTTPS.
+    pub fn serve_webhooks(&self, origin: &str, handler: WebhookHandler) {
+        self.api.serve_webhooks(origin, handler);
     }
 
     /// The store that holds everything.

@@ -100,6 +100,12 @@ impl Cluster {
         }
     }
 
+    /// Lets a handler answer the webhooks of an origin, such as `https://webhooks.test`, without a
+    /// socket: webhook configurations and conversions whose URL begins with it ask the handler.
+    pub fn serve_webhooks(&self, origin: &str, handler: steersman_cluster::WebhookHandler) {
+        self.inner().serve_webhooks(origin, handler);
+    }
+
     /// Installs the custom resource definition of a kind.
     pub async fn install<K: CustomResourceExt>(&self) -> Result<()> {
         let definition: CustomResourceDefinition = K::crd();
