@@ -23,3 +23,4 @@ mod restricted;
 mod sources;
 mod status;
 mod triggers;
+mod webhooks;
