@@ -53,10 +53,25 @@ async fn update_applied(
         let mut merged = merged(writer, Some(old), applied, force)?;
         // The configuration's own resourceVersion was a condition, not a wish.
         metadata::set(&mut merged, "resourceVersion", None);
-        change::prepare(writer, old, merged, Tracking::Recorded)
+        let new = change::prepare(writer, old, merged, Tracking::Recorded)?;
+        // A value without the server's defaults in it differs only until they are set again.
+        Ok(if same_but_for_times(old, &new) { old.clone() } else { new })
     })
     .await?;
     Ok(Reply::Object { code: StatusCode::OK, object })
+}
+
+/// Whether only the times differ at which managers wrote.
+fn same_but_for_times(old: &Value, new: &Value) -> bool {
+    let timeless = |object: &Value| {
+        let mut object = object.clone();
+        let entries = object["metadata"]["managedFields"].as_array_mut();
+        for entry in entries.into_iter().flatten() {
+            entry["time"] = Value::Null;
+        }
+        object
+    };
+    old["spec"] == new["spec"] && timeless(old) == timeless(new)
 }
 
 async fn create_applied(
