@@ -96,6 +96,12 @@ impl NewCondition {
         self
     }
 
+    /// The same, observed at this generation unless it says otherwise.
+    pub(crate) fn or_observed(mut self, generation: Option<i64>) -> Self {
+        self.observed_generation = self.observed_generation.or(generation);
+        self
+    }
+
     /// The condition, so since `since`.
     pub fn since(self, since: Time) -> Condition {
         Condition {

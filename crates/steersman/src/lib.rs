@@ -51,6 +51,8 @@ mod own_writes;
 pub mod context;
 mod merge_diff;
 
+pub mod world;
+
 pub mod controller;
 
 pub mod election;

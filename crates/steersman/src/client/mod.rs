@@ -4,18 +4,25 @@
 //! client's default namespace, writes carry the client's field manager, and `get` tells
 //! "not there" from "failed".
 
+mod create_or_update;
+mod list;
+mod merge;
 mod of_kind;
+mod subresource;
 
 use std::sync::Arc;
 
 use kube::Error as KubeError;
-use kube::api::{DeleteParams, ListParams, Patch};
+use kube::api::{DeleteParams, Patch};
 use kube::core::{DynamicObject, GroupVersionKind, Status};
 use serde::Serialize;
 
+use crate::context::Notes;
 use crate::error::Result;
 use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
+pub use create_or_update::Change;
+pub use list::{ListOptions, Pages};
 pub use of_kind::KindClient;
 
 /// Reads and writes objects of every kind.
@@ -24,39 +31,10 @@ pub struct Client {
     /// Shared, since every reconcile has a copy and to clone a [`kube::Client`] is to allocate.
     kube: Arc<kube::Client>,
     field_manager: Arc<str>,
-}
-
-/// Which objects to list.
-#[derive(Clone, Debug, Default)]
-pub struct ListOptions {
-    /// Only objects in this namespace; `None` lists all namespaces.
-    pub namespace: Option<String>,
-    /// Only objects whose labels match, as in `kubectl -l`.
-    pub labels: Option<String>,
-    /// Only objects whose fields match, as in `kubectl --field-selector`.
-    pub fields: Option<String>,
-}
-
-impl ListOptions {
-    /// Every object in one namespace.
-    pub fn namespace(namespace: impl Into<String>) -> Self {
-        Self { namespace: Some(namespace.into()), ..Self::default() }
-    }
-
-    /// Narrows the list to objects whose labels match.
-    #[must_use]
-    pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.labels = Some(selector.into());
-        self
-    }
-
-    fn params(&self) -> ListParams {
-        ListParams {
-            label_selector: self.labels.clone(),
-            field_selector: self.fields.clone(),
-            ..ListParams::default()
-        }
-    }
+    /// Whether the server is asked to change nothing.
+    dry_run: bool,
+    /// Where the reconcile whose client this is notes its writes.
+    notes: Option<Arc<Notes>>,
 }
 
 /// What became of a delete.
@@ -88,13 +66,26 @@ impl Deleted {
 impl Client {
     /// A client that writes under the name `field_manager`.
     pub fn new(kube: kube::Client, field_manager: impl Into<Arc<str>>) -> Self {
-        Self { kube: Arc::new(kube), field_manager: field_manager.into() }
+        let (kube, field_manager) = (Arc::new(kube), field_manager.into());
+        Self { kube, field_manager, dry_run: false, notes: None }
     }
 
     /// The same client, writing under another name.
     #[must_use]
     pub fn with_field_manager(&self, field_manager: impl Into<Arc<str>>) -> Self {
-        Self { kube: Arc::clone(&self.kube), field_manager: field_manager.into() }
+        Self { field_manager: field_manager.into(), ..self.clone() }
+    }
+
+    /// The same client, whose writes are checked and answered by the server as if they were
+    /// carried out, and are not.
+    #[must_use]
+    pub fn dry_run(&self) -> Self {
+        Self { dry_run: true, ..self.clone() }
+    }
+
+    /// The same client, whose writes are noted for a reconcile.
+    pub(crate) fn noting(&self, notes: Arc<Notes>) -> Self {
+        Self { notes: Some(notes), ..self.clone() }
     }
 
     /// The client underneath, for what this one does not offer.
@@ -125,11 +116,6 @@ impl Client {
     /// Reads an object; `None` if there is none of that name.
     pub async fn get<K: Object>(&self, key: impl Into<ObjectKey>) -> Result<Option<K>> {
         self.typed().get(key).await
-    }
-
-    /// Lists the objects that match, in one answer.
-    pub async fn list<K: Object>(&self, options: &ListOptions) -> Result<Vec<K>> {
-        self.typed().list(options).await
     }
 
     /// Creates an object.
@@ -184,6 +170,11 @@ impl Client {
     /// manager, taking them over from others if it must.
     pub async fn apply<K: Object>(&self, object: &K) -> Result<K> {
         self.typed().apply(object).await
+    }
+
+    /// The same, but a field that another manager owns and that would change is a conflict.
+    pub async fn apply_unless_conflict<K: Object>(&self, object: &K) -> Result<K> {
+        self.typed().apply_unless_conflict(object).await
     }
 
     /// Deletes an object. An object that is not there is no error.

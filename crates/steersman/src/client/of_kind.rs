@@ -3,12 +3,12 @@
 
 use kube::Error as KubeError;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, ObjectList, Request};
+use kube::core::Request;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Client, Deleted, ListOptions, NotServed, absent_as_none, is_not_served};
+use super::{Client, Deleted, NotServed, absent_as_none, is_not_served};
 use crate::error::Result;
 use crate::kind::Kind;
 use crate::object::{AnyObject, ObjectKey};
@@ -32,29 +32,17 @@ impl<K: AnyObject> KindClient<'_, K> {
         absent_as_none(self.send(request).await)
     }
 
-    /// Lists the objects that match, in one answer.
-    pub async fn list(&self, options: &ListOptions) -> Result<Vec<K>> {
-        let request = Request::new(self.kind.path(options.namespace.as_deref()));
-        let request = if K::metadata_api() {
-            request.list_metadata(&options.params())
-        } else {
-            request.list(&options.params())
-        };
-        let list: ObjectList<K> = self.send(request).await?;
-        Ok(list.items)
-    }
-
     /// Creates an object.
     pub async fn create(&self, object: &K) -> Result<K> {
         let request = self.of(object).create(&self.post(), self.encode(object)?);
-        self.send(request).await
+        self.write(request).await
     }
 
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
     pub async fn update(&self, object: &K) -> Result<K> {
         let name = object.meta().name.as_deref().unwrap_or_default();
         let request = self.of(object).replace(name, &self.post(), self.encode(object)?);
-        self.send(request).await
+        self.write(request).await
     }
 
     /// Replaces the status of an object, and nothing else.
@@ -67,7 +55,7 @@ impl<K: AnyObject> KindClient<'_, K> {
         let name = object.meta().name.as_deref().unwrap_or_default();
         let body = self.encode(object)?;
         let request = self.of(object).replace_subresource(sub, name, &self.post(), body);
-        self.send(request).await
+        self.write(request).await
     }
 
     /// Posts to a subresource such as `binding`.
@@ -94,7 +82,7 @@ impl<K: AnyObject> KindClient<'_, K> {
         let key = key.into();
         let request = self.at(key.namespace.as_deref());
         let request = request.patch(&key.name, &self.patch_params(patch), patch);
-        self.send(request).await
+        self.write(request).await
     }
 
     /// Patches the status of an object, and nothing else.
@@ -107,19 +95,29 @@ impl<K: AnyObject> KindClient<'_, K> {
         let params = self.patch_params(patch);
         let request = self.at(key.namespace.as_deref());
         let request = request.patch_subresource("status", &key.name, &params, patch);
-        self.send(request).await
+        self.write(request).await
     }
 
     /// Server-side apply: makes the object have these fields, owned by this client's field
     /// manager, taking them over from others if it must.
     pub async fn apply(&self, object: &K) -> Result<K> {
+        self.apply_with(object, true).await
+    }
+
+    /// The same, but a field that another manager owns and that would change is a conflict.
+    pub async fn apply_unless_conflict(&self, object: &K) -> Result<K> {
+        self.apply_with(object, false).await
+    }
+
+    async fn apply_with(&self, object: &K, force: bool) -> Result<K> {
         let mut wanted = object.clone();
         wanted.meta_mut().managed_fields = None; // an applied object that names its managers is refused
         let key = ObjectKey::of(object);
-        match self.kind.dynamic_names() {
-            None => self.patch(key, &Patch::Apply(&wanted)).await,
-            Some(names) => self.patch(key, &Patch::Apply(document(&wanted, names)?)).await,
-        }
+        let patch = Patch::Apply(self.document(&wanted)?);
+        let mut params = self.patch_params(&patch);
+        params.force = force;
+        let request = self.at(key.namespace.as_deref()).patch(&key.name, &params, &patch);
+        self.write(request).await
     }
 
     /// Deletes an object. An object that is not there is no error.
@@ -129,8 +127,15 @@ impl<K: AnyObject> KindClient<'_, K> {
         params: &DeleteParams,
     ) -> Result<Deleted> {
         let key = key.into();
-        let request = self.at(key.namespace.as_deref()).delete(&key.name, params);
+        let dry_run = params.dry_run || self.client.dry_run;
+        let params = DeleteParams { dry_run, ..params.clone() };
+        let request = self.at(key.namespace.as_deref()).delete(&key.name, &params);
         let answer = absent_as_none(self.send::<Value>(request).await)?;
+        if !dry_run {
+            let given = params.preconditions.as_ref().and_then(|only| only.uid.as_deref());
+            let told = answer.as_ref().and_then(deleted_uid);
+            self.note_deletion(&key, given.or(told));
+        }
         Ok(match answer {
             None => Deleted::NotFound,
             Some(body) => Deleted::told_by(&body),
@@ -143,29 +148,64 @@ impl<K: AnyObject> KindClient<'_, K> {
     }
 
     /// The collection of the kind in a namespace, or in the default one.
-    fn at(&self, namespace: Option<&str>) -> Request {
+    pub(super) fn at(&self, namespace: Option<&str>) -> Request {
         let namespace = namespace.unwrap_or_else(|| self.client.kube.default_namespace());
         Request::new(self.kind.path(Some(namespace)))
     }
 
-    fn post(&self) -> PostParams {
+    pub(super) fn post(&self) -> PostParams {
         let field_manager = Some(self.client.field_manager.to_string());
-        PostParams { field_manager, ..PostParams::default() }
+        PostParams { field_manager, dry_run: self.client.dry_run }
     }
 
-    fn patch_params<P: Serialize>(&self, patch: &Patch<P>) -> PatchParams {
-        let params = PatchParams::apply(&self.client.field_manager);
-        if matches!(patch, Patch::Apply(_)) { params.force() } else { params }
+    pub(super) fn patch_params<P: Serialize>(&self, patch: &Patch<P>) -> PatchParams {
+        let mut params = PatchParams::apply(&self.client.field_manager);
+        params.force = matches!(patch, Patch::Apply(_));
+        params.dry_run = self.client.dry_run;
+        params
     }
 
     fn encode(&self, object: &K) -> Result<Vec<u8>> {
         Ok(match self.kind.dynamic_names() {
             None => serde_json::to_vec(object)?,
-            Some(names) => serde_json::to_vec(&document(object, names)?)?,
+            Some(_) => serde_json::to_vec(&self.document(object)?)?,
         })
     }
 
-    async fn send<T: DeserializeOwned>(
+    /// An object as the server wants it. One of a kind known only at run time may have come from
+    /// a list, whose items do not say of which kind they are.
+    pub(crate) fn document(&self, object: &K) -> Result<Value> {
+        let mut document = serde_json::to_value(object)?;
+        if let (Some(names), Value::Object(fields)) = (self.kind.dynamic_names(), &mut document) {
+            fields.entry("apiVersion").or_insert_with(|| names.api_version.as_str().into());
+            fields.entry("kind").or_insert_with(|| names.kind.as_str().into());
+        }
+        Ok(document)
+    }
+
+    /// Sends a write whose answer is the object, and notes it for the reconcile that made it.
+    async fn write(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<K> {
+        let object: K = self.send(request).await?;
+        if let Some(notes) = self.client.notes.as_ref().filter(|_| !self.client.dry_run) {
+            notes.wrote(&self.kind, &object);
+        }
+        Ok(object)
+    }
+
+    /// Notes a deletion. Without a uid nobody could tell the object from its successor.
+    pub(super) fn note_deletion(&self, key: &ObjectKey, uid: Option<&str>) {
+        let (Some(notes), Some(uid)) = (&self.client.notes, uid) else { return };
+        let mut key = key.clone();
+        if self.kind.is_namespaced() && key.namespace.is_none() {
+            key.namespace = Some(self.client.kube.default_namespace().into());
+        }
+        notes.deleted(&self.kind, key, uid);
+    }
+
+    pub(super) async fn send<T: DeserializeOwned>(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T> {
@@ -182,13 +222,7 @@ impl<K: AnyObject> KindClient<'_, K> {
     }
 }
 
-/// An object of a kind known only at run time. It may have come from a list, whose items do not
-/// say of which kind they are, and the server wants to know.
-fn document(object: &impl Serialize, names: &ApiResource) -> Result<Value> {
-    let mut document = serde_json::to_value(object)?;
-    if let Value::Object(fields) = &mut document {
-        fields.entry("apiVersion").or_insert_with(|| names.api_version.as_str().into());
-        fields.entry("kind").or_insert_with(|| names.kind.as_str().into());
-    }
-    Ok(document)
+/// The uid of a deleted object, as the answer tells it: the object itself, or a Status of it.
+fn deleted_uid(answer: &Value) -> Option<&str> {
+    answer["metadata"]["uid"].as_str().or_else(|| answer["details"]["uid"].as_str())
 }

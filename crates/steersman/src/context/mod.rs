@@ -4,35 +4,41 @@
 //! are noted, so that the next reconcile of the same key sees them. Status is collected and
 //! written once, when the reconcile ends.
 
+mod notes;
 mod of_kind;
+mod report;
+mod status;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use kube::api::{DeleteParams, Patch};
 use serde::Serialize;
-use serde_json::{Value, json};
+use tracing::Span;
 
 use crate::cache::Cache;
 use crate::caches::Caches;
 use crate::cause::Causes;
-use crate::client::{Client, Deleted, names_an_object};
-use crate::error::{Error, Result};
+use crate::client::{Change, Client, Deleted};
+use crate::error::Result;
+use crate::events::{EventType, Recorder, Reference};
 use crate::kind::{Kind, KindId};
-use crate::merge_diff::merge_diff;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
+use crate::world::{Memory, World};
+pub(crate) use notes::Notes;
 pub use of_kind::KindContext;
+pub(crate) use report::Report;
 
 /// What a reconcile of a `K` works with. Cheap to clone.
 pub struct Context<K> {
     object: Arc<K>,
     key: ObjectKey,
     kind: Kind<K>,
-    scope: Arc<ReconcileScope>,
+    inner: Arc<Inner>,
 }
 
-/// What all contexts of a controller share, and the causes of one reconcile.
+/// What one reconcile is given by the worker.
 pub(crate) struct ReconcileScope {
     pub(crate) client: Client,
     pub(crate) caches: Caches,
@@ -40,9 +46,30 @@ pub(crate) struct ReconcileScope {
     pub(crate) declared: Arc<HashSet<KindId>>,
     pub(crate) own_writes: Arc<OwnWrites>,
     pub(crate) causes: Causes,
-    pub(crate) status: Mutex<Option<Value>>,
-    /// The version that this reconcile itself gave to the object being reconciled.
-    pub(crate) own_version: Mutex<Option<String>>,
+    pub(crate) equipment: Arc<Equipment>,
+}
+
+/// What all reconciles of a controller share, apart from what its workers need.
+pub(crate) struct Equipment {
+    pub(crate) recorder: Recorder,
+    pub(crate) memory: Memory,
+}
+
+/// What all clones of a context share.
+struct Inner {
+    /// Writes as the controller, and notes it.
+    client: Client,
+    notes: Arc<Notes>,
+    causes: Causes,
+    equipment: Arc<Equipment>,
+    report: Mutex<Report>,
+    span: Span,
+}
+
+impl Equipment {
+    pub(crate) fn new(recorder: &Recorder, controller: &str) -> Self {
+        Self { recorder: recorder.reporting(controller), memory: Memory::default() }
+    }
 }
 
 impl<K> Clone for Context<K> {
@@ -51,7 +78,7 @@ impl<K> Clone for Context<K> {
             object: Arc::clone(&self.object),
             key: self.key.clone(),
             kind: self.kind.clone(),
-            scope: Arc::clone(&self.scope),
+            inner: Arc::clone(&self.inner),
         }
     }
 }
@@ -59,7 +86,23 @@ impl<K> Clone for Context<K> {
 impl<K: AnyObject> Context<K> {
     pub(crate) fn new(object: Arc<K>, kind: Kind<K>, scope: ReconcileScope) -> Self {
         let key = ObjectKey::of(&*object);
-        Self { object, key, kind, scope: Arc::new(scope) }
+        let notes = Arc::new(Notes {
+            key: key.clone(),
+            uid: object.meta().uid.clone(),
+            caches: scope.caches,
+            declared: scope.declared,
+            own_writes: scope.own_writes,
+            own_version: Mutex::new(None),
+        });
+        let inner = Inner {
+            client: scope.client.noting(Arc::clone(&notes)),
+            notes,
+            causes: scope.causes,
+            equipment: scope.equipment,
+            report: Mutex::default(),
+            span: Span::current(),
+        };
+        Self { object, key, kind, inner: Arc::new(inner) }
     }
 
     /// The object being reconciled.
@@ -79,12 +122,47 @@ impl<K: AnyObject> Context<K> {
 
     /// Why this reconcile happens.
     pub fn causes(&self) -> &Causes {
-        &self.scope.causes
+        &self.inner.causes
     }
 
-    /// Reads and writes on the server, past the cache. Such writes are not waited for.
+    /// The span of this reconcile, whose fields everything logged in it carries. A task that
+    /// is spawned needs it: `tokio::spawn(work.instrument(ctx.span().clone()))`.
+    pub fn span(&self) -> &Span {
+        &self.inner.span
+    }
+
+    /// Reads and writes on the server, past the cache. What it writes, the next reconcile of
+    /// this object sees in the cache all the same. It gives children no owner.
     pub fn live(&self) -> &Client {
-        &self.scope.client
+        &self.inner.client
+    }
+
+    /// Tells people that something happened to the object being reconciled; see
+    /// [`Recorder::event`]. Never waits, never fails.
+    pub fn event(
+        &self,
+        event_type: EventType,
+        reason: &str,
+        action: &str,
+        note: impl Into<String>,
+    ) {
+        let kind = &self.kind;
+        let regarding = Reference::with(&kind.api_version(), &kind.name(), self.object.meta());
+        self.recorder().record(regarding, None, event_type, reason, action, note.into());
+    }
+
+    /// Records events about any object, as this controller.
+    pub fn recorder(&self) -> &Recorder {
+        &self.inner.equipment.recorder
+    }
+
+    /// Begins a description of everything that the object being reconciled wants.
+    pub fn world(&self) -> World<K> {
+        World::new(self.clone())
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.inner.equipment.memory
     }
 
     /// Reads and writes objects of a kind that may be known only at run time.
@@ -131,6 +209,47 @@ impl<K: AnyObject> Context<K> {
         self.typed().create(child).await
     }
 
+    /// Brings a child to the state that `mutate` gives it, from what it is in the cache or, if
+    /// it does not exist, from `initial`, which names it. Writes only a difference, and only if
+    /// nobody changed the child meanwhile. It becomes owned by the object being reconciled.
+    ///
+    /// Prefer [`apply`](Self::apply), which leaves fields of others alone by itself.
+    pub async fn create_or_update<C: Object>(
+        &self,
+        initial: C,
+        mutate: impl FnOnce(&mut C) -> Result<()>,
+    ) -> Result<(C, Change)> {
+        self.typed().create_or_update(initial, mutate).await
+    }
+
+    /// The same, but patches what differs, so that what others change meanwhile is kept.
+    pub async fn create_or_patch<C: Object>(
+        &self,
+        initial: C,
+        mutate: impl FnOnce(&mut C) -> Result<()>,
+    ) -> Result<(C, Change)> {
+        self.typed().create_or_patch(initial, mutate).await
+    }
+
+    /// Deletes the children of a kind that are wanted no longer: those in the cache that the
+    /// object being reconciled controls and that `keep` does not want. Gives back what was
+    /// deleted.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # async fn example(ctx: steersman::Context<ConfigMap>) -> steersman::Result<()> {
+    /// ctx.prune(|secret: &Secret| secret.metadata.name.as_deref() == Some("wanted")).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn prune<C: Object>(&self, keep: impl Fn(&C) -> bool) -> Result<Vec<Arc<C>>> {
+        self.typed().prune(keep).await
+    }
+
+    /// Patches what differs between two states of an object; see [`Client::merge`].
+    pub async fn merge<C: Object>(&self, old: &C, new: &C) -> Result<C> {
+        self.live().merge(old, new).await
+    }
+
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
     pub async fn update<C: Object>(&self, object: &C) -> Result<C> {
         self.typed().update(object).await
@@ -166,59 +285,5 @@ impl<K: AnyObject> Context<K> {
         params: &DeleteParams,
     ) -> Result<Deleted> {
         self.typed().delete_with(object, params).await
-    }
-
-    /// Sets the status that is written when this reconcile ends, whether it succeeds or not,
-    /// if it differs from what the object has.
-    pub fn status(&self, status: impl Serialize) {
-        match serde_json::to_value(status) {
-            Ok(status) => *self.collected_status() = Some(status),
-            Err(error) => tracing::error!(%error, "status cannot be encoded"),
-        }
-    }
-
-    /// Writes the collected status, if there is one and it changes anything.
-    pub(crate) async fn flush_status(&self) -> Result<()> {
-        let Some(wanted) = self.collected_status().take() else {
-            return Ok(());
-        };
-        let current = serde_json::to_value(&*self.object)?;
-        let current = current.get("status").cloned().unwrap_or(Value::Null);
-        let Some(difference) = merge_diff(&current, &wanted) else {
-            return Ok(());
-        };
-        let patch = Patch::Merge(self.status_patch(&difference));
-        match self.of_kind(&self.kind).patch_status(&self.key, &patch).await {
-            Err(error) if error.status().is_some_and(names_an_object) => Ok(()), // nobody to report to
-            Err(error) if error.is_not_found() => Err(Error::terminal(format!(
-                "{} has no status to write: its definition lacks the status subresource",
-                self.kind.name()
-            ))),
-            result => result.map(drop),
-        }
-    }
-
-    /// The patch is for this object and no other of its name. A list is replaced whole, so with
-    /// one in it, nobody may have changed the object since it was read.
-    fn status_patch(&self, difference: &Value) -> Value {
-        let mut metadata = json!({"uid": self.object.meta().uid});
-        if has_list(difference) {
-            let own = self.scope.own_version.lock().unwrap_or_else(PoisonError::into_inner);
-            let version = own.as_ref().or(self.object.meta().resource_version.as_ref());
-            metadata["resourceVersion"] = json!(version);
-        }
-        json!({"metadata": metadata, "status": difference})
-    }
-
-    fn collected_status(&self) -> std::sync::MutexGuard<'_, Option<Value>> {
-        self.scope.status.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn has_list(value: &Value) -> bool {
-    match value {
-        Value::Array(_) => true,
-        Value::Object(fields) => fields.values().any(has_list),
-        _ => false,
     }
 }

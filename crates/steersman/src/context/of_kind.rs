@@ -2,17 +2,17 @@
 //! verbs of [`Context`] are these for the kind that a type stands for.
 
 use std::any::type_name;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use kube::api::{DeleteParams, Patch, Preconditions};
 use serde::Serialize;
 
 use super::Context;
-use crate::cache::{Cache, OwnWrite};
-use crate::client::{Deleted, KindClient};
+use crate::cache::Cache;
+use crate::client::{Change, Deleted, KindClient};
 use crate::error::{Error, Result};
 use crate::kind::Kind;
-use crate::object::{AnyObject, ObjectKey, set_controller_reference_of};
+use crate::object::{AnyObject, ObjectKey, is_controlled_by, set_controller_reference_of};
 
 /// Reads and writes objects of kind `C` while a `K` is reconciled.
 pub struct KindContext<'a, K, C> {
@@ -23,9 +23,7 @@ pub struct KindContext<'a, K, C> {
 impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
     /// The cache of the kind, which this controller declared.
     pub fn cache(&self) -> Result<Cache<C>> {
-        let declared = self.ctx.scope.declared.contains(&self.kind.id());
-        let cache = self.ctx.scope.caches.find_of(&self.kind).filter(|_| declared);
-        cache.ok_or_else(|| self.undeclared())
+        self.ctx.inner.notes.cache(&self.kind).ok_or_else(|| self.undeclared())
     }
 
     /// The cached object of that name in the namespace of the object being reconciled.
@@ -71,28 +69,28 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
     /// Server-side apply: makes a child have these fields. See [`Context::apply`].
     pub async fn apply(&self, child: C) -> Result<C> {
         let child = self.adopt(child)?;
-        self.written(self.client().apply(&child).await)
+        self.client().apply(&child).await
     }
 
     /// Creates a child, owned by the object being reconciled.
     pub async fn create(&self, child: C) -> Result<C> {
         let child = self.adopt(child)?;
-        self.written(self.client().create(&child).await)
+        self.client().create(&child).await
     }
 
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
     pub async fn update(&self, object: &C) -> Result<C> {
-        self.written(self.client().update(object).await)
+        self.client().update(object).await
     }
 
     /// Patches an object.
     pub async fn patch<P: Serialize>(&self, key: &ObjectKey, patch: &Patch<P>) -> Result<C> {
-        self.written(self.client().patch(key, patch).await)
+        self.client().patch(key, patch).await
     }
 
     /// Patches the status of an object that is not the one being reconciled.
     pub async fn patch_status<P: Serialize>(&self, key: &ObjectKey, patch: &Patch<P>) -> Result<C> {
-        self.written(self.client().patch_status(key, patch).await)
+        self.client().patch_status(key, patch).await
     }
 
     /// Deletes exactly this object, not another that took its name.
@@ -104,46 +102,90 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
 
     /// Deletes an object as the parameters say.
     pub async fn delete_with(&self, object: &C, params: &DeleteParams) -> Result<Deleted> {
-        let key = ObjectKey::of(object);
-        let deleted = self.client().delete(&key, params).await?;
-        self.note(OwnWrite::Deleted { key, uid: object.meta().uid.clone() });
+        let deleted = self.client().delete(ObjectKey::of(object), params).await?;
+        // The server may not tell which object it was.
+        if !params.dry_run
+            && let Some(uid) = &object.meta().uid
+        {
+            self.ctx.inner.notes.deleted(&self.kind, ObjectKey::of(object), uid);
+        }
         Ok(deleted)
     }
 
-    fn client(&self) -> KindClient<'_, C> {
-        self.ctx.scope.client.of_kind(&self.kind)
+    /// Brings a child to a state. See [`Context::create_or_update`].
+    pub async fn create_or_update(
+        &self,
+        initial: C,
+        mutate: impl FnOnce(&mut C) -> Result<()>,
+    ) -> Result<(C, Change)> {
+        self.bring(initial, mutate, false).await
     }
 
-    fn adopt(&self, mut child: C) -> Result<C> {
-        if self.kind.is_namespaced() && child.meta().namespace.is_none() {
-            child.meta_mut().namespace = self.ctx.key.namespace.as_deref().map(str::to_owned);
+    /// Brings a child to a state by a patch. See [`Context::create_or_patch`].
+    pub async fn create_or_patch(
+        &self,
+        initial: C,
+        mutate: impl FnOnce(&mut C) -> Result<()>,
+    ) -> Result<(C, Change)> {
+        self.bring(initial, mutate, true).await
+    }
+
+    async fn bring(
+        &self,
+        initial: C,
+        mutate: impl FnOnce(&mut C) -> Result<()>,
+        patch: bool,
+    ) -> Result<(C, Change)> {
+        let initial = self.placed(initial);
+        let key = ObjectKey::of(&initial);
+        let existing = match self.cache() {
+            Ok(cache) if cache.covers(key.namespace.as_deref()).is_ok() => {
+                cache.get(&key).map(|cached| C::clone(&cached))
+            }
+            _ => self.client().get(&key).await?, // no cache holds it
+        };
+        let owned = |child: &mut C| {
+            mutate(child)?;
+            self.own(child)
+        };
+        self.client().bring(existing, initial, owned, patch).await
+    }
+
+    /// Deletes the children that are wanted no longer. See [`Context::prune`].
+    pub async fn prune(&self, keep: impl Fn(&C) -> bool) -> Result<Vec<Arc<C>>> {
+        let uid = self.ctx.object.meta().uid.as_deref().unwrap_or_default();
+        let mut pruned = Vec::new();
+        for child in self.children()? {
+            let meta = child.meta();
+            let ours = is_controlled_by(meta, uid) && meta.deletion_timestamp.is_none();
+            if ours && !keep(&child) {
+                self.delete(&child).await?;
+                pruned.push(child);
+            }
         }
-        set_controller_reference_of(child.meta_mut(), &*self.ctx.object, &self.ctx.kind)?;
+        Ok(pruned)
+    }
+
+    pub(crate) fn client(&self) -> KindClient<'_, C> {
+        self.ctx.inner.client.of_kind(&self.kind)
+    }
+
+    /// The child, in its place and owned by the object being reconciled.
+    pub(crate) fn adopt(&self, child: C) -> Result<C> {
+        let mut child = self.placed(child);
+        self.own(&mut child)?;
         Ok(child)
     }
 
-    fn written(&self, result: Result<C>) -> Result<C> {
-        if let Ok(object) = &result {
-            let hot_loops = &self.ctx.scope.own_writes.hot_loops;
-            hot_loops.wrote(&self.ctx.key, &self.kind.name(), object);
-            let (meta, own) = (object.meta(), self.ctx.object.meta());
-            if let Ok(cache) = self.cache()
-                && let Some(write) = cache.own_write(meta)
-            {
-                self.ctx.scope.own_writes.note(&self.ctx.key, Arc::new(cache), write);
-            }
-            if meta.uid.is_some() && meta.uid == own.uid {
-                let own = self.ctx.scope.own_version.lock();
-                own.unwrap_or_else(PoisonError::into_inner).clone_from(&meta.resource_version);
-            }
+    fn placed(&self, mut child: C) -> C {
+        if self.kind.is_namespaced() && child.meta().namespace.is_none() {
+            child.meta_mut().namespace = self.ctx.key.namespace.as_deref().map(str::to_owned);
         }
-        result
+        child
     }
 
-    fn note(&self, write: OwnWrite) {
-        if let Ok(cache) = self.cache() {
-            self.ctx.scope.own_writes.note(&self.ctx.key, Arc::new(cache), write);
-        }
+    fn own(&self, child: &mut C) -> Result<()> {
+        Ok(set_controller_reference_of(child.meta_mut(), &*self.ctx.object, &self.ctx.kind)?)
     }
 
     /// A cached read of a kind that the controller does not follow would be a surprise: stale,

@@ -31,8 +31,9 @@ use tokio_util::sync::CancellationToken;
 use crate::caches::Caches;
 use crate::cause::CauseBook;
 use crate::client::Client;
-use crate::context::Context;
+use crate::context::{Context, Equipment};
 use crate::error::Result;
+use crate::events::Recorder;
 use crate::handler::{EnqueueRequestForOwner, EnqueueRequestsFromMapFunc, EventHandler, Request};
 use crate::informer::Event;
 use crate::kind::{Kind, KindId};
@@ -173,6 +174,8 @@ pub(crate) struct Environment {
     pub(crate) client: Client,
     pub(crate) caches: Caches,
     pub(crate) metrics: Metrics,
+    /// Records events; each controller reports in its own name.
+    pub(crate) recorder: Recorder,
     pub(crate) queues: Queues,
     pub(crate) shutdown: CancellationToken,
     pub(crate) records: broadcast::Sender<Arc<ReconcileRecord>>,
@@ -496,6 +499,7 @@ impl<K: AnyObject> Builder<K> {
             metrics: env.metrics.controllers.of(&self.name, self.concurrency),
             name: view.name,
             kind: self.kind,
+            equipment: Arc::new(Equipment::new(&env.recorder, &self.name)),
             client,
             caches: env.caches,
             declared: Arc::new(self.declared),

@@ -8,8 +8,8 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -32,7 +32,7 @@ use crate::cache::Cache;
 use crate::caches::Caches;
 use crate::cause::{Cause, CauseBook, Causes, Waiting};
 use crate::client::{Client, names_an_object};
-use crate::context::{Context, ReconcileScope};
+use crate::context::{Context, Equipment, ReconcileScope};
 use crate::error::{Result, panic_text};
 use crate::kind::{Kind, KindId};
 use crate::object::{AnyObject, ObjectKey};
@@ -66,6 +66,7 @@ pub(super) struct Worker<K> {
     pub(super) queue: WorkQueue<ObjectKey>,
     pub(super) causes: Arc<CauseBook>,
     pub(super) own_writes: Arc<OwnWrites>,
+    pub(super) equipment: Arc<Equipment>,
     pub(super) history: Arc<History>,
     pub(super) metrics: ControllerMetrics,
     pub(super) cleanups: Cleanups<K>,
@@ -253,8 +254,7 @@ impl<K: AnyObject> Worker<K> {
             declared: Arc::clone(&self.declared),
             own_writes: Arc::clone(&self.own_writes),
             causes,
-            status: Mutex::new(None),
-            own_version: Mutex::new(None),
+            equipment: Arc::clone(&self.equipment),
         };
         Context::new(object, self.kind.clone(), scope)
     }

@@ -40,7 +40,7 @@ impl Reference {
         self.namespace.as_deref().unwrap_or("default")
     }
 
-    pub(super) fn to_object_reference(&self) -> ObjectReference {
+    pub(crate) fn to_object_reference(&self) -> ObjectReference {
         ObjectReference {
             api_version: Some(self.api_version.as_ref().into()),
             kind: Some(self.kind.as_ref().into()),

@@ -140,6 +140,7 @@ impl Running {
             client,
             caches,
             metrics: self.metrics.clone(),
+            recorder: self.recorder.clone(),
             queues: self.queues.clone(),
             shutdown: CancellationToken::new(),
             records: self.records.clone(),

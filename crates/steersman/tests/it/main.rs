@@ -3,6 +3,8 @@
 
 mod causes;
 mod clusters;
+mod client;
+mod conditions;
 mod defects;
 mod dynamic;
 mod election;
@@ -24,3 +26,4 @@ mod sources;
 mod status;
 mod triggers;
 mod webhooks;
+mod world;
