@@ -26,13 +26,14 @@ use crate::caches::Caches;
 use crate::client::Client;
 use crate::controller::{Controller, ReconcileRecord};
 use crate::election::{self, Elector, LeaderElection};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::events::{Broadcaster, Recorder};
 use crate::health::{Health, Liveness};
 use crate::informer::CacheConfig;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object};
+use crate::webhook::WebhookServer;
 
 pub use cluster::RemoteCluster;
 pub use controllers::ControllerPhase;
@@ -184,6 +185,19 @@ impl Manager {
     pub fn serve(mut self, site: Site) -> Self {
         self.sites.push(site);
         self
+    }
+
+    /// Serves webhooks on every replica, before any cache is filled. `/readyz` tells whether
+    /// they are served.
+    #[must_use]
+    pub fn webhooks(self, server: WebhookServer) -> Self {
+        server.register_metrics(&self.metrics);
+        let started = server.started();
+        self.health.ready_check("webhooks", move || {
+            let refused = || Error::message("webhooks are not served");
+            std::future::ready(started().then_some(()).ok_or_else(refused))
+        });
+        self.with_runnable_in(Group::Webhooks, "webhooks", move |_, stop| server.run(stop))
     }
 
     /// Adds a check to `/healthz`: it fails when a restart would help.

@@ -11,6 +11,7 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 use steersman::health::Liveness;
 use steersman::manager::{Running, Site};
+use steersman::webhook::WebhookServer;
 use steersman::{Context, Controller, Error, Manager, Next, Result};
 use steersman_testkit::Cluster;
 
@@ -66,6 +67,17 @@ async fn the_manager_is_ready_once_its_caches_are(cluster: Cluster) -> Result<()
     running.stop().await;
     let request = Request::get("/readyz/shutdown").body(Bytes::new()).unwrap();
     assert_eq!(handler(request).await.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    Ok(())
+}
+
+#[steersman::test]
+async fn webhooks_are_part_of_what_is_ready(cluster: Cluster) -> Result<()> {
+    let server = WebhookServer::builder().in_process().build()?;
+    let running = manager(&cluster).webhooks(server).start();
+    let site = Site::health(PUBLIC);
+    assert_eq!(get(&running, &site, "/readyz/webhooks", &[]).await.0, 500);
+    running.ready().await?;
+    assert_eq!(get(&running, &site, "/readyz/webhooks", &[]).await.0, 200);
     Ok(())
 }
 
