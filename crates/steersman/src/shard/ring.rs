@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(hash_of(&ObjectKey::from("default/a")), 0xb498_ee9f_a3fd_2e0b);
         let ring = Ring::new(view(&["a", "b", "c"]));
         let owner = |key: &str| ring.owner(hash_of(&ObjectKey::from(key))).unwrap().to_string();
-        assert_eq!(["x/1", "x/2", "x/3", "x/4", "x/5"].map(owner), ["a", "b", "c", "a", "b"]);
+        assert_eq!(["x/1", "x/2", "x/3", "x/4", "x/5"].map(owner), ["c", "b", "c", "a", "b"]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
 mod causes;
-mod clusters;
 mod client;
+mod clusters;
 mod conditions;
 mod defects;
 mod dynamic;
@@ -17,7 +17,6 @@ mod hot_loop;
 mod informers;
 mod leadership;
 mod manager;
-mod misuse;
 mod own_writes;
 mod reconcile;
 mod replicas;

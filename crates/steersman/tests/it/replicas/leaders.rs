@@ -1,6 +1,6 @@
 //! Two managers compete for one Lease: never two writers.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use steersman::election::LeaderElection;
 use steersman::workqueue::ExponentialBackoff;
-use steersman::{Client, Context, Controller, Manager, Metrics, Next, Result};
+use steersman::{Client, Context, Controller, Manager, Next, Result, predicate};
 use steersman_testkit::{Cluster, Condition, Link, Settings, run_with};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -42,13 +42,20 @@ async fn work(client: &Client, by: &str) -> Result<()> {
     client.patch::<ConfigMap, _>("default/work", &patch).await.map(drop)
 }
 
-/// Works as long as it is run.
-fn worker(identity: &str) -> Controller {
+/// Works as long as it is run. Its first reconcile leaves a [`rogue`] behind.
+fn worker(identity: &str, refused: Arc<AtomicUsize>) -> Controller {
     let identity: Arc<str> = identity.into();
+    let alone = AtomicBool::new(true);
     Controller::of::<ConfigMap>()
+        // What is written must not wake its writer.
+        .when(predicate::label_changed())
         .rate_limit(ExponentialBackoff::new(Duration::from_millis(50), Duration::from_secs(1)))
         .reconcile(move |_, ctx: Context<ConfigMap>| {
             let identity = Arc::clone(&identity);
+            if alone.swap(false, Ordering::Relaxed) {
+                let rogue = rogue(ctx.live().clone(), identity.to_string(), Arc::clone(&refused));
+                tokio::spawn(rogue);
+            }
             async move {
                 work(ctx.live(), &identity).await?;
                 Ok(Next::After(WORK_PERIOD))
@@ -107,28 +114,9 @@ async fn live(
     refused: Arc<AtomicUsize>,
 ) {
     let settings = LeaderElection::new("default", "demo").identity(identity.as_str());
-    let elector = settings.elector(client.clone(), &Metrics::default()).unwrap();
-    let (fence, elected, resign) = (elector.fence(), elector.elected(), CancellationToken::new());
-    let mut election = AbortOnDropHandle::new(tokio::spawn(elector.run(resign.clone())));
-    tokio::select! {
-        () = elected => {}
-        () = stop.cancelled() => {
-            resign.cancel();
-            let _ = election.await;
-            return;
-        }
-    }
-    let guarded = fence.guard(client);
-    let running = Manager::new(guarded.clone()).with(worker(&identity)).start();
-    tokio::spawn(rogue(Client::new(guarded, "rogue"), identity, refused));
-    tokio::select! {
-        _ = &mut election => {} // lost: everything is dropped at once
-        () = stop.cancelled() => {
-            running.stop().await;
-            resign.cancel();
-            let _ = election.await;
-        }
-    }
+    let manager = Manager::new(client.clone()).leader_election(settings);
+    // That it lost the Lease is what this is about.
+    let _ = manager.with(worker(&identity, refused)).run_until(stop.cancelled()).await;
 }
 
 /// What one run has seen.
@@ -178,6 +166,7 @@ fn two_managers_never_both_write_whatever_the_network_does() {
         refused.fetch_add(seen.refused, Ordering::Relaxed);
     });
     let (terms, refused) = (terms.into_inner(), refused.into_inner());
-    assert!(terms > 0 && (terms >= 2 * SEEDS as usize || terms < 20), "only {terms} terms");
     println!("{terms} terms, {refused} writes refused or cut off by the fence");
+    let all = std::env::var_os("STEERSMAN_SEED").is_none();
+    assert!(!all || (terms > 2000 && refused > 10_000), "{terms} terms, {refused} refused");
 }

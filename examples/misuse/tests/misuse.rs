@@ -4,5 +4,5 @@
 /// meant, or of the compiler: run with `TRYBUILD=overwrite` and read what is different.
 #[test]
 fn misuse_is_explained_by_the_compiler() {
-    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+    trybuild::TestCases::new().compile_fail("programs/*.rs");
 }
