@@ -1,13 +1,26 @@
-//! Keeps the Pods of PodSets on the cluster of the current kubeconfig, until Ctrl-C.
+//! Keeps the Pods of PodSets on the cluster of the current kubeconfig, until Ctrl-C. With the
+//! argument `manifests` it only prints what a cluster must be told before:
+//! `cargo run -p steersman-examples --bin replica_set manifests | kubectl apply -f -`.
 
 use kube::CustomResourceExt;
+use steersman::manifests::Manifests;
 use steersman::prelude::*;
 use steersman_examples::replica_set::{PodSet, pod_sets};
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("manifests") {
+        print_manifests();
+        return Ok(());
+    }
     tracing_subscriber::fmt().init();
     let manager = Manager::from_env().await?;
     manager.client().apply(&PodSet::crd()).await?;
     manager.with(pod_sets()).run_until(shutdown_signal()).await
+}
+
+#[expect(clippy::print_stdout, reason = "this is what was asked for")]
+fn print_manifests() {
+    let manifests = Manifests::new("pod-sets", "default").definition(PodSet::crd());
+    print!("{}", manifests.controller(&pod_sets()));
 }

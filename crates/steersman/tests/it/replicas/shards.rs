@@ -168,7 +168,7 @@ async fn keys_of_a_replica_that_leaves_move_at_once(cluster: Cluster) -> Result<
     cluster.advance(Duration::from_secs(5)).await;
     assert_eq!(job.oracle.objects_of("stays").len(), OBJECTS);
     let record = records.recv().await?;
-    assert_eq!(record.causes.to_string(), "moved to this member of the shard");
+    assert_eq!(record.causes.to_string(), "became this replica's");
     Ok(())
 }
 
