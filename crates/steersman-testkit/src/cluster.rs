@@ -51,7 +51,12 @@ impl Cluster {
     }
 
     fn new(client: kube::Client, inner: Option<steersman_cluster::Cluster>) -> Self {
-        let controllers = Manager::new(client.clone()).start();
+        let mut manager = Manager::new(client.clone());
+        if inner.is_none() {
+            // Others work on that cluster, too, such as other tests.
+            manager = manager.namespaces([client.default_namespace()]);
+        }
+        let controllers = manager.start();
         let history = Mutex::new(controllers.reconciles());
         let client = Client::new(client, "test");
         Self { inner, client, controllers: Mutex::new(controllers), history }

@@ -1,6 +1,7 @@
 //! The framework on a cluster inside the test.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
+mod anywhere;
 mod causes;
 mod client;
 mod clusters;
