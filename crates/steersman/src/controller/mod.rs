@@ -5,6 +5,7 @@
 //! keys in a work queue ([`source`]), workers take keys and call the reconciler ([`worker`]),
 //! and every reconcile knows its [causes](crate::cause).
 
+mod builder;
 mod cleanup;
 mod deleted;
 pub(crate) mod gate;
@@ -18,7 +19,6 @@ mod sharded;
 pub mod source;
 mod worker;
 
-use std::collections::HashSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,24 +31,20 @@ use tokio_util::sync::CancellationToken;
 use crate::caches::Caches;
 use crate::cause::CauseBook;
 use crate::client::Client;
-use crate::context::{Context, Equipment};
+use crate::context::Context;
 use crate::error::Result;
 use crate::events::Recorder;
-use crate::handler::{EnqueueRequestForOwner, EnqueueRequestsFromMapFunc, EventHandler, Request};
 use crate::informer::Event;
-use crate::kind::{Kind, KindId};
+use crate::kind::Kind;
 use crate::manager::Starting;
 use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
-use crate::predicate::Predicate;
-use crate::shard::Sharding;
-use crate::workqueue::{Dump, ExponentialBackoff, Priority, RateLimiter, WorkQueue};
+use crate::workqueue::{Dump, WorkQueue};
 
+pub use builder::Builder;
 pub use cleanup::Cleanup;
-use cleanup::Cleanups;
 pub use deleted::Gone;
-use deleted::{Deletions, OnDeleted};
 pub use graph::{DeclaredKind, Role};
 use history::History;
 pub use history::{ControllerHistory, RunningReconcile};
@@ -56,11 +52,6 @@ pub use hot_loop::HotLoop;
 pub(crate) use hot_loop::HotLoops;
 pub(crate) use metrics::ControllerFamilies;
 pub use record::{Outcome, ReconcileRecord};
-use source::{Attach, Enqueuer, IntoWatch, Reconciled, Source, Watch};
-use worker::{ErasedReconciler, Worker};
-
-/// How long caches may take to fill before somebody should know.
-const SYNC_WARNING: Duration = Duration::from_secs(30);
 
 /// When a reconciled object wants attention again, if nothing happens to it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,25 +198,7 @@ impl Controller {
     /// Begins a controller of a kind that may be known only at run time:
     /// `Controller::of_kind(&Kind::dynamic(resource, scope))`.
     pub fn of_kind<K: AnyObject>(kind: &Kind<K>) -> Builder<K> {
-        Builder {
-            name: kind.name().to_lowercase(),
-            kind: kind.clone(),
-            sources: Vec::new(),
-            declared: HashSet::from([kind.id()]),
-            graph: vec![DeclaredKind::new(kind, Role::Reconciled)],
-            predicates: Vec::new(),
-            only: None,
-            observers: Vec::new(),
-            priority: None,
-            resync: None,
-            concurrency: 1,
-            limiter: Box::new(ExponentialBackoff::default()),
-            fair: false,
-            timeout: None,
-            cleanups: Cleanups::default(),
-            on_deleted: None,
-            sharding: None,
-        }
+        Builder::new(kind)
     }
 
     /// The controller's name: the field manager of its writes, and what logs and metrics say.
@@ -257,276 +230,5 @@ impl Controller {
     /// Runs until the environment shuts down.
     pub(crate) async fn run(self, environment: Environment) {
         (self.run)(environment).await;
-    }
-}
-
-/// A controller that still lacks its reconciler.
-#[must_use = "a controller does nothing until it has a reconciler and a manager runs it"]
-pub struct Builder<K> {
-    name: String,
-    kind: Kind<K>,
-    sources: Vec<Attach>,
-    /// The kinds whose caches this controller reads.
-    declared: HashSet<KindId>,
-    graph: Vec<DeclaredKind>,
-    predicates: Vec<Box<dyn Predicate<K>>>,
-    only: Option<Filter<K>>,
-    observers: Vec<Observer<K>>,
-    priority: Option<Priority>,
-    resync: Option<Duration>,
-    concurrency: usize,
-    limiter: Box<dyn RateLimiter<ObjectKey>>,
-    fair: bool,
-    timeout: Option<Duration>,
-    cleanups: Cleanups<K>,
-    on_deleted: OnDeleted<K>,
-    sharding: Option<Sharding>,
-}
-
-impl<K: AnyObject> Builder<K> {
-    /// Names the controller; otherwise it has the name of its kind.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Also wakes the owner when an object of kind `C` changes that it controls.
-    pub fn owns<C: Object>(self) -> Self {
-        self.owns_with(Watch::<C>::of())
-    }
-
-    /// The same for every owner of this controller's kind, not only the one that controls.
-    pub fn owns_any<C: Object>(self) -> Self {
-        self.owns_any_with(Watch::<C>::of())
-    }
-
-    /// Like [`owns`](Self::owns), but watches only the metadata of `C`. Such children are read
-    /// as `ctx.children::<PartialObjectMeta<C>>()`.
-    pub fn owns_metadata<C: Object>(self) -> Self {
-        self.owns_with(Watch::<PartialObjectMeta<C>>::metadata())
-    }
-
-    /// Also wakes the owner when an object changes that it controls: `.owns_with(&kind)` for a
-    /// kind known only at run time, `.owns_with(Watch::<C>::of().when(…))` for some events only.
-    pub fn owns_with(self, watch: impl IntoWatch) -> Self {
-        let handler = EnqueueRequestForOwner::of_kind(&self.kind).only_controller();
-        self.wakes(Role::Owned, watch, handler)
-    }
-
-    /// The same for every owner of this controller's kind.
-    pub fn owns_any_with(self, watch: impl IntoWatch) -> Self {
-        let handler = EnqueueRequestForOwner::of_kind(&self.kind);
-        self.wakes(Role::Owned, watch, handler)
-    }
-
-    /// Also wakes the objects that `keys` names when an object of another kind changes. When
-    /// an object is updated, both what it was and what it is are asked.
-    pub fn watches<C: Object, I: IntoIterator<Item: Into<Request>>>(
-        self,
-        keys: impl Fn(&C) -> I + Send + Sync + 'static,
-    ) -> Self {
-        self.watches_with(Watch::of(), EnqueueRequestsFromMapFunc::new(keys))
-    }
-
-    /// The same, with the metadata alone of another kind.
-    pub fn watches_metadata<C: Object, I: IntoIterator<Item: Into<Request>>>(
-        self,
-        keys: impl Fn(&PartialObjectMeta<C>) -> I + Send + Sync + 'static,
-    ) -> Self {
-        self.watches_with(Watch::metadata(), EnqueueRequestsFromMapFunc::new(keys))
-    }
-
-    /// Also wakes the objects that a [handler](crate::handler) names when an object of another
-    /// kind changes.
-    pub fn watches_with<W: IntoWatch>(
-        self,
-        watch: W,
-        handler: impl EventHandler<W::Object>,
-    ) -> Self {
-        self.wakes(Role::Watched, watch, handler)
-    }
-
-    /// Keeps a cache of kind `C` to read from, without being woken by it.
-    pub fn reads<C: Object>(self) -> Self {
-        self.reads_with(Watch::<C>::of())
-    }
-
-    /// The same for a kind that may be known only at run time.
-    pub fn reads_with(mut self, watch: impl IntoWatch) -> Self {
-        let watch = self.declare(Role::Read, watch);
-        self.sources.push(source::silent(watch));
-        self
-    }
-
-    /// Also wakes the objects that a channel, a stream or a timer names.
-    pub fn source(mut self, source: Source) -> Self {
-        self.sources.push(source.attach());
-        self
-    }
-
-    /// Also wakes every object of the reconciled kind this often, or up to a tenth later.
-    pub fn every(mut self, period: Duration) -> Self {
-        self.resync = Some(period);
-        self
-    }
-
-    /// How urgent live changes of the reconciled kind are.
-    pub fn priority(mut self, priority: Priority) -> Self {
-        self.priority = Some(priority);
-        self
-    }
-
-    fn wakes<W: IntoWatch>(
-        mut self,
-        role: Role,
-        watch: W,
-        handler: impl EventHandler<W::Object>,
-    ) -> Self {
-        let watch = self.declare(role, watch);
-        self.sources.push(source::watched(watch, handler));
-        self
-    }
-
-    fn declare<W: IntoWatch>(&mut self, role: Role, watch: W) -> Watch<W::Object> {
-        let watch = watch.into_watch();
-        self.declared.insert(watch.kind().id());
-        self.graph.push(DeclaredKind::new(watch.kind(), role));
-        watch
-    }
-
-    /// Wakes only for the events of the reconciled kind that matter; see
-    /// [`predicate`](crate::predicate). Of several, all must let an event pass.
-    pub fn when(mut self, predicate: impl Predicate<K>) -> Self {
-        self.predicates.push(Box::new(predicate));
-        self
-    }
-
-    /// Ignores the objects of the reconciled kind that are none of this controller's business.
-    pub fn only(mut self, concerns: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
-        self.only = Some(Arc::new(concerns));
-        self
-    }
-
-    /// Hears of every event of the reconciled kind, before anything is filtered out, in the
-    /// order of the events. For state of the controller's own that must follow all objects; it
-    /// must not block.
-    pub fn observes(mut self, observer: impl Fn(&Event<K>) + Send + 'static) -> Self {
-        self.observers.push(Box::new(observer));
-        self
-    }
-
-    /// How many objects are reconciled at the same time; one unless said otherwise.
-    pub fn concurrency(mut self, workers: usize) -> Self {
-        self.concurrency = workers.max(1);
-        self
-    }
-
-    /// How retries are spaced out.
-    pub fn rate_limit(mut self, limiter: impl RateLimiter<ObjectKey> + 'static) -> Self {
-        self.limiter = Box::new(limiter);
-        self
-    }
-
-    /// Lets namespaces take turns, so that a flood in one does not hold up the others.
-    pub fn fair_between_namespaces(mut self) -> Self {
-        self.fair = true;
-        self
-    }
-
-    /// Aborts a reconcile that takes longer than this, and retries it.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// Completes the controller.
-    pub fn reconcile(self, reconciler: impl Reconciler<K>) -> Controller {
-        let reconciler: Arc<dyn ErasedReconciler<K>> = Arc::new(reconciler);
-        let name: Arc<str> = self.name.as_str().into();
-        let graph = self.graph.clone();
-        let everywhere = self.sharding.is_some(); // each member has keys of its own
-        Controller {
-            name,
-            graph,
-            everywhere,
-            has_cleanup: !self.cleanups.is_empty(),
-            run: Box::new(move |env| Box::pin(self.run(reconciler, env))),
-        }
-    }
-
-    async fn run(self, reconciler: Arc<dyn ErasedReconciler<K>>, env: Environment) {
-        let mut queue = WorkQueue::builder()
-            .name(self.name.as_str())
-            .rate_limiter(self.limiter)
-            .metrics(&env.metrics);
-        if self.fair {
-            queue = queue.fair_by(|key: &ObjectKey| key.namespace.clone());
-        }
-        let view = View::new(&self.name, self.concurrency, queue.build());
-        env.queues.add(view.clone());
-        let enqueuer = Enqueuer { queue: view.queue.clone(), causes: Arc::clone(&view.causes) };
-        let informer = env.caches.informer_of(&self.kind);
-        let deletions = self.on_deleted.map(|tell| Arc::new(Deletions::new(tell)));
-        let own = source::reconciled(Reconciled {
-            kind: self.kind.clone(),
-            observers: self.observers,
-            predicates: self.predicates,
-            only: self.only.clone(),
-            priority: self.priority,
-            resync: self.resync,
-            deletions: deletions.clone(),
-        });
-        let synced = async {
-            // All at once: a kind that cannot be listed must not keep the others from it.
-            let sources = std::iter::once(own).chain(self.sources);
-            let attached = sources.map(|source| source(env.caches.clone(), enqueuer.clone()));
-            futures::future::join_all(attached).await
-        };
-        let _held = tokio::select! {
-            held = synced => held,
-            () = say_that_it_waits(&self.name) => return,
-            () = env.shutdown.cancelled() => return,
-        };
-        tokio::select! {
-            () = env.starting.synced() => {}
-            () = env.shutdown.cancelled() => return,
-        }
-        tracing::debug!(controller = self.name, "caches synced, workers start");
-        let client = env.client.with_field_manager(self.name.as_str());
-        let cache = informer.cache().clone();
-        let (client, member) = sharded::join(self.sharding, client, cache, enqueuer);
-        let worker = Worker {
-            metrics: env.metrics.controllers.of(&self.name, self.concurrency),
-            name: view.name,
-            kind: self.kind,
-            equipment: Arc::new(Equipment::new(&env.recorder, &self.name)),
-            client,
-            caches: env.caches,
-            declared: Arc::new(self.declared),
-            cache: informer.cache().clone(),
-            only: self.only,
-            queue: view.queue,
-            causes: view.causes,
-            own_writes: view.own_writes,
-            history: view.history,
-            cleanups: self.cleanups,
-            deletions,
-            reconciler,
-            timeout: self.timeout,
-            records: env.records,
-            gate: member.as_ref().map(|member| Arc::clone(member.gate())),
-        };
-        worker::run(Arc::new(worker), self.concurrency, env.shutdown).await;
-        if let Some(member) = member {
-            member.leave().await;
-        }
-    }
-}
-
-/// A controller that cannot start must not look like one that has nothing to do. Never ends.
-async fn say_that_it_waits(controller: &str) {
-    loop {
-        tokio::time::sleep(SYNC_WARNING).await;
-        tracing::warn!(controller, "still waits for the first list of a kind that it watches");
     }
 }
