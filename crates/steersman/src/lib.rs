@@ -1,8 +1,8 @@
 //! Write Kubernetes controllers.
 //!
 //! A controller watches what is, compares it with what is wanted, and acts until they meet.
-//! This crate does everything around that comparison, for any Kubernetes cluster. Start with
-//! [`Controller`], [`Context`] and [`Manager`]; the parts beneath them are public and usable
+//! This crate does everything around that comparison, for any Kubernetes cluster. Start with the
+//! [`guide`], or with [`Controller`], [`Context`] and [`Manager`]; the parts beneath them are public and usable
 //! alone, in the order in which a change passes through them:
 //!
 //! [`reflector`] lists and watches → the [`delta_queue`] holds what it learned → the

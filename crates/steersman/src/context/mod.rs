@@ -209,9 +209,10 @@ impl<K: AnyObject> Context<K> {
         self.typed().create(child).await
     }
 
-    /// Brings a child to the state that `mutate` gives it, from what it is in the cache or, if
-    /// it does not exist, from `initial`, which names it. Writes only a difference, and only if
-    /// nobody changed the child meanwhile. It becomes owned by the object being reconciled.
+    /// Brings a child to the state that `mutate` gives it, from what it is or, if it does not
+    /// exist, from `initial`, which names it. Reads it from the cache, or from the server where
+    /// this controller has no cache of it. Writes only a difference, and only if nobody changed
+    /// the child meanwhile. It becomes owned by the object being reconciled.
     ///
     /// Prefer [`apply`](Self::apply), which leaves fields of others alone by itself.
     pub async fn create_or_update<C: Object>(

@@ -190,9 +190,15 @@ impl<K: AnyObject> Builder<K> {
         self
     }
 
-    /// Ignores the objects of the reconciled kind that are none of this controller's business.
+    /// Ignores the objects of the reconciled kind that are none of this controller's business,
+    /// whatever wakes them: unlike [`when`](Self::when), which is about events of that kind, this
+    /// is also asked where a child, another source or a timer names the object. Several calls
+    /// add up.
     pub fn only(mut self, concerns: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
-        self.only = Some(Arc::new(concerns));
+        self.only = Some(match self.only.take() {
+            Some(others) => Arc::new(move |object: &K| others(object) && concerns(object)),
+            None => Arc::new(concerns),
+        });
         self
     }
 
