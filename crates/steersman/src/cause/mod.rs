@@ -2,7 +2,7 @@
 //!
 //! Events, timers and retries note their cause in the `CauseBook` before they enqueue a key; the
 //! worker takes what was noted when the reconcile begins. Each event also leaves its
-//! [origin](Origin), by which the [hot-loop detection](crate::controller::HotLoop) recognises the
+//! origin, by which the [hot-loop detection](crate::controller::HotLoop) recognises the
 //! controller's own writes.
 
 mod book;

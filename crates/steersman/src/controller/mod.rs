@@ -2,7 +2,7 @@
 //!
 //! Built in one expression:
 //! `Controller::of::<AppService>().owns::<Deployment>().reconcile(reconcile)`. Events become
-//! keys in a work queue ([`source`]), workers take keys and call the reconciler ([`worker`]),
+//! keys in a work queue ([`source`]), workers take keys and call the reconciler (`worker`),
 //! and every reconcile knows its [causes](crate::cause).
 
 mod builder;

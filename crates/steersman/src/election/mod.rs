@@ -2,8 +2,8 @@
 //!
 //! Candidates compete for one Lease, as `client-go`'s do and together with them: the holder
 //! renews it, and who has not seen it renewed for its whole duration takes it. Only the local
-//! monotonic clock counts; the timestamps in the Lease are for people. [`candidate`] decides,
-//! [`elector`] does the requests, and the [`Fence`](crate::fence::Fence) sees to it that a
+//! monotonic clock counts; the timestamps in the Lease are for people. `candidate` decides,
+//! `elector` does the requests, and the [`Fence`](crate::fence::Fence) sees to it that a
 //! holder that lost the Lease without noticing does not write.
 //!
 //! Compared with `client-go`: a holder that sees another's name in the Lease stops at once

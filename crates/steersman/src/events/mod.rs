@@ -2,7 +2,7 @@
 //!
 //! A [`Recorder`] takes what happened and returns at once; it never waits and never fails. Equal
 //! events become one series, many similar ones are combined, and few are begun per object
-//! ([`book`]). A [`Broadcaster`] writes them in the background. What is lost, because the server
+//! (`book`). A [`Broadcaster`] writes them in the background. What is lost, because the server
 //! refuses it or too much is going on, is counted and logged, and nothing else depends on it.
 
 mod book;

@@ -4,7 +4,8 @@
 //! Permissions are inferred from what the controllers declared: a kind that is reconciled is
 //! read and its status written, one that is owned is written, one that is watched or read is
 //! read. What a reconciler does beyond that, past its declarations, no one can infer: say it
-//! with [`Manifests::allow`].
+//! with [`Manifests::allow`]. The namespace, the Deployment of the program and the Service in front
+//! of its webhooks are not among them: they must be there, or come with them.
 //!
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;

@@ -1,7 +1,7 @@
 //! Sharding: several replicas share the keys of one controller.
 //!
 //! Each replica is a *member*: it holds a Lease of its own, marked with the group's label, and
-//! renews it. Consistent hashing over the live members ([`ring`]) says who owns which key; when a
+//! renews it. Consistent hashing over the live members (`ring`) says who owns which key; when a
 //! member comes or goes, only the keys move that it gets or had. Nobody is elected and nothing
 //! is assigned: every member decides for itself, and the Leases keep two of them from
 //! reconciling one key at a time.

@@ -25,8 +25,8 @@ pub(super) use review::convert_review;
 /// ```ignore
 /// impl Spoke for v1alpha1::AppService {
 ///     type Hub = v1::AppService;
-///     fn to_hub(&self) -> Result<v1::AppService> { … }
-///     fn from_hub(hub: &v1::AppService) -> Result<Self> { … }
+///     fn to_hub(&self) -> Result<v1::AppService> { /* … */ }
+///     fn from_hub(hub: &v1::AppService) -> Result<Self> { /* … */ }
 /// }
 /// ```
 ///
