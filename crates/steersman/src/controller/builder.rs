@@ -109,7 +109,8 @@ impl<K: AnyObject> Builder<K> {
     }
 
     /// Also wakes the objects that `keys` names when an object of another kind changes. When
-    /// an object is updated, both what it was and what it is are asked.
+    /// an object is updated, both what it was and what it is are asked. The key of an object in
+    /// a namespace must have it (`ObjectKey::namespaced`): a name alone finds nothing.
     pub fn watches<C: Object, I: IntoIterator<Item: Into<Request>>>(
         self,
         keys: impl Fn(&C) -> I + Send + Sync + 'static,
