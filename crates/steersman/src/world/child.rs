@@ -70,8 +70,7 @@ impl<C: AnyObject> Child<C> {
         }
         let wanted = self.document(ctx)?;
         let differences = self.compare(ctx, &wanted, actual)?;
-        let uid = meta.uid.as_deref().unwrap_or_default();
-        if differences.is_empty() || ctx.memory().left(uid, &wanted, &differences) {
+        if differences.is_empty() || ctx.memory().left(meta, &wanted, &differences) {
             return Ok(Decision::Nothing);
         }
         Ok(Decision::Apply(differences))
@@ -96,7 +95,13 @@ impl<C: AnyObject> Child<C> {
         let applied = ctx.of_kind(&self.kind).client().apply(&self.wanted).await?;
         let wanted = self.document(ctx)?;
         let left = self.compare(ctx, &wanted, &applied)?;
-        ctx.memory().note(applied.meta().uid.as_deref().unwrap_or_default(), &wanted, &left);
+        // The cache may strip what the answer has.
+        let stripped = |cached: &Arc<C>| cached.meta().managed_fields.is_none();
+        if left.is_empty() && !self.actual.as_ref().is_some_and(stripped) {
+            ctx.memory().forget(applied.meta());
+        } else {
+            ctx.memory().note(applied.meta(), &wanted, &left);
+        }
         self.actual = Some(Arc::new(applied));
         Ok(())
     }

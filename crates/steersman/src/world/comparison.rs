@@ -77,7 +77,13 @@ pub(super) fn compare(wanted: &Value, actual: &Value, manager: &str) -> Vec<Diff
     let mut comparison = Comparison { path: Vec::new(), found: Vec::new() };
     match applied_by(actual, wanted, manager) {
         Some(ours) => comparison.fields(&significant(wanted), actual, ours),
-        None => comparison.note(Why::NotOurs, None),
+        None => {
+            comparison.note(Why::NotOurs, None);
+            // Who strips managedFields from a cache still wants to hear of other values.
+            if actual["metadata"]["managedFields"].is_null() {
+                comparison.values(&significant(wanted), actual);
+            }
+        }
     }
     comparison.found
 }
@@ -139,7 +145,9 @@ impl Comparison {
 
     /// Compares a value with what is there, where `ours` says which parts of it we own.
     fn value(&mut self, wanted: &Value, actual: &Value, ours: Option<&Value>) {
-        if is_empty(wanted) && is_empty(actual) {
+        // Somebody may have taken an `emptyDir: {}` away: there its being there says something.
+        let taken_away = wanted.is_object() && !actual.is_object() && ours.is_none();
+        if is_empty(wanted) && is_empty(actual) && !taken_away {
             return;
         }
         let Some(ours) = ours else {
@@ -172,6 +180,20 @@ impl Comparison {
             if let Some(there) = there.filter(|_| left) {
                 self.within(format!(".{name}"), |inner| inner.note(Why::Unwanted, Some(there)));
             }
+        }
+    }
+
+    /// Compares values alone, where it is not known which of them are ours.
+    fn values(&mut self, wanted: &Value, actual: &Value) {
+        match (wanted, actual) {
+            (Value::Object(wanted), Value::Object(actual)) => {
+                for (name, wanted) in wanted {
+                    let actual = actual.get(name).unwrap_or(&Value::Null);
+                    self.within(format!(".{name}"), |inner| inner.values(wanted, actual));
+                }
+            }
+            _ if self.same(wanted, actual) => {}
+            _ => self.note(Why::Differs, Some(actual)),
         }
     }
 
@@ -212,21 +234,22 @@ impl Comparison {
     }
 }
 
-/// Whether two values mean the same. Empty and absent are the same, and so are numbers and,
-/// where there are `amounts`, quantities that are written in different ways.
+/// Whether two values mean the same. Empty and absent are the same, except for an object, which
+/// says something by being there; and so are numbers and, where there are `amounts`, quantities
+/// that are written in different ways.
 fn same(wanted: &Value, actual: &Value, amounts: bool) -> bool {
     match (wanted, actual) {
         (Value::Object(a), Value::Object(b)) => {
             let within = |name: &str| amounts || quantity::is_holder(name);
             let nothing = &Value::Null;
             a.iter().all(|(name, a)| same(a, b.get(name).unwrap_or(nothing), within(name)))
-                && b.iter().all(|(name, b)| a.contains_key(name) || is_empty(b))
+                && b.iter().all(|(name, b)| a.contains_key(name) || (is_empty(b) && !b.is_object()))
         }
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, amounts))
         }
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (a, b) if is_empty(a) && is_empty(b) => true,
+        (a, b) if is_empty(a) && is_empty(b) => a.is_object() == b.is_object(),
         (a, b) => a == b || (amounts && quantity::same(a, b)),
     }
 }

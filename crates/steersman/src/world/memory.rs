@@ -2,13 +2,16 @@
 //!
 //! A server may write what is applied in its own way: it adds defaults inside of lists that it
 //! takes as a whole, and a webhook may set a field back. Comparing would find the difference
-//! again and again. What was found in the server's answer to an apply is remembered; as long as
-//! the same is wanted and the same is found, another apply would change nothing.
+//! again and again. What was found in the server's answer to an apply is remembered, and what is
+//! found in the cache while that shows this very version, from which it may have stripped
+//! something; as long as the same is wanted and the same is found, another apply would change
+//! nothing.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::comparison::Difference;
@@ -19,33 +22,55 @@ const REMEMBERED_MAX: usize = 8192;
 /// What a controller's applies left different, by the uid of the object.
 #[derive(Default)]
 pub(crate) struct Memory {
-    left: Mutex<HashMap<String, u64>>,
+    left: Mutex<HashMap<String, Left>>,
+}
+
+/// What an apply left different.
+struct Left {
+    /// What was applied, and what was found then, as digests.
+    wanted: u64,
+    found: u64,
+    /// The version that the object has by the apply.
+    version: Option<String>,
 }
 
 impl Memory {
-    /// Whether an apply of `wanted` to this object has left just these differences.
-    pub(super) fn left(&self, uid: &str, wanted: &Value, found: &[Difference]) -> bool {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.get(uid) == Some(&digest(wanted, found))
+    /// Whether an apply of `wanted` to the object with this metadata has left just these
+    /// differences.
+    pub(super) fn left(&self, meta: &ObjectMeta, wanted: &Value, found: &[Difference]) -> bool {
+        let (wanted, found) = (digest(&wanted.to_string()), digest(found));
+        let mut all = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = all.get_mut(meta.uid.as_deref().unwrap_or_default());
+        let Some(left) = left.filter(|left| left.wanted == wanted) else { return false };
+        if left.version.is_some() && left.version == meta.resource_version {
+            left.found = found; // just as the apply left it
+        }
+        left.found == found
     }
 
-    /// Remembers what an apply has left different.
-    pub(super) fn note(&self, uid: &str, wanted: &Value, found: &[Difference]) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        if found.is_empty() {
-            left.remove(uid);
-            return;
+    /// Remembers what an apply has left different in the object with this metadata.
+    pub(super) fn note(&self, meta: &ObjectMeta, wanted: &Value, found: &[Difference]) {
+        let left = Left {
+            wanted: digest(&wanted.to_string()),
+            found: digest(found),
+            version: meta.resource_version.clone(),
+        };
+        let mut all = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= REMEMBERED_MAX {
+            all.clear();
         }
-        if left.len() >= REMEMBERED_MAX {
-            left.clear();
-        }
-        left.insert(uid.to_owned(), digest(wanted, found));
+        all.insert(meta.uid.clone().unwrap_or_default(), left);
+    }
+
+    /// Forgets an object of which an apply has left nothing different.
+    pub(super) fn forget(&self, meta: &ObjectMeta) {
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
 }
 
-fn digest(wanted: &Value, found: &[Difference]) -> u64 {
+fn digest(what: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
-    wanted.to_string().hash(&mut hasher);
-    found.hash(&mut hasher);
+    what.hash(&mut hasher);
     hasher.finish()
 }

@@ -1,5 +1,6 @@
 //! The table of comparisons: wanted, there, ours, found.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::comparison::{Difference, Why, compare};
@@ -53,6 +54,15 @@ fn only_what_we_own_and_want_is_looked_at() {
             &[(".spec.old", Why::Unwanted)],
         ),
         (json!({"n": 3}), json!({"n": 3}), json!({"f:n": {}, "f:old": {}}), none),
+        // Nothing, where that says something.
+        (json!({"e": {}}), json!({"e": {}}), json!({"f:e": {}}), none),
+        (json!({"e": {}}), json!({"host": 1}), json!({"f:x": {}}), &[(".spec.e", Why::Differs)]),
+        (
+            json!({"l": [{"select": {}}]}),
+            json!({"l": [{}]}),
+            json!({"f:l": {}}),
+            &[(".spec.l", Why::Differs)],
+        ),
         // Nothing, written in different ways.
         (json!({"m": {}, "l": [], "x": null}), json!({}), json!({"f:m": {}}), none),
         (json!({"m": {"a": {}}}), json!({"m": {}}), json!({"f:m": {"f:a": {}}}), none),
@@ -164,16 +174,26 @@ fn what_we_never_applied_is_not_ours() {
 #[test]
 fn what_an_apply_left_is_no_reason_for_another() {
     let memory = Memory::default();
+    let meta = |uid: &str, version: &str| ObjectMeta {
+        uid: Some(uid.into()),
+        resource_version: Some(version.into()),
+        ..ObjectMeta::default()
+    };
+    let (applied, later) = (&meta("uid", "7"), &meta("uid", "8"));
     let difference = |found: &str| {
         vec![Difference { path: ".a".into(), why: Why::Differs, found: Some(found.into()) }]
     };
     let wanted = json!({"a": 1});
-    assert!(!memory.left("uid", &wanted, &difference("2")));
-    memory.note("uid", &wanted, &difference("2"));
-    assert!(memory.left("uid", &wanted, &difference("2")));
-    assert!(!memory.left("uid", &wanted, &difference("3")), "it changed");
-    assert!(!memory.left("uid", &json!({"a": 5}), &difference("2")), "something else is wanted");
-    assert!(!memory.left("other", &wanted, &difference("2")), "another object");
-    memory.note("uid", &wanted, &[]);
-    assert!(!memory.left("uid", &wanted, &difference("2")));
+    assert!(!memory.left(later, &wanted, &difference("2")));
+    memory.note(applied, &wanted, &difference("2"));
+    assert!(memory.left(later, &wanted, &difference("2")));
+    assert!(!memory.left(later, &wanted, &difference("3")), "it changed");
+    assert!(!memory.left(later, &json!({"a": 5}), &difference("2")), "something else is wanted");
+    assert!(!memory.left(&meta("other", "8"), &wanted, &difference("2")), "another object");
+    memory.note(applied, &wanted, &[]);
+    assert!(!memory.left(later, &wanted, &difference("2")));
+    assert!(memory.left(applied, &wanted, &difference("2")), "the cache strips something");
+    assert!(memory.left(later, &wanted, &difference("2")), "and goes on to");
+    memory.forget(applied);
+    assert!(!memory.left(applied, &wanted, &difference("2")));
 }

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::api::{DeleteParams, Patch};
 use serde_json::{Value, json};
 use steersman::conditions::{ConditionType, Conditions};
+use steersman::informer::CacheConfig;
 use steersman::object::set_controller_reference;
 use steersman::{Context, Controller, ListOptions, Next, ObjectKey, Result};
 use steersman_testkit::Cluster;
@@ -118,6 +119,31 @@ async fn after_a_restart_nothing_is_changed_either(cluster: Cluster) -> Result<(
     assert!(!log.lock().unwrap().is_empty());
     assert_eq!(version(&cluster).await?, before, "{log:?}");
     again.stop().await;
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_cache_without_managed_fields_is_enough(cluster: Cluster) -> Result<()> {
+    cluster.install::<Gauge>().await?;
+    let log = Log::default();
+    let running = steersman::Manager::new(cluster.client().kube().clone())
+        .cache::<Deployment>(CacheConfig::strip_managed_fields)
+        .cache::<Service>(CacheConfig::strip_managed_fields)
+        .with(worlds(&log))
+        .start();
+    cluster.client().create(&gauge("a", 2)).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    for poked in ["once", "twice"] {
+        poke(&cluster, json!({"metadata": {"labels": {"poked": poked}}})).await?;
+    }
+    assert_eq!(last(&log), "2 objects are as wanted", "{log:?}");
+    let drift = Patch::Merge(json!({"spec": {"replicas": 7}}));
+    cluster.client().with_field_manager("other").patch::<Deployment, _>("web", &drift).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    let web: Deployment = cluster.client().get("web").await?.unwrap();
+    assert_eq!(web.spec.unwrap().replicas, Some(2), "{log:?}");
+    assert_eq!(last(&log), "2 objects are as wanted", "{log:?}");
+    running.stop().await;
     Ok(())
 }
 
