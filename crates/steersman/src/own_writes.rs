@@ -4,10 +4,11 @@
 //! Before that key is reconciled again, the caches must show what it wrote. A cache that is
 //! behind postpones that key and no other; the worker goes on with the next one.
 
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -23,16 +24,29 @@ const RECHECK_MAX: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Writes remembered per key; a reconcile that writes more waits for the last ones.
 const KEPT: usize = 1024;
+/// Keys remembered before those are dropped whose writes are visible by now.
+const SWEEP_FIRST: usize = 1024;
 
 /// The writes that caches have yet to show, by the key whose reconcile made them.
 #[derive(Default)]
 pub(crate) struct OwnWrites {
-    pending: Mutex<HashMap<ObjectKey, Pending>>,
+    pending: Mutex<AllPending>,
+    /// How many keys are pending, so that nobody needs the lock to find none. A key's own writes
+    /// are counted before its next worker gets it.
+    len: AtomicUsize,
     /// Finds keys that are woken by nothing but what they write.
     pub(crate) hot_loops: HotLoops,
 }
 
+#[derive(Default)]
+struct AllPending {
+    by_key: HashMap<ObjectKey, Pending>,
+    /// How many there were when the visible ones were dropped last.
+    swept: usize,
+}
+
 struct Pending {
+    /// When the last of them was made.
     since: Instant,
     writes: Vec<(Arc<dyn AnyCache>, OwnWrite)>,
 }
@@ -51,13 +65,15 @@ pub(crate) enum Visibility {
 impl OwnWrites {
     pub(crate) fn note(&self, key: &ObjectKey, cache: Arc<dyn AnyCache>, write: OwnWrite) {
         let mut all = self.lock();
-        let pending = all
-            .entry(key.clone())
-            .or_insert_with(|| Pending { since: Instant::now(), writes: Vec::new() });
+        all.make_room();
+        let since = Instant::now();
+        let pending = all.by_key.entry_ref(key).or_insert_with(|| Pending::since(since));
+        pending.since = since;
         if pending.writes.len() == KEPT {
             pending.writes.remove(0);
         }
         pending.writes.push((cache, write));
+        self.len.store(all.by_key.len(), Ordering::Relaxed);
     }
 
     /// Tells whether the caches show what the last reconcile of `key` wrote; waits a moment
@@ -88,14 +104,21 @@ impl OwnWrites {
     }
 
     fn give_up(&self, key: &ObjectKey) {
-        self.lock().remove(key);
+        if self.len.load(Ordering::Relaxed) > 0 {
+            let mut all = self.lock();
+            all.by_key.remove(key);
+            self.len.store(all.by_key.len(), Ordering::Relaxed);
+        }
     }
 
     /// Drops the writes that are visible by now; if others are left, tells since when, and
     /// where to hear of progress.
     fn unshown(&self, key: &ObjectKey) -> Option<(Instant, watch::Receiver<Progress>)> {
+        if self.len.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
         let mut all = self.lock();
-        let pending = all.get_mut(key)?;
+        let pending = all.by_key.get_mut(key)?;
         let mut unshown = None;
         pending.writes.retain(|(cache, write)| {
             // Subscribed before the look, so that no progress falls in between.
@@ -108,13 +131,35 @@ impl OwnWrites {
         });
         let since = pending.since;
         if unshown.is_none() {
-            all.remove(key);
+            all.by_key.remove(key);
+            self.len.store(all.by_key.len(), Ordering::Relaxed);
         }
         unshown.map(|progress| (since, progress))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Pending>> {
+    fn lock(&self) -> MutexGuard<'_, AllPending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AllPending {
+    /// Drops what is visible by now, now and then: a key that nothing wakes does not look itself.
+    fn make_room(&mut self) {
+        if self.by_key.len() < SWEEP_FIRST.max(2 * self.swept) {
+            return;
+        }
+        self.by_key.retain(|_, pending| {
+            pending.writes.retain(|(cache, write)| !cache.shows(write));
+            !pending.writes.is_empty()
+        });
+        self.swept = self.by_key.len();
+        self.by_key.shrink_to(2 * self.swept);
+    }
+}
+
+impl Pending {
+    fn since(since: Instant) -> Self {
+        Self { since, writes: Vec::new() }
     }
 }
 
@@ -138,6 +183,28 @@ mod tests {
         tokio::time::advance(PATIENCE + MOMENT).await;
         assert_eq!(own_writes.visible(&key).await, Visibility::GivenUp);
         assert_eq!(own_writes.visible(&key).await, Visibility::Visible);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_that_nothing_wakes_do_not_pile_up() {
+        let (mut writer, cache) = cache::channel::<ConfigMap>();
+        let (own_writes, cache) = (OwnWrites::default(), Arc::new(cache));
+        for version in 1..=10_000 {
+            let key = ObjectKey::from(format!("default/{version}"));
+            own_writes.note(&key, Arc::clone(&cache) as _, OwnWrite::Version(version));
+            writer.bookmark(Some(version));
+        }
+        assert!(own_writes.lock().by_key.len() <= SWEEP_FIRST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_write_of_a_long_reconcile_is_waited_for_as_well() {
+        let (_writer, cache) = cache::channel::<ConfigMap>();
+        let (own_writes, key) = (OwnWrites::default(), ObjectKey::from("default/a"));
+        own_writes.note(&key, Arc::new(cache.clone()), OwnWrite::Version(7));
+        tokio::time::advance(PATIENCE + MOMENT).await;
+        own_writes.note(&key, Arc::new(cache), OwnWrite::Version(8));
+        assert!(matches!(own_writes.visible(&key).await, Visibility::Behind(_)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,10 +11,12 @@
 
 mod changes;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use jiff::Timestamp;
 use kube::Resource;
 use serde::Serialize;
@@ -74,14 +76,18 @@ pub(crate) enum Pace {
 #[derive(Default)]
 pub(crate) struct HotLoops {
     tracks: Mutex<Tracks>,
+    /// How many keys have a track, so that nobody needs the lock to find none. A key's own writes
+    /// are counted before its next worker gets it.
+    len: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Tracks {
     /// Only keys that wrote something lately.
     by_key: HashMap<ObjectKey, Track>,
-    /// How many there were when the quiet ones were dropped last.
+    /// How many there were when the quiet ones were dropped last, and when that was.
     swept: usize,
+    swept_at: Option<Instant>,
 }
 
 /// What is remembered of a key.
@@ -136,17 +142,19 @@ impl HotLoops {
     /// Remembers a write; tells whether the key is suspected.
     fn note(&self, key: &ObjectKey, version: u64, uid: u64) -> bool {
         let mut tracks = self.lock();
-        if !tracks.by_key.contains_key(key) {
-            tracks.make_room();
-            tracks.by_key.insert(key.clone(), Track::new());
-        }
-        let Some(track) = tracks.by_key.get_mut(key) else { return false };
+        tracks.make_room();
+        let track = tracks.by_key.entry_ref(key).or_insert_with(Track::new);
         track.note(version, uid);
-        track.level >= SUSPECT && track.episode.is_none()
+        let suspected = track.level >= SUSPECT && track.episode.is_none();
+        self.len.store(tracks.by_key.len(), Ordering::Relaxed);
+        suspected
     }
 
     /// Tells when a key with these causes may be reconciled.
     pub(crate) fn pace(&self, key: &ObjectKey, causes: &Causes) -> Pace {
+        if self.len.load(Ordering::Relaxed) == 0 {
+            return Pace::Now;
+        }
         let mut tracks = self.lock();
         let Some(track) = tracks.by_key.get_mut(key) else { return Pace::Now };
         let now = Instant::now();
@@ -174,7 +182,11 @@ impl HotLoops {
 
     /// Forgets a key whose object is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
-        self.lock().by_key.remove(key);
+        if self.len.load(Ordering::Relaxed) > 0 {
+            let mut tracks = self.lock();
+            tracks.by_key.remove(key);
+            self.len.store(tracks.by_key.len(), Ordering::Relaxed);
+        }
     }
 
     /// The loops that go on.
@@ -196,14 +208,20 @@ impl HotLoops {
 }
 
 impl Tracks {
-    /// Drops the keys that were quiet, now and then.
+    /// Drops the keys that were quiet, now and then: when there are twice as many as before, and
+    /// after a while also if there are not, since a flood of keys writes once and never again.
     fn make_room(&mut self) {
-        if self.by_key.len() < SWEEP_FIRST.max(2 * self.swept) {
+        if self.by_key.len() < SWEEP_FIRST {
             return;
         }
         let now = Instant::now();
+        let lately = self.swept_at.is_some_and(|at| now.duration_since(at) <= QUIET);
+        if lately && self.by_key.len() < 2 * self.swept {
+            return;
+        }
         self.by_key.retain(|_, track| !track.is_quiet(now));
-        self.swept = self.by_key.len();
+        (self.swept, self.swept_at) = (self.by_key.len(), Some(now));
+        self.by_key.shrink_to(2 * self.swept);
     }
 }
 

@@ -133,3 +133,15 @@ async fn memory_is_given_back_by_keys_that_are_quiet() {
     let kept = loops.lock().by_key.len();
     assert!(kept <= 2 * SWEEP_FIRST + 1, "{kept} of {}", 3 * SWEEP_FIRST);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_keys_that_write_once_is_forgotten() {
+    let loops = HotLoops::default();
+    for version in 1..=10_000 {
+        let key = ObjectKey::from(format!("default/{version}"));
+        loops.wrote(&key, "ConfigMap", &written(version));
+    }
+    tokio::time::advance(QUIET * 2).await;
+    loops.wrote(&key(), "ConfigMap", &written(10_001));
+    assert_eq!(loops.lock().by_key.len(), 1);
+}
