@@ -1,10 +1,10 @@
 //! The book of causes: why each key waits.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use serde::ser::{Serialize, Serializer};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ const ORIGINS_KEPT: usize = 64;
 /// The causes collected for one reconcile, in the order they came, without repetitions. Cheap
 /// to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Causes(Arc<Collected>);
+pub struct Causes(Option<Arc<Collected>>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Collected {
@@ -35,23 +35,23 @@ struct Collected {
 impl Causes {
     /// The causes that were kept.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
-        self.0.kept.iter()
+        self.0.iter().flat_map(|collected| &collected.kept)
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.kept.is_empty()
+        self.0.is_none()
     }
 
     /// Whether all of them are events that go back to such writes.
     pub(crate) fn all_go_back_to(&self, write: impl FnMut(&Origin) -> bool) -> bool {
-        let Collected { origins, others, .. } = &*self.0;
+        let Some(Collected { origins, others, .. }) = self.0.as_deref() else { return false };
         !others && !origins.is_empty() && origins.iter().all(write)
     }
 
     fn push(&mut self, noted: impl Into<Noted>) {
         let Noted { cause, origin } = noted.into();
-        let collected = Arc::make_mut(&mut self.0);
+        let collected = Arc::make_mut(self.0.get_or_insert_default());
         match origin {
             Some(origin) if collected.origins.len() < ORIGINS_KEPT => {
                 collected.origins.push(origin);
@@ -63,14 +63,22 @@ impl Causes {
 
     /// Adds what came after these.
     fn extend(&mut self, later: &Self) {
-        let collected = Arc::make_mut(&mut self.0);
-        collected.origins.extend(&later.0.origins);
-        collected.others |= later.0.others || collected.origins.len() > ORIGINS_KEPT;
+        let Some(later) = &later.0 else { return };
+        let collected = Arc::make_mut(self.0.get_or_insert_default());
+        collected.origins.extend(&later.origins);
+        collected.others |= later.others || collected.origins.len() > ORIGINS_KEPT;
         collected.origins.truncate(ORIGINS_KEPT);
-        for cause in later.iter() {
+        for cause in &later.kept {
             collected.keep(cause.clone());
         }
-        collected.more += later.0.more;
+        collected.more += later.more;
+    }
+}
+
+impl Causes {
+    /// How many more there were than were kept.
+    fn more(&self) -> usize {
+        self.0.as_ref().map_or(0, |collected| collected.more)
     }
 }
 
@@ -80,6 +88,7 @@ impl Collected {
             return;
         }
         if self.kept.len() < KEPT {
+            self.kept.reserve_exact(usize::from(self.kept.is_empty())); // nearly always the only one
             self.kept.push(cause);
         } else {
             self.more += 1;
@@ -95,7 +104,7 @@ impl fmt::Display for Causes {
             }
             write!(f, "{cause}")?;
         }
-        match self.0.more {
+        match self.more() {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
         }
@@ -105,7 +114,7 @@ impl fmt::Display for Causes {
 impl Serialize for Causes {
     /// As a list of texts.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let more = (self.0.more > 0).then(|| format!("and {} more", self.0.more));
+        let more = (self.more() > 0).then(|| format!("and {} more", self.more()));
         serializer.collect_seq(self.iter().map(Cause::to_string).chain(more))
     }
 }
@@ -132,9 +141,8 @@ impl Waiting {
     }
 
     /// Counts what is due, or all there is, among the causes.
-    fn with_what_is_due(mut self, now: Instant) -> Self {
-        let is_due = self.due().is_some_and(|due| due <= now);
-        if (self.causes.is_empty() || is_due)
+    fn with_what_is_due(mut self) -> Self {
+        if (self.causes.is_empty() || self.due().is_some_and(|due| due <= Instant::now()))
             && let Some((cause, _)) = self.scheduled.take()
         {
             self.causes.push(cause);
@@ -146,13 +154,13 @@ impl Waiting {
 impl CauseBook {
     /// Notes why a key is queued now.
     pub(crate) fn note(&self, key: &ObjectKey, cause: impl Into<Noted>) {
-        self.lock().entry(key.clone()).or_default().causes.push(cause);
+        self.lock().entry_ref(key).or_default().causes.push(cause);
     }
 
     /// Notes why a key will be queued later, unless something happens before; and when, if that
     /// is known.
     pub(crate) fn schedule(&self, key: &ObjectKey, cause: Cause, due: Option<Instant>) {
-        self.lock().entry(key.clone()).or_default().scheduled = Some((cause, due));
+        self.lock().entry_ref(key).or_default().scheduled = Some((cause, due));
     }
 
     /// Why a key waits, in words.
@@ -168,7 +176,7 @@ impl CauseBook {
     /// Takes the causes of a key whose reconcile begins.
     pub(crate) fn take(&self, key: &ObjectKey) -> Waiting {
         let waiting = self.lock().remove(key);
-        waiting.map_or_else(Waiting::default, |waiting| waiting.with_what_is_due(Instant::now()))
+        waiting.map_or_else(Waiting::default, Waiting::with_what_is_due)
     }
 
     /// Puts back what was taken of a key that has to wait after all.

@@ -68,6 +68,25 @@ impl Cause {
         Noted { cause, origin: happened.then(origin).flatten() }
     }
 
+    /// Every [`label`](Self::label) there is.
+    pub(crate) const LABELS: [&'static str; 15] = [
+        "listed",
+        "created",
+        "spec",
+        "status",
+        "content",
+        "metadata",
+        "deleting",
+        "deleted",
+        "resync",
+        "generic",
+        "retry",
+        "timer",
+        "requested",
+        "source",
+        "handed_over",
+    ];
+
     /// One word for metrics: there are few of them.
     pub(crate) fn label(&self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! What a controller tells Prometheus, under controller-runtime's names; and two families of our
 //! own, which say why reconciles happen and when they only chase themselves.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -127,7 +127,7 @@ impl ControllerFamilies {
             timeouts: self.timeouts.get_or_create_owned(&name),
             time: self.time.get_or_create_owned(&name),
             active: self.active.get_or_create_owned(&name),
-            causes: CauseCounters { family: self.causes.clone(), known: Mutex::default() },
+            causes: CauseCounters { family: self.causes.clone(), known: Default::default() },
             hot_loops: self.hot_loops.get_or_create_owned(&name),
         }
     }
@@ -181,21 +181,20 @@ impl ControllerMetrics {
 /// Counts causes. There are few words for them, each of which is looked up in the family once.
 struct CauseCounters {
     family: Family<WithDetail, Counter>,
-    known: Mutex<Vec<(&'static str, Counter)>>,
+    known: [OnceLock<Counter>; Cause::LABELS.len()],
 }
 
 impl CauseCounters {
     fn count(&self, controller: &str, causes: &Causes) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for label in causes.iter().map(Cause::label) {
-            if let Some((_, counter)) = known.iter().find(|(word, _)| *word == label) {
-                counter.inc();
-                continue;
-            }
-            let labels = [("controller", controller.to_owned()), ("cause", label.to_owned())];
-            let counter = self.family.get_or_create_owned(&labels);
-            counter.inc();
-            known.push((label, counter));
+            let counter = || {
+                let labels = [("controller", controller.to_owned()), ("cause", label.to_owned())];
+                self.family.get_or_create_owned(&labels)
+            };
+            match Cause::LABELS.iter().position(|word| *word == label) {
+                Some(place) => self.known[place].get_or_init(counter).inc(),
+                None => counter().inc(), // a word that the list lacks
+            };
         }
     }
 }

@@ -64,6 +64,9 @@ impl<T: Key> Retries<T> {
     }
 
     pub(super) fn forget(&self, key: &T) {
+        if !self.any() {
+            return; // nearly always; who has failed was counted before it could be forgotten
+        }
         let mut all = self.due.lock();
         let _forgotten = all.remove_entry(key);
         self.len.store(all.len(), Ordering::Relaxed);
