@@ -26,8 +26,13 @@ thread_local! {
 
 /// The current time.
 pub fn now() -> Timestamp {
+    at(tokio::time::Instant::now())
+}
+
+/// The time that it is, or was, at this moment.
+pub(crate) fn at(moment: tokio::time::Instant) -> Timestamp {
     let anchor = THREAD.get().unwrap_or_else(|| *PROCESS.get_or_init(Anchor::of_the_system));
-    let instant = tokio::time::Instant::now().into_std();
+    let instant = moment.into_std();
     let elapsed = match instant.checked_duration_since(anchor.instant) {
         Some(after) => SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX),
         None => -SignedDuration::try_from(anchor.instant - instant).unwrap_or(SignedDuration::MAX),

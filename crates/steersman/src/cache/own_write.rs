@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{Cache, Progress};
@@ -15,12 +16,19 @@ pub(crate) enum OwnWrite {
     Version(u64),
     /// A write in a namespace that is watched by itself: others may be behind.
     Within { namespace: Arc<str>, version: u64 },
+    /// A write after which the object is none of those that are held: if it was one, it must go.
+    Left { key: ObjectKey, uid: Option<String>, version: u64 },
     /// A delete: the object must be gone, replaced, or marked as being deleted.
     Deleted { key: ObjectKey, uid: Option<String> },
 }
 
 /// A cache of any kind, as far as a controller's own writes are concerned.
 pub(crate) trait AnyCache: Send + Sync {
+    /// What has to become visible after an object with this metadata was written; nothing, if it
+    /// is not going to. `content` is the whole object, if that is known.
+    fn own_write(&self, meta: &ObjectMeta, content: &dyn Fn() -> Option<Value>)
+    -> Option<OwnWrite>;
+
     /// Whether the write is visible.
     fn shows(&self, write: &OwnWrite) -> bool;
 
@@ -29,12 +37,39 @@ pub(crate) trait AnyCache: Send + Sync {
 }
 
 impl<K: Cacheable> AnyCache for Cache<K> {
+    fn own_write(
+        &self,
+        meta: &ObjectMeta,
+        content: &dyn Fn() -> Option<Value>,
+    ) -> Option<OwnWrite> {
+        let version = version_of(meta.resource_version.as_deref())?;
+        let Some(coverage) = &self.shared.coverage else {
+            return Some(OwnWrite::Version(version));
+        };
+        let namespace = meta.namespace.as_deref();
+        if !coverage.restriction.covers(namespace) {
+            return None;
+        }
+        if !coverage.may_hold(meta, content) {
+            let key = ObjectKey::of_meta(meta);
+            return Some(OwnWrite::Left { key, uid: meta.uid.clone(), version });
+        }
+        Some(match namespace.filter(|_| !coverage.restriction.namespaces.is_empty()) {
+            Some(namespace) => OwnWrite::Within { namespace: namespace.into(), version },
+            None => OwnWrite::Version(version),
+        })
+    }
+
     fn shows(&self, write: &OwnWrite) -> bool {
         match write {
             OwnWrite::Version(version) => Cache::progress(self).version >= *version,
             OwnWrite::Within { namespace, version } => {
                 self.shared.versions().get(namespace).is_some_and(|reached| reached >= version)
             }
+            OwnWrite::Left { key, uid, version } => self.item(key).is_none_or(|item| {
+                item.uid() != uid.as_deref()
+                    || version_of(item.resource_version()).is_none_or(|held| held >= *version)
+            }),
             OwnWrite::Deleted { key, uid } => self.item(key).is_none_or(|item| {
                 let replaced = uid.is_some() && item.uid() != uid.as_deref();
                 replaced || item.meta().is_some_and(|meta| meta.deletion_timestamp.is_some())
@@ -44,24 +79,5 @@ impl<K: Cacheable> AnyCache for Cache<K> {
 
     fn progress(&self) -> watch::Receiver<Progress> {
         self.shared.progress.subscribe()
-    }
-}
-
-impl<K: Cacheable> Cache<K> {
-    /// What has to become visible after an object with this metadata was written; nothing, if it
-    /// is not going to.
-    pub(crate) fn own_write(&self, meta: &ObjectMeta) -> Option<OwnWrite> {
-        let version = version_of(meta.resource_version.as_deref())?;
-        let Some(coverage) = &self.shared.coverage else {
-            return Some(OwnWrite::Version(version));
-        };
-        if !coverage.may_hold(meta) {
-            return None;
-        }
-        let namespace = meta.namespace.as_deref();
-        Some(match namespace.filter(|_| !coverage.restriction.namespaces.is_empty()) {
-            Some(namespace) => OwnWrite::Within { namespace: namespace.into(), version },
-            None => OwnWrite::Version(version),
-        })
     }
 }

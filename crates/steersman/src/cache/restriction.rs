@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{Selector, SelectorExt};
+use serde_json::Value;
 
 use super::Cache;
 use crate::object::Cacheable;
@@ -61,13 +62,40 @@ impl Coverage {
         Self { restriction, labels }
     }
 
-    /// Whether an object with this metadata may come to be here. By its fields it may not: that
-    /// only the server knows.
-    pub(super) fn may_hold(&self, meta: &ObjectMeta) -> bool {
+    /// Whether an object with this metadata and content may come to be here. If it cannot be told,
+    /// it may.
+    pub(super) fn may_hold(&self, meta: &ObjectMeta, content: impl Fn() -> Option<Value>) -> bool {
         let labels = meta.labels.clone().unwrap_or_default();
         self.restriction.covers(meta.namespace.as_deref())
             && self.labels.as_ref().is_none_or(|selector| selector.matches(&labels))
+            && self.restriction.fields.as_deref().is_none_or(|selector| {
+                content().is_none_or(|content| fields_may_match(selector, &content))
+            })
     }
+}
+
+/// Whether the fields of an object may match a selector. The name of a field is nearly always its
+/// path in the object; one that is not there may be so because it is empty, false or nothing.
+fn fields_may_match(selector: &str, content: &Value) -> bool {
+    selector.split(',').filter(|part| !part.trim().is_empty()).all(|part| {
+        let (equal, path, wanted) = match (part.split_once("!="), part.split_once('=')) {
+            (Some((path, wanted)), _) => (false, path, wanted),
+            (None, Some((path, wanted))) => (true, path, wanted.trim_start_matches('=')),
+            (None, None) => return true, // which the server will refuse
+        };
+        let wanted = wanted.trim();
+        let found = path.trim().split('.').try_fold(content, |value, name| value.get(name));
+        match found {
+            Some(Value::String(found)) => (found == wanted) == equal,
+            Some(Value::Bool(found)) => (wanted.parse() == Ok(*found)) == equal,
+            Some(Value::Number(found)) => {
+                let found = found.to_string();
+                (found == wanted) == equal
+            }
+            Some(_) => true,
+            None => !equal || matches!(wanted, "" | "false" | "0"),
+        }
+    })
 }
 
 impl<K: Cacheable> Cache<K> {
@@ -133,7 +161,31 @@ mod tests {
             labels: Some([("app".to_owned(), app.to_owned())].into()),
             ..ObjectMeta::default()
         };
-        assert!(coverage.may_hold(&meta("a", "web")));
-        assert!(!coverage.may_hold(&meta("b", "web")) && !coverage.may_hold(&meta("a", "api")));
+        let may_hold = |meta| coverage.may_hold(&meta, || None);
+        assert!(may_hold(meta("a", "web")));
+        assert!(!may_hold(meta("b", "web")) && !may_hold(meta("a", "api")));
+    }
+
+    #[test]
+    fn fields_are_compared_where_the_object_tells_them() {
+        let pod = serde_json::json!({"metadata": {"name": "a"},
+            "spec": {"nodeName": "n1", "hostNetwork": true}});
+        for (selector, may_match) in [
+            ("spec.nodeName=n1", true),
+            ("spec.nodeName==n1,metadata.name=a", true),
+            ("spec.nodeName=n2", false),
+            ("spec.nodeName!=n1", false),
+            ("metadata.name!=b", true),
+            ("metadata.name=a,spec.nodeName=n2", false),
+            ("spec.hostNetwork=true", true),
+            ("spec.hostNetwork=false", false),
+            ("status.phase=Running", false),
+            ("status.phase!=Running", true),
+            ("spec.unschedulable=false", true),
+            ("spec.nodeSelector=", true),
+            ("nonsense", true),
+        ] {
+            assert_eq!(fields_may_match(selector, &pod), may_match, "{selector}");
+        }
     }
 }

@@ -202,7 +202,7 @@ impl<K: AnyObject> KindClient<'_, K> {
         if self.kind.is_namespaced() && key.namespace.is_none() {
             key.namespace = Some(self.client.kube.default_namespace().into());
         }
-        notes.deleted(&self.kind, key, uid);
+        notes.deleted(&self.kind, &key, uid);
     }
 
     pub(super) async fn send<T: DeserializeOwned>(

@@ -4,13 +4,13 @@
 //! are noted, so that the next reconcile of the same key sees them. Status is collected and
 //! written once, when the reconcile ends.
 
+mod declared;
 mod notes;
 mod of_kind;
 mod report;
 mod status;
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use kube::api::{DeleteParams, Patch};
 use serde::Serialize;
@@ -22,10 +22,11 @@ use crate::cause::Causes;
 use crate::client::{Change, Client, Deleted};
 use crate::error::Result;
 use crate::events::{EventType, Recorder, Reference};
-use crate::kind::{Kind, KindId};
+use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
 use crate::world::{Memory, World};
+pub(crate) use declared::Declared;
 pub(crate) use notes::Notes;
 pub use of_kind::KindContext;
 pub(crate) use report::Report;
@@ -38,37 +39,32 @@ pub struct Context<K> {
     inner: Arc<Inner>,
 }
 
-/// What one reconcile is given by the worker.
-pub(crate) struct ReconcileScope {
+/// What all reconciles of a controller share. It is one thing, since each of them counts its
+/// references, which costs time where many run at once.
+pub(crate) struct Equipment {
     pub(crate) client: Client,
     pub(crate) caches: Caches,
     /// The kinds that the controller said it reads.
-    pub(crate) declared: Arc<HashSet<KindId>>,
+    pub(crate) declared: Declared,
     pub(crate) own_writes: Arc<OwnWrites>,
-    pub(crate) causes: Causes,
-    pub(crate) equipment: Arc<Equipment>,
-}
-
-/// What all reconciles of a controller share, apart from what its workers need.
-pub(crate) struct Equipment {
     pub(crate) recorder: Recorder,
     pub(crate) memory: Memory,
 }
 
 /// What all clones of a context share.
 struct Inner {
-    /// Writes as the controller, and notes it.
-    client: Client,
-    notes: Arc<Notes>,
-    causes: Causes,
     equipment: Arc<Equipment>,
+    /// Writes as the controller, and notes it. Made when it is first needed.
+    client: OnceLock<(Client, Arc<Notes>)>,
+    causes: Causes,
     report: Mutex<Report>,
     span: Span,
 }
 
 impl Equipment {
-    pub(crate) fn new(recorder: &Recorder, controller: &str) -> Self {
-        Self { recorder: recorder.reporting(controller), memory: Memory::default() }
+    /// The cache of a kind that the controller declared.
+    fn cache<C: AnyObject>(&self, kind: &Kind<C>) -> Option<Cache<C>> {
+        self.caches.find_of(kind).filter(|_| self.declared.contains(kind))
     }
 }
 
@@ -84,25 +80,37 @@ impl<K> Clone for Context<K> {
 }
 
 impl<K: AnyObject> Context<K> {
-    pub(crate) fn new(object: Arc<K>, kind: Kind<K>, scope: ReconcileScope) -> Self {
-        let key = ObjectKey::of(&*object);
-        let notes = Arc::new(Notes {
-            key: key.clone(),
-            uid: object.meta().uid.clone(),
-            caches: scope.caches,
-            declared: scope.declared,
-            own_writes: scope.own_writes,
-            own_version: Mutex::new(None),
-        });
+    pub(crate) fn new(
+        (key, object): (ObjectKey, Arc<K>),
+        kind: Kind<K>,
+        equipment: Arc<Equipment>,
+        causes: Causes,
+    ) -> Self {
         let inner = Inner {
-            client: scope.client.noting(Arc::clone(&notes)),
-            notes,
-            causes: scope.causes,
-            equipment: scope.equipment,
+            equipment,
+            client: OnceLock::new(),
+            causes,
             report: Mutex::default(),
             span: Span::current(),
         };
         Self { object, key, kind, inner: Arc::new(inner) }
+    }
+
+    fn noting(&self) -> &(Client, Arc<Notes>) {
+        self.inner.client.get_or_init(|| {
+            let equipment = &self.inner.equipment;
+            let notes = Arc::new(Notes {
+                key: self.key.clone(),
+                uid: self.object.meta().uid.clone(),
+                equipment: Arc::clone(equipment),
+                own_version: Mutex::new(None),
+            });
+            (equipment.client.noting(Arc::clone(&notes)), notes)
+        })
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.noting().1
     }
 
     /// The object being reconciled.
@@ -134,7 +142,7 @@ impl<K: AnyObject> Context<K> {
     /// Reads and writes on the server, past the cache. What it writes, the next reconcile of
     /// this object sees in the cache all the same. It gives children no owner.
     pub fn live(&self) -> &Client {
-        &self.inner.client
+        &self.noting().0
     }
 
     /// Tells people that something happened to the object being reconciled; see

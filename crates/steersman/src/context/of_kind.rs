@@ -23,7 +23,7 @@ pub struct KindContext<'a, K, C> {
 impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
     /// The cache of the kind, which this controller declared.
     pub fn cache(&self) -> Result<Cache<C>> {
-        self.ctx.inner.notes.cache(&self.kind).ok_or_else(|| self.undeclared())
+        self.ctx.inner.equipment.cache(&self.kind).ok_or_else(|| self.undeclared())
     }
 
     /// The cached object of that name in the namespace of the object being reconciled.
@@ -107,7 +107,7 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
         if !params.dry_run
             && let Some(uid) = &object.meta().uid
         {
-            self.ctx.inner.notes.deleted(&self.kind, ObjectKey::of(object), uid);
+            self.ctx.notes().deleted(&self.kind, &ObjectKey::of(object), uid);
         }
         Ok(deleted)
     }
@@ -167,7 +167,7 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
     }
 
     pub(crate) fn client(&self) -> KindClient<'_, C> {
-        self.ctx.inner.client.of_kind(&self.kind)
+        self.ctx.live().of_kind(&self.kind)
     }
 
     /// The child, in its place and owned by the object being reconciled.

@@ -99,7 +99,7 @@ impl<K: AnyObject> Context<K> {
     fn status_patch(&self, difference: &Value) -> Value {
         let mut metadata = json!({"uid": self.object.meta().uid});
         if has_list(difference) {
-            let own = self.inner.notes.own_version();
+            let own = self.notes().own_version();
             let version = own.as_ref().or(self.object.meta().resource_version.as_ref());
             metadata["resourceVersion"] = json!(version);
         }

@@ -1,7 +1,6 @@
 //! The builder of a controller: what it watches, whom that concerns, how it reconciles; and how
 //! all of that is put together when a manager runs it.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +13,15 @@ use super::worker::{self, ErasedReconciler, Worker};
 use super::{
     Controller, DeclaredKind, Environment, Filter, Observer, Reconciler, Role, View, sharded,
 };
-use crate::context::Equipment;
+use crate::context::{Declared, Equipment};
 use crate::handler::{EnqueueRequestForOwner, EnqueueRequestsFromMapFunc, EventHandler, Request};
 use crate::informer::Event;
-use crate::kind::{Kind, KindId};
+use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::predicate::Predicate;
 use crate::shard::Sharding;
 use crate::workqueue::{ExponentialBackoff, Priority, RateLimiter, WorkQueue};
+use crate::world::Memory;
 
 /// How long caches may take to fill before somebody should know.
 const SYNC_WARNING: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ pub struct Builder<K> {
     pub(super) kind: Kind<K>,
     pub(super) sources: Vec<Attach>,
     /// The kinds whose caches this controller reads.
-    pub(super) declared: HashSet<KindId>,
+    pub(super) declared: Declared,
     pub(super) graph: Vec<DeclaredKind>,
     pub(super) predicates: Vec<Box<dyn Predicate<K>>>,
     pub(super) only: Option<Filter<K>>,
@@ -52,11 +52,13 @@ pub struct Builder<K> {
 impl<K: AnyObject> Builder<K> {
     /// A controller of this kind that is only woken by it.
     pub(super) fn new(kind: &Kind<K>) -> Self {
+        let mut declared = Declared::default();
+        declared.insert(kind);
         Self {
             name: kind.name().to_lowercase(),
             kind: kind.clone(),
             sources: Vec::new(),
-            declared: HashSet::from([kind.id()]),
+            declared,
             graph: vec![DeclaredKind::new(kind, Role::Reconciled)],
             predicates: Vec::new(),
             only: None,
@@ -179,7 +181,7 @@ impl<K: AnyObject> Builder<K> {
 
     fn declare<W: IntoWatch>(&mut self, role: Role, watch: W) -> Watch<W::Object> {
         let watch = watch.into_watch();
-        self.declared.insert(watch.kind().id());
+        self.declared.insert(watch.kind());
         self.graph.push(DeclaredKind::new(watch.kind(), role));
         watch
     }
@@ -251,10 +253,8 @@ impl<K: AnyObject> Builder<K> {
     }
 
     async fn run(self, reconciler: Arc<dyn ErasedReconciler<K>>, env: Environment) {
-        let mut queue = WorkQueue::builder()
-            .name(self.name.as_str())
-            .rate_limiter(self.limiter)
-            .metrics(&env.metrics);
+        let queue = WorkQueue::builder().name(self.name.as_str()).metrics(&env.metrics);
+        let mut queue = queue.rate_limiter(self.limiter);
         if self.fair {
             queue = queue.fair_by(|key: &ObjectKey| key.namespace.clone());
         }
@@ -291,14 +291,19 @@ impl<K: AnyObject> Builder<K> {
         let client = env.client.with_field_manager(self.name.as_str());
         let cache = informer.cache().clone();
         let (client, member) = sharded::join(self.sharding, client, cache, enqueuer);
+        let equipment = Equipment {
+            client,
+            caches: env.caches,
+            declared: self.declared,
+            own_writes: Arc::clone(&view.own_writes),
+            recorder: env.recorder.reporting(&self.name),
+            memory: Memory::default(),
+        };
         let worker = Worker {
             metrics: env.metrics.controllers.of(&self.name, self.concurrency),
             name: view.name,
             kind: self.kind,
-            equipment: Arc::new(Equipment::new(&env.recorder, &self.name)),
-            client,
-            caches: env.caches,
-            declared: Arc::new(self.declared),
+            equipment: Arc::new(equipment),
             cache: informer.cache().clone(),
             only: self.only,
             queue: view.queue,

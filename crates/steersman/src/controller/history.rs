@@ -1,7 +1,7 @@
 //! What a controller did lately: its last reconciles, what runs now, what failed last.
 //!
-//! Everything is bounded, and costs one short lock at the beginning and one at the end of a
-//! reconcile. The debug page reads it through [`ControllerHistory`].
+//! Everything is bounded. A reconcile costs a lock that it shares with nobody at its beginning
+//! and at its end, and one that all workers share when it is over. The debug page reads it through [`ControllerHistory`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,6 @@ use serde::Serialize;
 use super::hot_loop::HotLoop;
 use super::record::ReconcileRecord;
 use crate::cause::Causes;
-use crate::clock;
 use crate::object::ObjectKey;
 
 /// How many reconciles are kept.
@@ -68,14 +67,14 @@ fn as_text<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::O
 /// Keeps what a controller did lately.
 pub(crate) struct History {
     state: Mutex<State>,
+    /// What each worker does. Each has a lock of its own, which only who looks disturbs.
+    running: Vec<Mutex<Option<RunningReconcile>>>,
 }
 
 struct State {
     records: VecDeque<Arc<ReconcileRecord>>,
     /// Only keys whose last reconcile failed.
     failing: HashMap<ObjectKey, Arc<ReconcileRecord>>,
-    /// What each worker does.
-    running: Vec<Option<RunningReconcile>>,
 }
 
 /// Which worker reconciles.
@@ -84,33 +83,34 @@ pub(crate) type Slot = usize;
 impl History {
     /// The history of a controller with this many workers.
     pub(crate) fn new(workers: usize) -> Self {
-        let running = vec![None; workers];
-        let state = State { records: VecDeque::new(), failing: HashMap::new(), running };
-        Self { state: Mutex::new(state) }
+        let running = (0..workers).map(|_| Mutex::default()).collect();
+        let state = State { records: VecDeque::new(), failing: HashMap::new() };
+        Self { state: Mutex::new(state), running }
     }
 
     /// A worker begins to reconcile; it does so until what this gives is dropped.
-    pub(crate) fn begin(&self, slot: Slot, key: &ObjectKey, id: u64, causes: &Causes) -> Begun<'_> {
-        let since = clock::now();
-        let running = RunningReconcile { key: key.clone(), id, causes: causes.clone(), since };
-        if let Some(place) = self.lock().running.get_mut(slot) {
-            *place = Some(running);
+    pub(crate) fn begin(&self, slot: Slot, running: RunningReconcile) -> Begun<'_> {
+        let since = running.since;
+        let place = self.running.get(slot);
+        if let Some(place) = place {
+            *lock(place) = Some(running);
         }
-        Begun { history: self, slot, since }
+        Begun { place, since }
     }
 
     /// A reconcile has ended.
     pub(crate) fn add(&self, record: &Arc<ReconcileRecord>) {
         let mut state = self.lock();
-        if state.records.len() == RECORDS_KEPT {
-            state.records.pop_front();
-        }
+        let full = state.records.len() == RECORDS_KEPT;
+        let forgotten = full.then(|| state.records.pop_front());
         state.records.push_back(Arc::clone(record));
         if record.outcome.is_failure() {
             state.failed(record);
         } else if !state.failing.is_empty() {
             state.failing.remove(&record.key);
         }
+        drop(state);
+        drop(forgotten); // not under the lock
     }
 
     /// The object is gone, and with it what was wrong with it.
@@ -123,8 +123,9 @@ impl History {
 
     /// What is running, what ran last, and what fails, each the latest first.
     pub(crate) fn shown(&self) -> (Vec<RunningReconcile>, Records, Records) {
+        let mut running: Vec<_> =
+            self.running.iter().filter_map(|place| lock(place).clone()).collect();
         let state = self.lock();
-        let mut running: Vec<_> = state.running.iter().flatten().cloned().collect();
         let mut failing: Records = state.failing.values().cloned().collect();
         let recent = state.records.iter().rev().cloned().collect();
         drop(state);
@@ -134,23 +135,26 @@ impl History {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
+}
+
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Records = Vec<Arc<ReconcileRecord>>;
 
 /// A reconcile that runs, as its worker holds it.
 pub(crate) struct Begun<'a> {
-    history: &'a History,
-    slot: Slot,
+    place: Option<&'a Mutex<Option<RunningReconcile>>>,
     pub(crate) since: Timestamp,
 }
 
 impl Drop for Begun<'_> {
     /// Also if the reconcile is aborted.
     fn drop(&mut self) {
-        let ended = self.history.lock().running.get_mut(self.slot).and_then(Option::take);
+        let ended = self.place.and_then(|place| lock(place).take());
         drop(ended); // not under the lock
     }
 }
@@ -189,7 +193,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_key_fails_until_it_succeeds_and_runs_until_it_ends() {
         let history = History::new(2);
-        let begun = history.begin(1, &ObjectKey::from("a"), 1, &Causes::default());
+        let begun = history.begin(
+            1,
+            RunningReconcile {
+                key: ObjectKey::from("a"),
+                id: 1,
+                causes: Causes::default(),
+                since: Timestamp::UNIX_EPOCH,
+            },
+        );
         assert_eq!(history.shown().0[0].key.to_string(), "a");
         drop(begun);
         history.add(&record(1, "a", Outcome::Failed("no".into())));

@@ -5,7 +5,6 @@
 //! [cleanups](super::cleanup) of an object that is being deleted, and who hears of one that is
 //! [gone](super::deleted).
 
-use std::collections::HashSet;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,18 +22,18 @@ use tracing::Instrument;
 use super::cleanup::Cleanups;
 use super::deleted::Deletions;
 use super::gate::Gate;
-use super::history::{History, Slot};
+use super::history::{History, RunningReconcile, Slot};
 use super::hot_loop::{HotLoop, Pace};
 use super::metrics::ControllerMetrics;
 use super::record::{Outcome, ReconcileRecord};
 use super::{Filter, Next, Reconciler};
 use crate::cache::Cache;
-use crate::caches::Caches;
 use crate::cause::{Cause, CauseBook, Causes, Waiting};
-use crate::client::{Client, names_an_object};
-use crate::context::{Context, Equipment, ReconcileScope};
+use crate::client::names_an_object;
+use crate::clock;
+use crate::context::{Context, Equipment};
 use crate::error::{Result, panic_text};
-use crate::kind::{Kind, KindId};
+use crate::kind::Kind;
 use crate::object::{AnyObject, ObjectKey};
 use crate::own_writes::{OwnWrites, Visibility};
 use crate::workqueue::WorkQueue;
@@ -58,9 +57,6 @@ impl<K: AnyObject, R: Reconciler<K>> ErasedReconciler<K> for R {
 pub(super) struct Worker<K> {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind<K>,
-    pub(super) client: Client,
-    pub(super) caches: Caches,
-    pub(super) declared: Arc<HashSet<KindId>>,
     pub(super) cache: Cache<K>,
     pub(super) only: Option<Filter<K>>,
     pub(super) queue: WorkQueue<ObjectKey>,
@@ -131,15 +127,19 @@ impl<K: AnyObject> Worker<K> {
         let span =
             tracing::info_span!("reconcile", controller = &*self.name, %key, id, reason = %causes);
         let active = self.metrics.begin(&causes);
-        let (running, began) = (self.history.begin(slot, key, id, &causes), Instant::now());
-        let work = self.tell_and_reconcile(key, untold, object, causes.clone());
+        let (key, began) = (key.clone(), Instant::now());
+        let (running, since) = ((key.clone(), causes.clone()), clock::at(began));
+        let running = RunningReconcile { key: running.0, id, causes: running.1, since };
+        let running = self.history.begin(slot, running);
+        let work = self.tell_and_reconcile(&key, untold, object, causes.clone());
         let outcome = work.instrument(span.clone()).await;
-        let duration = began.elapsed();
+        let ended = Instant::now();
+        let duration = ended - began;
         self.metrics.ended(&outcome, duration);
         let started = running.since;
         drop((active, running));
-        span.in_scope(|| self.schedule(key, &outcome));
-        let (controller, key) = (Arc::clone(&self.name), key.clone());
+        span.in_scope(|| self.schedule(&key, &outcome, ended));
+        let controller = Arc::clone(&self.name);
         let record = ReconcileRecord { controller, key, id, causes, outcome, started, duration };
         let record = Arc::new(record);
         self.history.add(&record);
@@ -193,21 +193,21 @@ impl<K: AnyObject> Worker<K> {
         causes: Causes,
     ) -> Outcome {
         if let Some(deletions) = untold {
-            match with_timeout(self.timeout, deletions.tell(key, &self.client)).await {
+            match with_timeout(self.timeout, deletions.tell(key, &self.equipment.client)).await {
                 Some(None) => {}
                 Some(Some(failure)) => return failure,
                 None => return Outcome::TimedOut,
             }
         }
         match object {
-            Some(object) => self.reconcile(object, causes).await,
+            Some(object) => self.reconcile(key, object, causes).await,
             None => Outcome::Settled,
         }
     }
 
     /// Calls the reconciler, then writes the status it collected, however it ended.
-    async fn reconcile(&self, object: Arc<K>, causes: Causes) -> Outcome {
-        let ctx = match with_timeout(self.timeout, self.prepare(object, causes)).await {
+    async fn reconcile(&self, key: &ObjectKey, object: Arc<K>, causes: Causes) -> Outcome {
+        let ctx = match with_timeout(self.timeout, self.prepare(key, object, causes)).await {
             Some(Ok(ctx)) => ctx,
             // It went before anything was done for it.
             Some(Err(error)) if error.status().is_some_and(names_an_object) => {
@@ -232,11 +232,18 @@ impl<K: AnyObject> Worker<K> {
     }
 
     /// Makes the context, with the object as it is once it has the finalizers it needs.
-    async fn prepare(&self, object: Arc<K>, causes: Causes) -> Result<Context<K>> {
-        let ctx = self.context(object, causes.clone());
+    async fn prepare(&self, key: &ObjectKey, object: Arc<K>, causes: Causes) -> Result<Context<K>> {
+        let context = |object, causes| {
+            let equipment = Arc::clone(&self.equipment);
+            Context::new((key.clone(), object), self.kind.clone(), equipment, causes)
+        };
+        if self.cleanups.is_empty() {
+            return Ok(context(object, causes));
+        }
+        let ctx = context(object, causes.clone());
         Ok(match self.cleanups.hold(&ctx).await? {
             None => ctx,
-            Some(held) => self.context(Arc::new(held), causes),
+            Some(held) => context(Arc::new(held), causes),
         })
     }
 
@@ -247,25 +254,13 @@ impl<K: AnyObject> Worker<K> {
         self.reconciler.call(Arc::clone(ctx.object()), ctx.clone()).await
     }
 
-    fn context(&self, object: Arc<K>, causes: Causes) -> Context<K> {
-        let scope = ReconcileScope {
-            client: self.client.clone(),
-            caches: self.caches.clone(),
-            declared: Arc::clone(&self.declared),
-            own_writes: Arc::clone(&self.own_writes),
-            causes,
-            equipment: Arc::clone(&self.equipment),
-        };
-        Context::new(object, self.kind.clone(), scope)
-    }
-
     /// Decides when the key comes again.
-    fn schedule(&self, key: &ObjectKey, outcome: &Outcome) {
+    fn schedule(&self, key: &ObjectKey, outcome: &Outcome, ended: Instant) {
         match outcome {
             Outcome::Settled => self.queue.forget(key),
             Outcome::After(delay) => {
                 self.queue.forget(key);
-                self.causes.schedule(key, Cause::Timer, Instant::now().checked_add(*delay));
+                self.causes.schedule(key, Cause::Timer, ended.checked_add(*delay));
                 self.queue.add_after(key.clone(), *delay);
             }
             Outcome::Terminal(error) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
-use kube::core::{DynamicObject, GroupVersionKind};
+use kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta};
 use steersman::controller::source::Watch;
 use steersman::{Context, Controller, Error, ListOptions, Next, Result};
 use steersman_testkit::Cluster;
@@ -71,6 +71,71 @@ async fn a_write_that_failed_is_not_waited_for(cluster: Cluster) -> Result<()> {
     let tries = tries.lock().unwrap().clone();
     assert_eq!(tries.len(), 2);
     assert!(tries[1] - tries[0] < Duration::from_millis(100), "{:?}", tries[1] - tries[0]);
+    Ok(())
+}
+
+#[steersman::test]
+async fn children_whose_metadata_alone_is_read_are_seen_too(cluster: Cluster) -> Result<()> {
+    let controller = Controller::of::<ConfigMap>()
+        .only(of_the_test)
+        .owns_metadata::<Secret>()
+        .reconcile(async |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let children = ctx.children::<PartialObjectMeta<Secret>>()?;
+            if children.len() > 1 {
+                return Err(Error::terminal("a stale read made one too many"));
+            }
+            if children.is_empty() {
+                let mut child = Secret::default();
+                child.metadata.generate_name = Some("child-".into());
+                ctx.create(child).await?;
+            }
+            Ok(AT_ONCE)
+        });
+    cluster.run(controller);
+    for name in ["a", "b", "c"] {
+        cluster.client().create(&config_map(name)).await?;
+    }
+    cluster.advance(Duration::from_millis(1)).await;
+    let made: Vec<Secret> = cluster.client().list(&ListOptions::namespace("default")).await?;
+    assert_eq!(made.len(), 3);
+    Ok(())
+}
+
+#[steersman::test]
+async fn what_is_written_out_of_a_restricted_cache_is_not_seen_in_it_again(
+    cluster: Cluster,
+) -> Result<()> {
+    let seen = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&seen);
+    let controller = Controller::of::<ConfigMap>().only(of_the_test).reads::<Secret>().reconcile(
+        move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let count = Arc::clone(&count);
+            async move {
+                let Some(secret) = ctx.get::<Secret>("new")? else { return Ok(Next::Settled) };
+                *count.lock().unwrap() += 1;
+                let mut done = Secret::clone(&secret);
+                done.metadata.labels = None;
+                ctx.update(&done).await?;
+                Ok(AT_ONCE)
+            }
+        },
+    );
+    let manager = steersman::Manager::new(cluster.client().kube().clone())
+        .cache::<Secret>(|cache| cache.labels("state=new"))
+        .with(controller);
+    let mut records = manager.reconciles();
+    let mut secret = Secret::default();
+    secret.metadata.name = Some("new".into());
+    secret.metadata.labels = Some([("state".to_owned(), "new".to_owned())].into());
+    cluster.client().create(&secret).await?;
+    cluster.client().create(&config_map("a")).await?;
+    let running = manager.start();
+    cluster.advance(Duration::from_secs(5)).await;
+    assert_eq!(*seen.lock().unwrap(), 1);
+    while let Ok(record) = records.try_recv() {
+        assert!(!record.outcome.is_failure(), "{}", record.outcome);
+    }
+    running.stop().await;
     Ok(())
 }
 

@@ -168,14 +168,32 @@ fn namespaces_that_are_watched_one_by_one_have_states_and_versions_of_their_own(
 fn what_is_written_outside_of_a_restriction_is_not_waited_for() {
     let (namespaces, labels) = (["default".into()].into(), Some("app=web".to_owned()));
     let (_writer, cache) = restricted::<Pod>(Restriction { namespaces, labels, fields: None });
+    let own_write = |cache: &Cache<Pod>, pod: &Pod| cache.own_write(&pod.metadata, &|| None);
     let mut pod = pod("a", 7);
-    assert!(cache.own_write(&pod.metadata).is_none(), "it lacks the label");
+    let unlabelled = own_write(&cache, &pod).unwrap();
+    assert!(cache.shows(&unlabelled), "it lacks the label, and is not here");
     pod.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
-    assert!(matches!(cache.own_write(&pod.metadata), Some(OwnWrite::Within { version: 7, .. })));
+    assert!(matches!(own_write(&cache, &pod), Some(OwnWrite::Within { version: 7, .. })));
     pod.metadata.namespace = Some("other".into());
-    assert!(cache.own_write(&pod.metadata).is_none());
+    assert!(own_write(&cache, &pod).is_none());
     let (_writer, all) = channel::<Pod>();
-    assert!(matches!(all.own_write(&pod.metadata), Some(OwnWrite::Version(7))));
+    assert!(matches!(own_write(&all, &pod), Some(OwnWrite::Version(7))));
+}
+
+#[test]
+fn what_leaves_a_restriction_by_a_write_is_waited_for_until_it_is_gone() {
+    let fields = Some("spec.nodeName=n1".to_owned());
+    let (mut writer, cache) = restricted::<Pod>(Restriction { fields, ..Restriction::default() });
+    replace(&mut writer, vec![pod("a", 5), pod("b", 6)], 6);
+    let moved = serde_json::json!({"spec": {"nodeName": "n2"}});
+    let left = cache.own_write(&pod("a", 7).metadata, &|| Some(moved.clone())).unwrap();
+    assert!(!cache.shows(&left));
+    writer.apply(vec![item("b", 8)]);
+    assert!(!cache.shows(&left), "another's version says nothing of it");
+    writer.delete(&item("a", 7));
+    assert!(cache.shows(&left));
+    let unknown = cache.own_write(&pod("a", 9).metadata, &|| None).unwrap();
+    assert!(matches!(unknown, OwnWrite::Version(9)), "it may be here");
 }
 
 #[test]
