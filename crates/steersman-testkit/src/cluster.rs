@@ -184,7 +184,11 @@ impl Cluster {
             return Ok(());
         }
         let kind = K::kind(&());
-        let last = informer.cache().get(&key).map_or_else(|| "absent".into(), |o| shown(&*o));
+        let last = match (informer.cache().get(&key), self.client.get::<K>(&key).await) {
+            (Some(object), _) => shown(&*object),
+            (None, Err(error)) => format!("absent: {error}"), // such as a kind that nobody installed
+            (None, Ok(_)) => "absent".into(),
+        };
         Err(Error::message(format!(
             "{kind} {key} is not {what} after {} seconds\nit was last seen as {last}\n{}",
             patience.as_secs(),

@@ -23,6 +23,11 @@ impl Error {
         Self { source: error.into(), terminal: true }
     }
 
+    /// An error from anything that is one, also from a boxed one, which `?` does not take.
+    pub fn new(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { source: error.into(), terminal: false }
+    }
+
     /// An error that is only a message.
     pub fn message(text: impl Into<String>) -> Self {
         Self { source: text.into().into(), terminal: false }
@@ -71,12 +76,17 @@ impl fmt::Display for Error {
     /// The error and what caused it, in one line. Of an answer of the API server, its message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut error: Option<&(dyn StdError + 'static)> = Some(&*self.source);
-        let mut separator = "";
+        let (mut separator, mut said) = ("", String::new());
         while let Some(current) = error {
             if let Some(kube::Error::Api(status)) = current.downcast_ref::<kube::Error>() {
                 return write!(f, "{separator}{}", status.message);
             }
-            write!(f, "{separator}{current}")?;
+            let text = current.to_string();
+            if !said.ends_with(&text) {
+                // Some errors end with what caused them.
+                write!(f, "{separator}{text}")?;
+                said = text;
+            }
             separator = ": ";
             error = current.source();
         }
@@ -103,6 +113,17 @@ mod tests {
     fn refused(reason: &str, code: u16) -> Error {
         let status = kube::core::Status::failure("said the server", reason).with_code(code);
         Error::from(kube::Error::Api(status.boxed()))
+    }
+
+    #[test]
+    fn a_cause_is_not_told_twice() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot build: {source}")]
+        struct Outer {
+            source: std::fmt::Error,
+        }
+        let error = Error::from(Outer { source: fmt::Error });
+        assert_eq!(error.to_string(), format!("cannot build: {}", fmt::Error));
     }
 
     #[test]

@@ -98,6 +98,8 @@ impl<K: AnyObject> Worker<K> {
             let one = AssertUnwindSafe(self.pass_gate(slot, &key, &ids)).catch_unwind();
             if one.await.is_err() {
                 tracing::error!(controller = &*self.name, %key, "panic around a reconcile, retried");
+                let due = Instant::now() + AFTER_PANIC;
+                self.causes.schedule(&key, Cause::Retry(1), Some(due));
                 self.queue.add_after(key.clone(), AFTER_PANIC);
             }
             self.queue.done(&key);
@@ -110,6 +112,10 @@ impl<K: AnyObject> Worker<K> {
             return;
         }
         let waiting = self.causes.take(key);
+        if waiting.causes.is_empty() {
+            // Whoever queued it noted why; the reconcile before this one took that, and saw it.
+            return;
+        }
         if let Some(delay) = self.slowed(key, &waiting.causes) {
             return self.postpone(key, waiting, delay);
         }

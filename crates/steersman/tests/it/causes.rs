@@ -124,3 +124,32 @@ async fn reconciles_are_numbered_and_remembered_with_their_causes(cluster: Clust
     }
     Ok(())
 }
+
+#[steersman::test]
+async fn no_reconcile_happens_without_a_cause(cluster: Cluster) -> Result<()> {
+    let mut records = cluster.reconciles();
+    let makes_two = Controller::of::<ConfigMap>().only(of_the_test).owns::<Secret>().reconcile(
+        async |map: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            for number in 0..2 {
+                let mut secret = Secret::default();
+                secret.metadata.name =
+                    map.metadata.name.as_ref().map(|it| format!("{it}-{number}"));
+                ctx.apply(secret).await?;
+            }
+            Ok(Next::After(Duration::from_secs(30)))
+        },
+    );
+    cluster.run(makes_two);
+    for number in 0..20 {
+        cluster.client().create(&config_map(&format!("map-{number}"))).await?;
+    }
+    cluster.advance(Duration::from_secs(100)).await;
+    let (mut timers, mut total) = (0, 0);
+    while let Ok(record) = records.try_recv() {
+        assert!(!record.causes.is_empty(), "{} was reconciled for no reason", record.key);
+        timers += usize::from(record.causes.to_string().contains("timer"));
+        total += 1;
+    }
+    assert!(timers >= 40 && total <= 140, "{timers} of {total} by a timer");
+    Ok(())
+}
