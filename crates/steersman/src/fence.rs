@@ -115,6 +115,11 @@ impl Fence {
         kube::Client::new(service, client.default_namespace())
     }
 
+    /// The namespace and name of the Lease.
+    pub fn lease(&self) -> &str {
+        &self.lease
+    }
+
     /// Whether a write may leave now.
     pub fn is_open(&self) -> bool {
         self.term.borrow().is_some_and(|term| Instant::now() < term.leave_before)
@@ -171,10 +176,12 @@ impl Fence {
         if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(client.send(request).await?);
         }
+        // Noted before it is asked whether it may leave: else it could leave unnoticed after
+        // `refuse` and `landed`, when the Lease has been given back.
+        let _flying = self.flying.token();
         if !self.is_open() {
             return Err(Fenced::Refused { lease: Arc::clone(&self.lease) }.into());
         }
-        let _flying = self.flying.token();
         tokio::select! {
             biased;
             () = self.over() => Err(Fenced::CutOff { lease: Arc::clone(&self.lease) }.into()),

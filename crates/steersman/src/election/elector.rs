@@ -225,7 +225,7 @@ impl Elector {
             self.fence.landed().await;
             while let Err(error) = self.try_release().await {
                 tracing::debug!(lease = &*self.lease, %error, "lease not given back yet");
-                if !error.is_answer() {
+                if !error.is_conflict() {
                     tokio::time::sleep(self.settings.timing.retry_period).await;
                 }
             }

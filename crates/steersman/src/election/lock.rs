@@ -32,6 +32,11 @@ impl LockError {
     pub(crate) fn is_answer(&self) -> bool {
         matches!(self, Self::Request(kube::Error::Api(_)))
     }
+
+    /// Whether somebody else wrote the Lease first, so that reading it again helps at once.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Request(kube::Error::Api(status)) if status.code == 409)
+    }
 }
 
 impl Lock {

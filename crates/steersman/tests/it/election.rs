@@ -1,5 +1,6 @@
 //! Leader election and its fence, on a cluster.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::Patch;
+use kube::client::Body;
 use serde_json::json;
 use steersman::election::{ElectionError, LeaderElection};
 use steersman::fence::{Fence, Fenced};
@@ -242,6 +244,42 @@ async fn a_conflict_while_the_lease_is_given_back_is_tried_again(cluster: Cluste
     leader.task.await.unwrap()?;
     assert_eq!(lease(&cluster).await.holder_identity, None);
     Ok(())
+}
+
+#[steersman::test]
+async fn a_server_that_does_not_take_the_lease_back_is_not_besieged(
+    cluster: Cluster,
+) -> Result<()> {
+    let (client, refused) = refusing(&cluster);
+    let mut leader = Candidate::start(&client, "leader");
+    leader.elected().await;
+    refused.store(1, Ordering::Relaxed);
+    let start = Instant::now();
+    leader.stop().await?;
+    assert!(start.elapsed() <= Duration::from_secs(10), "it runs out by itself");
+    assert_eq!(lease(&cluster).await.holder_identity.as_deref(), Some("leader"));
+    assert!((2..10).contains(&refused.load(Ordering::Relaxed)), "{refused:?}");
+    Ok(())
+}
+
+/// A client whose writes are forbidden, and counted, from when that number is not zero.
+fn refusing(cluster: &Cluster) -> (kube::Client, Arc<AtomicUsize>) {
+    let (client, refused) = (cluster.client().kube().clone(), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&refused);
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let (client, count) = (client.clone(), Arc::clone(&count));
+        async move {
+            if request.method() == http::Method::GET || count.load(Ordering::Relaxed) == 0 {
+                return client.send(request).await;
+            }
+            assert!(count.fetch_add(1, Ordering::Relaxed) < 1000, "asked without a pause");
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+                "message": "no", "reason": "Forbidden", "code": 403});
+            let body = Body::from(serde_json::to_vec(&status).unwrap());
+            Ok(http::Response::builder().status(403).body(body).unwrap())
+        }
+    });
+    (kube::Client::new(service, cluster.client().kube().default_namespace()), refused)
 }
 
 #[steersman::test]
