@@ -28,8 +28,6 @@ pub(super) type Stage = Option<Group>;
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) text: String,
-    /// Somebody else leads by now, or soon: nothing may run on.
-    pub(super) lost_lease: bool,
 }
 
 /// Where failures are told. The first one stays. Cheap to clone.
@@ -149,20 +147,16 @@ impl Groups {
         }
     }
 
-    /// Stops one group after the other. What has not ended when `grace` is over is aborted.
-    pub(super) async fn stop(&self, grace: Duration) -> Stopped {
+    /// Stops one group after the other. What has not ended when `grace` is over, or `lost` is
+    /// ready, is aborted.
+    pub(super) async fn stop(&self, grace: Duration, lost: impl Future<Output = ()>) -> Stopped {
         let mut members = std::mem::take(&mut *self.lock());
         let deadline = Instant::now() + grace;
-        for group in Group::STOP_ORDER {
-            let Some(members) = members.get_mut(&group).filter(|_| !grace.is_zero()) else {
-                continue;
-            };
-            members.stop.cancel();
-            if timeout_at(deadline, members.ended()).await.is_err() {
-                let parts: Vec<_> = members.names.values().map(|name| &**name).collect();
-                tracing::warn!(%group, ?parts, "work did not end in time and is aborted");
-                break;
-            }
+        tokio::select! {
+            biased;
+            () = lost => tracing::warn!("leads no longer: all work is aborted"),
+            () = end(&mut members, deadline), if !grace.is_zero() => {}
+            else => {}
         }
         abort(members.into_values().collect()).await
     }
@@ -197,6 +191,21 @@ impl Members {
     fn forget(&mut self, ended: &Result<(Id, ()), JoinError>) {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id);
         self.names.remove(&id);
+    }
+}
+
+/// Ends one group after the other, until the deadline.
+async fn end(members: &mut BTreeMap<Group, Members>, deadline: Instant) {
+    for group in Group::STOP_ORDER {
+        let Some(members) = members.get_mut(&group) else {
+            continue;
+        };
+        members.stop.cancel();
+        if timeout_at(deadline, members.ended()).await.is_err() {
+            let parts: Vec<_> = members.names.values().map(|name| &**name).collect();
+            tracing::warn!(%group, ?parts, "work did not end in time and is aborted");
+            return;
+        }
     }
 }
 
@@ -255,5 +264,5 @@ async fn watched(
         Err(panic) => format!("{name} panicked: {}", panic_text(&*panic)),
     };
     tracing::error!(failure = text, "part of the manager has ended");
-    failures.fail(Failure { text, lost_lease: false });
+    failures.fail(Failure { text });
 }

@@ -34,6 +34,8 @@ struct Candidacy {
 pub(super) struct Leadership {
     candidacy: Option<Candidacy>,
     stop: CancellationToken,
+    /// Cancelled when the Lease is lost: somebody else leads by now, or soon.
+    lost: CancellationToken,
     elector: Option<AbortOnDropHandle<()>>,
 }
 
@@ -45,19 +47,21 @@ impl Leadership {
             identity: elector.identity().into(),
             fence: elector.fence(),
         };
-        let stop = CancellationToken::new();
+        let (stop, lost) = (CancellationToken::new(), CancellationToken::new());
         let (work, failures) = (groups.stop_token(Group::LeaderElected), groups.failures());
         let running = AssertUnwindSafe(elector.run(stop.clone())).catch_unwind();
+        let has_lost = lost.clone();
         let task = tokio::spawn(async move {
-            let lost: String = match running.await {
+            let text = match running.await {
                 Ok(Ok(())) => return,
                 Ok(Err(lost)) => told(&lost),
                 Err(panic) => format!("leader election panicked: {}", panic_text(&*panic)),
             };
-            failures.fail(Failure { text: lost, lost_lease: true });
+            has_lost.cancel();
+            failures.fail(Failure { text });
             work.cancel();
         });
-        Self { candidacy: Some(candidacy), stop, elector: Some(AbortOnDropHandle::new(task)) }
+        Self { candidacy: Some(candidacy), stop, lost, elector: Some(AbortOnDropHandle::new(task)) }
     }
 
     /// Ready once this replica leads, or at once if nobody is elected.
@@ -68,6 +72,11 @@ impl Leadership {
                 fence.opened().await;
             }
         }
+    }
+
+    /// Ready when this replica has led, or might have, and does no longer: nothing may run on.
+    pub(super) fn lost(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.lost.clone().cancelled_owned()
     }
 
     /// A client that writes only while this replica leads.

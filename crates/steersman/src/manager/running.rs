@@ -94,7 +94,7 @@ impl Running {
         }
         if let Some(error) = failure {
             let text = error.to_string();
-            running.groups.failures().fail(Failure { text, lost_lease: false });
+            running.groups.failures().fail(Failure { text });
         }
         let starting = running.groups.start(running.leadership.elected());
         running.starter = Some(AbortOnDropHandle::new(tokio::spawn(starting)));
@@ -254,13 +254,11 @@ impl Running {
 
     /// Stops everything, group by group: no new work begins, running work may end within the
     /// graceful timeout. Then gives the lease back, if this replica leads, and writes the last
-    /// events. After a lost lease, everything is aborted.
+    /// events. If the lease is lost, now or meanwhile, everything is aborted.
     pub async fn stop(mut self) {
         self.stopping.cancel();
         self.starter = None;
-        let lost_lease = self.groups.failures().first().is_some_and(|it| it.lost_lease);
-        let grace = if lost_lease { Duration::ZERO } else { self.graceful_timeout };
-        let stopped = self.groups.stop(grace).await;
+        let stopped = self.groups.stop(self.graceful_timeout, self.leadership.lost()).await;
         self.leadership.resign(stopped).await;
         if let Some((stop, broadcaster)) = self.broadcaster.take() {
             stop.cancel();

@@ -10,6 +10,7 @@ use steersman::manager::{ControllerPhase, Group, Running};
 use steersman::{Context, Controller, Error, Manager, Next, Result};
 use steersman_testkit::Cluster;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::reconcile::{config_map, of_the_test};
 
@@ -107,6 +108,30 @@ async fn a_lost_lease_stops_the_manager_at_once(cluster: Cluster) -> Result<()> 
     let error = ended.unwrap_err().to_string();
     assert_eq!(error, "leader election: the lease default/marks was taken by intruder");
     assert!(taken?.elapsed() < Duration::from_secs(5), "no grace after a lost lease");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_lease_that_is_lost_while_the_manager_stops_ends_that_at_once(
+    cluster: Cluster,
+) -> Result<()> {
+    let running = replica(&cluster, "first")
+        .with_runnable("broken", async |_, stop: CancellationToken| {
+            let _ = tokio::time::timeout(Duration::from_secs(1), stop.cancelled()).await;
+            Err(Error::message("another failure, before the lease was lost"))
+        })
+        .with_runnable_in(Group::LeaderElected, "stubborn", |_, _| std::future::pending())
+        .start();
+    running.elected().await;
+    running.failed().await;
+    let (start, stopping) = (Instant::now(), tokio::spawn(running.stop()));
+    cluster.advance(Duration::from_secs(4)).await;
+    assert!(!stopping.is_finished(), "work may end as long as it leads");
+    let mut lease: Lease = cluster.client().get("marks").await?.unwrap();
+    lease.spec.as_mut().unwrap().holder_identity = Some("intruder".into());
+    cluster.client().update(&lease).await?;
+    stopping.await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
     Ok(())
 }
 
