@@ -84,6 +84,10 @@ impl<K> Packed<K> {
         Self { identity, encoded, decoded: Mutex::new(Decoded::Not), shared }
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        self.encoded.bytes.len() as u64
+    }
+
     pub(super) fn uid(&self) -> Option<&str> {
         self.identity.uid.as_deref()
     }

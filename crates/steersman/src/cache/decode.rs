@@ -75,7 +75,7 @@ impl<K: Cacheable> Decoder<K> {
             if let Some(transform) = &self.transform {
                 (transform.change)(&mut object);
             }
-            return Ok(Item::typed(object));
+            return Ok(Item::typed_of(object, json.len()));
         };
         let head: Head<'_> = serde_json::from_str(&json)?;
         let (key, identity) = self.shared.identity(&head.metadata);
@@ -254,6 +254,22 @@ mod tests {
             assert_eq!(item.meta().unwrap().owner_references.as_ref().unwrap()[0].name, "web");
             let spec = item.object().unwrap().spec.clone().unwrap();
             assert_eq!(spec.node_name.as_deref(), Some("n1"));
+        });
+    }
+
+    #[test]
+    fn a_cache_knows_how_many_bytes_it_holds() {
+        both_forms(|decoder| {
+            let (mut writer, cache) = super::super::channel::<Pod>();
+            let (old, new) = (pod(), pod().replace("\"7\"", "\"8\"").replace("n1", "node-1"));
+            for json in [old, new] {
+                let item = decoder.decode(&json).unwrap();
+                assert!((1..=json.len() as u64).contains(&item.bytes()));
+                writer.apply(vec![item.clone()]);
+                assert_eq!((cache.len(), cache.bytes()), (1, item.bytes()));
+            }
+            writer.delete_key(&ObjectKey::from("default/web-1"), None);
+            assert_eq!(cache.bytes(), 0);
         });
     }
 

@@ -28,7 +28,7 @@ const IDLE_MAX: usize = 4;
 
 /// A document, compressed or not.
 pub(super) struct Encoded {
-    bytes: Box<[u8]>,
+    pub(super) bytes: Box<[u8]>,
     /// The length of the document if it is compressed; zero if it is not.
     length: u32,
 }

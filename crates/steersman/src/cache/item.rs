@@ -26,7 +26,8 @@ pub(super) struct Inner<K> {
 
 /// In which form the object is held.
 pub(super) enum Body<K> {
-    Typed(Arc<K>),
+    /// With the length of the JSON that it came as, if it came as such.
+    Typed(Arc<K>, u32),
     Compact(Packed<K>),
 }
 
@@ -39,8 +40,22 @@ impl<K> Clone for Item<K> {
 impl<K: Cacheable> Item<K> {
     /// An item in the typed form.
     pub fn typed(object: K) -> Self {
+        Self::typed_of(object, 0)
+    }
+
+    /// The same, which came as so many bytes of JSON.
+    pub(super) fn typed_of(object: K, json: usize) -> Self {
         let key = ObjectKey::of(&object);
-        Self(Arc::new(Inner { key, body: Body::Typed(Arc::new(object)) }))
+        let json = u32::try_from(json).unwrap_or(u32::MAX);
+        Self(Arc::new(Inner { key, body: Body::Typed(Arc::new(object), json) }))
+    }
+
+    /// How many bytes it is, as it is held; see [`Cache::bytes`](super::Cache::bytes).
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.0.body {
+            Body::Typed(_, json) => u64::from(*json),
+            Body::Compact(packed) => packed.bytes(),
+        }
     }
 
     /// Which object it is.
@@ -51,7 +66,7 @@ impl<K: Cacheable> Item<K> {
     /// Tells this object from others of the same name.
     pub fn uid(&self) -> Option<&str> {
         match &self.0.body {
-            Body::Typed(object) => object.meta().uid.as_deref(),
+            Body::Typed(object, _) => object.meta().uid.as_deref(),
             Body::Compact(packed) => packed.uid(),
         }
     }
@@ -59,7 +74,7 @@ impl<K: Cacheable> Item<K> {
     /// Its version.
     pub fn resource_version(&self) -> Option<&str> {
         match &self.0.body {
-            Body::Typed(object) => object.meta().resource_version.as_deref(),
+            Body::Typed(object, _) => object.meta().resource_version.as_deref(),
             Body::Compact(packed) => packed.resource_version(),
         }
     }
@@ -67,7 +82,7 @@ impl<K: Cacheable> Item<K> {
     /// The value of a label.
     pub fn label(&self, name: &str) -> Option<&str> {
         match &self.0.body {
-            Body::Typed(object) => object.meta().labels.as_ref()?.get(name).map(String::as_str),
+            Body::Typed(object, _) => object.meta().labels.as_ref()?.get(name).map(String::as_str),
             Body::Compact(packed) => packed.label(name),
         }
     }
@@ -75,7 +90,7 @@ impl<K: Cacheable> Item<K> {
     /// Its labels.
     pub fn labels(&self) -> Vec<(&str, &str)> {
         match &self.0.body {
-            Body::Typed(object) => {
+            Body::Typed(object, _) => {
                 let labels = object.meta().labels.iter().flatten();
                 labels.map(|(name, value)| (name.as_str(), value.as_str())).collect()
             }
@@ -86,7 +101,7 @@ impl<K: Cacheable> Item<K> {
     /// The uids of its owners.
     pub fn owner_uids(&self) -> Vec<&str> {
         match &self.0.body {
-            Body::Typed(object) => {
+            Body::Typed(object, _) => {
                 let owners = object.meta().owner_references.iter().flatten();
                 owners.map(|owner| owner.uid.as_str()).collect()
             }
@@ -97,7 +112,7 @@ impl<K: Cacheable> Item<K> {
     /// Whether it has owners.
     pub(crate) fn is_owned(&self) -> bool {
         match &self.0.body {
-            Body::Typed(object) => {
+            Body::Typed(object, _) => {
                 object.meta().owner_references.as_ref().is_some_and(|owners| !owners.is_empty())
             }
             Body::Compact(packed) => packed.owner_uids().next().is_some(),
@@ -108,7 +123,7 @@ impl<K: Cacheable> Item<K> {
     /// the others are not affected. In the compact form it is decoded unless it was used lately.
     pub fn object(&self) -> Option<Arc<K>> {
         match &self.0.body {
-            Body::Typed(object) => Some(Arc::clone(object)),
+            Body::Typed(object, _) => Some(Arc::clone(object)),
             Body::Compact(packed) => packed.decode(self, true),
         }
     }
@@ -123,7 +138,7 @@ impl<K: Cacheable> Item<K> {
     /// The object, if it need not be decoded.
     pub(super) fn decoded(&self) -> Option<Arc<K>> {
         match &self.0.body {
-            Body::Typed(object) => Some(Arc::clone(object)),
+            Body::Typed(object, _) => Some(Arc::clone(object)),
             Body::Compact(packed) => packed.decoded(),
         }
     }
@@ -131,7 +146,7 @@ impl<K: Cacheable> Item<K> {
     /// The object, without keeping it decoded for it: for passes over everything.
     pub(super) fn object_in_passing(&self) -> Option<Arc<K>> {
         match &self.0.body {
-            Body::Typed(object) => Some(Arc::clone(object)),
+            Body::Typed(object, _) => Some(Arc::clone(object)),
             Body::Compact(packed) => packed.decode(self, false),
         }
     }
@@ -139,7 +154,7 @@ impl<K: Cacheable> Item<K> {
     /// Its metadata, without decoding the rest.
     pub fn meta(&self) -> Option<Meta<K>> {
         match &self.0.body {
-            Body::Typed(object) => Some(Meta::Whole(Arc::clone(object))),
+            Body::Typed(object, _) => Some(Meta::Whole(Arc::clone(object))),
             Body::Compact(packed) => packed.meta(self),
         }
     }
@@ -149,7 +164,7 @@ impl<K: Cacheable> Item<K> {
     /// form to decode from, and gives `None`.
     pub fn view<V: DeserializeOwned>(&self) -> Option<V> {
         match &self.0.body {
-            Body::Typed(_) => None,
+            Body::Typed(..) => None,
             Body::Compact(packed) => packed.view(self.key()),
         }
     }
@@ -165,7 +180,7 @@ impl<K: Cacheable> Item<K> {
     /// Whether somebody tried to decode it, in vain. Then the same version may come better.
     fn is_unreadable(&self) -> bool {
         match &self.0.body {
-            Body::Typed(_) => false,
+            Body::Typed(..) => false,
             Body::Compact(packed) => packed.is_unreadable(),
         }
     }

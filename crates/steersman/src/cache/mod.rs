@@ -246,6 +246,13 @@ impl<K: Cacheable> Cache<K> {
         self.shared.read().len()
     }
 
+    /// How many bytes the objects are, as they are held: compressed in the compact form, and in
+    /// the typed form as JSON, of which the types take several times as much. Objects that were
+    /// put in by hand do not count.
+    pub fn bytes(&self) -> u64 {
+        self.shared.read().bytes()
+    }
+
     /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -22,6 +22,8 @@ pub(super) struct Store<K> {
     /// For single look-ups.
     by_key: HashTable<Entry<K>>,
     hasher: DefaultHashBuilder,
+    /// How many bytes the objects are.
+    bytes: u64,
     /// The same objects, ordered by namespace and name: a namespace is a contiguous range.
     ordered: Items<K>,
     /// Covers exactly the objects above.
@@ -46,6 +48,7 @@ impl<K: Cacheable> Store<K> {
             filled: 1,
             by_key: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
+            bytes: 0,
             ordered: OrdSet::new(),
             indexes: Indexes::new(),
         }
@@ -58,6 +61,10 @@ impl<K: Cacheable> Store<K> {
 
     pub(super) fn len(&self) -> usize {
         self.by_key.len()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Every object. The copy shares structure with what is here, and stays as it is.
@@ -127,6 +134,7 @@ impl<K: Cacheable> Store<K> {
     fn put(&mut self, entry: Entry<K>) {
         self.indexes.insert(&self.indexers, &entry.item, &entry.values);
         self.ordered.insert(ByKey(entry.item.clone()));
+        self.bytes += entry.item.bytes();
         let Self { by_key, hasher, .. } = self;
         let hash = hasher.hash_one(entry.item.key());
         by_key.insert_unique(hash, entry, |entry| hasher.hash_one(entry.item.key()));
@@ -140,6 +148,7 @@ impl<K: Cacheable> Store<K> {
             by_key.shrink_to(by_key.len() * 2, |entry| hasher.hash_one(entry.item.key()));
         }
         self.ordered.remove(key);
+        self.bytes -= item.bytes();
         self.indexes.remove(&self.indexers, &item, &values);
         Some(item)
     }

@@ -20,7 +20,7 @@ pub mod source;
 mod worker;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -40,6 +40,7 @@ use crate::manager::Starting;
 use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
+use crate::shard::Seat;
 use crate::workqueue::{Dump, WorkQueue};
 
 pub use builder::Builder;
@@ -115,13 +116,15 @@ struct View {
     causes: Arc<CauseBook>,
     history: Arc<History>,
     own_writes: Arc<OwnWrites>,
+    /// Its part in a group that shares the keys, once it has one.
+    seat: Arc<OnceLock<Seat>>,
 }
 
 impl View {
     fn new(name: &str, concurrency: usize, queue: WorkQueue<ObjectKey>) -> Self {
         let history = Arc::new(History::new(concurrency));
-        let (causes, own_writes) = Default::default();
-        Self { name: name.into(), concurrency, queue, causes, history, own_writes }
+        let (causes, own_writes, seat) = Default::default();
+        Self { name: name.into(), concurrency, queue, causes, history, own_writes, seat }
     }
 }
 

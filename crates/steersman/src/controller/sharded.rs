@@ -1,16 +1,18 @@
 //! A controller whose keys are shared by several replicas.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use super::Builder;
 use super::history::Slot;
 use super::source::Enqueuer;
 use super::worker::Worker;
+use super::{Builder, Queues};
 use crate::cache::{Cache, Item};
 use crate::cause::Cause;
 use crate::client::Client;
+use crate::debug::LeaseSnapshot;
 use crate::object::{AnyObject, ObjectKey};
-use crate::shard::{Member, Sharding};
+use crate::shard::{Member, Seat, Sharding};
 use crate::workqueue::{AddOptions, Priority};
 
 impl<K: AnyObject> Builder<K> {
@@ -43,6 +45,23 @@ pub(super) fn join<K: AnyObject>(
     let member = Member::join(sharding, client.field_manager(), client.kube(), Box::new(moved));
     let guarded = member.fence().guard(client.kube());
     (Client::new(guarded, client.field_manager()), Some(member))
+}
+
+impl Queues {
+    /// The Leases by which this replica has a part of the keys.
+    pub(crate) fn leases(&self) -> Vec<LeaseSnapshot> {
+        let views = self.views().into_iter();
+        let seats = views.filter_map(|view| Some((view.seat.get()?.clone(), view.name)));
+        let lease = |(seat, controller): (Seat, Arc<str>)| LeaseSnapshot {
+            lease: seat.fence.lease().to_owned(),
+            identity: seat.identity.to_string(),
+            held: seat.fence.is_open(),
+            epoch: seat.fence.epoch(),
+            controller: Some(controller.to_string()),
+            members: Some(seat.members()),
+        };
+        seats.map(lease).collect()
+    }
 }
 
 impl<K: AnyObject> Worker<K> {

@@ -30,10 +30,15 @@ pub(super) fn render(snapshot: &Snapshot) -> String {
     let leases = snapshot.leases.iter().map(|lease| {
         let held = if lease.held { "held" } else { "not held" };
         let epoch = lease.epoch.map(|epoch| epoch.to_string()).unwrap_or_default();
-        vec![text(&lease.lease), text(&lease.identity), text(held), text(&epoch)]
+        let shares = match (&lease.controller, lease.members) {
+            (Some(controller), Some(members)) => format!("{controller}, by {members} members"),
+            _ => String::new(),
+        };
+        let cells = [lease.lease.as_str(), &lease.identity, held, &epoch, &shares];
+        cells.map(text).into()
     });
-    page.table("Leases", &["lease", "this replica is", "state", "epoch"], leases);
-    let columns = ["kind", "state", "version", "objects", "waiting", "silent for"];
+    page.table("Leases", &["lease", "this replica is", "state", "epoch", "shares"], leases);
+    let columns = ["kind", "state", "version", "objects", "bytes", "waiting", "silent for"];
     page.table("Caches", &columns, snapshot.caches.iter().map(cache));
     for queue in &snapshot.queues {
         page.queue(queue);
@@ -69,6 +74,7 @@ fn cache(cache: &CacheSnapshot) -> Vec<Cell> {
         Cell { text: state, bad: !informer.synced || informer.stalled },
         text(&informer.version.to_string()),
         text(&informer.objects.to_string()),
+        text(&informer.bytes.to_string()),
         text(&informer.queued.to_string()),
         text(&silent),
     ]

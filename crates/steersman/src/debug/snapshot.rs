@@ -28,7 +28,7 @@ pub struct Snapshot {
     pub key: Option<String>,
     /// The controllers.
     pub controllers: Vec<ControllerSnapshot>,
-    /// The Leases that this replica competes for.
+    /// The Leases that this replica competes for, or by which it has a part of the keys.
     pub leases: Vec<LeaseSnapshot>,
     /// The caches.
     pub caches: Vec<CacheSnapshot>,
@@ -47,7 +47,7 @@ pub struct ControllerSnapshot {
     pub phase: ControllerPhase,
 }
 
-/// A Lease that this replica competes for.
+/// A Lease that this replica competes for, or by which it has a part of the keys.
 #[derive(Clone, Debug, Serialize)]
 pub struct LeaseSnapshot {
     /// Its namespace and name.
@@ -58,6 +58,12 @@ pub struct LeaseSnapshot {
     pub held: bool,
     /// How often it has changed hands, while this replica holds it.
     pub epoch: Option<i32>,
+    /// The controller whose keys it gives a part of, if they are shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<String>,
+    /// By how many members they are shared; none while this replica is no member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<usize>,
 }
 
 /// A cache.
@@ -91,7 +97,7 @@ impl Inspection {
             controllers: controllers
                 .map(|(name, phase)| ControllerSnapshot { name: name.to_string(), phase })
                 .collect(),
-            leases: self.replica.lease().into_iter().collect(),
+            leases: self.replica.lease().into_iter().chain(self.queues.leases()).collect(),
             caches: caches.map(|informer| CacheSnapshot { informer }).collect(),
             queues: self.queues.dump().into_iter().map(|dump| queue(dump, key)).collect(),
             history: self.queues.history().into_iter().map(|it| lately(it, key)).collect(),

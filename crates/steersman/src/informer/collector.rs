@@ -45,6 +45,12 @@ const VERSION: (&str, &str) = (
 const ROWS: &[Row] = &[
     ("informer_objects", "Objects in the cache", MetricType::Gauge, |s| s.objects as u64),
     (
+        "informer_bytes",
+        "Bytes of the objects in the cache: compressed, or as JSON if they are held typed",
+        MetricType::Gauge,
+        |s| s.bytes,
+    ),
+    (
         "informer_queued_items",
         "Deltas that wait to be put into the cache",
         MetricType::Gauge,

@@ -30,6 +30,9 @@ pub struct InformerStatus {
     pub version: u64,
     /// How many objects the cache holds.
     pub objects: usize,
+    /// How many bytes they are, as they are held: compressed in the compact form, and in the
+    /// typed form as JSON, of which the types take several times as much.
+    pub bytes: u64,
     /// In which form it holds them.
     pub form: Form,
     /// How many objects could not be decoded so far. In the compact form those of a list are found
@@ -124,6 +127,7 @@ impl<K: Cacheable> Observed<K> {
             synced: progress.synced,
             version: progress.version,
             objects: self.cache.len(),
+            bytes: self.cache.bytes(),
             form: self.form,
             undecodable: counts.undecodable + unread,
             queued: self.parts.iter().map(|part| part.queue.stats().len).sum(),

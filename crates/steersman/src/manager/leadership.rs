@@ -137,6 +137,8 @@ impl Replica {
             identity: identity.to_string(),
             held: fence.is_open(),
             epoch: fence.epoch(),
+            controller: None,
+            members: None,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! A member at work: renews its Lease, looks at the others', and moves the gate.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -29,8 +30,24 @@ pub(crate) type Moved = Box<dyn Fn(&dyn Fn(&ObjectKey) -> bool) + Send + Sync>;
 pub(crate) struct Member {
     fence: Fence,
     gate: Arc<Gate>,
+    seat: Seat,
     stop: CancellationToken,
     task: AbortOnDropHandle<()>,
+}
+
+/// What can be seen of this replica's part in a group. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Seat {
+    pub(crate) identity: Arc<str>,
+    pub(crate) fence: Fence,
+    /// By how many members the keys are shared, as this one knows.
+    members: Arc<AtomicUsize>,
+}
+
+impl Seat {
+    pub(crate) fn members(&self) -> usize {
+        self.members.load(Ordering::Relaxed)
+    }
 }
 
 impl Member {
@@ -48,9 +65,12 @@ impl Member {
         }
         let work = Work::new(sharding, controller, client, moved);
         let (fence, gate) = (work.fence.clone(), Arc::clone(&work.gate));
+        let identity = work.holder.identity.as_str().into();
+        let members = Arc::clone(&work.members);
+        let seat = Seat { identity, fence: fence.clone(), members };
         let stop = CancellationToken::new();
         let task = AbortOnDropHandle::new(tokio::spawn(work.run(stop.clone())));
-        Self { fence, gate, stop, task }
+        Self { fence, gate, seat, stop, task }
     }
 
     /// What keeps this replica from writing while its Lease is not certain.
@@ -61,6 +81,11 @@ impl Member {
     /// What tells the workers which keys are this replica's.
     pub(crate) fn gate(&self) -> &Arc<Gate> {
         &self.gate
+    }
+
+    /// What can be seen of it.
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat
     }
 
     /// Hands all keys over. To be called when no reconcile runs any more.
@@ -88,6 +113,8 @@ struct Work {
     until: Option<Instant>,
     /// Since when the newest view waits for reconciles to end.
     waits_since: Option<Instant>,
+    /// How many members the newest view has.
+    members: Arc<AtomicUsize>,
     moved: Moved,
 }
 
@@ -117,6 +144,7 @@ impl Work {
             lasting: Lasting::new(timing.lease_duration, timing.renew_deadline),
             until: None,
             waits_since: None,
+            members: Arc::default(),
             moved,
             sharding,
         }
@@ -169,7 +197,14 @@ impl Work {
         let until = self.until.unwrap_or(pause);
         tokio::select! {
             () = tokio::time::sleep_until(pause.min(until)) => {}
-            () = self.gate.left(), if self.waits_since.is_some() => {}
+            () = self.no_strays(), if self.gate.has_strays() => {}
+        }
+    }
+
+    /// Ready when no reconcile is waited for any more. Others that end meanwhile are many.
+    async fn no_strays(&self) {
+        while self.gate.has_strays() {
+            self.gate.left().await;
         }
     }
 
@@ -244,6 +279,7 @@ impl Work {
             return;
         }
         let members = self.membership.target().members().len();
+        self.members.store(members, Ordering::Relaxed);
         tracing::info!(member = &*self.holder.name, members, "shares keys by a new view");
         let (new, admits) = (Arc::clone(&rule), Arc::clone(&rule));
         let old = self.rule.replace(rule);
@@ -272,6 +308,7 @@ impl Work {
         if self.until.take().is_some() {
             tracing::error!(member = &*self.holder.name, why, "is no member any more");
         }
+        self.members.store(0, Ordering::Relaxed);
         self.fence.close();
         self.gate.set(None);
         self.gate.revoke();
@@ -279,9 +316,10 @@ impl Work {
         self.membership.lost();
     }
 
-    /// Deletes what dead members left behind. It is a courtesy: failing does no harm.
+    /// Deletes what a dead member left behind, one in each round, so that the own renewal does
+    /// not come late. It is a courtesy: failing does no harm.
     async fn sweep(&mut self) {
-        for (name, version) in self.membership.garbage(Instant::now()) {
+        if let Some((name, version)) = self.membership.garbage(Instant::now()).into_iter().next() {
             let preconditions = Preconditions { uid: None, resource_version: version };
             let params = DeleteParams::default().preconditions(preconditions);
             let timeout = Duration::from_secs(1);
@@ -301,7 +339,7 @@ impl Work {
             self.fence.landed().await;
             while let Err(error) = self.try_leave().await {
                 tracing::debug!(member = &*self.holder.name, %error, "has not left yet");
-                if !error.is_answer() {
+                if !error.is_conflict() {
                     tokio::time::sleep(self.sharding.timing.retry_period).await;
                 }
             }

@@ -24,7 +24,10 @@
 //!
 //! Every replica caches all objects of the kind, also those that others reconcile. What a
 //! reconcile does outside of its future, such as in spawned tasks or blocking threads, cannot be
-//! aborted; its writes through the context's client are refused all the same.
+//! aborted; its writes through the context's client are refused once the member's own Lease is
+//! over, but not when only the key has moved on. And a member that is asked to stop keeps its
+//! keys until the last of its reconciles has ended: give those a
+//! [timeout](crate::controller::Builder::timeout).
 
 mod lease;
 mod member;
@@ -36,7 +39,7 @@ use std::time::Duration;
 
 use crate::election::{Timing, random_identity};
 
-pub(crate) use member::Member;
+pub(crate) use member::{Member, Seat};
 
 /// How long reconciles of keys that move elsewhere may go on, unless said otherwise.
 const HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);

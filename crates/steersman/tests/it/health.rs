@@ -147,6 +147,7 @@ async fn the_debug_page_tells_what_fails_and_why(cluster: Cluster) -> Result<()>
     assert_eq!(page["controllers"], json!([{"name": "stubborn", "phase": "working"}]));
     assert_eq!(page["caches"][0]["kind"], "ConfigMap");
     assert_eq!(page["caches"][0]["synced"], true);
+    assert!(page["caches"][0]["bytes"].as_u64() > Some(100), "{page}");
     assert_eq!(page["queues"][0]["counts"], json!({"backingOff": 2}));
     let (_, text) = get(&running, &site, "/debug/json?key=default%2Fb", &[]).await;
     let page: Value = serde_json::from_str(&text)?;
