@@ -25,10 +25,12 @@ const SEEDS: u64 = 1000;
 /// How often the network changes in each.
 const SPELLS: usize = 10;
 /// In this time after the network is well again, somebody works.
-const RECOVERY: Duration = Duration::from_secs(45);
+const RECOVERY: Duration = Duration::from_secs(30);
 
 /// How often a leader writes.
-const WORK_PERIOD: Duration = Duration::from_millis(700);
+const WORK_PERIOD: Duration = Duration::from_millis(1900);
+/// How soon a replica that ended is started again.
+const RESTART: Duration = Duration::from_millis(700);
 /// How often somebody tries to write who has not noticed that it leads no more.
 const ROGUE_PERIOD: Duration = Duration::from_millis(900);
 const ROGUE_WRITES: usize = 30;
@@ -95,7 +97,7 @@ impl Replica {
                 let life = stops.lock().unwrap().clone();
                 live(&client, format!("{name}-{number}"), &life, Arc::clone(&refused)).await;
                 *stops.lock().unwrap() = CancellationToken::new();
-                tokio::time::sleep(WORK_PERIOD).await;
+                tokio::time::sleep(RESTART).await;
             }
         });
         Self { link, stop, _task: AbortOnDropHandle::new(task) }
@@ -168,5 +170,5 @@ fn two_managers_never_both_write_whatever_the_network_does() {
     let (terms, refused) = (terms.into_inner(), refused.into_inner());
     println!("{terms} terms, {refused} writes refused or cut off by the fence");
     let all = std::env::var_os("STEERSMAN_SEED").is_none();
-    assert!(!all || (terms > 2000 && refused > 10_000), "{terms} terms, {refused} refused");
+    assert!(!all || (terms > 1500 && refused > 10_000), "{terms} terms, {refused} refused");
 }
