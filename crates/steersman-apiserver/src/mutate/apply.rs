@@ -28,18 +28,21 @@ pub(crate) async fn apply(call: &Call) -> Result<Reply> {
     let applied = configuration(call)?;
     let writer = call.writer()?;
     let force = is_forced(call);
+    let named = call.resource.named(call.place().name);
+    // Webhooks may refuse with these reasons, too, but not with these answers.
+    let (absent, taken) = (Status::not_found(named), Status::already_exists(named));
     for _ in 0..ATTEMPTS {
         match update_applied(&writer, call, &applied, force).await {
-            Err(status) if status.code == 404 && writer.subresource.is_empty() => {}
+            Err(status) if status == absent && writer.subresource.is_empty() => {}
             answer => return answer,
         }
         match create_applied(&writer, call, &applied, force).await {
             // Someone was faster; then this is an update.
-            Err(status) if status.reason == "AlreadyExists" => {}
+            Err(status) if status == taken => {}
             answer => return answer,
         }
     }
-    Err(Status::already_exists(call.resource.named(call.place().name)))
+    Err(taken)
 }
 
 async fn update_applied(

@@ -22,7 +22,7 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
         match create::create_object(&writer, place.namespace, new, Tracking::Record).await {
             Ok(object) => return Ok(Reply::Object { code: StatusCode::CREATED, object }),
             // Someone was faster; then this is an update.
-            Err(status) if status.reason == "AlreadyExists" => {}
+            Err(status) if status == Status::already_exists(call.resource.named(place.name)) => {}
             Err(status) => return Err(status),
         }
     }
