@@ -10,7 +10,9 @@ use super::configuration::Webhook;
 use super::matching::{self, Version};
 use super::request::Request;
 use super::review::{self, Objects, Response, Role};
+use crate::apply::managers_fault;
 use crate::conversion;
+use crate::metadata;
 use crate::patch::{self, PatchError};
 use crate::resource::Resource;
 use crate::schema::Schema;
@@ -194,8 +196,10 @@ async fn change(
         ))
         .into());
     };
-    let patched = patched(&before, &response.patch)?;
-    let patched = decoded(request, version, patched)?;
+    let mut patched = patched(&before, &response.patch)?;
+    keep_kind(webhook, &before, &mut patched)?;
+    let mut patched = decoded(request, version, patched)?;
+    keep_managers(request, &before, &mut patched);
     if patched == before {
         return Ok(None);
     }
@@ -210,6 +214,44 @@ fn patched(object: &Value, patch: &[u8]) -> Result<Value, Refusal> {
         }
         error => Refusal::Refused(Status::internal(&error.to_string())),
     })
+}
+
+/// Refuses a patch that leaves no object, or one of another kind.
+fn keep_kind(webhook: &Webhook, before: &Value, patched: &mut Value) -> Result<(), Refusal> {
+    let fields = patched.as_object_mut();
+    let fields = fields.ok_or_else(|| makes_another(webhook, before))?;
+    for field in ["apiVersion", "kind"] {
+        let is = fields.entry(field).or_insert(Value::Null);
+        if is.is_null() {
+            is.clone_from(&before[field]);
+        }
+        if *is != before[field] {
+            return Err(makes_another(webhook, before));
+        }
+    }
+    Ok(())
+}
+
+fn makes_another(webhook: &Webhook, before: &Value) -> Refusal {
+    let (name, kind) = (&webhook.name, before["kind"].as_str().unwrap_or(""));
+    let why = format!("admission webhook {name:?} attempted to make something else of a {kind}");
+    Status::internal(&why).into()
+}
+
+/// Puts back who owns which fields if a patch has left nothing that makes sense.
+fn keep_managers(request: &Request<'_>, before: &Value, patched: &mut Value) {
+    let managers = &patched["metadata"]["managedFields"];
+    if *managers == before["metadata"]["managedFields"] {
+        return;
+    }
+    if let Some(fault) = managers_fault(managers) {
+        request.call.warn(format!(
+            ".metadata.managedFields was in an invalid state after admission; this could be caused \
+             by an outdated mutating admission controller; please fix your requests: {fault}"
+        ));
+        let kept = before["metadata"].get("managedFields").cloned();
+        metadata::set(patched, "managedFields", kept);
+    }
 }
 
 /// What a patch has made of an object, as an object of its kind again.

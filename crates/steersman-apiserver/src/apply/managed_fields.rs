@@ -149,6 +149,15 @@ pub(super) fn read_sent(entries: Value) -> Result<Managers, String> {
     read_entries(entries, |fields| FieldSet::decode(fields).map(|_| ()))
 }
 
+/// What is wrong with managers that someone else has written, if anything.
+pub(crate) fn fault(entries: &Value) -> Option<String> {
+    match entries {
+        Value::Null => None,
+        Value::Array(_) => read_sent(entries.clone()).err(),
+        _ => Some("not a list".to_owned()),
+    }
+}
+
 fn read_entries(
     entries: Value,
     check: impl Fn(&Value) -> Result<(), String>,

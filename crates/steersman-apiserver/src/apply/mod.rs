@@ -48,6 +48,7 @@ use self::versions::{Changes, Write};
 use crate::schema::Schema;
 
 pub use self::conflict::{ConflictCause, FieldConflict, conflict_message};
+pub(crate) use self::managed_fields::fault as managers_fault;
 pub use self::versions::{Sole, Versions};
 
 /// The manager of whatever was there before anybody was tracked.
