@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use http::Uri;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors, PORTS};
@@ -117,6 +118,8 @@ fn check_url(url: &At<'_, '_>, errors: &mut Errors) {
     let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
     if host.is_empty() {
         complain(host, &format!("host must be specified{FORM}"));
+    } else if !is_url(url.text()) {
+        complain(url.text(), &format!("url must be a valid URL{FORM}"));
     }
     if let Some(user) = user {
         complain(user, "user information is not permitted in the URL");
@@ -127,6 +130,14 @@ fn check_url(url: &At<'_, '_>, errors: &mut Errors) {
     if !query.is_empty() {
         complain(query, "query parameters are not permitted in the URL");
     }
+}
+
+/// Whether whoever calls it will understand it, with its port.
+fn is_url(text: &str) -> bool {
+    let Ok(url) = text.parse::<Uri>() else { return false };
+    let authority = url.authority().map_or("", |authority| authority.as_str());
+    let behind_host = authority.rsplit(['@', ']']).next().unwrap_or_default();
+    !behind_host.contains(':') || url.port_u16().is_some()
 }
 
 fn check_service(service: &At<'_, '_>, errors: &mut Errors) {
