@@ -286,7 +286,18 @@ impl Watching {
     async fn receive(&mut self, changes: Result<Vec<Arc<Event>>, StoreError>, out: &mut Vec<u8>) {
         let seen = self.seen();
         let changes = match changes {
-            Ok(changes) => conversion::events(&self.server, self.frames.resource(), changes).await,
+            Ok(changes) => {
+                let converted = conversion::events(&self.server, self.frames.resource(), changes);
+                tokio::select! {
+                    biased;
+                    changes = converted => changes,
+                    // Nothing of what is being converted was told, so no bookmark either.
+                    Some(_) = self.ends.next() => {
+                        self.phase = Phase::Ended;
+                        return;
+                    }
+                }
+            }
             Err(error) => Err(match Refused::from(error) {
                 Refused::Answer(status) | Refused::Event(status) => status,
             }),
