@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::authn::User;
 use crate::conversion;
-use crate::crd;
 use crate::document::Stored;
 use crate::negotiate::{self, Output};
 use crate::request::RequestInfo;
@@ -33,8 +32,6 @@ pub(crate) struct Call {
     pub(crate) output: Output,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// The right to write definitions, if this writes any.
-    pub(crate) turn: Option<crd::Turn>,
     /// What the client is told although its request succeeds.
     pub(crate) warnings: Mutex<Vec<String>>,
 }

@@ -17,7 +17,7 @@ use crate::request::{Query, RequestInfo, segments};
 use crate::resource::{Resource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::{authz, crd, discovery, health, mutate, openapi, openid, protobuf, read, review};
+use crate::{authz, discovery, health, mutate, openapi, openid, protobuf, read, review};
 
 /// Subresources that need a real node behind the object; there is none yet.
 const NOT_YET: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
@@ -55,8 +55,7 @@ async fn try_answer(
         return Ok(response);
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
-    let mut call = resolve(server, user, info, parts.headers, body?)?;
-    call.turn = crd::turn(&call.server, &call.resource, call.info.verb).await;
+    let call = resolve(server, user, info, parts.headers, body?)?;
     let span = tracing::info_span!(
         "request",
         verb = ?call.info.verb,
@@ -142,8 +141,7 @@ fn resolve(
     let output = offer.accept(accept)?;
     let api_version = resource.api_version();
     let warnings = Mutex::default();
-    let turn = None;
-    Ok(Call { server, user, info, resource, api_version, output, headers, body, turn, warnings })
+    Ok(Call { server, user, info, resource, api_version, output, headers, body, warnings })
 }
 
 /// Whether the path fits the scope of the resource.

@@ -4,7 +4,7 @@
 //! pays one atomic read a write. A write asks through a [`Request`]: mutating webhooks one after
 //! the other, before the object is validated, validating ones all at once, right before it is
 //! stored. [`mutate`](crate::mutate) is where it asks; a write that finds the object changed asks
-//! again. Nothing is locked meanwhile, but a definition's write waits its turn as a whole.
+//! again, but not for ever. Nothing is locked meanwhile, so webhooks may call back.
 //!
 //! Match conditions are expressions in CEL, which this server cannot evaluate: a webhook that has
 //! any is treated as Kubernetes treats one whose conditions fail to evaluate. With the failure

@@ -21,7 +21,7 @@ use crate::metadata;
 use crate::mutate::delete::{DeleteOptions, delete_object};
 use crate::mutate::{Writer, change};
 use crate::registry::Custom;
-use crate::resource::{Place, Resource, Verb};
+use crate::resource::{Place, Resource};
 use crate::state::Server;
 use crate::status::{Result, Status};
 
@@ -50,14 +50,16 @@ pub(crate) fn concerns(server: &Server, resource: &Resource, gone: bool) -> bool
     is_definition(resource) || (gone && server.registry.table().is_custom(resource))
 }
 
-/// Waits until a request that writes definitions is the only one to do so, and keeps the others
-/// waiting until the guard is gone. Whether names are free depends on what all others claim.
-pub(crate) async fn turn(server: &Server, resource: &Resource, verb: Verb) -> Option<Turn> {
-    let writes = !matches!(verb, Verb::Get | Verb::List | Verb::Watch);
-    if !(writes && is_definition(resource)) {
-        return None;
+/// Waits until a request that is about to write a definition is the only one to do so, and keeps
+/// the others waiting until the guard is gone. Whether names are free depends on what all others
+/// claim, so [`prepare`] must have looked since. No webhook is asked meanwhile: it may want to
+/// write definitions itself.
+pub(crate) async fn turn(writer: &Writer<'_>) -> Option<Turn> {
+    // What the server itself writes follows from a write that has the turn.
+    if !is_definition(writer.resource) || writer.call.is_none() {
+        return writer.turn.clone();
     }
-    Some(Arc::new(Arc::clone(&server.definitions).lock_owned().await))
+    Some(Arc::new(Arc::clone(&writer.server.definitions).lock_owned().await))
 }
 
 /// Refuses new instances of a definition that is being deleted, or is gone.
@@ -111,6 +113,16 @@ pub(crate) fn prepare(server: &Server, definition: &mut Value, now: &str) {
         }
     }
     remember_stored_version(definition);
+}
+
+/// Looks again, in turn, whether the names of a definition are free: others may have taken them
+/// while webhooks were asked about it. What was said about them meanwhile is void.
+pub(crate) fn prepare_in_turn(writer: &Writer<'_>, old: Option<&Value>, definition: &mut Value) {
+    if is_definition(writer.resource) && writer.call.is_some() && writer.subresource.is_empty() {
+        let status = old.and_then(|old| old.get("status")).cloned();
+        definition["status"] = status.unwrap_or_else(|| json!({}));
+        prepare(writer.server, definition, &writer.now);
+    }
 }
 
 /// Says of a definition whose deletion begins that it does.

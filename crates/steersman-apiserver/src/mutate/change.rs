@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde_json::Value;
 use steersman_store::{Expected, Revision, StoreError};
 
-use super::{Tracking, Writer, part, scale, validate};
+use super::{Held, Tracking, Writer, part, scale, validate};
 use crate::admission::{Operation, Request};
-use crate::allocate::{self, Reservation};
+use crate::allocate;
 use crate::conversion;
 use crate::crd;
 use crate::document::{Stored, encode};
@@ -17,6 +17,10 @@ use crate::status::{MODIFIED, Result, Status};
 
 /// The subresources that write a part of the object; others are ways to write all of it.
 const PARTS: &[&str] = &["approval", "ephemeralcontainers", "finalize", "resize", "status"];
+
+/// How often webhooks are asked about one change, each time because someone else was faster. A
+/// webhook that itself changes what it is asked about would be asked for ever.
+pub(super) const ASKED_MAX: usize = 64;
 
 /// How often a merge is run again for conversions that it lacked.
 const MERGES_MAX: usize = 16;
@@ -58,6 +62,7 @@ async fn replace(
     checks: Checks,
 ) -> Result<Stored> {
     let asked = Request::of(writer, Operation::Update, place).filter(|_| checks == Checks::All);
+    let mut attempts = 0;
     loop {
         let found = find(writer, place).await?;
         let old = &found.old;
@@ -76,8 +81,13 @@ async fn replace(
         if same {
             return Ok(found.stored);
         }
-        if let Some(stored) = put(writer, place, found.modified, &new, reservation).await? {
+        let held = Held { reservation, turn: crd::turn(writer).await };
+        if let Some(stored) = put(writer, place, &found, new, held).await? {
             return Ok(stored);
+        }
+        attempts += 1;
+        if asked.is_some() && attempts == ASKED_MAX {
+            return Err(Status::conflict(writer.resource.named(place.name), MODIFIED));
         }
         tokio::task::yield_now().await;
     }
@@ -109,21 +119,22 @@ async fn find(writer: &Writer<'_>, place: Place<'_>) -> Result<Found> {
 async fn put(
     writer: &Writer<'_>,
     place: Place<'_>,
-    modified: Revision,
-    new: &Value,
-    reservation: Option<Reservation>,
+    found: &Found,
+    mut new: Value,
+    held: Held,
 ) -> Result<Option<Stored>> {
-    let bytes = encode(new)?;
+    crd::prepare_in_turn(writer, Some(&found.old), &mut new);
+    let bytes = encode(&new)?;
     if writer.dry_run {
-        return Ok(Some(Stored { bytes, revision: modified }));
+        return Ok(Some(Stored { bytes, revision: found.modified }));
     }
-    let value = match deletion_is_done(writer, new) {
+    let value = match deletion_is_done(writer, &new) {
         true => None,
-        false => Some(writer.to_storage(new, &bytes).await?),
+        false => Some(writer.to_storage(&new, &bytes).await?),
     };
-    let expected = Expected::Modified(modified);
-    match writer.commit_reserved(place, value.clone(), new, expected, reservation).await {
-        Ok(revision) => writer.written(value.unwrap_or(bytes), revision).await.map(Some),
+    let expected = Expected::Modified(found.modified);
+    match writer.commit_holding(place, value.clone(), &new, expected, held).await {
+        Ok(revision) => Ok(Some(writer.written(value, bytes, revision).await)),
         Err(StoreError::Conflict { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

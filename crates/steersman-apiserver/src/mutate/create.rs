@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::Value;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
-use super::{Tracking, Writer, decode, lifecycle, validate};
+use super::{Held, Tracking, Writer, decode, lifecycle, validate};
 use crate::admission::{Operation, Request};
 use crate::allocate;
 use crate::authn::User;
@@ -144,20 +144,22 @@ async fn insert(
     if let Some(request) = Request::of(writer, Operation::Create, place) {
         request.validate(Some(&object), None).await?;
     }
+    let held = Held { reservation, turn: crd::turn(writer).await };
+    crd::prepare_in_turn(writer, None, &mut object);
+    let place = Place { namespace, name: metadata::text(&object, "name") };
     let bytes = encode(&object)?;
     if writer.dry_run {
         let taken = writer.server.get(&writer.resource.key(place)).await?.is_some();
         return Ok((!taken).then_some(Stored { bytes, revision: Revision(0) }));
     }
-    let value = writer.to_storage(&object, &bytes).await?;
-    let written = Some(value.clone());
-    match writer.commit_reserved(place, written, &object, Expected::Absent, reservation).await {
+    let written = Some(writer.to_storage(&object, &bytes).await?);
+    match writer.commit_holding(place, written.clone(), &object, Expected::Absent, held).await {
         Ok(revision) => {
             if let Err(status) = still_accepts(writer, place, since).await {
                 take_back(writer, place, &object, revision).await?;
                 return Err(status);
             }
-            writer.written(value, revision).await.map(Some)
+            Ok(Some(writer.written(written, bytes, revision).await))
         }
         Err(StoreError::Conflict { .. }) => Ok(None),
         Err(error) => Err(error.into()),

@@ -11,7 +11,7 @@ use steersman_store::{Expected, StoreError};
 
 pub(crate) use super::delete_options::DeleteOptions;
 use super::delete_options::Propagation;
-use super::{Writer, change, success};
+use super::{Held, Writer, change, success};
 use crate::admission::Request;
 use crate::call::Call;
 use crate::conversion;
@@ -20,7 +20,7 @@ use crate::document::{Stored, encode};
 use crate::metadata;
 use crate::reply::Reply;
 use crate::resource::{Place, Resource};
-use crate::status::{Result, Status};
+use crate::status::{MODIFIED, Result, Status};
 
 /// What became of a deleted object.
 pub(crate) enum Deleted {
@@ -112,6 +112,7 @@ pub(crate) async fn delete_object(
     options: &DeleteOptions,
 ) -> Result<Deleted> {
     let key = writer.resource.key(place);
+    let mut attempts = 0;
     loop {
         let entry = writer.server.get(&key).await?;
         let entry = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
@@ -142,11 +143,17 @@ pub(crate) async fn delete_object(
             });
         }
         let value = (!gone).then(|| bytes.clone());
-        match writer.commit(place, value, &marked, Expected::Modified(entry.modified)).await {
+        let (expected, turn) = (Expected::Modified(entry.modified), crd::turn(writer).await);
+        let held = Held { turn, ..Held::default() };
+        match writer.commit_holding(place, value, &marked, expected, held).await {
             Ok(revision) if gone => return Ok(Deleted::Gone(Stored { bytes: last, revision })),
             Ok(revision) => return Ok(Deleted::Marked(Stored { bytes, revision })),
             Err(StoreError::Conflict { .. }) => tokio::task::yield_now().await,
             Err(error) => return Err(error.into()),
+        }
+        attempts += 1;
+        if writer.hooks.is_some() && attempts == change::ASKED_MAX {
+            return Err(Status::conflict(writer.resource.named(place.name), MODIFIED));
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) user: Option<&'a User>,
     /// Whether what is written needs no checks: what the server writes by itself.
     pub(crate) trusted: bool,
-    /// The right to write definitions, of a request that does.
+    /// The right to write definitions, of the server's own writer that has it already.
     pub(crate) turn: Option<crd::Turn>,
     /// Who is told what does not stop the write; nobody, if the server itself writes.
     pub(crate) call: Option<&'a Call>,
@@ -69,6 +69,15 @@ pub(crate) struct Writer<'a> {
     pub(crate) scale: Option<&'a ScalePaths>,
     /// What was converted for the merge of this write.
     pub(crate) known: Known,
+}
+
+/// What a write holds until it is done.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// What was taken for it.
+    pub(crate) reservation: Option<Reservation>,
+    /// The right to write definitions.
+    pub(crate) turn: Option<crd::Turn>,
 }
 
 /// Whether ownership of fields still has to be recorded; an apply has done so itself.
@@ -92,7 +101,7 @@ impl Call {
             now: self.server.now(),
             user: Some(&self.user),
             trusted: false,
-            turn: self.turn.clone(),
+            turn: None,
             call: Some(self),
             hooks: self.server.webhooks.of(&self.resource),
             scale: None,
@@ -150,13 +159,20 @@ impl<'a> Writer<'a> {
         Ok(stored.unwrap_or_else(|| bytes.clone()))
     }
 
-    /// What was just stored, as whoever wrote it reads it.
-    pub(crate) async fn written(&self, bytes: Bytes, revision: Revision) -> Result<Stored> {
-        let stored = Stored { bytes, revision };
-        if self.resource.conversion.is_none() {
-            return Ok(stored);
-        }
-        conversion::read(self.server, self.resource, stored).await
+    /// What was just stored, if it was, as whoever wrote it reads it. `bytes` is what they sent:
+    /// that is what they hear where nobody converts it back, for it was written all the same.
+    pub(crate) async fn written(
+        &self,
+        stored: Option<Bytes>,
+        bytes: Bytes,
+        revision: Revision,
+    ) -> Stored {
+        let sent = Stored { bytes, revision };
+        let Some(stored) = stored.filter(|_| self.resource.conversion.is_some()) else {
+            return sent;
+        };
+        let stored = Stored { bytes: stored, revision };
+        conversion::read(self.server, self.resource, stored).await.unwrap_or(sent)
     }
 
     /// Writes, or removes when there are no bytes. `object` is the new or last document. What
@@ -169,18 +185,19 @@ impl<'a> Writer<'a> {
         object: &Value,
         expected: Expected,
     ) -> Result<Revision, StoreError> {
-        self.commit_reserved(place, bytes, object, expected, None).await
+        self.commit_holding(place, bytes, object, expected, Held::default()).await
     }
 
-    /// Writes an object for which something was reserved.
-    pub(crate) async fn commit_reserved(
+    /// Writes an object for which something is held.
+    pub(crate) async fn commit_holding(
         &self,
         place: Place<'_>,
         bytes: Option<Bytes>,
         object: &Value,
         expected: Expected,
-        mut reservation: Option<Reservation>,
+        held: Held,
     ) -> Result<Revision, StoreError> {
+        let Held { mut reservation, turn } = held;
         let gone = bytes.is_none();
         let _ending = self.server.endings.announce(self.resource, object, gone);
         let key = self.resource.key(place).into();
@@ -199,7 +216,6 @@ impl<'a> Writer<'a> {
         }
         let (server, resource) = (Arc::clone(self.server), self.resource.clone());
         let object = object.clone();
-        let turn = self.turn.clone();
         // A client that goes away must not leave the definition written and not served, the
         // service written and its address free, nor the webhook configured and not asked.
         let written = tokio::spawn(async move {

@@ -323,3 +323,31 @@ async fn a_write_that_changes_nothing_moves_an_object_to_a_new_storage_version()
     assert_eq!(in_store["apiVersion"], "example.com/v2");
     assert_eq!(in_store["spec"]["dimensions"]["width"], 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_written_is_answered_although_nobody_converts_it_back() {
+    let Setup { api, .. } = setup().await;
+    let first = AtomicUsize::new(0);
+    let handler = json_handler(move |question| match first.fetch_add(1, Ordering::SeqCst) {
+        0 => review(question),
+        _ => json!({}),
+    });
+    api.server.serve_webhooks("https://convert.test", handler);
+    let made = api.post(V2, &wide("a", 4)).await.ok();
+    assert_eq!(made["apiVersion"], "example.com/v2");
+    assert_eq!(made["spec"]["dimensions"]["width"], 4);
+    assert_eq!(version(&made), version(&api.get(&format!("{WIDGETS}/a")).await.ok()));
+    api.get(&format!("{V2}/a")).await.refused(500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_in_time_although_nobody_converts_its_events() {
+    let Setup { api, .. } = setup().await;
+    let mut events = api.watch(&format!("{V2}?watch=1&timeoutSeconds=5")).await;
+    api.server
+        .serve_webhooks("https://convert.test", Arc::new(|_| futures::future::pending().boxed()));
+    api.post(WIDGETS, &widget("a", 4)).await.ok();
+    let start = tokio::time::Instant::now();
+    assert_eq!(events.next().await, None);
+    assert_eq!(start.elapsed().as_secs(), 5);
+}

@@ -2,6 +2,8 @@
 
 mod answers;
 mod changes;
+mod hostile;
+mod hostile_socket;
 mod https;
 mod matching;
 
