@@ -76,7 +76,7 @@ pub(super) async fn admit(
         None => answered.await,
         Some(left) => match tokio::time::timeout(left, answered).await {
             Ok(response) => response,
-            Err(_) => refusal(too_late(left)),
+            Err(_) => return too_late(left),
         },
     };
     reply(&uid, response)
@@ -142,9 +142,10 @@ fn time_left(http: &Request<Bytes>) -> Option<Duration> {
     Some(Duration::from_secs(seconds.parse().ok()?))
 }
 
-fn too_late(left: Duration) -> Status {
+/// Not a refusal: the failure policy says what becomes of what nobody has decided about.
+fn too_late(left: Duration) -> Response<Bytes> {
     let message = format!("the webhook took longer than {left:?}");
-    Status::failure(&message, "Timeout").with_code(504)
+    serve::text(StatusCode::GATEWAY_TIMEOUT, message)
 }
 
 fn refusal(status: Status) -> AdmissionResponse {
