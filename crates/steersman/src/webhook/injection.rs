@@ -76,8 +76,14 @@ impl CaInjection {
 
     /// Adds what this server is known by.
     pub(super) fn of(mut self, server: &WebhookServer) -> Self {
-        self.mutating.push(server.configuration_name(Phase::Mutating));
-        self.validating.push(server.configuration_name(Phase::Validating));
+        // Only what there is: who runs it may have no right to look at the rest.
+        for (phase, names) in
+            [(Phase::Mutating, &mut self.mutating), (Phase::Validating, &mut self.validating)]
+        {
+            if server.site.registrations(phase).next().is_some() {
+                names.push(server.configuration_name(phase));
+            }
+        }
         self.definitions.extend(server.converted());
         self
     }
@@ -97,25 +103,39 @@ impl CaInjection {
         }
     }
 
-    /// Writes the authority wherever it is missing.
+    /// Writes the authority wherever it is missing. What cannot be written does not keep it from
+    /// the rest.
     async fn inject(&self, bundle: &Value) -> Result<()> {
         let kinds = [
             (ApiResource::erase::<MutatingWebhookConfiguration>(&()), &self.mutating),
             (ApiResource::erase::<ValidatingWebhookConfiguration>(&()), &self.validating),
             (ApiResource::erase::<CustomResourceDefinition>(&()), &self.definitions),
         ];
+        let mut outcome = Ok(());
         for (resource, names) in kinds {
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-            for object in self.targets(&api, names).await? {
-                let patch = missing(&object, bundle);
-                if let Some(name) = object.metadata.name.filter(|_| !patch.0.is_empty()) {
-                    let path = format!("{}/{name}", api.resource_url());
-                    self.patch(&path, &patch).await?;
-                    tracing::info!(kind = resource.kind, name, "the authority was written");
-                }
-            }
+            outcome = self.inject_kind(&resource, names, bundle).await.and(outcome);
         }
-        Ok(())
+        outcome
+    }
+
+    async fn inject_kind(
+        &self,
+        resource: &ApiResource,
+        names: &[String],
+        bundle: &Value,
+    ) -> Result<()> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let mut outcome = Ok(());
+        for object in self.targets(&api, names).await? {
+            let patch = missing(&object, bundle);
+            let Some(name) = object.metadata.name.filter(|_| !patch.0.is_empty()) else { continue };
+            let written = self.patch(&format!("{}/{name}", api.resource_url()), &patch).await;
+            if written.is_ok() {
+                tracing::info!(kind = resource.kind, name, "the authority was written");
+            }
+            outcome = written.and(outcome);
+        }
+        outcome
     }
 
     async fn patch(&self, path: &str, patch: &json_patch::Patch) -> Result<()> {

@@ -238,7 +238,8 @@ impl WebhookServerBuilder {
         self
     }
 
-    /// Writes the authority of a self-signed certificate where the API server looks for it.
+    /// Writes the authority of a self-signed certificate where the API server looks for it. For one
+    /// replica: several have an authority each, and would replace each other's.
     pub fn inject_ca(mut self, injection: CaInjection) -> Self {
         self.injection = Some(injection);
         self

@@ -18,6 +18,8 @@ struct Server {
     objects: Vec<(&'static str, Value)>,
     failures: usize,
     patches: usize,
+    /// What nobody may look at.
+    hidden: Option<&'static str>,
 }
 
 fn answer(status: u16, body: &Value) -> Response<Full<Bytes>> {
@@ -27,6 +29,11 @@ fn answer(status: u16, body: &Value) -> Response<Full<Bytes>> {
 
 impl Server {
     fn get(&self, path: &str) -> Response<Full<Bytes>> {
+        if self.hidden.is_some_and(|hidden| path.contains(hidden)) {
+            let status = json!({"kind": "Status", "code": 403, "reason": "Forbidden",
+                                "message": "no", "status": "Failure"});
+            return answer(403, &status);
+        }
         match self.objects.iter().find(|(found, _)| *found == path) {
             Some((_, object)) => answer(200, object),
             None if path.ends_with("configurations") || path.ends_with("definitions") => {
@@ -110,7 +117,8 @@ fn objects() -> Vec<(&'static str, Value)> {
 
 #[tokio::test(start_paused = true)]
 async fn the_authority_is_written_wherever_it_belongs_and_stays() {
-    let server = Arc::new(Mutex::new(Server { objects: objects(), failures: 1, patches: 0 }));
+    let server =
+        Arc::new(Mutex::new(Server { objects: objects(), failures: 1, ..Server::default() }));
     let webhooks = WebhookServer::builder().in_process().validates::<Shop>();
     let webhooks = webhooks.converts(Conversion::hub::<Shop>()).build().unwrap();
     let injection = CaInjection::new(client(&server)).labelled("inject=yes").of(&webhooks);
@@ -136,6 +144,18 @@ async fn the_authority_is_written_wherever_it_belongs_and_stays() {
     server.lock().unwrap().objects = objects();
     wait(40).await;
     assert_eq!(bundles(), vec![json!("cGVt"); 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_look_at_some_still_writes_the_others() {
+    let hidden = Some("mutatingwebhookconfigurations");
+    let server = Server { objects: objects(), hidden, ..Server::default() };
+    let server = Arc::new(Mutex::new(server));
+    let injection = CaInjection::new(client(&server)).mutating("other").of(&shops());
+    tokio::spawn(injection.keep("pem".to_owned()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let written = server.lock().unwrap().objects[0].1.clone();
+    assert_eq!(written["webhooks"][1]["clientConfig"]["caBundle"], "cGVt");
 }
 
 #[test]
