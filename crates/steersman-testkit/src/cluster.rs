@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use steersman::controller::ReconcileRecord;
@@ -25,6 +26,9 @@ const REAL_PATIENCE: Duration = Duration::from_secs(60);
 /// How many reconciles are shown when something does not come true.
 const RECONCILES_SHOWN: usize = 10;
 
+/// What is done when a test on a cluster that exists has ended, last first.
+pub(crate) type Leftovers = Arc<Mutex<Vec<BoxFuture<'static, Result<()>>>>>;
+
 /// A whole cluster, and the controllers under test.
 pub struct Cluster {
     /// Absent on a cluster that existed before the test.
@@ -33,6 +37,7 @@ pub struct Cluster {
     controllers: Mutex<Running>,
     /// Keeps the last reconciles, to be shown when something does not come true.
     history: Mutex<broadcast::Receiver<Arc<ReconcileRecord>>>,
+    leftovers: Leftovers,
 }
 
 impl Cluster {
@@ -42,15 +47,19 @@ impl Cluster {
         let builder = builder.nodes(settings.nodes).controllers(settings.controllers);
         let inner = builder.start().await?;
         let client = inner.client();
-        Ok(Self::new(client, Some(inner)))
+        Ok(Self::new(client, Some(inner), Leftovers::default()))
     }
 
     /// A cluster that exists already, as this client sees it.
-    pub(crate) fn existing(client: kube::Client) -> Self {
-        Self::new(client, None)
+    pub(crate) fn existing(client: kube::Client, leftovers: Leftovers) -> Self {
+        Self::new(client, None, leftovers)
     }
 
-    fn new(client: kube::Client, inner: Option<steersman_cluster::Cluster>) -> Self {
+    fn new(
+        client: kube::Client,
+        inner: Option<steersman_cluster::Cluster>,
+        leftovers: Leftovers,
+    ) -> Self {
         let mut manager = Manager::new(client.clone());
         if inner.is_none() {
             // Others work on that cluster, too, such as other tests.
@@ -59,7 +68,7 @@ impl Cluster {
         let controllers = manager.start();
         let history = Mutex::new(controllers.reconciles());
         let client = Client::new(client, "test");
-        Self { inner, client, controllers: Mutex::new(controllers), history }
+        Self { inner, client, controllers: Mutex::new(controllers), history, leftovers }
     }
 
     /// The namespace of this test, in which objects are that name none.
@@ -94,6 +103,16 @@ impl Cluster {
         self.inner.as_ref().expect("a test marked `anywhere` cannot reach into the cluster")
     }
 
+    /// Whether the cluster was made for this test.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.inner.is_some()
+    }
+
+    /// Does this when the test has ended, however it ends.
+    pub(crate) fn clean_up_by(&self, cleaning: BoxFuture<'static, Result<()>>) {
+        self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).push(cleaning);
+    }
+
     /// Waits until part of the cluster fails, if it is one of ours.
     pub(crate) fn failed(&self) -> impl Future<Output = Error> + 'static {
         let failed = self.inner.as_ref().map(steersman_cluster::Cluster::failed);
@@ -111,11 +130,21 @@ impl Cluster {
         self.inner().serve_webhooks(origin, handler);
     }
 
-    /// Installs the custom resource definition of a kind.
+    /// Installs the custom resource definition of a kind, and waits until the kind is served.
     pub async fn install<K: CustomResourceExt>(&self) -> Result<()> {
-        let definition: CustomResourceDefinition = K::crd();
-        self.client.apply(&definition).await?;
-        Ok(())
+        self.define(&K::crd()).await
+    }
+
+    /// Installs a custom resource definition, and waits until its kind is served.
+    pub async fn define(&self, definition: &CustomResourceDefinition) -> Result<()> {
+        self.client.apply(definition).await?;
+        let name = definition.metadata.name.as_deref().unwrap_or_default();
+        self.eventually(name, |definition: &CustomResourceDefinition| {
+            let status = definition.status.as_ref();
+            let mut conditions = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
+            conditions.any(|c| c.type_ == "Established" && c.status == "True")
+        })
+        .await
     }
 
     /// Runs a controller until the test ends.

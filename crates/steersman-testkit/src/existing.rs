@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -11,6 +12,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use steersman::{Client, Result};
 
 use crate::Cluster;
+use crate::cluster::Leftovers;
 
 /// Names the kubeconfig of the cluster on which tests marked `anywhere` run.
 const KUBECONFIG: &str = "STEERSMAN_TEST_KUBECONFIG";
@@ -31,19 +33,32 @@ pub(crate) fn run<R, Fut: Future<Output = R>>(
     runtime.block_on(async {
         let client = connect(kubeconfig).await.expect("the cluster of the kubeconfig answers");
         let namespace = client.default_namespace().to_owned();
-        let cluster = Cluster::existing(client.clone());
+        let leftovers = Leftovers::default();
+        let cluster = Cluster::existing(client.clone(), Arc::clone(&leftovers));
         let test = AssertUnwindSafe(test(cluster)).catch_unwind();
         let ended = tokio::time::timeout(PATIENCE, test).await;
+        let cleaned = clean_up(&leftovers).await;
         let client = Client::new(client, "test");
         let deleted = client.delete::<Namespace>(&*namespace, &DeleteParams::background()).await;
         match ended.expect("the test has not ended in ten minutes") {
             Ok(result) => {
+                cleaned.expect("what the test has left can be cleaned up");
                 deleted.expect("the namespace of the test can be deleted");
                 result
             }
             Err(panic) => resume_unwind(panic),
         }
     })
+}
+
+/// Does all that is left to do, whether or not some of it fails.
+async fn clean_up(leftovers: &Leftovers) -> Result<()> {
+    let mut outcome = Ok(());
+    loop {
+        let last = leftovers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let Some(last) = last else { return outcome };
+        outcome = outcome.and(last.await);
+    }
 }
 
 /// A client whose default namespace is new.

@@ -27,6 +27,7 @@ mod existing;
 pub mod faults;
 pub mod link;
 mod run;
+mod webhooks;
 
 pub use cluster::Cluster;
 pub use faults::{Fault, Faults};

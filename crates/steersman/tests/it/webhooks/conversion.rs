@@ -12,8 +12,6 @@ use steersman::webhook::{Conversion, Spoke, WebhookServer};
 use steersman::{Client, Context, Controller, Error, ListOptions, Next, Result};
 use steersman_testkit::Cluster;
 
-use super::serve;
-
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(group = "demo.steersman.dev", version = "v1", kind = "Clock", namespaced)]
 #[kube(status = "ClockStatus")]
@@ -57,9 +55,9 @@ impl Spoke for OldClock {
 async fn clocks(cluster: &Cluster, stored: &str) -> Result<Client> {
     let definition: CustomResourceDefinition =
         merge_crds(vec![Clock::crd(), OldClock::crd()], stored)?;
-    cluster.client().apply(&definition).await?;
+    cluster.define(&definition).await?;
     let conversion = Conversion::hub::<Clock>().spoke::<OldClock>();
-    serve(cluster, WebhookServer::builder().converts(conversion)).await?;
+    cluster.webhooks(WebhookServer::builder().converts(conversion)).await?;
     Ok(cluster.client().clone())
 }
 
@@ -69,7 +67,7 @@ fn old_clock(name: &str, time: &str) -> OldClock {
     clock
 }
 
-#[steersman::test]
+#[steersman::test(anywhere)]
 async fn an_object_can_be_read_and_written_in_every_version(cluster: Cluster) -> Result<()> {
     for stored in ["v1", "v1alpha1"] {
         let client = clocks(&cluster, stored).await?;

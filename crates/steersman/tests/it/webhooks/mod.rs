@@ -12,12 +12,10 @@ use serde_json::{Value, json};
 use steersman::webhook::{
     AdmissionRequest, AdmissionResponse, ClientConfig, CustomDefaulter, CustomValidator, Defaulter,
     Denied, FailurePolicy, FieldError, Operation, Validator, Warnings, Webhook, WebhookServer,
-    WebhookServerBuilder, install,
+    install,
 };
 use steersman::{Client, Result};
 use steersman_testkit::Cluster;
-
-const ORIGIN: &str = "https://webhooks.test";
 
 /// A shop that wants a number of sellers.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
@@ -70,17 +68,10 @@ fn shop(name: &str, sellers: Option<i32>) -> Shop {
     Shop::new(name, ShopSpec { sellers, owner: String::new() })
 }
 
-/// Serves these webhooks in process and tells the API server of them.
-async fn serve(cluster: &Cluster, webhooks: WebhookServerBuilder) -> Result<()> {
-    let server = webhooks.in_process().build()?;
-    cluster.serve_webhooks(ORIGIN, server.handler());
-    install(cluster.client().kube(), &server, &ClientConfig::url(ORIGIN)).await
-}
-
-#[steersman::test]
+#[steersman::test(anywhere)]
 async fn a_kind_sets_its_own_defaults(cluster: Cluster) -> Result<()> {
     cluster.install::<Shop>().await?;
-    serve(&cluster, WebhookServer::builder().defaults::<Shop>()).await?;
+    cluster.webhooks(WebhookServer::builder().defaults::<Shop>()).await?;
     let made = cluster.client().create(&shop("corner", None)).await?;
     assert_eq!(made.spec.sellers, Some(2));
     assert!(!made.spec.owner.is_empty(), "who asked owns it");
@@ -92,10 +83,10 @@ async fn a_kind_sets_its_own_defaults(cluster: Cluster) -> Result<()> {
     Ok(())
 }
 
-#[steersman::test]
+#[steersman::test(anywhere)]
 async fn a_kind_refuses_what_makes_no_sense(cluster: Cluster) -> Result<()> {
     cluster.install::<Shop>().await?;
-    serve(&cluster, WebhookServer::builder().validates::<Shop>()).await?;
+    cluster.webhooks(WebhookServer::builder().validates::<Shop>()).await?;
     let client = cluster.client();
     let refused = client.create(&shop("empty", Some(0))).await.unwrap_err();
     let status = refused.status().unwrap();
@@ -123,10 +114,10 @@ async fn a_kind_refuses_what_makes_no_sense(cluster: Cluster) -> Result<()> {
     Ok(())
 }
 
-#[steersman::test]
+#[steersman::test(anywhere)]
 async fn defaults_are_set_before_anything_is_validated(cluster: Cluster) -> Result<()> {
     cluster.install::<Shop>().await?;
-    serve(&cluster, WebhookServer::builder().validates::<Shop>().defaults::<Shop>()).await?;
+    cluster.webhooks(WebhookServer::builder().validates::<Shop>().defaults::<Shop>()).await?;
     let made = cluster.client().create(&shop("corner", None)).await?;
     assert_eq!(made.spec.sellers, Some(2));
     Ok(())
@@ -190,7 +181,7 @@ fn containers(pod: &Pod) -> Vec<&str> {
 #[steersman::test]
 async fn the_pods_of_a_deployment_get_their_sidecar(cluster: Cluster) -> Result<()> {
     let sidecar = Sidecar { client: cluster.client().clone() };
-    serve(&cluster, WebhookServer::builder().defaults_with::<Pod>(sidecar)).await?;
+    cluster.webhooks(WebhookServer::builder().defaults_with::<Pod>(sidecar)).await?;
     let deployment: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "web"},
         "spec": {
@@ -214,7 +205,7 @@ async fn the_pods_of_a_deployment_get_their_sidecar(cluster: Cluster) -> Result<
 #[steersman::test]
 async fn a_defaulter_may_ask_the_api_server_itself(cluster: Cluster) -> Result<()> {
     let sidecar = Sidecar { client: cluster.client().clone() };
-    serve(&cluster, WebhookServer::builder().defaults_with::<Pod>(sidecar)).await?;
+    cluster.webhooks(WebhookServer::builder().defaults_with::<Pod>(sidecar)).await?;
     let made = cluster.client().create(&pod("first")).await?;
     assert_eq!(containers(&made), ["web", "mesh"]);
     let plain = Patch::Merge(json!({"metadata": {"labels": {"plain": ""}}}));
@@ -224,10 +215,10 @@ async fn a_defaulter_may_ask_the_api_server_itself(cluster: Cluster) -> Result<(
     Ok(())
 }
 
-#[steersman::test]
+#[steersman::test(anywhere)]
 async fn a_dry_run_is_validated_too(cluster: Cluster) -> Result<()> {
     let sidecar = Sidecar { client: cluster.client().clone() };
-    serve(&cluster, WebhookServer::builder().validates_with::<Pod>(sidecar)).await?;
+    cluster.webhooks(WebhookServer::builder().validates_with::<Pod>(sidecar)).await?;
     let pods: kube::Api<Pod> = kube::Api::default_namespaced(cluster.client().kube().clone());
     let dry = kube::api::PostParams { dry_run: true, ..kube::api::PostParams::default() };
     let refused = pods.create(&dry, &pod("web")).await.unwrap_err();
@@ -246,7 +237,7 @@ async fn a_panic_refuses_and_a_webhook_that_is_not_there_does_as_configured(
         "resources": ["pods"], "operations": ["CREATE"]}]))?;
     let webhooks =
         WebhookServer::builder().with(Webhook::validating("/broken", rules.clone(), broken));
-    serve(&cluster, webhooks).await?;
+    cluster.webhooks(webhooks).await?;
     let refused = cluster.client().create(&pod("web")).await.unwrap_err().to_string();
     assert!(refused.contains("panic: as it was told"), "{refused}");
 
@@ -262,5 +253,24 @@ async fn a_panic_refuses_and_a_webhook_that_is_not_there_does_as_configured(
     assert!(refused.contains("failed calling webhook"), "{refused}");
     install(kube, &gone(FailurePolicy::Ignore)?, &nowhere).await?;
     cluster.client().create(&pod("web")).await?;
+    Ok(())
+}
+
+#[steersman::test(anywhere)]
+async fn what_nobody_decides_about_in_time_is_as_the_failure_policy_says(
+    cluster: Cluster,
+) -> Result<()> {
+    async fn stuck(_: AdmissionRequest) -> AdmissionResponse {
+        std::future::pending().await
+    }
+    let rules: Vec<_> = serde_json::from_value(json!([{"apiGroups": [""], "apiVersions": ["v1"],
+        "resources": ["pods"], "operations": ["CREATE"]}]))?;
+    let stuck = |path: &str, policy| {
+        let webhook = Webhook::validating(path, rules.clone(), stuck).failure_policy(policy);
+        webhook.timeout(std::time::Duration::from_secs(1))
+    };
+    let ignored = WebhookServer::builder().with(stuck("/ignored", FailurePolicy::Ignore));
+    cluster.webhooks(ignored).await?;
+    cluster.client().create(&pod("passed")).await?;
     Ok(())
 }
