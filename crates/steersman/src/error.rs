@@ -120,7 +120,7 @@ mod tests {
         #[derive(Debug, thiserror::Error)]
         #[error("cannot build: {source}")]
         struct Outer {
-            source: std::fmt::Error,
+            source: fmt::Error,
         }
         let error = Error::from(Outer { source: fmt::Error });
         assert_eq!(error.to_string(), format!("cannot build: {}", fmt::Error));

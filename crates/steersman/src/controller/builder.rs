@@ -290,10 +290,7 @@ impl<K: AnyObject> Builder<K> {
         tracing::debug!(controller = self.name, "caches synced, workers start");
         let client = env.client.with_field_manager(self.name.as_str());
         let cache = informer.cache().clone();
-        let (client, member) = sharded::join(self.sharding, client, cache, enqueuer);
-        if let Some(member) = &member {
-            view.seat.get_or_init(|| member.seat().clone());
-        }
+        let (client, member) = sharded::join(self.sharding, client, cache, enqueuer, &view.seat);
         let equipment = Equipment {
             client,
             caches: env.caches,

@@ -1,6 +1,7 @@
 //! A controller whose keys are shared by several replicas.
 
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use super::history::Slot;
@@ -25,12 +26,13 @@ impl<K: AnyObject> Builder<K> {
 }
 
 /// Makes this replica a member, if its controller is shared. The client that it gives then
-/// writes only while it is one.
+/// writes only while it is one; its seat is shown.
 pub(super) fn join<K: AnyObject>(
     sharding: Option<Sharding>,
     client: Client,
     cache: Cache<K>,
     enqueuer: Enqueuer,
+    seat: &OnceLock<Seat>,
 ) -> (Client, Option<Member>) {
     let Some(sharding) = sharding else {
         return (client, None);
@@ -43,6 +45,7 @@ pub(super) fn join<K: AnyObject>(
         }
     };
     let member = Member::join(sharding, client.field_manager(), client.kube(), Box::new(moved));
+    seat.get_or_init(|| member.seat().clone());
     let guarded = member.fence().guard(client.kube());
     (Client::new(guarded, client.field_manager()), Some(member))
 }
