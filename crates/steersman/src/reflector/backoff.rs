@@ -34,6 +34,11 @@ impl Backoff {
         random::jitter(delay, 0.5)
     }
 
+    /// Whether the last failure was the first after things went well.
+    pub(super) fn failed_once(&self) -> bool {
+        self.next <= FIRST * 2
+    }
+
     /// Notes that the server answers again.
     pub(super) fn succeeded(&mut self) {
         self.next = FIRST;
@@ -48,11 +53,11 @@ mod tests {
     async fn waits_grow_to_a_limit_and_start_over_after_success() {
         let mut backoff = Backoff::new();
         let first = backoff.failed();
-        assert!(first >= FIRST && first < FIRST * 2);
+        assert!(first >= FIRST && first < FIRST * 2 && backoff.failed_once());
         for _ in 0..20 {
             assert!(backoff.failed() <= LONGEST.mul_f64(1.5));
         }
-        assert!(backoff.failed() >= LONGEST);
+        assert!(backoff.failed() >= LONGEST && !backoff.failed_once());
         backoff.succeeded();
         assert!(backoff.failed() < FIRST * 2);
     }

@@ -161,7 +161,12 @@ impl<D: Decode> Reflector<D> {
         self.memory.not_served = 0; // whatever this trouble is, it is another one
         let delay = self.backoff.failed().max(trouble.after());
         let why = trouble.why();
-        tracing::warn!(kind = self.collection.kind, what, why, ?delay, "backing off");
+        if self.backoff.failed_once() {
+            // Servers restart and stop; that alone need not worry anybody.
+            tracing::info!(kind = self.collection.kind, what, why, ?delay, "backing off");
+        } else {
+            tracing::warn!(kind = self.collection.kind, what, why, ?delay, "backing off");
+        }
         self.report.backs_off(why);
         tokio::time::sleep(delay).await;
     }

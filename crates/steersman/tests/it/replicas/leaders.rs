@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::write_log::WriteLog;
-use super::{for_seeds, spell, stir};
+use super::{for_seeds, pass, spell, stir};
 use crate::reconcile::config_map;
 
 /// How many seeds are tried.
@@ -74,7 +74,7 @@ async fn rogue(client: Client, identity: String, refused: Arc<AtomicUsize>) {
         {
             refused.fetch_add(1, Ordering::Relaxed);
         }
-        tokio::time::sleep(ROGUE_PERIOD).await;
+        pass(ROGUE_PERIOD).await;
     }
 }
 
@@ -97,7 +97,7 @@ impl Replica {
                 let life = stops.lock().unwrap().clone();
                 live(&client, format!("{name}-{number}"), &life, Arc::clone(&refused)).await;
                 *stops.lock().unwrap() = CancellationToken::new();
-                tokio::time::sleep(RESTART).await;
+                pass(RESTART).await;
             }
         });
         Self { link, stop, _task: AbortOnDropHandle::new(task) }

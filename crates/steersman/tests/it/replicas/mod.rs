@@ -51,6 +51,11 @@ impl Drop for ToldIfItFails {
     }
 }
 
+/// Takes so much virtual time.
+async fn pass(time: Duration) {
+    let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
+}
+
 /// Changes the condition of a link, or leaves it as it is.
 fn stir(link: &Link, dice: &mut StdRng) {
     let seconds = |dice: &mut StdRng| Duration::from_secs(dice.random_range(1..6));

@@ -13,7 +13,7 @@ use steersman::{Context, Controller, Manager, Next, ObjectKey, Result};
 use steersman_testkit::{Cluster, Condition, Link, Settings, run_with};
 use tokio::time::Instant;
 
-use super::{for_seeds, spell, stir};
+use super::{for_seeds, pass, spell, stir};
 use crate::reconcile::config_map;
 
 /// How many seeds are tried.
@@ -102,7 +102,7 @@ impl Job {
                 let (job, name) = (job.clone(), name.clone());
                 async move {
                     let _running = job.oracle.enter(&ObjectKey::of(&*map), &name);
-                    tokio::time::sleep(random(job.takes)).await;
+                    pass(random(job.takes)).await;
                     Ok(Next::After(job.period))
                 }
             })
