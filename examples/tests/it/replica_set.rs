@@ -119,7 +119,7 @@ async fn many_events_during_a_reconcile_cause_one_more(cluster: Cluster) -> Resu
     cluster.advance(Duration::from_secs(10)).await;
     let causes = heard(&mut records);
     assert_eq!(causes.len(), 2, "{causes:?}");
-    assert_eq!(causes[0], "Pod default/there-0 updated");
+    assert_eq!(causes[0], "Pod default/there-0 changed its annotations");
     assert!(causes[1].ends_with(" more"), "{causes:?}");
     Ok(())
 }
