@@ -37,6 +37,7 @@ pub mod cache;
 pub mod informer;
 
 pub mod caches;
+mod remote;
 
 pub mod predicate;
 pub mod selector;
@@ -46,6 +47,7 @@ pub mod handler;
 pub mod workqueue;
 
 pub mod cause;
+mod hot_loop;
 mod own_writes;
 
 pub mod context;

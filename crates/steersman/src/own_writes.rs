@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use crate::cache::{AnyCache, OwnWrite, Progress};
-use crate::controller::HotLoops;
+use crate::hot_loop::HotLoops;
 use crate::object::ObjectKey;
 
 /// A cache is usually behind by less than this: so long a worker waits for it.

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::hot_loop::HotLoop;
 use super::record::ReconcileRecord;
 use crate::cause::Causes;
+use crate::hot_loop::HotLoop;
 use crate::object::ObjectKey;
 
 /// How many reconciles are kept.

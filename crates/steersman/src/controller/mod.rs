@@ -8,10 +8,8 @@
 mod builder;
 mod cleanup;
 mod deleted;
-pub(crate) mod gate;
 mod graph;
 mod history;
-mod hot_loop;
 mod metrics;
 mod record;
 mod remote;
@@ -43,14 +41,13 @@ use crate::own_writes::OwnWrites;
 use crate::shard::Seat;
 use crate::workqueue::{Dump, WorkQueue};
 
+pub use crate::hot_loop::HotLoop;
 pub use builder::Builder;
 pub use cleanup::Cleanup;
 pub use deleted::Gone;
 pub use graph::{DeclaredKind, Role};
 use history::History;
 pub use history::{ControllerHistory, RunningReconcile};
-pub use hot_loop::HotLoop;
-pub(crate) use hot_loop::HotLoops;
 pub(crate) use metrics::ControllerFamilies;
 pub use record::{Outcome, ReconcileRecord};
 

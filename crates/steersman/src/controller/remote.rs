@@ -3,8 +3,8 @@
 use super::Builder;
 use super::source::{self, Attach, Watch};
 use crate::handler::{EnqueueRequestsFromMapFunc, Request};
-use crate::manager::RemoteCluster;
 use crate::object::{AnyObject, Object};
+use crate::remote::RemoteCluster;
 
 impl<K: AnyObject> Builder<K> {
     /// Also wakes the objects that `keys` names when an object of another cluster changes. What

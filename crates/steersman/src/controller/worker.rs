@@ -21,9 +21,7 @@ use tracing::Instrument;
 
 use super::cleanup::Cleanups;
 use super::deleted::Deletions;
-use super::gate::Gate;
 use super::history::{History, RunningReconcile, Slot};
-use super::hot_loop::{HotLoop, Pace};
 use super::metrics::ControllerMetrics;
 use super::record::{Outcome, ReconcileRecord};
 use super::{Filter, Next, Reconciler};
@@ -33,9 +31,11 @@ use crate::client::names_an_object;
 use crate::clock;
 use crate::context::{Context, Equipment};
 use crate::error::{Result, panic_text};
+use crate::hot_loop::{HotLoop, Pace};
 use crate::kind::Kind;
 use crate::object::{AnyObject, ObjectKey};
 use crate::own_writes::{OwnWrites, Visibility};
+use crate::shard::gate::Gate;
 use crate::workqueue::WorkQueue;
 
 /// When a key comes again after a panic around its reconcile, such as one of a rate limiter.

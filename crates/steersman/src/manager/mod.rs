@@ -5,7 +5,6 @@
 //! controller never ends by itself.
 
 mod access;
-mod cluster;
 mod controllers;
 mod group;
 mod leadership;
@@ -35,7 +34,7 @@ use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object};
 use crate::webhook::WebhookServer;
 
-pub use cluster::RemoteCluster;
+pub use crate::remote::RemoteCluster;
 pub use controllers::ControllerPhase;
 pub(crate) use controllers::{Controllers, Starting};
 pub(crate) use leadership::Replica;

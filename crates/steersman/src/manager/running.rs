@@ -10,7 +10,6 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::cluster::RemoteCluster;
 use super::controllers::{ControllerPhase, Controllers, Starting};
 use super::group::{Failure, Groups};
 use super::leadership::Leadership;
@@ -24,6 +23,7 @@ use crate::events::Recorder;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::object::ObjectKey;
+use crate::remote::RemoteCluster;
 use crate::workqueue::Dump;
 
 /// How long the last events may take to be written.

@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Sharding;
+use super::gate::Gate;
 use super::lease::{Holder, Sighting, released};
 use super::membership::{Asked, Membership, Rule};
 use super::ring::{View, hash};
-use crate::controller::gate::Gate;
 use crate::election::{Lock, LockError, Timing};
 use crate::fence::{Fence, Lasting};
 use crate::object::ObjectKey;

@@ -29,6 +29,7 @@
 //! keys until the last of its reconciles has ended: give those a
 //! [timeout](crate::controller::Builder::timeout).
 
+pub(crate) mod gate;
 mod lease;
 mod member;
 mod membership;

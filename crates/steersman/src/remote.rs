@@ -12,10 +12,10 @@ use crate::metrics::Metrics;
 use crate::object::Object;
 
 /// Another cluster: a client of its own, and caches of its own that its watchers share. Made by
-/// [`Manager::cluster`](super::Manager::cluster). Cheap to clone; reconcilers keep a clone.
+/// [`Manager::cluster`](crate::Manager::cluster). Cheap to clone; reconcilers keep a clone.
 ///
 /// Caches live as long as a controller watches or reads them, here as in the manager's own
-/// cluster, and are part of what [`ready`](super::Running::ready) waits for.
+/// cluster, and are part of what [`ready`](crate::manager::Running::ready) waits for.
 #[derive(Clone)]
 pub struct RemoteCluster {
     name: Arc<str>,
@@ -24,7 +24,7 @@ pub struct RemoteCluster {
 }
 
 impl RemoteCluster {
-    pub(super) fn new(name: &str, client: kube::Client, metrics: &Metrics) -> Self {
+    pub(crate) fn new(name: &str, client: kube::Client, metrics: &Metrics) -> Self {
         Self {
             name: name.into(),
             caches: Caches::new(client.clone(), metrics.of_cluster(name)),
