@@ -146,7 +146,7 @@ async fn load(store: &MemoryStore, objects: Objects) -> Result<Vec<Key>, String>
 }
 
 async fn put(store: &MemoryStore, key: Key, value: Bytes) -> Result<(), String> {
-    let request = WriteRequest { key, value: Some(value), expected: Expected::Any };
+    let request = WriteRequest::put(key, value, Expected::Any);
     store.write(request).await.map(drop).map_err(|error| error.to_string())
 }
 

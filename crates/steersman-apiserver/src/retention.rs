@@ -119,7 +119,7 @@ async fn expire_events(server: &Server, revision: Revision) {
     let Ok(events) = server.store.range(request).await else { return };
     for entry in events.entries.iter().filter(|entry| entry.modified <= revision) {
         let expected = Expected::Modified(entry.modified);
-        let request = WriteRequest { key: Arc::clone(&entry.key), value: None, expected };
+        let request = WriteRequest::delete(Arc::clone(&entry.key), expected);
         // An event that was written just now is seen again, and stays.
         let _ = server.store.write(request).await;
     }
@@ -141,9 +141,7 @@ mod tests {
         let clock = Arc::new(|| Timestamp::UNIX_EPOCH);
         let api = ApiServer::start(Config::new(Arc::new(store.clone()), clock)).await.unwrap();
         for _ in 0..50 {
-            let (key, expected) = ("/registry/a".into(), Expected::Any);
-            let value = Some("value".into());
-            store.write(WriteRequest { key, value, expected }).await.unwrap();
+            store.write(WriteRequest::put("/registry/a", "value", Expected::Any)).await.unwrap();
         }
         keep_at_most(api.server(), 20).await;
         assert_eq!(store.stats().history, 20);

@@ -318,6 +318,11 @@ impl From<StoreError> for Status {
             StoreError::Future { requested, current } => {
                 Self::future_revision(requested.0, current.0)
             }
+            StoreError::Unavailable { .. }
+            | StoreError::Unknown { .. }
+            | StoreError::Full { .. }
+            | StoreError::Refused { .. }
+            | StoreError::Failed { .. } => Self::internal(&error.to_string()),
         }
     }
 }

@@ -6,11 +6,17 @@
 //! and watches can resume *after* one, in order and without gaps.
 //!
 //! This crate knows keys, bytes and revisions. It does not know what an object is.
-//! Start with [`Store`], then [`memory::MemoryStore`].
+//! Start with [`Store`], then [`memory::MemoryStore`]. All stores answer reads and watches from
+//! the same index in memory (`index/`); they differ in what a write must do before it is seen.
 
+#[allow(dead_code, reason = "stores that outlive the process use the rest")]
+mod expiry;
+#[allow(dead_code, reason = "stores that outlive the process use the rest")]
+mod index;
 pub mod memory;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -55,6 +61,10 @@ pub struct RangeRequest {
     /// Whether to count the entries that the limit cuts off. Cheap for the first page of a
     /// folder (a prefix that ends with a slash) at the latest revision; else it walks them all.
     pub count: bool,
+    /// Whether what this process has heard of is enough. Else the answer shows every write that
+    /// was acknowledged before the request, by whatever process. Only a store that is shared
+    /// between processes tells the two apart.
+    pub stale: bool,
 }
 
 /// The answer to a [`RangeRequest`].
@@ -90,6 +100,42 @@ pub struct WriteRequest {
     pub value: Option<Bytes>,
     /// What must hold for the write to happen.
     pub expected: Expected,
+    /// How long the key stays unless it is written again; `None` is until it is deleted. It goes
+    /// no earlier than that, and a store that starts again may let the time start again, too.
+    pub ttl: Option<Duration>,
+}
+
+impl WriteRequest {
+    /// Puts a value that stays.
+    pub fn put(key: impl Into<Key>, value: impl Into<Bytes>, expected: Expected) -> Self {
+        Self { key: key.into(), value: Some(value.into()), expected, ttl: None }
+    }
+
+    /// Deletes a key.
+    pub fn delete(key: impl Into<Key>, expected: Expected) -> Self {
+        Self { key: key.into(), value: None, expected, ttl: None }
+    }
+
+    /// The same write of a value that goes after a while.
+    #[must_use]
+    pub fn expiring(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
+    }
+
+    /// Whether a key last modified at `found`, if it exists, is as the write requires it. A
+    /// deletion requires that it exists.
+    pub(crate) fn check(&self, found: Option<Revision>) -> Result<(), StoreError> {
+        let as_expected = match self.expected {
+            Expected::Any => true,
+            Expected::Absent => found.is_none(),
+            Expected::Modified(revision) => found == Some(revision),
+        };
+        if as_expected && (self.value.is_some() || found.is_some()) {
+            return Ok(());
+        }
+        let (key, expected) = (Key::clone(&self.key), self.expected);
+        Err(StoreError::Conflict { key, expected, found })
+    }
 }
 
 /// The outcome of a successful write.
@@ -104,7 +150,8 @@ pub struct Written {
 /// A change of one key.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The revision of the write.
+    /// The revision of the write. Several keys can change at one revision where another program
+    /// writes to the store as well; their changes are never in two batches of a [`Watch`].
     pub revision: Revision,
     /// The key that was written.
     pub key: Key,
@@ -138,7 +185,7 @@ pub trait Watch: Send {
 
 /// A versioned key-value store. See the crate's documentation for the model.
 pub trait Store: Send + Sync + 'static {
-    /// Reads the latest entry of one key.
+    /// Reads the latest entry of one key: every write that was acknowledged before is seen.
     fn get(&self, key: &str) -> BoxFuture<'_, Result<Option<Entry>, StoreError>>;
 
     /// Reads the entries under a prefix, at a revision.
@@ -185,5 +232,35 @@ pub enum StoreError {
         requested: Revision,
         /// The latest revision.
         current: Revision,
+    },
+    /// The store cannot be reached or does not answer. Nothing was written.
+    #[error("the store cannot be reached: {reason}")]
+    Unavailable {
+        /// What happened.
+        reason: String,
+    },
+    /// The store was asked to write and did not answer: nobody knows whether it did.
+    #[error("the write may or may not have happened: {reason}")]
+    Unknown {
+        /// What happened.
+        reason: String,
+    },
+    /// There is no room for another write; reads and deletions may still work.
+    #[error("the store is full: {reason}")]
+    Full {
+        /// What is full, and what to do about it.
+        reason: String,
+    },
+    /// The store refuses this request and would do so again: too large, not permitted.
+    #[error("the store refuses the request: {reason}")]
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// The store is broken and takes no more writes until it is opened again.
+    #[error("the store has failed and takes no more writes: {reason}")]
+    Failed {
+        /// What broke, and where.
+        reason: String,
     },
 }

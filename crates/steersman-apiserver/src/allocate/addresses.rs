@@ -201,8 +201,8 @@ pub(super) async fn create(
         }},
     });
     writer.track(None, &mut object);
-    let key = writer.resource.key(Place { namespace: "", name: address }).into();
-    let request = WriteRequest { key, value: Some(encode(&object)?), expected: Expected::Absent };
+    let key = writer.resource.key(Place { namespace: "", name: address });
+    let request = WriteRequest::put(key, encode(&object)?, Expected::Absent);
     match server.store.write(request).await {
         Ok(_) => Ok(true),
         Err(StoreError::Conflict { .. }) => Ok(false),
@@ -212,8 +212,7 @@ pub(super) async fn create(
 
 /// Gives an address back.
 pub(super) async fn give_back(server: &Server, address: &str) {
-    let key = format!("{PREFIX}{address}").into();
-    let request = WriteRequest { key, value: None, expected: Expected::Any };
+    let request = WriteRequest::delete(format!("{PREFIX}{address}"), Expected::Any);
     // A conflict means that someone else removed the object: the address is free, as wished.
     let _ = server.store.write(request).await;
 }

@@ -130,6 +130,7 @@ async fn agree(store: &dyn Store, history: &[Operation]) {
                     at: back.map(|back| model.back(back)),
                     limit,
                     count: true,
+                    stale: false,
                 };
                 agree_on_range(store, &model, request).await;
             }
@@ -167,7 +168,7 @@ async fn agree_on_write(
         Expect::Wrong => false,
     };
     let value = value.map(|value| Bytes::from(vec![value]));
-    let request = WriteRequest { key: key.into(), value: value.clone(), expected };
+    let request = WriteRequest { key: key.into(), value: value.clone(), expected, ttl: None };
     match store.write(request).await {
         Ok(written) => {
             assert!(allowed, "{key} was written although it was not as expected");

@@ -25,7 +25,7 @@ async fn try_write(
     expected: Expected,
 ) -> Result<Written, StoreError> {
     let value = value.map(|value| Bytes::copy_from_slice(value.as_bytes()));
-    store.write(WriteRequest { key: key.into(), value, expected }).await
+    store.write(WriteRequest { key: key.into(), value, expected, ttl: None }).await
 }
 
 async fn put(store: &StoreUnderTest, key: &str, value: &str) -> Revision {

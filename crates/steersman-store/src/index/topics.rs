@@ -74,6 +74,11 @@ impl Topics {
         self.around(key).map(note).collect()
     }
 
+    /// Every folder that is watched.
+    pub(super) fn all(&self) -> Vec<Arc<Topic>> {
+        self.folders.values().map(|(topic, _)| Arc::clone(topic)).collect()
+    }
+
     /// Notes that the log no longer has a change.
     pub(super) fn dropped(&self, key: &str, revision: Revision) {
         for topic in self.around(key) {

@@ -13,8 +13,8 @@ fn delete(state: &mut State, key: &str) {
 }
 
 fn write(state: &mut State, key: &str, value: Option<Bytes>) {
-    let request = WriteRequest { key: key.into(), value, expected: Expected::Any };
-    state.write(request).unwrap();
+    let revision = Revision(state.revision.0 + 1);
+    state.apply(Change { revision, key: key.into(), value });
 }
 
 fn compact_all(state: &mut State) {

@@ -1,4 +1,4 @@
-//! The state of the store in memory and its history: plain data, no locks, no waiting.
+//! The state of a store and its history: plain data, no locks, no waiting.
 //!
 //! Two views of the same writes are kept. `keys` answers "what was there at revision r",
 //! `log` answers "what changed after revision r". Compaction shortens both by walking the
@@ -10,14 +10,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::Stats;
 use super::folders::Folders;
 use super::topics::{Topic, Topics};
 use super::versions::{Versions, shrink_if_sparse};
-use crate::{
-    Entry, Event, Expected, Key, RangeRequest, RangeResponse, Revision, StoreError, WriteRequest,
-    Written,
-};
+use super::{Change, Stats};
+use crate::{Entry, Event, Key, RangeRequest, RangeResponse, Revision, StoreError};
 
 /// Changes that one look at the log returns at most.
 pub(super) const BATCH_MAX: usize = 512;
@@ -53,6 +50,9 @@ pub(super) struct State {
     oldest: Revision,
     /// The revision of the last write.
     revision: Revision,
+    /// How often everything was replaced by something else. Watches of before have no place in
+    /// what came after.
+    epoch: u64,
 }
 
 /// What a look at the log found.
@@ -78,7 +78,50 @@ impl State {
             live: 0,
             oldest: Revision(0),
             revision: Revision(1),
+            epoch: 0,
         }
+    }
+
+    /// A copy that nobody watches. Values and events are shared.
+    pub(super) fn fork(&self) -> Self {
+        Self {
+            keys: self.keys.clone(),
+            folders: self.folders.clone(),
+            log: self.log.clone(),
+            topics: Topics::default(),
+            ..*self
+        }
+    }
+
+    /// Becomes what is given, as of a revision, without any history. Entries come ordered by
+    /// key. Every watch is told that history has passed it by: what lies between is not known.
+    pub(super) fn reset(&mut self, entries: Vec<Entry>, revision: Revision) {
+        self.folders = Folders::default();
+        entries.iter().for_each(|entry| self.folders.add(&entry.key));
+        self.live = entries.len();
+        let versions =
+            |entry: Entry| (entry.key.clone(), Versions::new(entry.modified, Some(entry)));
+        self.keys = entries.into_iter().map(versions).collect();
+        self.log = VecDeque::new();
+        self.history = 0;
+        self.oldest = revision;
+        self.revision = revision;
+        self.epoch += 1;
+    }
+
+    /// The revision of the last write.
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// How often everything was replaced.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Everyone who watches.
+    pub(super) fn watched(&self) -> Vec<Arc<Topic>> {
+        self.topics.all()
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -127,17 +170,19 @@ impl State {
         Ok(RangeResponse { entries, revision, more, remaining })
     }
 
-    /// Writes, and says whom that concerns.
-    pub(super) fn write(
-        &mut self,
-        request: WriteRequest,
-    ) -> Result<(Written, Vec<Arc<Topic>>), StoreError> {
-        let previous = self.get(&request.key);
-        check_expected(&request, previous.as_ref())?;
-        let revision = Revision(self.revision.0 + 1);
+    /// Takes the next change, and gives what was there before and whom it concerns. Changes come
+    /// ordered by revision. A deletion of what does not exist changes nothing but the revision.
+    pub(super) fn apply(&mut self, change: Change) -> (Option<Entry>, Vec<Arc<Topic>>) {
+        let Change { revision, key, value } = change;
+        debug_assert!(revision >= self.revision, "changes come in order");
+        self.revision = revision;
+        let previous = self.get(&key);
+        if previous.is_none() && value.is_none() {
+            return (None, Vec::new());
+        }
         // All versions of a key share the key's memory.
-        let key = previous.as_ref().map_or(request.key, |previous| Key::clone(&previous.key));
-        let current = request.value.map(|value| Entry {
+        let key = previous.as_ref().map_or(key, |previous| Key::clone(&previous.key));
+        let current = value.map(|value| Entry {
             key: Key::clone(&key),
             value,
             created: previous.as_ref().map_or(revision, |previous| previous.created),
@@ -149,10 +194,14 @@ impl State {
             (Some(_), None) => self.folders.remove(&key),
             _ => {}
         }
-        self.revision = revision;
         let concerned = self.topics.changed(&key, revision);
         self.remember(Event { revision, key, current, previous: previous.clone() });
-        Ok((Written { revision, previous }, concerned))
+        (previous, concerned)
+    }
+
+    /// Nothing changed until this revision.
+    pub(super) fn advance(&mut self, revision: Revision) {
+        self.revision = self.revision.max(revision);
     }
 
     /// Adds the newest change to both views.
@@ -188,8 +237,9 @@ impl State {
         self.topics.leave(topic);
     }
 
-    /// Looks at the changes after a revision, as many as one look may take. A watch may lie behind
-    /// the log as long as nothing of its folder was dropped from it: it has missed nothing.
+    /// Looks at the changes after a revision, as many as one look may take; those of one revision
+    /// stay together. A watch may lie behind the log as long as nothing of its folder was dropped
+    /// from it: it has missed nothing.
     pub(super) fn scan(
         &self,
         after: Revision,
@@ -203,8 +253,9 @@ impl State {
             return Err(StoreError::Compacted { requested: after, oldest: self.oldest });
         }
         let mut scan = Scan { events: Vec::new(), scanned: after, more: true };
-        for event in self.log.range(self.position_after(after)..).take(SCAN_MAX) {
-            if scan.events.len() == BATCH_MAX {
+        for (seen, event) in self.log.range(self.position_after(after)..).enumerate() {
+            let full = scan.events.len() >= BATCH_MAX || seen >= SCAN_MAX;
+            if full && event.revision > scan.scanned {
                 return Ok(scan);
             }
             scan.scanned = event.revision;
@@ -212,11 +263,7 @@ impl State {
                 scan.events.push(Arc::clone(event));
             }
         }
-        scan.more = scan.scanned < self.log.back().map_or(self.oldest, |last| last.revision);
-        if !scan.more {
-            scan.scanned = self.revision;
-        }
-        Ok(scan)
+        Ok(Scan { scanned: self.revision, more: false, ..scan })
     }
 
     /// The last revision up to which nothing under the prefix changed after `after`.
@@ -274,20 +321,6 @@ impl State {
 /// What a change keeps alive: the value that it wrote.
 fn size(event: &Event) -> usize {
     event.current.as_ref().map_or(0, |entry| entry.value.len())
-}
-
-/// Whether a write finds the key as it requires; a deletion requires that it exists.
-fn check_expected(request: &WriteRequest, found: Option<&Entry>) -> Result<(), StoreError> {
-    let found = found.map(|entry| entry.modified);
-    let as_expected = match request.expected {
-        Expected::Any => true,
-        Expected::Absent => found.is_none(),
-        Expected::Modified(revision) => found == Some(revision),
-    };
-    if as_expected && (request.value.is_some() || found.is_some()) {
-        return Ok(());
-    }
-    Err(StoreError::Conflict { key: Key::clone(&request.key), expected: request.expected, found })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// The number of keys right below each folder; none is zero.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Folders(BTreeMap<Box<str>, usize>);
 
 impl Folders {

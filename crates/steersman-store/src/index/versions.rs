@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::{Entry, Revision};
 
 /// What a key held from `since` until its next version.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Version {
     since: Revision,
     /// `None` after a deletion.
@@ -16,7 +16,7 @@ struct Version {
 }
 
 /// Every readable version of one key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Versions {
     latest: Version,
     /// Ordered by revision, all before `latest`.

@@ -1,0 +1,160 @@
+//! The state of a store in memory, with its history: what all stores read from.
+//!
+//! `State` is plain, synchronous data and makes every decision; [`Index`] puts it behind a lock
+//! that is never held across an await, and wakes the watches that a change concerns. A watch is a
+//! cursor into the state's log (see `watch.rs`), so neither the number nor the speed of readers
+//! changes what is kept: only compaction does.
+//!
+//! What is here is seen. A store that must make a write durable first does that, and then
+//! [`Index::apply`]s it.
+
+mod folders;
+mod state;
+mod topics;
+mod versions;
+mod watch;
+
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bytes::Bytes;
+
+use self::state::State;
+use self::topics::Topic;
+use self::watch::Cursor;
+use crate::{
+    Entry, Key, RangeRequest, RangeResponse, Revision, StoreError, Watch, WatchRequest,
+    WriteRequest, Written,
+};
+
+/// How large a store is at this moment; for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Keys that exist at the latest revision.
+    pub keys: usize,
+    /// Changes that watches can still resume from.
+    pub history: usize,
+    /// The oldest revision that can still be read.
+    pub oldest: Revision,
+    /// The latest revision.
+    pub revision: Revision,
+}
+
+/// A write that has been decided: this key has this value from this revision on.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) revision: Revision,
+    pub(crate) key: Key,
+    /// `None` deletes the key.
+    pub(crate) value: Option<Bytes>,
+}
+
+/// The state of a store and its history, for many readers.
+pub(crate) struct Index {
+    /// Never held across an await, nor while watches are woken.
+    state: RwLock<State>,
+}
+
+impl Index {
+    /// Without any key, at revision 1.
+    pub(crate) fn new() -> Self {
+        Self { state: RwLock::new(State::new()) }
+    }
+
+    /// A copy that goes its own way; values are shared, so it costs a few words a key.
+    pub(crate) fn fork(&self) -> Self {
+        Self { state: RwLock::new(self.read().fork()) }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.read().stats()
+    }
+
+    /// The latest revision.
+    pub(crate) fn revision(&self) -> Revision {
+        self.read().revision()
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<Entry> {
+        self.read().get(key)
+    }
+
+    pub(crate) fn range(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
+        self.read().range(request)
+    }
+
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        request: WatchRequest,
+    ) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(Box::new(Cursor::new(Arc::clone(self), request)?))
+    }
+
+    /// Decides about a write and applies it, in one step.
+    pub(crate) fn decide(&self, request: WriteRequest) -> Result<Written, StoreError> {
+        let mut state = self.write();
+        let found = state.get(&request.key).map(|entry| entry.modified);
+        request.check(found)?;
+        let revision = Revision(state.revision().0 + 1);
+        let change = Change { revision, key: request.key, value: request.value };
+        let (previous, concerned) = state.apply(change);
+        drop(state);
+        concerned.iter().for_each(|topic| topic.wake());
+        Ok(Written { revision, previous })
+    }
+
+    /// Applies changes that were decided elsewhere, all at once. They come ordered by revision,
+    /// after everything applied before.
+    pub(crate) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
+        let mut concerned: Vec<Arc<Topic>> = Vec::new();
+        let mut state = self.write();
+        for change in changes {
+            for topic in state.apply(change).1 {
+                if !concerned.iter().any(|known| Arc::ptr_eq(known, &topic)) {
+                    concerned.push(topic);
+                }
+            }
+        }
+        drop(state);
+        concerned.iter().for_each(|topic| topic.wake());
+    }
+
+    /// Nothing changed until this revision.
+    pub(crate) fn advance(&self, revision: Revision) {
+        self.write().advance(revision);
+    }
+
+    /// Replaces everything by what is given, ordered by key, as of a revision. There is no
+    /// history before it, and every watch ends with [`StoreError::Compacted`].
+    pub(crate) fn reset(&self, entries: Vec<Entry>, revision: Revision) {
+        let mut state = self.write();
+        state.reset(entries, revision);
+        let concerned = state.watched();
+        drop(state);
+        concerned.iter().for_each(|topic| topic.wake());
+    }
+
+    /// Forgets history before a revision, in short steps that let others in between, so that a
+    /// long history does not stop the store. Cancelled half-way it has compacted to an earlier
+    /// revision.
+    pub(crate) async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+        // The guard must be gone before the await, hence no `while` on the call itself.
+        loop {
+            let finished = self.write().compact_step(revision)?;
+            if finished {
+                return Ok(());
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().expect("nothing panics under the lock")
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().expect("nothing panics under the lock")
+    }
+}
+
+#[cfg(test)]
+mod tests;
