@@ -104,7 +104,7 @@ impl From<StoreError> for Refused {
             StoreError::Compacted { requested, oldest } => Self::Event(too_old(requested, oldest)),
             // Only another life of the store can have told this revision: list again.
             StoreError::Future { requested, current } => Self::Event(too_old(requested, current)),
-            error @ StoreError::Conflict { .. } => Self::Answer(error.into()),
+            error => Self::Answer(error.into()),
         }
     }
 }
