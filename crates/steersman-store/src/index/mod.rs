@@ -39,6 +39,9 @@ pub struct Stats {
     pub revision: Revision,
 }
 
+/// Entries that one look at the state returns at most: bounds the time that writers wait.
+const STEP_MAX: usize = 1024;
+
 /// A write that has been decided: this key has this value from this revision on.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -78,8 +81,35 @@ impl Index {
         self.read().get(key)
     }
 
+    /// Reads the entries that are asked for, in short steps that let writers in between: the
+    /// revision of the first step is kept to. If history passes it by meanwhile, a request for
+    /// the latest state reads a later one, in one step.
     pub(crate) fn range(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
-        self.read().range(request)
+        match self.range_by_steps(request) {
+            Err(StoreError::Compacted { .. }) if request.at.is_none() => self.read().range(request),
+            answer => answer,
+        }
+    }
+
+    fn range_by_steps(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
+        let limit = if request.limit == 0 { usize::MAX } else { request.limit };
+        let mut step = RangeRequest { limit: limit.min(STEP_MAX), ..request.clone() };
+        step.count &= limit <= STEP_MAX;
+        let mut answer = self.read().range(&step)?;
+        while answer.more && answer.entries.len() < limit {
+            let left = limit - answer.entries.len();
+            step.at = Some(answer.revision);
+            step.start = answer.entries.last().map(|last| format!("{}\0", last.key));
+            step.limit = left.min(STEP_MAX);
+            step.count = request.count && left <= STEP_MAX;
+            let next = self.read().range(&step)?;
+            answer.entries.extend(next.entries);
+            (answer.more, answer.remaining) = (next.more, next.remaining);
+        }
+        if request.count && answer.remaining.is_none() {
+            answer.remaining = Some(0);
+        }
+        Ok(answer)
     }
 
     pub(crate) fn watch(

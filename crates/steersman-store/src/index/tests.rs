@@ -69,3 +69,37 @@ async fn a_fork_shares_the_past_and_not_the_future() {
     let keys: Vec<&str> = events.iter().map(|event| &*event.key).collect();
     assert_eq!(keys, ["/a", "/a", "/b"]);
 }
+
+#[test]
+fn a_long_range_lets_writers_in_and_still_reads_one_revision() {
+    let index = Index::new();
+    let keys = 3 * super::STEP_MAX as u64 + 5;
+    index.apply((0..keys).map(|n| change(n + 2, &format!("/{n:06}"), Some("old"))));
+    let newest = keys + 1;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for n in 0..keys {
+                let key = format!("/{:06}", keys - 1 - n);
+                index.apply([change(newest + 1 + n, &key, Some("new"))]);
+            }
+        });
+        while !writer.is_finished() {
+            let read = index.range(&RangeRequest::default()).unwrap();
+            assert_eq!(read.entries.len() as u64, keys);
+            let new = read.entries.iter().filter(|entry| entry.value == "new").count() as u64;
+            assert_eq!(read.revision.0, newest + new, "every write before the revision, no other");
+        }
+    });
+}
+
+#[test]
+fn a_long_page_counts_what_it_cuts_off() {
+    let index = Index::new();
+    let all = 2 * super::STEP_MAX + 100;
+    index.apply((0..all).map(|n| change(n as u64 + 2, &format!("/a/{n:06}"), Some("v"))));
+    for (limit, remaining) in [(super::STEP_MAX + 1, all - super::STEP_MAX - 1), (all, 0), (0, 0)] {
+        let request = RangeRequest { limit, count: true, ..RangeRequest::default() };
+        let page = index.range(&request).unwrap();
+        assert_eq!((page.remaining, page.more), (Some(remaining), remaining > 0));
+    }
+}
