@@ -4,6 +4,9 @@
 //! reference. A new store is one more `store_suite!` at the end of this file.
 #![allow(clippy::unwrap_used, reason = "the lint's exception for tests misses shared steps")]
 
+#[allow(unreachable_pub, reason = "other crates' tests include it as well")]
+mod etcd_process;
+mod etcd_starts;
 mod model;
 mod suite;
 
