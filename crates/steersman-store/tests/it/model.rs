@@ -5,7 +5,6 @@
 //! before the compacted part or into the future.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -13,6 +12,8 @@ use proptest::test_runner::{Config, TestRunner};
 use steersman_store::{
     Entry, Expected, Key, RangeRequest, Revision, Store, StoreError, WatchRequest, WriteRequest,
 };
+
+use crate::stores::Ground;
 
 /// Keys that are prefixes of each other, and neighbours.
 const KEYS: [&str; 6] = ["/a", "/a/1", "/a/2", "/a/2/x", "/ab", "/b"];
@@ -100,14 +101,17 @@ impl Model {
     }
 }
 
-/// Runs random histories on stores made by `empty`.
-pub(crate) fn check(empty: fn() -> Arc<dyn Store>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// Runs random histories on stores that nobody else writes to.
+pub(crate) fn check(ground: impl Future<Output = Ground>) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let ground = runtime.block_on(ground);
     let histories = proptest::collection::vec(operation(), 1..60);
-    let config = Config { failure_persistence: None, ..Config::default() };
+    let cases = ground.cases();
+    let config = Config { failure_persistence: None, cases, ..Config::default() };
     TestRunner::new(config)
         .run(&histories, |history| {
-            runtime.block_on(agree(&*empty(), &history));
+            runtime.block_on(async { agree(&**ground.store().await, &history).await });
             Ok(())
         })
         .unwrap();

@@ -1,22 +1,31 @@
 //! The specifications of a store. Each takes an empty store and speaks of revisions only
 //! relative to each other, so that any implementation can run it.
+//!
+//! Reading the latest revision is also a way to wait: a store that hears of its own writes from
+//! elsewhere has then heard of all that were acknowledged.
 
 mod compaction;
+mod fanout;
+mod races;
 mod range;
+mod size;
+mod snapshot;
+mod ttl;
 mod watch;
 mod write;
 
-pub(crate) use self::{compaction::*, range::*, watch::*, write::*};
+pub(crate) use self::{
+    compaction::*, fanout::*, races::*, range::*, size::*, snapshot::*, ttl::*, watch::*, write::*,
+};
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use steersman_store::{
-    Event, Expected, RangeRequest, Revision, Store, StoreError, Watch, WatchRequest, WriteRequest,
-    Written,
+    Event, Expected, RangeRequest, Revision, StoreError, Watch, WatchRequest, WriteRequest, Written,
 };
 
-type StoreUnderTest = Arc<dyn Store>;
+use crate::stores::StoreUnderTest;
 
 async fn try_write(
     store: &StoreUnderTest,
@@ -43,6 +52,12 @@ async fn value(store: &StoreUnderTest, key: &str) -> Option<String> {
 /// The revision of the last write.
 async fn latest(store: &StoreUnderTest) -> Revision {
     store.range(RangeRequest { limit: 1, ..RangeRequest::default() }).await.unwrap().revision
+}
+
+/// Checks that nothing was written after this revision, as far as that can be told.
+async fn assert_latest(store: &StoreUnderTest, expected: Revision) {
+    let latest = latest(store).await;
+    assert!(latest == expected || (latest > expected && !store.alone), "{latest}, not {expected}");
 }
 
 /// Everything under a prefix as `key=value`.

@@ -69,7 +69,7 @@ pub(crate) async fn a_watch_where_nothing_changes_is_never_passed_by(store: Stor
     let mut quiet = watch(&store, "/quiet/", latest(&store).await).await;
     let [.., fourth] = some_history(&store).await;
     store.compact(fourth).await.unwrap();
-    assert!(quiet.delivered() >= fourth);
+    assert!(latest(&store).await >= fourth && quiet.delivered() >= fourth);
     put(&store, "/quiet/a", "1").await;
     assert_eq!(told(&read(&mut quiet, 1).await[0]), "/quiet/a=1 (-)");
 }
@@ -91,4 +91,62 @@ pub(crate) async fn a_watch_is_told_of_the_first_change_after_a_compacted_silenc
     put(&store, "/quiet/a", "2").await;
     assert_eq!(told(&read(&mut quiet, 1).await[0]), "/quiet/a=2 (1)");
     assert!(matches!(late.next().await, Err(StoreError::Compacted { .. })), "it missed a change");
+}
+
+pub(crate) async fn a_slow_watch_is_cut_off_and_disturbs_nobody(store: StoreUnderTest) {
+    const WRITES: usize = 1500;
+    let start = latest(&store).await;
+    let mut slow = watch(&store, "/", start).await;
+    let mut fast = watch(&store, "/", start).await;
+    let mut last = start;
+    for number in 0..WRITES {
+        last = put(&store, &format!("/{}", number % 10), &number.to_string()).await;
+        if number == 0 {
+            assert_eq!(read(&mut slow, 1).await[0].revision, last, "it was not always slow");
+        }
+    }
+    let heard = read(&mut fast, WRITES).await;
+    assert_eq!(heard.last().unwrap().revision, last);
+    store.compact(last).await.unwrap();
+    assert!(matches!(slow.next().await, Err(StoreError::Compacted { .. })));
+
+    let state = list(&store, "/", None).await;
+    let mut again = watch(&store, "/", latest(&store).await).await;
+    let next = put(&store, "/next", "1").await;
+    for watch in [&mut fast, &mut again] {
+        assert_eq!(read(watch, 1).await[0].revision, next);
+    }
+    assert_eq!(state.len(), 10, "what the slow one missed can be listed");
+    assert!(matches!(slow.next().await, Err(StoreError::Compacted { .. })), "it stays cut off");
+}
+
+pub(crate) async fn history_is_compacted_under_readers_and_writers(store: StoreUnderTest) {
+    let start = latest(&store).await;
+    let writer = tokio::spawn({
+        let store = store.clone();
+        async move {
+            for number in 0..600 {
+                put(&store, &format!("/{}", number % 7), &number.to_string()).await;
+            }
+        }
+    });
+    let mut follower = watch(&store, "/", start).await;
+    let mut heard = 0;
+    while heard < 600 {
+        let events = follower.next().await.unwrap();
+        heard += events.len();
+        // What was heard may be forgotten: this watch has it behind it, a new one can begin here.
+        let seen = follower.delivered();
+        store.compact(seen).await.unwrap();
+        let at = events.last().unwrap().revision.max(seen);
+        assert!(!list(&store, "/", Some(at)).await.is_empty());
+    }
+    writer.await.unwrap();
+    let state = list(&store, "/", None).await;
+    assert_eq!(state, (0..7).map(|key| format!("/{key}={}", value_after(key))).collect::<Vec<_>>());
+}
+
+/// The last number below 600 that leaves this rest when divided by seven.
+fn value_after(key: usize) -> usize {
+    (0..600).rev().find(|number| number % 7 == key).unwrap()
 }

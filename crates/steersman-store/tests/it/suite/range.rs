@@ -79,13 +79,57 @@ pub(crate) async fn a_start_before_the_prefix_does_not_widen_it(store: StoreUnde
 }
 
 pub(crate) async fn the_future_cannot_be_read_watched_or_compacted(store: StoreUnderTest) {
-    let current = put(&store, "/a", "1").await;
-    let requested = Revision(current.0 + 1);
-    let future = StoreError::Future { requested, current };
+    let written = put(&store, "/a", "1").await;
+    let far = if store.alone { 1 } else { 1_000_000 };
+    let asked = Revision(written.0 + far);
+    let assert_future = |error: StoreError| match error {
+        StoreError::Future { requested, current } => {
+            assert_eq!(requested, asked);
+            assert!(current == written || (current > written && !store.alone));
+        }
+        other => panic!("{other}"),
+    };
+    let range = RangeRequest { at: Some(asked), ..RangeRequest::default() };
+    assert_future(store.range(range).await.unwrap_err());
+    let watch = WatchRequest { prefix: String::new(), after: asked };
+    assert_future(store.watch(watch).await.err().unwrap());
+    assert_future(store.compact(asked).await.unwrap_err());
+}
 
-    let range = RangeRequest { at: Some(requested), ..RangeRequest::default() };
-    assert_eq!(store.range(range).await.unwrap_err(), future);
-    let watch = WatchRequest { prefix: String::new(), after: requested };
-    assert_eq!(store.watch(watch).await.err().unwrap(), future);
-    assert_eq!(store.compact(requested).await.unwrap_err(), future);
+pub(crate) async fn a_stale_range_shows_at_least_what_was_heard(store: StoreUnderTest) {
+    let stale = async || {
+        let request = RangeRequest { prefix: "/".into(), stale: true, ..RangeRequest::default() };
+        store.range(request).await.unwrap()
+    };
+    let mut watch = watch(&store, "/", latest(&store).await).await;
+    let mut before = stale().await;
+    for number in 0..20 {
+        let written = put(&store, &format!("/{number:02}"), "1").await;
+        assert_eq!(read(&mut watch, 1).await[0].revision, written);
+        let now = stale().await;
+        assert_eq!(now.entries.len(), before.entries.len() + 1);
+        assert!(now.revision >= written && now.revision > before.revision);
+        before = now;
+    }
+}
+
+pub(crate) async fn keys_are_ordered_by_their_bytes_whatever_they_spell(store: StoreUnderTest) {
+    let keys = ["/ä/1", "/ä/2", "/ä/é", "/ä/日本", "/ä/🚢", "/ä/\u{10ffff}", "/äa", "/€", "/ 'x\""];
+    for key in keys.iter().rev() {
+        put(&store, key, key).await;
+    }
+    let mut ordered = keys.to_vec();
+    ordered.sort_by_key(|key| key.as_bytes());
+    let told = |keys: &[&str]| keys.iter().map(|key| format!("{key}={key}")).collect::<Vec<_>>();
+    assert_eq!(list(&store, "", None).await, told(&ordered));
+    assert_eq!(list(&store, "/ä/", None).await, told(&keys[..6]));
+    for key in keys {
+        assert_eq!(list(&store, key, None).await[0], format!("{key}={key}"));
+        assert_eq!(value(&store, key).await.as_deref(), Some(key));
+    }
+    let request =
+        RangeRequest { start: Some("/ä/日".into()), limit: 2, ..RangeRequest::default() };
+    let page = store.range(request).await.unwrap();
+    let found: Vec<&str> = page.entries.iter().map(|entry| &*entry.key).collect();
+    assert_eq!(found, ["/ä/日本", "/ä/🚢"]);
 }

@@ -13,7 +13,7 @@ pub(crate) async fn every_write_has_a_revision_of_its_own(store: StoreUnderTest)
     let third = put(&store, "/a", "1").await;
     let fourth = delete(&store, "/b").await;
     assert!(first < second && second < third && third < fourth);
-    assert_eq!(latest(&store).await, fourth);
+    assert_latest(&store, fourth).await;
 }
 
 pub(crate) async fn an_entry_remembers_when_it_was_created_and_modified(store: StoreUnderTest) {
@@ -63,7 +63,7 @@ pub(crate) async fn a_conflict_leaves_the_store_unchanged(store: StoreUnderTest)
     let mut watch = watch(&store, "/", revision).await;
     assert_conflict(&store, Some("2"), Expected::Absent, Some(revision)).await;
     assert_eq!(value(&store, "/a").await.unwrap(), "1");
-    assert_eq!(latest(&store).await, revision);
+    assert_latest(&store, revision).await;
 
     put(&store, "/b", "1").await;
     assert_eq!(told(&read(&mut watch, 1).await[0]), "/b=1 (-)");
@@ -81,7 +81,7 @@ pub(crate) async fn deleting_an_absent_key_conflicts(store: StoreUnderTest) {
 pub(crate) async fn of_many_creators_one_wins(store: StoreUnderTest) {
     let creators: Vec<_> = (0..32)
         .map(|number| {
-            let store = Arc::clone(&store);
+            let store = store.clone();
             tokio::spawn(async move {
                 let value = number.to_string();
                 try_write(&store, "/a", Some(&value), Expected::Absent).await.map(|_| value)
@@ -102,7 +102,7 @@ pub(crate) async fn contended_increments_are_never_lost(store: StoreUnderTest) {
     let before = put(&store, "/counter", "0").await;
     let tasks: Vec<_> = (0..TASKS)
         .map(|_| {
-            let store = Arc::clone(&store);
+            let store = store.clone();
             tokio::spawn(async move {
                 for _ in 0..EACH {
                     increment(&store, "/counter").await;
