@@ -9,6 +9,7 @@
 //! Start with [`Store`], then [`memory::MemoryStore`]. All stores answer reads and watches from
 //! the same index in memory (`index/`); they differ in what a write must do before it is seen.
 
+pub mod disk;
 #[allow(dead_code, reason = "stores that outlive the process use the rest")]
 mod expiry;
 #[allow(dead_code, reason = "stores that outlive the process use the rest")]

@@ -1,0 +1,139 @@
+//! The file system beneath a store: one directory, and the files in it.
+//!
+//! Everything the store asks of a disk goes through [`Files`] and [`File`], so that tests can put
+//! a disk there that fails, fills up and loses power. What is written is only certain to be there
+//! after a `sync`: of the file for its content, of the directory for names that came and went.
+
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+/// The files of one directory, by name.
+pub(super) trait Files: Send + Sync {
+    /// What a name is called by people.
+    fn path(&self, name: &str) -> PathBuf;
+
+    /// Every name in the directory.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes an empty file to write to; one of that name loses its content.
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>>;
+
+    /// Opens a file to read.
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
+
+    /// Opens a file to read and write.
+    fn open_to_write(&self, name: &str) -> io::Result<Box<dyn File>>;
+
+    /// Gives a file another name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes what happened to names durable.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// An open file.
+pub(super) trait File: Send {
+    fn size(&self) -> io::Result<u64>;
+
+    /// Fills the buffer from the offset on.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
+    /// Writes everything or fails; then some of it may have been written.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts the file off after so many bytes.
+    fn cut(&mut self, size: u64) -> io::Result<()>;
+
+    /// Makes the content durable.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A real directory.
+pub(super) struct Directory {
+    path: PathBuf,
+    /// Whether to wait for the disk.
+    sync: bool,
+}
+
+impl Directory {
+    pub(super) fn new(path: PathBuf, sync: bool) -> Self {
+        Self { path, sync }
+    }
+
+    fn boxed(&self, file: fs::File) -> Box<dyn File> {
+        Box::new(RealFile { file, sync: self.sync })
+    }
+}
+
+struct RealFile {
+    file: fs::File,
+    sync: bool,
+}
+
+impl Files for Directory {
+    fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let name = |entry: io::Result<fs::DirEntry>| {
+            entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        };
+        fs::read_dir(&self.path)?.map(name).collect()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let mut options = fs::File::options();
+        let file = options.read(true).write(true).create(true).truncate(true);
+        Ok(self.boxed(file.open(self.path(name))?))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        Ok(self.boxed(fs::File::open(self.path(name))?))
+    }
+
+    fn open_to_write(&self, name: &str) -> io::Result<Box<dyn File>> {
+        Ok(self.boxed(fs::File::options().read(true).write(true).open(self.path(name))?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // Only Unix can open a directory to sync it; elsewhere names are the system's business.
+        if self.sync && cfg!(unix) { fs::File::open(&self.path)?.sync_all() } else { Ok(()) }
+    }
+}
+
+impl File for RealFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        (&self.file).seek(SeekFrom::Start(offset))?;
+        (&self.file).read_exact(buffer)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.file.write_all(bytes)
+    }
+
+    fn cut(&mut self, size: u64) -> io::Result<()> {
+        self.file.set_len(size)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.sync { self.file.sync_data() } else { Ok(()) }
+    }
+}

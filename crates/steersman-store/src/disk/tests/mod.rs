@@ -1,0 +1,4 @@
+//! What the store on disk promises beyond the suite that all stores share.
+
+mod reopening;
+mod scratch;

@@ -1,0 +1,87 @@
+//! The committer's thread: takes what waits, and starts snapshots beside it.
+//!
+//! It ends when the last handle of the store is gone, when it is told to, or by a panic; in each
+//! case whoever still waits is told, and the directory is free for the next to open it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::{mpsc, watch};
+
+use super::commit::{Committer, Request};
+use super::lock::Lock;
+use super::snapshot::{self, Snapshotter};
+
+/// How many requests the committer takes at once.
+const TAKEN_MAX: usize = 1024;
+
+/// Starts the thread. The receiver's sender is dropped when the directory is free again.
+pub(super) fn start(
+    committer: Committer,
+    requests: mpsc::Receiver<Request>,
+    lock: Lock,
+) -> io::Result<watch::Receiver<()>> {
+    let (ended, end) = watch::channel(());
+    let run = move || {
+        // Dropped in reverse, also by a panic: first the lock, then the news of it.
+        let _ended = ended;
+        let _lock = lock;
+        run(committer, requests);
+    };
+    thread::Builder::new().name("store".to_owned()).spawn(run)?;
+    Ok(end)
+}
+
+fn run(mut committer: Committer, mut requests: mpsc::Receiver<Request>) {
+    let mut snapshots = Snapshots::default();
+    let mut taken = Vec::with_capacity(TAKEN_MAX);
+    while requests.blocking_recv_many(&mut taken, TAKEN_MAX) > 0 {
+        if taken.iter().any(|request| matches!(request, Request::Close)) {
+            // What was sent before is still received, and then the loop ends.
+            requests.close();
+        }
+        let mut waiting = VecDeque::from(std::mem::take(&mut taken));
+        while !waiting.is_empty() {
+            committer.commit(&mut waiting);
+        }
+        taken = waiting.into();
+        snapshots.start_if_due(&committer);
+    }
+}
+
+/// The snapshot that is being written beside the committer, if any.
+#[derive(Default)]
+struct Snapshots {
+    running: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Snapshots {
+    fn start_if_due(&mut self, committer: &Committer) {
+        if self.running.as_ref().is_some_and(|running| !running.is_finished()) {
+            return;
+        }
+        if !snapshot::is_due(committer) {
+            return;
+        }
+        let snapshotter = Snapshotter::new(committer, Arc::clone(&self.stop));
+        let run = move || snapshotter.run();
+        match thread::Builder::new().name("store-snapshot".to_owned()).spawn(run) {
+            Ok(running) => self.running = Some(running),
+            Err(error) => tracing::warn!(%error, "cannot start to write a snapshot"),
+        }
+    }
+}
+
+impl Drop for Snapshots {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(running) = self.running.take() {
+            // A panic there has been reported, and has no one else to go to.
+            let _ = running.join();
+        }
+    }
+}
