@@ -7,6 +7,7 @@
 #[allow(unreachable_pub, reason = "other crates' tests include it as well")]
 mod etcd_process;
 mod etcd_starts;
+mod linearizability;
 mod model;
 mod seed;
 mod stores;

@@ -1,0 +1,93 @@
+//! Concurrent clients on every store, and on broken ones.
+
+use std::sync::Arc;
+
+use steersman_store::{RangeRequest, Revision, Store};
+
+use super::broken::{Broken, Fault};
+use super::clients::{self, KEYS};
+use super::history::History;
+use super::{revisions, search};
+use crate::seed;
+use crate::stores::Ground;
+
+/// What the checks say of what happened on a store after a revision.
+struct Verdict {
+    search: Result<(), search::NotLinearizable>,
+    revisions: Result<(), String>,
+}
+
+async fn judge(history: &History, store: &dyn Store, after: Revision) -> Verdict {
+    let operations = history.operations();
+    let log = clients::log(store, after).await;
+    Verdict {
+        search: search::check(&operations, KEYS),
+        revisions: revisions::check(&operations, &log),
+    }
+}
+
+async fn latest(store: &dyn Store) -> Revision {
+    store.range(RangeRequest::default()).await.unwrap().revision
+}
+
+/// Lets clients ask so many questions each, through any of these stores, which share their data.
+async fn ask(stores: &[Arc<dyn Store>], questions: usize) -> Verdict {
+    let (history, mut random) = (History::default(), seed::random());
+    let start = latest(&*stores[0]).await;
+    for client in clients::start(stores, &history, &mut random, questions) {
+        client.await.unwrap();
+    }
+    judge(&history, &*stores[0], start).await
+}
+
+impl Verdict {
+    fn assert_linearizable(&self) {
+        if let Err(search::NotLinearizable { key, explained, left }) = &self.search {
+            let last = &explained[explained.len().saturating_sub(10)..];
+            let next = &left[..left.len().min(10)];
+            panic!("no order explains key {key}: after {last:#?} nothing of {next:#?} fits");
+        }
+        self.revisions.as_ref().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_memory_see_one_order() {
+    let store = Ground::of_memory().await.store().await;
+    ask(&[Arc::clone(&store)], 400).await.assert_linearizable();
+}
+
+/// Lets clients ask a broken store until they have been told something wrong.
+async fn caught(fault: Fault) -> Verdict {
+    for _ in 0..10 {
+        let verdict = ask(&[Arc::new(Broken::new(fault))], 200).await;
+        if verdict.search.is_err() || verdict.revisions.is_err() {
+            return verdict;
+        }
+    }
+    panic!("{fault:?} was not caught");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_serves_stale_gets_is_caught() {
+    let verdict = caught(Fault::StaleGets).await;
+    assert!(verdict.search.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_serves_stale_ranges_is_caught() {
+    let verdict = caught(Fault::StaleRanges).await;
+    assert!(verdict.revisions.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_loses_the_check_of_a_swap_is_caught() {
+    let verdict = caught(Fault::LostChecks).await;
+    assert!(verdict.search.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_loses_writes_is_caught() {
+    let verdict = caught(Fault::LostWrites).await;
+    assert!(verdict.search.is_err() && verdict.revisions.is_err());
+}
