@@ -10,6 +10,7 @@
 //! the same index in memory (`index/`); they differ in what a write must do before it is seen.
 
 pub mod disk;
+pub mod etcd;
 #[allow(dead_code, reason = "stores that outlive the process use the rest")]
 mod expiry;
 #[allow(dead_code, reason = "stores that outlive the process use the rest")]

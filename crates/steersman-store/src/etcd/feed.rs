@@ -1,0 +1,224 @@
+//! Feeds the index: everything at one revision, then every change after it, for ever.
+//!
+//! One watch covers all keys of etcd, so that every revision is heard of, also those that are
+//! none of the store's. A watch that is lost is resumed right after the index's revision, at
+//! another member. If that is compacted, or if the cluster has become another one, everything is
+//! read anew: the only time that watches of the store miss something, and they are told.
+//! Nobody else writes to the index.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tonic::Streaming;
+
+use super::client::Client;
+use super::compaction;
+use super::error::Failure;
+use super::keys::{KeyRange, Keys, number, revision};
+use super::load::{load, oldest};
+use super::progress::Progress;
+use super::wire::{Event, EventType, Header, WatchCreateRequest, WatchRequest, WatchResponse};
+use crate::Revision;
+use crate::index::{Change, Index};
+
+/// The wait after a loss; it doubles from the first to the second until something is heard.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// How long the question where etcd is may take before a watch is opened.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take to open a watch.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
+/// The history may grow by this share beyond its limit before it is cut, so that cutting is rare.
+const HISTORY_SLACK: u64 = 10;
+
+/// What follows etcd.
+pub(super) struct Feed {
+    pub(super) client: Arc<Client>,
+    pub(super) index: Arc<Index>,
+    pub(super) progress: Arc<Progress>,
+    pub(super) keys: Keys,
+    /// How many revisions to keep the changes of.
+    pub(super) history: u64,
+}
+
+/// Why a watch ended.
+#[derive(Debug)]
+enum Ended {
+    /// It can be resumed.
+    Lost(String),
+    /// What comes next is compacted.
+    Compacted,
+}
+
+impl Feed {
+    /// Reads everything as of some time ago, so that watches can resume from there, and gives
+    /// where etcd is now.
+    pub(super) async fn start(&self) -> Result<Header, Failure> {
+        loop {
+            let head = self.client.head(Instant::now() + HEAD_TIMEOUT).await?;
+            let from = oldest(&self.client, revision(head.revision), self.history).await?;
+            match self.reload(head, from).await {
+                // Compacted just now.
+                Err(Failure::Compacted) => {}
+                loaded => return loaded.map(|()| head),
+            }
+        }
+    }
+
+    /// Follows etcd for ever.
+    pub(super) async fn run(self) {
+        let mut backoff = BACKOFF.0;
+        loop {
+            let before = self.index.revision();
+            let ended = self.follow().await;
+            if self.index.revision() > before {
+                backoff = BACKOFF.0;
+            }
+            match ended {
+                Ok(Ended::Lost(reason)) => {
+                    tracing::warn!(reason, "the watch of etcd was lost; resuming it");
+                }
+                Ok(Ended::Compacted) => {
+                    tracing::warn!("etcd has compacted what comes next; reading everything anew");
+                    match self.start_over().await {
+                        Ok(()) => continue,
+                        Err(failure) => tracing::warn!(?failure, "cannot read everything anew"),
+                    }
+                }
+                Err(failure) => tracing::warn!(?failure, "cannot follow etcd; trying again"),
+            }
+            sleep(backoff).await;
+            backoff = (backoff * 2).min(BACKOFF.1);
+        }
+    }
+
+    /// Follows etcd until the watch ends.
+    async fn follow(&self) -> Result<Ended, Failure> {
+        let head = self.client.head(Instant::now() + HEAD_TIMEOUT).await?;
+        let position = self.progress.position();
+        if head.cluster_id != position.cluster || revision(head.revision) < position.revision {
+            let (was, is) = (position.revision, head.revision);
+            tracing::error!(%was, is, "etcd has become another cluster; reading everything anew");
+            self.start_over().await?;
+        }
+        let deadline = Instant::now() + OPEN_TIMEOUT;
+        let (place, watch) = self.client.watch(self.next_changes(), deadline).await;
+        let ended = match watch {
+            Ok(watch) => self.take_all(watch).await,
+            Err(Failure::Compacted) => return Ok(Ended::Compacted),
+            Err(failure) => Err(failure),
+        };
+        if !matches!(ended, Ok(Ended::Compacted)) {
+            self.client.avoid(place);
+        }
+        ended
+    }
+
+    fn next_changes(&self) -> WatchRequest {
+        let KeyRange { key, end } = KeyRange::everything();
+        let next = Revision(self.index.revision().0 + 1);
+        let (range_end, start_revision) = (end, number(next));
+        let create = WatchCreateRequest { key, range_end, start_revision, fragment: true };
+        WatchRequest { create: Some(create) }
+    }
+
+    /// Takes whatever comes, until nothing does any more.
+    async fn take_all(&self, mut watch: Streaming<WatchResponse>) -> Result<Ended, Failure> {
+        let mut events = Vec::new();
+        loop {
+            let message = tokio::select! {
+                message = watch.message() => message,
+                () = self.progress.suspected() => return Ok(Ended::Lost("it stands still".into())),
+            };
+            let response = match message {
+                Ok(Some(response)) => response,
+                Ok(None) => return Ok(Ended::Lost("etcd ended it".into())),
+                Err(status) => return Err(Failure::of(&status)),
+            };
+            if let Some(ended) = self.look(&response).await {
+                return Ok(ended);
+            }
+            events.extend(response.events);
+            // The changes of one revision must be seen together.
+            if !response.fragment && !events.is_empty() {
+                self.apply(std::mem::take(&mut events)).await;
+            }
+        }
+    }
+
+    /// Whether a response says that the watch has ended.
+    async fn look(&self, response: &WatchResponse) -> Option<Ended> {
+        let cluster = response.header.map(|header| header.cluster_id);
+        if cluster.is_some_and(|cluster| cluster != self.progress.position().cluster) {
+            return Some(Ended::Lost("it is another cluster's".into()));
+        }
+        if response.compact_revision > 0 {
+            return Some(Ended::Compacted);
+        }
+        if response.canceled {
+            // 3.4 does not tell an unknown token from one that may not watch.
+            self.client.forget_token(None).await;
+            return Some(Ended::Lost(response.cancel_reason.clone()));
+        }
+        None
+    }
+
+    /// Shows changes to readers and watches. They end with the last one of a revision.
+    async fn apply(&self, events: Vec<Event>) {
+        let heard = self.index.revision();
+        let mut changes = Vec::with_capacity(events.len());
+        let mut last = heard;
+        let mut compacted = None;
+        for event in events {
+            let is_put = event.r#type == EventType::Put as i32;
+            let Some(kv) = event.kv else { continue };
+            let revision = revision(kv.mod_revision);
+            if revision <= heard {
+                continue;
+            }
+            last = revision;
+            if is_put && let Some(told) = compaction::told(&kv) {
+                compacted = Some(told);
+            }
+            if let Some(key) = self.keys.in_store(&kv.key) {
+                changes.push(Change { revision, key, value: is_put.then(|| kv.value.into()) });
+            }
+        }
+        self.index.apply(changes);
+        self.index.advance(last);
+        self.progress.advance(last);
+        self.forget(compacted).await;
+    }
+
+    /// Forgets what another process, or this one, has compacted, and what is too much.
+    async fn forget(&self, compacted: Option<Revision>) {
+        let (oldest, latest) = (self.index.stats().oldest, self.index.revision());
+        let mut until = compacted.unwrap_or_default();
+        if latest.0 - oldest.0.min(latest.0) > self.history + self.history / HISTORY_SLACK {
+            until = until.max(Revision(latest.0.saturating_sub(self.history)));
+        }
+        if until > oldest && until <= latest {
+            let done = self.index.compact(until).await;
+            tracing::debug!(%until, ?done, "forgot history");
+        }
+    }
+
+    /// Reads everything as of now.
+    async fn start_over(&self) -> Result<(), Failure> {
+        loop {
+            let head = self.client.head(Instant::now() + HEAD_TIMEOUT).await?;
+            match self.reload(head, revision(head.revision)).await {
+                Err(Failure::Compacted) => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn reload(&self, head: Header, at: Revision) -> Result<(), Failure> {
+        let entries = load(&self.client, &self.keys, at).await?;
+        tracing::info!(keys = entries.len(), revision = %at, "read everything from etcd");
+        self.index.reset(entries, at);
+        self.progress.start_over(head.cluster_id, at);
+        Ok(())
+    }
+}

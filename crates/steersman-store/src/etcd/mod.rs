@@ -1,0 +1,311 @@
+//! The store on etcd, 3.4 or later: shared by several processes, and with whatever else is there.
+//!
+//! etcd decides about writes and keeps them; the index in memory answers reads and watches. In
+//! between, the way of a change: `write` (one transaction) → etcd → `feed` (one watch a process)
+//! → index → readers, who know through `freshness` what they must wait for, and through
+//! `progress` when it is there. `client` knows the cluster's members and what may be asked twice.
+//!
+//! Keys lie in etcd as Kubernetes lays them out, and a revision is etcd's own.
+
+mod client;
+mod compaction;
+mod error;
+mod feed;
+mod freshness;
+mod keys;
+mod leases;
+mod load;
+mod members;
+mod progress;
+mod settle;
+mod wire;
+mod write;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use self::client::Client;
+use self::compaction::Compactor;
+use self::error::{Failure, of_read};
+use self::feed::Feed;
+use self::freshness::Freshness;
+use self::keys::{Keys, revision};
+use self::leases::Leases;
+use self::progress::{Head, Progress};
+use crate::index::Index;
+pub use crate::index::Stats;
+use crate::{
+    Entry, RangeRequest, RangeResponse, Revision, Store, StoreError, Watch, WatchRequest,
+    WriteRequest, Written,
+};
+
+/// How to reach etcd, and how to use it.
+#[derive(Clone)]
+pub struct Options {
+    /// The members' addresses: `https://10.0.0.1:2379`.
+    pub endpoints: Vec<String>,
+    /// Who signed the members' certificates, in PEM; `https` needs it.
+    pub ca: Option<Vec<u8>>,
+    /// Our own certificate chain and its key, in PEM.
+    pub certificate: Option<(Vec<u8>, Vec<u8>)>,
+    /// A user, who may read and write all keys, and the password.
+    pub user: Option<(String, String)>,
+    /// How much history to keep in etcd, and how often to stand for the election of who compacts
+    /// it; `None` leaves that to others.
+    pub compaction: Option<Duration>,
+    /// How long a request may take, all attempts together.
+    pub request_timeout: Duration,
+    /// How many revisions' changes to keep in memory for watches.
+    #[doc(hidden)]
+    pub history: u64,
+    /// Stands before every key in etcd: gives tests that share an etcd a place each.
+    #[doc(hidden)]
+    pub root: String,
+    /// What all keys begin with; others are not seen and cannot be written.
+    #[doc(hidden)]
+    pub prefix: String,
+}
+
+impl Options {
+    /// The usual choices for these members.
+    pub fn new<E: Into<String>>(endpoints: impl IntoIterator<Item = E>) -> Self {
+        Self {
+            endpoints: endpoints.into_iter().map(Into::into).collect(),
+            ca: None,
+            certificate: None,
+            user: None,
+            compaction: Some(Duration::from_secs(300)),
+            request_timeout: Duration::from_secs(10),
+            history: 100_000,
+            root: String::new(),
+            prefix: "/registry/".into(),
+        }
+    }
+}
+
+/// Without the secrets.
+impl Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("endpoints", &self.endpoints)
+            .field("user", &self.user.as_ref().map(|(name, _)| name))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a store on etcd could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The options name no member.
+    #[error("no endpoint of etcd is given")]
+    NoEndpoints,
+    /// An address or what belongs to it cannot be used.
+    #[error("etcd's endpoint {endpoint} cannot be used: {reason}")]
+    InvalidEndpoint {
+        /// The address.
+        endpoint: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// etcd does not answer, or not as it should.
+    #[error("cannot open the store on etcd at {endpoints}")]
+    Store {
+        /// The members that were asked.
+        endpoints: String,
+        /// What happened.
+        source: StoreError,
+    },
+}
+
+/// A [`Store`] on etcd. Cloning is cheap and gives another handle; when the last one is dropped,
+/// the connections and the tasks end.
+#[derive(Clone)]
+pub struct EtcdStore {
+    core: Arc<Core>,
+    _tasks: Arc<Tasks>,
+}
+
+/// What all handles share.
+struct Core {
+    client: Arc<Client>,
+    keys: Keys,
+    index: Arc<Index>,
+    progress: Arc<Progress>,
+    freshness: Freshness,
+    leases: Leases,
+    request_timeout: Duration,
+}
+
+/// Tasks that end with this.
+struct Tasks(Vec<AbortHandle>);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl EtcdStore {
+    /// Reads everything that is there, and follows etcd from then on, in tasks of the runtime
+    /// that this is called on.
+    pub async fn connect(options: Options) -> Result<Self, ConnectError> {
+        let client = Arc::new(Client::new(&options)?);
+        let failed = |source| {
+            let endpoints = options.endpoints.join(",");
+            ConnectError::Store { endpoints, source }
+        };
+        let index = Arc::new(Index::new());
+        let progress = Arc::new(Progress::new(0, Revision(0)));
+        let keys = Keys::new(&options.root, &options.prefix);
+        let feed = Feed {
+            client: Arc::clone(&client),
+            index: Arc::clone(&index),
+            progress: Arc::clone(&progress),
+            keys: keys.clone(),
+            history: options.history,
+        };
+        // Fails early, and with the reason, if etcd cannot be reached at all.
+        let first = client.head(Instant::now() + options.request_timeout).await;
+        first.map_err(|failure| failed(of_read(failure)))?;
+        let head = feed.start().await.map_err(|failure| failed(of_read(failure)))?;
+
+        let request_timeout = options.request_timeout;
+        let (freshness, asker) =
+            Freshness::new(Arc::clone(&client), Arc::clone(&progress), request_timeout);
+        let mut tasks = vec![spawn(feed.run()), spawn(asker.run())];
+        if let Some(interval) = options.compaction {
+            let compactor = Compactor::new(Arc::clone(&client), interval, request_timeout);
+            tasks.push(spawn(compactor.run()));
+        }
+        let leases = Leases::default();
+        let core = Core { client, keys, index, progress, freshness, leases, request_timeout };
+        let store = Self { core: Arc::new(core), _tasks: Arc::new(Tasks(tasks)) };
+        store.core.catch_up(revision(head.revision)).await.map_err(failed)?;
+        Ok(store)
+    }
+
+    /// How large the store is now.
+    pub fn stats(&self) -> Stats {
+        self.core.index.stats()
+    }
+}
+
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    tokio::spawn(task).abort_handle()
+}
+
+impl Core {
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.request_timeout
+    }
+
+    /// Waits until the index shows every write that was acknowledged before.
+    async fn refresh(&self) -> Result<(), StoreError> {
+        let deadline = self.deadline();
+        loop {
+            let head = self.freshness.ask(deadline).await?;
+            if self.progress.reach(head, deadline).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until the index has a revision, unless etcd itself has not come there yet.
+    async fn reach(&self, requested: Revision) -> Result<(), StoreError> {
+        if requested <= self.index.revision() {
+            return Ok(());
+        }
+        let deadline = self.deadline();
+        loop {
+            let mut head = self.progress.position();
+            if requested > self.progress.known() {
+                head = self.freshness.ask(deadline).await?;
+                if requested > head.revision {
+                    return Err(StoreError::Future { requested, current: head.revision });
+                }
+            }
+            let head = Head { revision: requested, ..head };
+            if self.progress.reach(head, deadline).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for a revision as long as there is progress.
+    async fn catch_up(&self, to: Revision) -> Result<(), StoreError> {
+        loop {
+            let before = self.progress.position();
+            let head = Head { revision: to, ..before };
+            match self.progress.reach(head, self.deadline()).await {
+                Ok(_) => return Ok(()),
+                Err(_) if self.progress.position() != before => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn fresh_get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.refresh().await?;
+        Ok(self.index.get(key))
+    }
+
+    async fn range(&self, request: RangeRequest) -> Result<RangeResponse, StoreError> {
+        match request.at {
+            // What was there at a revision does not change any more.
+            Some(revision) => self.reach(revision).await?,
+            None if request.stale => {}
+            None => self.refresh().await?,
+        }
+        self.index.range(&request)
+    }
+
+    async fn watch(&self, request: WatchRequest) -> Result<Box<dyn Watch>, StoreError> {
+        self.reach(request.after).await?;
+        self.index.watch(request)
+    }
+
+    async fn compact(&self, to: Revision) -> Result<(), StoreError> {
+        self.reach(to).await?;
+        match compaction::compact(&self.client, to, self.deadline()).await {
+            Ok(()) => self.index.compact(to).await,
+            Err(Failure::Future) => {
+                Err(StoreError::Future { requested: to, current: self.index.revision() })
+            }
+            Err(failure) => Err(of_read(failure)),
+        }
+    }
+}
+
+impl Debug for EtcdStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("EtcdStore").field(&self.stats()).finish()
+    }
+}
+
+impl Store for EtcdStore {
+    fn get(&self, key: &str) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
+        let key = key.to_owned();
+        async move { self.core.fresh_get(&key).await }.boxed()
+    }
+
+    fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
+        self.core.range(request).boxed()
+    }
+
+    fn write(&self, request: WriteRequest) -> BoxFuture<'_, Result<Written, StoreError>> {
+        self.core.write(request).boxed()
+    }
+
+    fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, StoreError>> {
+        self.core.watch(request).boxed()
+    }
+
+    fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.core.compact(revision).boxed()
+    }
+}
