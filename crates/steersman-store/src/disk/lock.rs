@@ -15,7 +15,7 @@ pub(super) const NAME: &str = "lock";
 /// Holds the directory until it is dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -38,6 +38,33 @@ impl Lock {
         // Only for the message: a disk without room for it can still be read.
         let _ = file.set_len(0).and_then(|()| file.rewind());
         let _ = writeln!(file, "{}", std::process::id());
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is just being started elsewhere has the file, too,
+        // until it runs its own program.
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_free_although_a_starting_process_still_has_the_file() {
+        let name = format!("steersman-store-lock-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).unwrap();
+        let lock = Lock::take(&directory).unwrap();
+        let inherited = lock.file.try_clone().unwrap();
+        assert!(matches!(Lock::take(&directory), Err(OpenError::Locked { .. })));
+        drop(lock);
+        drop(Lock::take(&directory).unwrap());
+        drop(inherited);
+        fs::remove_dir_all(&directory).unwrap();
     }
 }
