@@ -76,13 +76,17 @@ impl Snapshotter {
     /// the log has grown further.
     pub(super) fn run(self) {
         let mut at = self.oldest;
-        for _ in 0..ATTEMPTS {
+        for attempt in 1..=ATTEMPTS {
             match self.write(at) {
                 Ok(bytes) => {
                     tracing::debug!(revision = %at, bytes, "wrote a snapshot");
                     return;
                 }
-                // The latest revision is kept longest.
+                // History that is still kept must outlive a restart.
+                Err(Unfinished::PassedBy) if attempt + 1 < ATTEMPTS => {
+                    at = self.index.stats().oldest;
+                }
+                // Better without it than a log that grows for ever: the latest is kept longest.
                 Err(Unfinished::PassedBy) => at = self.index.revision(),
                 Err(Unfinished::Stopped) => break,
                 Err(Unfinished::Io(error)) => {
