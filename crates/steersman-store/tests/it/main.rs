@@ -1,10 +1,14 @@
 //! What every store must do, run on each store there is.
 //!
 //! `suite` holds the specifications, `model` checks random histories against a naive
-//! reference. A new store is one more [`Ground`](stores::Ground) and one more `store_suite!`.
+//! reference, `linearizability` looks for one order of what concurrent clients saw, and `crash`
+//! kills processes that write. A new store is one more [`Ground`](stores::Ground) and one more
+//! `store_suite!`.
 #![allow(clippy::unwrap_used, reason = "the lint's exception for tests misses shared steps")]
 
 mod etcd_faults;
+mod crash;
+mod directory;
 #[allow(unreachable_pub, reason = "other crates' tests include it as well")]
 mod etcd_process;
 mod etcd_starts;
@@ -23,6 +27,8 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(90);
 macro_rules! store_suite {
     ($store:ident, $shared:expr, $own:expr; $($spec:ident)*; $($compacting:ident)*) => {
         mod $store {
+            use crate::stores::Ground;
+
             $(store_suite! { $spec, $shared })*
             $(store_suite! { $compacting, $own })*
 
@@ -93,4 +99,5 @@ macro_rules! store_suite {
     };
 }
 
-store_suite!(memory, super::stores::Ground::of_memory(), super::stores::Ground::of_memory());
+store_suite!(memory, std::future::ready(Ground::Memory), std::future::ready(Ground::Memory));
+store_suite!(disk, std::future::ready(Ground::Disk), std::future::ready(Ground::Disk));

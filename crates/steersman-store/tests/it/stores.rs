@@ -9,11 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_store::Store;
+use steersman_store::disk::{DiskStore, Options};
 use steersman_store::memory::MemoryStore;
+
+use crate::directory::Directory;
 
 /// What stores stand on.
 pub(crate) enum Ground {
+    /// Nothing.
     Memory,
+    /// A directory for each store.
+    Disk,
 }
 
 /// A store to be tested.
@@ -45,15 +51,11 @@ impl Deref for StoreUnderTest {
 }
 
 impl Ground {
-    /// A ground for stores whose history is theirs alone.
-    pub(crate) async fn of_memory() -> Self {
-        Self::Memory
-    }
-
     /// How many random histories are worth their time.
     pub(crate) fn cases(&self) -> u32 {
         match self {
             Self::Memory => 256,
+            Self::Disk => 64,
         }
     }
 
@@ -61,6 +63,16 @@ impl Ground {
     pub(crate) async fn store(&self) -> StoreUnderTest {
         match self {
             Self::Memory => StoreUnderTest::alone(MemoryStore::new(), ()),
+            Self::Disk => {
+                let directory = Directory::new();
+                let (store, _) = DiskStore::open(&directory, small_files()).await.unwrap();
+                StoreUnderTest::alone(store, directory)
+            }
         }
     }
+}
+
+/// Segments and snapshots so small that there are many.
+pub(crate) fn small_files() -> Options {
+    Options { segment_bytes: 16 * 1024, snapshot_bytes: 32 * 1024, ..Options::default() }
 }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use steersman_store::disk::DiskStore;
 use steersman_store::{RangeRequest, Revision, Store};
 
 use super::broken::{Broken, Fault};
 use super::clients::{self, KEYS};
 use super::history::History;
 use super::{revisions, search};
+use crate::directory::Directory;
 use crate::seed;
-use crate::stores::Ground;
+use crate::stores::{Ground, small_files};
 
 /// What the checks say of what happened on a store after a revision.
 struct Verdict {
@@ -53,8 +55,37 @@ impl Verdict {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_of_memory_see_one_order() {
-    let store = Ground::of_memory().await.store().await;
+    let store = Ground::Memory.store().await;
     ask(&[Arc::clone(&store)], 400).await.assert_linearizable();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_a_disk_see_one_order() {
+    let store = Ground::Disk.store().await;
+    ask(&[Arc::clone(&store)], 150).await.assert_linearizable();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_a_disk_see_one_order_over_restarts() {
+    let (history, mut random) = (History::default(), seed::random());
+    let directory = Directory::new();
+    let mut start = None;
+    for _ in 0..6 {
+        let (store, _) = DiskStore::open(&directory, small_files()).await.unwrap();
+        start.get_or_insert(store.stats().revision);
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let clients = clients::start(&[shared], &history, &mut random, 80);
+        for (number, client) in clients.into_iter().enumerate() {
+            // Half of them never hear the answer to their last question.
+            if number % 2 == 0 {
+                client.abort();
+            }
+            let _ = client.await;
+        }
+        store.close().await;
+    }
+    let (store, _) = DiskStore::open(&directory, small_files()).await.unwrap();
+    judge(&history, &store, start.unwrap()).await.assert_linearizable();
 }
 
 /// Lets clients ask a broken store until they have been told something wrong.
