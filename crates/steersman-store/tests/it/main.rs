@@ -101,3 +101,4 @@ macro_rules! store_suite {
 
 store_suite!(memory, std::future::ready(Ground::Memory), std::future::ready(Ground::Memory));
 store_suite!(disk, std::future::ready(Ground::Disk), std::future::ready(Ground::Disk));
+store_suite!(etcd, Ground::of_shared_etcd(), Ground::of_own_etcd());

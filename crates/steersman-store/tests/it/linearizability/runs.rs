@@ -11,7 +11,7 @@ use super::history::History;
 use super::{revisions, search};
 use crate::directory::Directory;
 use crate::seed;
-use crate::stores::{Ground, small_files};
+use crate::stores::{Ground, new_root, on_etcd, small_files};
 
 /// What the checks say of what happened on a store after a revision.
 struct Verdict {
@@ -86,6 +86,15 @@ async fn clients_of_a_disk_see_one_order_over_restarts() {
     }
     let (store, _) = DiskStore::open(&directory, small_files()).await.unwrap();
     judge(&history, &store, start.unwrap()).await.assert_linearizable();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_two_servers_on_one_etcd_see_one_order() {
+    let Ground::SharedEtcd(etcd) = Ground::of_shared_etcd().await else { unreachable!() };
+    let root = new_root();
+    let one: Arc<dyn Store> = Arc::new(on_etcd(etcd, &root).await);
+    let other: Arc<dyn Store> = Arc::new(on_etcd(etcd, &root).await);
+    ask(&[one, other], 200).await.assert_linearizable();
 }
 
 /// Lets clients ask a broken store until they have been told something wrong.
