@@ -55,7 +55,7 @@ pub(crate) async fn bearer(
     token: &str,
     audiences: &[String],
 ) -> Result<Authenticated, &'static str> {
-    let claims = server.signer.read(token).ok_or("invalid bearer token")?;
+    let claims = server.signer.read(&*server.store, token).await.ok_or("invalid bearer token")?;
     let now = (server.clock)();
     if claims.exp <= now.as_second() {
         return Err("service account token has expired");

@@ -17,6 +17,7 @@ pub mod authn;
 pub mod authz;
 pub mod body;
 mod call;
+pub mod identity;
 pub mod listen;
 pub mod negotiate;
 mod pipeline;

@@ -13,7 +13,7 @@ use crate::token::ISSUER;
 const KEYS: &str = "/openid/v1/jwks";
 
 /// Answers one of the two paths.
-pub(crate) fn answer(server: &Server, path: &[&str]) -> Result<Response<ResponseBody>> {
+pub(crate) async fn answer(server: &Server, path: &[&str]) -> Result<Response<ResponseBody>> {
     match path {
         [".well-known", "openid-configuration"] => {
             let uri = server.endpoint.get().map(|endpoint| format!("https://{endpoint}{KEYS}"));
@@ -27,8 +27,7 @@ pub(crate) fn answer(server: &Server, path: &[&str]) -> Result<Response<Response
             Ok(reply::document(StatusCode::OK, Encoding::Json, &configuration))
         }
         ["openid", "v1", "jwks"] => {
-            let keys = server.signer.jwks();
-            let keys = keys.map_err(|error| Status::internal(&error.to_string()))?;
+            let keys = server.signer.jwks(&*server.store).await?;
             let mut response = reply::document(StatusCode::OK, Encoding::Json, &keys);
             let media_type = HeaderValue::from_static("application/jwk-set+json");
             response.headers_mut().insert(header::CONTENT_TYPE, media_type);

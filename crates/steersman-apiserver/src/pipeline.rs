@@ -101,7 +101,7 @@ async fn not_a_resource(
     let response = match path.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => health::answer(&path, query),
         ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
-        [".well-known" | "openid", ..] => openid::answer(server, &path),
+        [".well-known" | "openid", ..] => openid::answer(server, &path).await,
         _ => discovery::answer(&server.registry.table(), &path, &parts.headers),
     };
     response.map(Some)

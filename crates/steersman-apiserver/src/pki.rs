@@ -1,19 +1,22 @@
-//! The certificates of a cluster that trusts only itself: an authority made at start, one
-//! certificate for the server, one for the administrator, and the kubeconfig with them.
+//! The certificates of a cluster that trusts only itself: the authority is its
+//! [`Identity`]'s; one certificate is for the server, one for the administrator, and the
+//! kubeconfig is with them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rand::Rng;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
-    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
+    date_time_ymd,
 };
 use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use std::sync::Arc;
 
 use crate::authn::MASTERS;
+use crate::identity::Identity;
+use crate::token::KeyError;
 
 /// Why certificates could not be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -21,9 +24,15 @@ pub enum PkiError {
     /// A certificate could not be made.
     #[error("cannot make a certificate")]
     Certificate(#[from] rcgen::Error),
+    /// The key of service accounts' tokens could not be made.
+    #[error("cannot make the key of tokens")]
+    SigningKey(#[from] KeyError),
     /// The certificates cannot be used for TLS.
     #[error("cannot use the certificates for tls")]
     Tls(#[from] rustls::Error),
+    /// The authority's certificate cannot be read.
+    #[error("cannot read the authority's certificate")]
+    Authority(#[from] rustls::pki_types::pem::Error),
     /// Client certificates cannot be verified.
     #[error("cannot verify client certificates")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
@@ -43,7 +52,7 @@ const NAMES: &[&str] = &[
 
 /// A certificate with its key, both in PEM.
 #[derive(Clone)]
-pub struct Identity {
+pub struct Certified {
     /// The certificate.
     pub certificate: String,
     /// The private key.
@@ -55,10 +64,11 @@ pub struct Pki {
     /// The authority's certificate in PEM, which clients trust.
     pub ca: String,
     /// The administrator, of the group `system:masters`.
-    pub admin: Identity,
+    pub admin: Certified,
     /// A bearer token that may stand for the administrator.
     pub token: String,
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    authority: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
     server: (CertificateDer<'static>, PrivateKeyDer<'static>),
 }
 
@@ -69,20 +79,24 @@ impl std::fmt::Debug for Pki {
 }
 
 impl Pki {
-    /// Makes an authority, and certificates for the administrator and for a server that is
-    /// also known by these names and addresses.
+    /// Certificates of a cluster that nobody else knows, and nobody will know again.
     pub fn new(names: &[String]) -> Result<Self, PkiError> {
-        let mut params = params("steersman-ca", &[])?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        Self::of(&Identity::new()?, names)
+    }
+
+    /// Makes certificates for the administrator and for a server that is also known by these
+    /// names and addresses, signed by the authority of a cluster.
+    pub fn of(identity: &Identity, names: &[String]) -> Result<Self, PkiError> {
+        let issuer = identity.issuer()?;
+        let authority = CertificateDer::from_pem_slice(identity.ca().as_bytes())?;
         let server = server_certificate(names, &issuer)?;
         let admin = client_certificate(&issuer, "kubernetes-admin", &[MASTERS])?;
-        Ok(Self { ca: issuer.pem(), admin, token: token(), issuer, server })
+        let (ca, token) = (identity.ca().to_owned(), identity.token().to_owned());
+        Ok(Self { ca, admin, token, authority, issuer, server })
     }
 
     /// A client certificate for a user and its groups.
-    pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, PkiError> {
+    pub fn client(&self, user: &str, groups: &[&str]) -> Result<Certified, PkiError> {
         client_certificate(&self.issuer, user, groups)
     }
 
@@ -90,7 +104,7 @@ impl Pki {
     pub fn server_config(&self) -> Result<rustls::ServerConfig, PkiError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots.add(self.issuer.der().clone())?;
+        roots.add(self.authority.clone())?;
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
                 .allow_unauthenticated()
@@ -99,10 +113,7 @@ impl Pki {
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(verifier)
-            .with_single_cert(
-                vec![certificate.clone(), self.issuer.der().clone()],
-                key.clone_key(),
-            )?;
+            .with_single_cert(vec![certificate.clone(), self.authority.clone()], key.clone_key())?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
     }
@@ -126,9 +137,8 @@ impl Pki {
     }
 }
 
-/// What all certificates have in common. They live as long as any process does, whatever its
-/// clock says: the authority is made anew at each start.
-fn params(common_name: &str, names: &[String]) -> Result<CertificateParams, PkiError> {
+/// What all certificates have in common. They outlive every cluster, whatever its clock says.
+pub(crate) fn params(common_name: &str, names: &[String]) -> Result<CertificateParams, PkiError> {
     let mut params = CertificateParams::new(names.to_vec())?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
@@ -139,7 +149,7 @@ fn params(common_name: &str, names: &[String]) -> Result<CertificateParams, PkiE
 
 fn server_certificate(
     names: &[String],
-    issuer: &CertifiedIssuer<'static, KeyPair>,
+    issuer: &Issuer<'static, KeyPair>,
 ) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), PkiError> {
     let mut all: Vec<String> = NAMES.iter().map(|&name| name.to_owned()).collect();
     all.extend(names.iter().filter(|name| !NAMES.contains(&name.as_str())).cloned());
@@ -152,10 +162,10 @@ fn server_certificate(
 }
 
 fn client_certificate(
-    issuer: &CertifiedIssuer<'static, KeyPair>,
+    issuer: &Issuer<'static, KeyPair>,
     user: &str,
     groups: &[&str],
-) -> Result<Identity, PkiError> {
+) -> Result<Certified, PkiError> {
     let mut params = params(user, &[])?;
     for group in groups {
         params.distinguished_name.push(DnType::OrganizationName, *group);
@@ -163,11 +173,5 @@ fn client_certificate(
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, issuer)?.pem();
-    Ok(Identity { certificate, key: key.serialize_pem() })
-}
-
-/// A secret; it must not be guessed, so it does not come from the seed.
-fn token() -> String {
-    let mut random = rand::rng();
-    format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
+    Ok(Certified { certificate, key: key.serialize_pem() })
 }

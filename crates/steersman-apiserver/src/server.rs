@@ -27,7 +27,7 @@ use crate::state::events::SharedEvents;
 use crate::state::node_ports::NodePorts;
 use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
-use crate::token::{Signer, SigningKey};
+use crate::token::Signer;
 use crate::webhook_client::{Origins, WebhookHandler};
 use crate::{admission, allocate, authenticate, authn, bootstrap, crd, pipeline};
 
@@ -110,13 +110,6 @@ impl ApiServer {
     /// Who a bearer token stands for.
     pub fn tokens(&self) -> &authn::Tokens {
         &self.server.tokens
-    }
-
-    /// Signs the tokens of service accounts with this key, which must outlive the process for
-    /// tokens to do so. Without one, a key is made when it is first needed. Says whether the key
-    /// came in time: a key once used stays.
-    pub fn sign_with(&self, key: SigningKey) -> bool {
-        self.server.signer.sign_with(key)
     }
 
     /// Lets a handler of this process answer the webhooks of an origin, such as

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use steersman_store::StoreError;
 
 use crate::field::FieldError;
+use crate::identity::IdentityError;
 
 /// The result of anything that can be answered with a [`Status`].
 pub type Result<T, E = Status> = std::result::Result<T, E>;
@@ -248,6 +249,12 @@ impl Status {
         Self::plain(504, "Timeout", format!("Timeout: {why}"))
     }
 
+    /// 503: not now, but perhaps soon.
+    pub fn unavailable(why: &str) -> Self {
+        let details = Details { retry_after_seconds: 1, ..Details::default() };
+        Self::about(503, "ServiceUnavailable", why.to_owned(), details)
+    }
+
     /// 500: the server failed.
     pub fn internal(why: &str) -> Self {
         let cause = Cause { message: why.to_owned(), ..Cause::default() };
@@ -318,11 +325,30 @@ impl From<StoreError> for Status {
             StoreError::Future { requested, current } => {
                 Self::future_revision(requested.0, current.0)
             }
-            StoreError::Unavailable { .. }
-            | StoreError::Unknown { .. }
-            | StoreError::Full { .. }
-            | StoreError::Refused { .. }
-            | StoreError::Failed { .. } => Self::internal(&error.to_string()),
+            StoreError::Unavailable { .. } => Self::unavailable(&error.to_string()),
+            // Without a time to try again after: a client that does so by itself could do twice
+            // what it wants once.
+            StoreError::Unknown { .. } => Self::timeout(&error.to_string()),
+            StoreError::Refused { ref reason } if is_about_size(reason) => {
+                Self::plain(413, "RequestEntityTooLarge", error.to_string())
+            }
+            StoreError::Full { .. } | StoreError::Refused { .. } | StoreError::Failed { .. } => {
+                Self::internal(&error.to_string())
+            }
+        }
+    }
+}
+
+/// Whether a store refuses a write for its size, in the words of the stores there are.
+fn is_about_size(reason: &str) -> bool {
+    ["too large", "larger than"].iter().any(|words| reason.contains(words))
+}
+
+impl From<IdentityError> for Status {
+    fn from(error: IdentityError) -> Self {
+        match error {
+            IdentityError::Store(error) => error.into(),
+            error => Self::internal(&error.to_string()),
         }
     }
 }
@@ -343,6 +369,7 @@ mod tests {
     use super::{Named, Status};
     use crate::field::FieldError;
     use serde_json::json;
+    use steersman_store::StoreError;
 
     const WEB: Named<'_> = Named { group: "apps", resource: "Deployment", name: "web" };
 
@@ -360,6 +387,29 @@ mod tests {
             "is invalid: [spec.replicas: Invalid value: -1: must be positive, spec.selector: Required value]"
         ));
         assert_eq!(two.to_value()["details"]["causes"][1]["reason"], "FieldValueRequired");
+    }
+
+    #[test]
+    fn a_failure_of_the_store_says_whether_it_is_safe_to_try_again() {
+        let reason = || "the reason".to_owned();
+        for (error, code, expected, retry) in [
+            (StoreError::Unavailable { reason: reason() }, 503, "ServiceUnavailable", Some(1)),
+            (StoreError::Unknown { reason: reason() }, 504, "Timeout", None),
+            (StoreError::Full { reason: reason() }, 500, "InternalError", None),
+            (StoreError::Failed { reason: reason() }, 500, "InternalError", None),
+            (StoreError::Refused { reason: reason() }, 500, "InternalError", None),
+            (
+                StoreError::Refused { reason: "the reason: request is too large".to_owned() },
+                413,
+                "RequestEntityTooLarge",
+                None,
+            ),
+        ] {
+            let status = Status::from(error).to_value();
+            assert_eq!((&status["code"], &status["reason"]), (&json!(code), &json!(expected)));
+            assert_eq!(status["details"]["retryAfterSeconds"].as_u64(), retry);
+            assert!(status["message"].as_str().unwrap().contains("the reason"), "{status}");
+        }
     }
 
     #[test]

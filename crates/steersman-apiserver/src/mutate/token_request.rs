@@ -41,8 +41,8 @@ pub(crate) async fn create(call: &Call) -> Result<Reply> {
     let bound = bound(call, &request).await?;
     let claims = claims(call, &request, &account, bound);
     if !call.info.dry_run()? {
-        let token = call.server.signer.sign(&claims);
-        let token = token.map_err(|error| Status::internal(&error.to_string()))?;
+        let token = call.server.signer.sign(&*call.server.store, &claims).await;
+        let token = token?;
         request["status"]["token"] = token.into();
     } else {
         request["status"]["token"] = "".into();

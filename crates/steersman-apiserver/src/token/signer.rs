@@ -1,18 +1,22 @@
-//! Signs claims into tokens and reads them back.
+//! Signs tokens and reads them back.
 //!
-//! The key is made when it is first needed, so that a server that never signs never pays for it.
-//! A signature is checked once per token: what was found good is remembered, up to a bound.
+//! The key is the one of the cluster's [`Identity`], read when it is first needed, so that a
+//! server that never signs never pays for it. A signature is checked once per token: what was
+//! found good is remembered, up to a bound.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
+use steersman_store::Store;
+use tokio::sync::OnceCell;
 
 use super::ISSUER;
 use super::claims::Claims;
-use super::key::{KeyError, SigningKey};
+use super::key::SigningKey;
+use crate::identity::{Identity, IdentityError};
 
 /// How many good tokens are remembered before all are forgotten.
 const REMEMBERED: usize = 1024;
@@ -20,33 +24,44 @@ const REMEMBERED: usize = 1024;
 /// Signs and reads tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Signer {
-    key: OnceLock<SigningKey>,
+    key: OnceCell<SigningKey>,
     /// Tokens with a good signature. The lock is held for moments, never over a wait.
     good: Mutex<HashMap<String, Arc<Claims>>>,
 }
 
 impl Signer {
-    /// Uses this key, unless there is one already.
-    pub(crate) fn sign_with(&self, key: SigningKey) -> bool {
-        self.key.set(key).is_ok()
+    async fn key(&self, store: &dyn Store) -> Result<&SigningKey, IdentityError> {
+        let read = || async { Identity::of(store).await?.signing_key() };
+        self.key.get_or_try_init(read).await
     }
 
-    fn key(&self) -> Result<&SigningKey, KeyError> {
+    /// The key, if the cluster has one.
+    async fn known_key(&self, store: &dyn Store) -> Option<&SigningKey> {
         if let Some(key) = self.key.get() {
-            return Ok(key);
+            return Some(key);
         }
-        let key = SigningKey::generate()?;
-        Ok(self.key.get_or_init(|| key))
+        match Identity::find(store).await {
+            Ok(Some(_)) => self.key(store).await.ok(),
+            Ok(None) => None,
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
+                None
+            }
+        }
     }
 
     /// The public key, for whoever wants to check tokens by itself.
-    pub(crate) fn jwks(&self) -> Result<Value, KeyError> {
-        Ok(json!({"keys": [self.key()?.to_jwk()]}))
+    pub(crate) async fn jwks(&self, store: &dyn Store) -> Result<Value, IdentityError> {
+        Ok(json!({"keys": [self.key(store).await?.to_jwk()]}))
     }
 
     /// The token that states this.
-    pub(crate) fn sign(&self, claims: &Claims) -> Result<String, KeyError> {
-        let key = self.key()?;
+    pub(crate) async fn sign(
+        &self,
+        store: &dyn Store,
+        claims: &Claims,
+    ) -> Result<String, IdentityError> {
+        let key = self.key(store).await?;
         let encode = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let header = encode(json!({"alg": "ES256", "kid": key.id()}));
         let body = format!("{header}.{}", encode(json!(claims)));
@@ -54,15 +69,14 @@ impl Signer {
         Ok(format!("{body}.{signature}"))
     }
 
-    /// What a token states, if this server has signed it.
-    pub(crate) fn read(&self, token: &str) -> Option<Arc<Claims>> {
-        // Who never signed anything cannot know any token.
-        let key = self.key.get()?;
+    /// What a token states, if a server of this cluster has signed it.
+    pub(crate) async fn read(&self, store: &dyn Store, token: &str) -> Option<Arc<Claims>> {
         let lock = || self.good.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(claims) = lock().get(token) {
             return Some(Arc::clone(claims));
         }
-        let claims = Arc::new(verified(key, token)?);
+        // Where nobody ever signed anything, no token is good, and no key is made to see it.
+        let claims = Arc::new(verified(self.known_key(store).await?, token)?);
         let mut good = lock();
         if good.len() >= REMEMBERED {
             good.clear();
@@ -89,6 +103,9 @@ fn verified(key: &SigningKey, token: &str) -> Option<Claims> {
 
 #[cfg(test)]
 mod tests {
+    use steersman_store::Store;
+    use steersman_store::memory::MemoryStore;
+
     use super::super::claims::{Claims, Private};
     use super::{ISSUER, REMEMBERED, Signer};
 
@@ -105,32 +122,34 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_token_is_read_by_who_signed_it_and_by_nobody_else() {
-        let (one, other) = (Signer::default(), Signer::default());
-        assert!(one.read("a.b.c").is_none());
-        let token = one.sign(&claims("x")).unwrap();
-        other.sign(&claims("y")).unwrap();
-        for _ in 0..2 {
-            assert_eq!(*one.read(&token).unwrap(), claims("x"));
+    #[tokio::test]
+    async fn a_token_is_read_by_all_of_one_cluster_and_by_nobody_else() {
+        let (store, elsewhere) = (MemoryStore::new(), MemoryStore::new());
+        let [one, same, other] = [(); 3].map(|()| Signer::default());
+        assert!(one.read(&store, "a.b.c").await.is_none());
+        assert!(store.get(crate::identity::KEY).await.unwrap().is_none());
+        let token = one.sign(&store, &claims("x")).await.unwrap();
+        other.sign(&elsewhere, &claims("y")).await.unwrap();
+        for signer in [&one, &one, &same] {
+            assert_eq!(*signer.read(&store, &token).await.unwrap(), claims("x"));
         }
-        assert!(other.read(&token).is_none());
+        assert!(other.read(&elsewhere, &token).await.is_none());
         let (body, _) = token.rsplit_once('.').unwrap();
         for forged in [format!("{body}."), format!("{body}.AAAA"), body.to_owned(), String::new()] {
-            assert!(one.read(&forged).is_none(), "{forged}");
+            assert!(one.read(&store, &forged).await.is_none(), "{forged}");
         }
         let mut letters: Vec<char> = token.chars().collect();
         let middle = letters.len() / 2;
         letters[middle] = if letters[middle] == 'A' { 'B' } else { 'A' };
-        assert!(one.read(&letters.into_iter().collect::<String>()).is_none());
+        assert!(one.read(&store, &letters.into_iter().collect::<String>()).await.is_none());
     }
 
-    #[test]
-    fn no_more_tokens_are_remembered_than_the_bound() {
-        let signer = Signer::default();
+    #[tokio::test]
+    async fn no_more_tokens_are_remembered_than_the_bound() {
+        let (store, signer) = (MemoryStore::new(), Signer::default());
         for n in 0..=REMEMBERED {
-            let token = signer.sign(&claims(&n.to_string())).unwrap();
-            assert!(signer.read(&token).is_some());
+            let token = signer.sign(&store, &claims(&n.to_string())).await.unwrap();
+            assert!(signer.read(&store, &token).await.is_some());
             assert!(signer.good.lock().unwrap().len() <= REMEMBERED);
         }
     }

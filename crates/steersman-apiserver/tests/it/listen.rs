@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
 use steersman_apiserver::authn::User;
 use steersman_apiserver::listen;
-use steersman_apiserver::pki::{Identity, Pki};
+use steersman_apiserver::pki::{Certified, Pki};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -48,7 +48,7 @@ async fn start() -> Secure {
 }
 
 impl Secure {
-    async fn connect(&self, identity: Option<&Identity>, alpn: &str) -> TlsStream<TcpStream> {
+    async fn connect(&self, identity: Option<&Certified>, alpn: &str) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pki.ca.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -73,7 +73,7 @@ impl Secure {
 
     async fn ask(
         &self,
-        identity: Option<&Identity>,
+        identity: Option<&Certified>,
         request: Request<Full<Bytes>>,
     ) -> (u16, Value) {
         let stream = self.connect(identity, "http/1.1").await;

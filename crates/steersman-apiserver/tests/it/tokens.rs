@@ -4,6 +4,7 @@
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
 use steersman_apiserver::authn::User;
+use steersman_apiserver::identity;
 
 use crate::api::{Api, pod, seconds_pass};
 
@@ -182,4 +183,45 @@ async fn others_find_the_key_to_check_tokens_with() {
     assert_eq!(answer.headers["content-type"], "application/jwk-set+json");
     let keys = answer.ok();
     assert_eq!((&keys["keys"][0]["kty"], &keys["keys"][0]["crv"]), (&json!("EC"), &json!("P-256")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_of_one_server_is_good_at_all_servers_over_the_same_store() {
+    let api = Api::start().await;
+    account(&api).await;
+    let answer = request(&api, json!({})).await;
+    let other = Api::over(api.store.clone()).await;
+    let user = bearer(&other, token(&answer)).await.unwrap();
+    assert_eq!(user.name, "system:serviceaccount:default:robot");
+    let back = request(&other, json!({})).await;
+    bearer(&api, token(&back)).await.unwrap();
+    let jwks = "/openid/v1/jwks";
+    assert_eq!(api.get(jwks).await.ok(), other.get(jwks).await.ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_identity_of_the_cluster_is_in_the_store_and_not_in_the_api() {
+    let api = Api::start().await;
+    account(&api).await;
+    assert!(api.store.get(identity::KEY).await.unwrap().is_none(), "made before it is needed");
+    request(&api, json!({})).await;
+    let kept = api.store.get(identity::KEY).await.unwrap().unwrap();
+    let definition = json!({
+        "metadata": {"name": "identity.steersman.dev"},
+        "spec": {
+            "group": "steersman.dev", "scope": "Cluster",
+            "names": {"plural": "identity", "kind": "Identity"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object"},
+            }}],
+        },
+    });
+    api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await.ok();
+    let identities = "/apis/steersman.dev/v1/identity";
+    assert_eq!(api.get(identities).await.ok()["items"], json!([]));
+    api.delete(identities).await.ok();
+    api.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/identity.steersman.dev")
+        .await
+        .ok();
+    assert_eq!(api.store.get(identity::KEY).await.unwrap().unwrap(), kept);
 }
