@@ -16,6 +16,7 @@ mod namespace;
 mod replicaset;
 mod serviceaccount;
 
+use steersman::manager::Group;
 use steersman::{Controller, Manager};
 
 /// Every built-in controller that reconciles one kind.
@@ -33,5 +34,6 @@ pub fn all() -> Vec<Controller> {
 #[must_use]
 pub fn install(manager: Manager) -> Manager {
     let manager = all().into_iter().fold(manager, Manager::with);
-    manager.with_runnable("garbage-collector", garbage_collector::run)
+    let group = Group::LeaderElected;
+    manager.with_runnable_in(group, "garbage-collector", garbage_collector::run)
 }

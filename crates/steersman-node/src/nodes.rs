@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
+use steersman::manager::Group;
 use steersman::{Client, Error, Manager, Result};
 use tokio::time::{MissedTickBehavior, interval_at, sleep};
 
@@ -69,7 +70,8 @@ impl SimulatedNodes {
         let heartbeats: Vec<_> = machines.iter().cloned().map(Heartbeat::new).collect();
         let by_name = machines.into_iter().map(|machine| (machine.name.clone(), machine));
         let machines: Machines = Arc::new(by_name.collect());
-        manager.with(pods::controller(machines, Simulated)).with_runnable(
+        manager.with(pods::controller(machines, Simulated)).with_runnable_in(
+            Group::LeaderElected,
             "node-heartbeat",
             |client, shutdown| async move {
                 tokio::select! {
