@@ -4,24 +4,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman::manager::Manager;
 use steersman::{clock, random};
 use steersman_apiserver::listen;
 use steersman_apiserver::pki::{Pki, PkiError};
 use steersman_apiserver::status::Status;
 use steersman_apiserver::{ApiServer, Config};
-use steersman_node::SimulatedNodes;
-use steersman_store::memory::MemoryStore;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Cluster, Endpoint, STOP_GRACE};
-
-/// How long reconciles under way get to end when the cluster stops: nobody waits for a cluster
-/// that goes away with all it holds.
-const CONTROLLERS_GRACE: Duration = Duration::from_millis(600);
+use crate::built_in::{BuiltIn, Parts};
+use crate::fork::Forking;
+use crate::{Cluster, Endpoint, STOP_GRACE, Storage};
 
 /// What a cluster is to have.
 #[derive(Clone, Debug)]
@@ -31,13 +26,22 @@ pub struct Builder {
     seed: Option<u64>,
     history: Duration,
     listen: Option<SocketAddr>,
+    storage: Storage,
+    lease_duration: Option<Duration>,
 }
 
 impl Default for Builder {
-    /// Three nodes, five minutes of history, no socket.
+    /// Three nodes, five minutes of history, no socket, everything in memory.
     fn default() -> Self {
-        let history = Duration::from_secs(300);
-        Self { nodes: 3, controllers: true, seed: None, history, listen: None }
+        Self {
+            nodes: 3,
+            controllers: true,
+            seed: None,
+            history: Duration::from_secs(300),
+            listen: None,
+            storage: Storage::Memory,
+            lease_duration: None,
+        }
     }
 }
 
@@ -106,17 +110,42 @@ impl Builder {
         self
     }
 
+    /// Where the cluster keeps what it holds.
+    #[must_use]
+    pub fn storage(mut self, storage: Storage) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// Lets the servers that share a store elect the one that runs controllers, scheduler and
+    /// nodes. When it has not been heard of for so long, another takes over; at once when it
+    /// stops in an orderly way.
+    #[must_use]
+    pub fn lease_duration(mut self, duration: Duration) -> Self {
+        self.lease_duration = Some(duration);
+        self
+    }
+
+    /// The settings of the n-th fork of a cluster that was started from these with this seed. It
+    /// has a port of its own.
+    pub(crate) fn fork(&self, seed: u64, n: u64, storage: Storage) -> Self {
+        let seed = Some(another_seed(seed, n));
+        let listen = self.listen.map(|address| SocketAddr::new(address.ip(), 0));
+        Self { seed, listen, storage, ..self.clone() }
+    }
+
     /// Starts the cluster. The API is served when this returns; nodes and controllers are
     /// under way.
-    pub async fn start(self) -> Result<Cluster, StartError> {
+    pub async fn start(mut self) -> Result<Cluster, StartError> {
         let mut stopwatch = Stopwatch::new();
         let listener = self.bind().await?;
-        let store = MemoryStore::new();
+        let store = std::mem::take(&mut self.storage).open().await?;
         stopwatch.lap("store");
 
         let shutdown = CancellationToken::new();
+        let seed = self.seed.unwrap_or_else(random::next_u64);
         let api = ApiServer::start(Config {
-            seed: self.seed.unwrap_or_else(random::next_u64),
+            seed,
             shutdown: shutdown.clone(),
             ..Config::new(Arc::new(store.clone()), Arc::new(clock::now))
         });
@@ -132,15 +161,13 @@ impl Builder {
         };
         stopwatch.lap("https");
 
-        let mut manager = Manager::new(client.clone()).graceful_timeout(CONTROLLERS_GRACE);
-        if self.controllers {
-            manager = steersman_controllers::install(manager);
-            manager = manager.with(steersman_scheduler::controller());
-        }
-        let built_in = SimulatedNodes::new(self.nodes).install(manager).start();
+        let Self { nodes, controllers, lease_duration, .. } = self;
+        let parts = Parts { client: client.clone(), nodes, controllers };
+        let built_in = BuiltIn::start(parts, lease_duration);
         stopwatch.lap("controllers");
+        let forking = Forking::new(self, seed);
         let timings = stopwatch.laps;
-        Ok(Cluster { api, client, store, built_in, endpoint, tasks, shutdown, timings })
+        Ok(Cluster { api, client, store, built_in, endpoint, tasks, shutdown, timings, forking })
     }
 
     async fn bind(&self) -> Result<Option<TcpListener>, StartError> {
@@ -158,6 +185,14 @@ impl Builder {
             }
         }
     }
+}
+
+/// The n-th number that follows from a seed, as far from it as from all others (SplitMix64).
+fn another_seed(seed: u64, n: u64) -> u64 {
+    let mut mixed = seed.wrapping_add(n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
 /// Starts what keeps the API server from growing for ever, and what it always has.

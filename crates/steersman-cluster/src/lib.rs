@@ -6,20 +6,27 @@
 //! [`Builder::listen`] the same service is also served over HTTPS.
 
 mod builder;
+mod built_in;
+mod fork;
+mod storage;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use steersman::controller::ReconcileRecord;
-use steersman::manager::Running;
-use steersman_store::memory::MemoryStore;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use built_in::BuiltIn;
+use fork::Forking;
+
 pub use builder::{Builder, StartError};
+pub use fork::ForkError;
 pub use steersman_apiserver::{ApiServer, WebhookHandler};
+pub use steersman_store::memory::MemoryStore;
+pub use storage::{OpenStore, Storage};
 
 /// How long open connections get to end when the cluster stops.
 const STOP_GRACE: Duration = Duration::from_millis(200);
@@ -28,13 +35,14 @@ const STOP_GRACE: Duration = Duration::from_millis(200);
 pub struct Cluster {
     api: ApiServer,
     client: kube::Client,
-    store: MemoryStore,
-    built_in: Running,
+    store: OpenStore,
+    built_in: BuiltIn,
     endpoint: Option<Endpoint>,
     /// What runs beside the controllers: the listener, compaction, expiry.
     tasks: JoinSet<()>,
     shutdown: CancellationToken,
     timings: Vec<(&'static str, Duration)>,
+    forking: Forking,
 }
 
 /// Where and how a cluster can be reached.
@@ -67,11 +75,12 @@ impl Cluster {
     /// Lets a handler of this process answer the webhooks of an origin, such as
     /// `https://webhooks.test`, without a socket. Every other origin is called over HTTPS.
     pub fn serve_webhooks(&self, origin: &str, handler: WebhookHandler) {
+        self.forking.serve_webhooks(origin, &handler);
         self.api.serve_webhooks(origin, handler);
     }
 
     /// The store that holds everything.
-    pub fn store(&self) -> &MemoryStore {
+    pub fn store(&self) -> &OpenStore {
         &self.store
     }
 
@@ -88,6 +97,12 @@ impl Cluster {
     /// Hears of every reconcile of the built-in controllers from now on.
     pub fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
         self.built_in.reconciles()
+    }
+
+    /// Whether the built-in controllers run here: always, unless servers that share a store
+    /// [elect](Builder::lease_duration) one of them.
+    pub fn leads(&self) -> bool {
+        self.built_in.leads()
     }
 
     /// Waits until some built-in part fails, which none should, and tells how.

@@ -12,6 +12,7 @@ use steersman::informer::{Event, Informer};
 use steersman::manager::{Manager, Running};
 use steersman::reflector::Selection;
 use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
+use steersman_cluster::Storage;
 use tokio::sync::{broadcast, watch};
 
 use crate::faults::Faults;
@@ -26,6 +27,9 @@ const REAL_PATIENCE: Duration = Duration::from_secs(60);
 /// How many reconciles are shown when something does not come true.
 const RECONCILES_SHOWN: usize = 10;
 
+/// What failed first in a cluster or one of its forks.
+type Failures = watch::Sender<Option<String>>;
+
 /// What is done when a test on a cluster that exists has ended, last first.
 pub(crate) type Leftovers = Arc<Mutex<Vec<BoxFuture<'static, Result<()>>>>>;
 
@@ -38,16 +42,38 @@ pub struct Cluster {
     /// Keeps the last reconciles, to be shown when something does not come true.
     history: Mutex<broadcast::Receiver<Arc<ReconcileRecord>>>,
     leftovers: Leftovers,
+    failures: Failures,
 }
 
 impl Cluster {
-    /// Starts a cluster.
-    pub(crate) async fn start(settings: Settings) -> Result<Self> {
-        let builder = steersman_cluster::Cluster::builder().seed(settings.seed);
+    /// Starts a cluster on what is in a store, or on nothing.
+    pub(crate) async fn start(settings: Settings, storage: Storage) -> Result<Self> {
+        let builder = steersman_cluster::Cluster::builder().seed(settings.seed).storage(storage);
         let builder = builder.nodes(settings.nodes).controllers(settings.controllers);
-        let inner = builder.start().await?;
-        let client = inner.client();
-        Ok(Self::new(client, Some(inner), Leftovers::default()))
+        Ok(Self::ours(builder.start().await?, Failures::default()))
+    }
+
+    /// Another cluster that holds all that this one does at this moment, with Pods that run, and
+    /// on the same clock; from there on neither sees what happens in the other. The built-in
+    /// controllers run there as well; those [under test](Self::run) do not unless they are told
+    /// to. Other tests can have forks of one cluster, too: see [`Prepared`](crate::Prepared).
+    ///
+    /// # Panics
+    ///
+    /// If the test runs on a cluster that existed before it.
+    pub async fn fork(&self) -> Result<Self> {
+        let fork = self.inner().fork().await?;
+        Ok(Self::ours(fork, self.failures.clone()))
+    }
+
+    /// A cluster made for a test, or a fork of it.
+    fn ours(inner: steersman_cluster::Cluster, failures: Failures) -> Self {
+        let (client, failed, told) = (inner.client(), inner.failed(), failures.clone());
+        tokio::spawn(async move {
+            let error = failed.await;
+            told.send_replace(Some(error.to_string()));
+        });
+        Self { failures, ..Self::new(client, Some(inner), Leftovers::default()) }
     }
 
     /// A cluster that exists already, as this client sees it.
@@ -68,7 +94,8 @@ impl Cluster {
         let controllers = manager.start();
         let history = Mutex::new(controllers.reconciles());
         let client = Client::new(client, "test");
-        Self { inner, client, controllers: Mutex::new(controllers), history, leftovers }
+        let controllers = Mutex::new(controllers);
+        Self { inner, client, controllers, history, leftovers, failures: Failures::default() }
     }
 
     /// The namespace of this test, in which objects are that name none.
@@ -113,13 +140,14 @@ impl Cluster {
         self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).push(cleaning);
     }
 
-    /// Waits until part of the cluster fails, if it is one of ours.
-    pub(crate) fn failed(&self) -> impl Future<Output = Error> + 'static {
-        let failed = self.inner.as_ref().map(steersman_cluster::Cluster::failed);
+    /// Waits until part of the cluster, or of a fork of it, fails.
+    pub(crate) fn failed(&self) -> impl Future<Output = String> + 'static {
+        let mut failures = self.failures.subscribe();
         async move {
+            let failed = failures.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
             match failed {
-                Some(failed) => failed.await,
-                None => std::future::pending().await,
+                Some(failed) => failed,
+                None => std::future::pending().await, // the test is over
             }
         }
     }

@@ -19,6 +19,9 @@
 //! this cluster has: with `STEERSMAN_TEST_KUBECONFIG` in the environment, it runs on that one
 //! instead, on real time, in a namespace of its own.
 //!
+//! [`Cluster::fork`] gives a test a second cluster with all that is in the first, and [`Prepared`]
+//! gives many tests forks of one cluster that was prepared once.
+//!
 //! [`faults`] puts trouble between a client and that cluster, from a seed; a [`link`] between
 //! them can be slow, lossy or held up.
 
@@ -26,10 +29,12 @@ mod cluster;
 mod existing;
 pub mod faults;
 pub mod link;
+mod prepared;
 mod run;
 mod webhooks;
 
 pub use cluster::Cluster;
 pub use faults::{Fault, Faults};
 pub use link::{Condition, Link};
+pub use prepared::Prepared;
 pub use run::{Settings, run, run_with};

@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use steersman::{clock, random};
+use steersman_cluster::{MemoryStore, Storage};
 
 use crate::{Cluster, existing};
 
@@ -59,13 +61,32 @@ pub fn run_with<R, Fut: Future<Output = R>>(
     {
         return existing::run(&kubeconfig, test);
     }
+    let start = START.parse().expect("it is a valid timestamp");
+    run_on(Origin { settings, prepared: None, start }, test)
+}
+
+/// What a test begins with.
+pub(crate) struct Origin {
+    pub(crate) settings: Settings,
+    /// What to fork the cluster from, if anything.
+    pub(crate) prepared: Option<MemoryStore>,
+    pub(crate) start: Timestamp,
+}
+
+/// Runs a test on a runtime and a virtual clock of its own.
+pub(crate) fn run_on<R, Fut: Future<Output = R>>(
+    Origin { settings, prepared, start }: Origin,
+    test: impl FnOnce(Cluster) -> Fut,
+) -> R {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).build();
     let runtime = runtime.expect("a runtime on the current thread needs nothing that can lack");
     runtime.block_on(async {
-        clock::start_at(START.parse().expect("it is a valid timestamp"));
+        clock::start_at(start);
         random::seed(settings.seed);
-        let cluster = Cluster::start(settings).await.expect("the cluster of the test starts");
+        let storage = prepared.map_or(Storage::Memory, |store| Storage::Existing(store.fork()));
+        let cluster = Cluster::start(settings, storage).await;
+        let cluster = cluster.expect("the cluster of the test starts");
         let failed = cluster.failed();
         tokio::select! {
             result = test(cluster) => result,

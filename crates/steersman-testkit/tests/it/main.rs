@@ -1,6 +1,9 @@
 //! The test kit's own promises.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod fork;
+mod servers;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,0 +1,179 @@
+//! What runs beside the API server: controllers, scheduler and simulated nodes.
+//!
+//! A server that has its store to itself runs them always. Servers that share a store elect one
+//! of them that does; the others keep their caches filled and take over when it goes. Who loses
+//! the lease stops all of it at once and stands for election again: the API is served throughout.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steersman::Error;
+use steersman::controller::ReconcileRecord;
+use steersman::election::LeaderElection;
+use steersman::manager::{Manager, Running};
+use steersman_node::SimulatedNodes;
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// How long reconciles under way get to end when the cluster stops: what they did not do is done
+/// after the next start, or by the next leader.
+const CONTROLLERS_GRACE: Duration = Duration::from_millis(600);
+/// The Lease that servers of one store compete for.
+const LEASE: (&str, &str) = ("kube-system", "steersman");
+/// How long to wait before standing for election again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Records kept for a slow listener; older ones are dropped.
+const RECORDS_MAX: usize = 4096;
+
+/// What there is to run.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) client: kube::Client,
+    pub(crate) nodes: usize,
+    pub(crate) controllers: bool,
+}
+
+impl Parts {
+    fn manager(&self) -> Manager {
+        let mut manager = Manager::new(self.client.clone()).graceful_timeout(CONTROLLERS_GRACE);
+        if self.controllers {
+            manager = steersman_controllers::install(manager);
+            manager = manager.with(steersman_scheduler::controller());
+        }
+        SimulatedNodes::new(self.nodes).install(manager)
+    }
+}
+
+/// The parts at work. Dropping them stops them at once.
+pub(crate) enum BuiltIn {
+    /// This server has the store to itself.
+    Alone(Box<Running>),
+    /// This server is one of several.
+    Candidate(Candidate),
+}
+
+impl BuiltIn {
+    /// Starts them; with a lease duration, once this server is elected.
+    pub(crate) fn start(parts: Parts, lease_duration: Option<Duration>) -> Self {
+        match lease_duration {
+            None => Self::Alone(Box::new(parts.manager().start())),
+            Some(duration) => Self::Candidate(Candidate::stand(parts, duration)),
+        }
+    }
+
+    /// Hears of every reconcile from now on.
+    pub(crate) fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
+        match self {
+            Self::Alone(running) => running.reconciles(),
+            Self::Candidate(candidate) => candidate.records.subscribe(),
+        }
+    }
+
+    /// Whether they run here.
+    pub(crate) fn leads(&self) -> bool {
+        match self {
+            Self::Alone(_) => true,
+            Self::Candidate(candidate) => *candidate.leads.borrow(),
+        }
+    }
+
+    /// Waits until some part fails, and tells how. A candidate starts what failed anew.
+    pub(crate) fn failed(&self) -> impl Future<Output = Error> + Send + 'static {
+        let failed = match self {
+            Self::Alone(running) => Some(running.failed()),
+            Self::Candidate(_) => None,
+        };
+        async move {
+            match failed {
+                Some(failed) => failed.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Stops them; a leader gives its lease back.
+    pub(crate) async fn stop(self) {
+        match self {
+            Self::Alone(running) => running.stop().await,
+            Self::Candidate(candidate) => candidate.resign().await,
+        }
+    }
+}
+
+/// One of the servers that share a store.
+pub(crate) struct Candidate {
+    records: broadcast::Sender<Arc<ReconcileRecord>>,
+    leads: watch::Receiver<bool>,
+    stop: CancellationToken,
+    stands: AbortOnDropHandle<()>,
+}
+
+impl Candidate {
+    fn stand(parts: Parts, lease_duration: Duration) -> Self {
+        let (records, stop) = (broadcast::Sender::new(RECORDS_MAX), CancellationToken::new());
+        let (leading, leads) = watch::channel(false);
+        let stands = stand(parts, lease_duration, records.clone(), leading, stop.clone());
+        Self { records, leads, stop, stands: AbortOnDropHandle::new(tokio::spawn(stands)) }
+    }
+
+    async fn resign(self) {
+        self.stop.cancel();
+        let _ = self.stands.await; // it has ended, even if by a panic
+    }
+}
+
+/// Stands for election again and again.
+async fn stand(
+    parts: Parts,
+    lease_duration: Duration,
+    records: broadcast::Sender<Arc<ReconcileRecord>>,
+    leads: watch::Sender<bool>,
+    stop: CancellationToken,
+) {
+    while !stop.is_cancelled() {
+        let running = parts.manager().leader_election(election(lease_duration)).start();
+        let told = running.reconciles();
+        let (elected, failed) = (running.elected(), running.failed());
+        let lead = async {
+            elected.await;
+            leads.send_replace(true);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = lead => {}
+            () = forward(told, &records) => {}
+            error = failed => tracing::warn!(%error, "controllers stop and stand for election again"),
+        }
+        leads.send_replace(false);
+        running.stop().await;
+        let _ = tokio::time::timeout(AGAIN, stop.cancelled()).await;
+    }
+}
+
+/// The election. Every candidacy has an identity of its own: what an earlier one of this process
+/// began may still land, so that its term must run out like any other's.
+fn election(lease_duration: Duration) -> LeaderElection {
+    let (namespace, name) = LEASE;
+    // In the proportions that Kubernetes has: 15, 10 and 2 seconds.
+    LeaderElection::new(namespace, name)
+        .lease_duration(lease_duration)
+        .renew_deadline(lease_duration * 2 / 3)
+        .retry_period(lease_duration * 2 / 15)
+}
+
+/// Passes records on for ever.
+async fn forward(
+    mut told: broadcast::Receiver<Arc<ReconcileRecord>>,
+    records: &broadcast::Sender<Arc<ReconcileRecord>>,
+) {
+    loop {
+        match told.recv().await {
+            Ok(record) => _ = records.send(record), // nobody needs to listen
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
