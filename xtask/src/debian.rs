@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::process::{self, Outcome};
+use crate::process;
 
 /// Something from a Debian package.
 pub(crate) struct Tool {
@@ -20,10 +20,10 @@ impl Tool {
     }
 }
 
-/// Brings a tool unless it is there.
-pub(crate) fn need(tool: &Tool) -> Outcome {
+/// Brings a tool unless it is there, and tells whether it had to.
+pub(crate) fn need(tool: &Tool) -> Result<bool, String> {
     if tool.is_there() {
-        return Ok(());
+        return Ok(false);
     }
     let packages = tool.packages.join(" ");
     process::announce(&format!("{} needs {packages}", tool.purpose));
@@ -34,7 +34,7 @@ pub(crate) fn need(tool: &Tool) -> Outcome {
     let install = ["install", "-y", "--no-install-recommends"];
     process::run(apt_get().args(install).args(tool.packages))?;
     if tool.is_there() {
-        return Ok(());
+        return Ok(true);
     }
     Err(format!("{packages} came, but `{}` fails", tool.probe.join(" ")))
 }
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn what_is_there_is_not_installed() {
         let there = Tool { probe: &["cargo", "--version"], packages: &["none"], purpose: "a test" };
-        assert_eq!(need(&there), Ok(()));
+        assert_eq!(need(&there), Ok(false));
     }
 
     #[test]

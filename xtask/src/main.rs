@@ -5,6 +5,7 @@ mod bench;
 mod clients;
 mod conformance;
 mod debian;
+mod etcd;
 mod help;
 mod process;
 mod schemas;
