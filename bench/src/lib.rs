@@ -11,7 +11,6 @@ mod go;
 mod informer;
 mod processes;
 mod program;
-mod report;
 mod start;
 mod up;
 
@@ -19,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use report::Report;
+use steersman_bench_report as report;
 
 /// Measures Steersman.
 #[derive(Parser)]

@@ -1,62 +1,70 @@
 //! Results, as tables for people or as JSON lines for programs.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use serde_json::json;
 
 /// Collects and prints the results of one benchmark as they come.
-pub(crate) struct Report {
+pub struct Report {
     bench: &'static str,
     json: bool,
 }
 
 /// One measured figure of our own.
-pub(crate) struct Figure<'a> {
+pub struct Figure<'a> {
     /// What was measured.
-    pub(crate) metric: &'a str,
+    pub metric: &'a str,
     /// How much it was.
-    pub(crate) value: f64,
+    pub value: f64,
     /// In which unit.
-    pub(crate) unit: &'a str,
+    pub unit: &'a str,
     /// What it should be, if there is a goal.
-    pub(crate) goal: &'a str,
+    pub goal: &'a str,
 }
 
 /// One metric of several systems.
-pub(crate) struct Row<'a> {
+pub struct Row<'a> {
     /// What was measured.
-    pub(crate) metric: &'a str,
+    pub metric: &'a str,
     /// In which unit.
-    pub(crate) unit: &'a str,
+    pub unit: &'a str,
     /// Whether less is better.
-    pub(crate) lower_is_better: bool,
+    pub lower_is_better: bool,
     /// How much it was for each system, where it was measured.
-    pub(crate) values: Vec<Option<f64>>,
+    pub values: Vec<Option<f64>>,
     /// By which factor the first system should be better than another.
-    pub(crate) goals: &'a [(&'a str, f64)],
+    pub goals: &'a [(&'a str, f64)],
 }
 
 /// Something that is measured.
-pub(crate) struct Metric {
+pub struct Metric {
     /// Its name in reports.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its unit.
-    pub(crate) unit: &'static str,
+    pub unit: &'static str,
     /// Whether less is better.
-    pub(crate) lower_is_better: bool,
+    pub lower_is_better: bool,
     /// By which factor Steersman wants to be better than whom.
-    pub(crate) goals: &'static [(&'static str, f64)],
+    pub goals: &'static [(&'static str, f64)],
 }
 
 impl Report {
     /// A report of the benchmark of this name.
-    pub(crate) fn new(bench: &'static str, json: bool) -> Self {
+    pub fn new(bench: &'static str, json: bool) -> Self {
         if !json {
             println!("\n{bench}");
         }
         Self { bench, json }
     }
 
+    /// Says something that is no figure; programs do not need it.
+    pub fn note(&mut self, text: &str) {
+        if !self.json {
+            println!("  {text}");
+        }
+    }
+
     /// Prints a figure of our own.
-    pub(crate) fn figure(&mut self, figure: &Figure<'_>) {
+    pub fn figure(&mut self, figure: &Figure<'_>) {
         let Figure { metric, value, unit, goal } = figure;
         if self.json {
             self.line("steersman", metric, *value, unit);
@@ -66,7 +74,7 @@ impl Report {
     }
 
     /// Prints the figures of several systems side by side; the first is compared with the rest.
-    pub(crate) fn comparison(&mut self, systems: &[&str], rows: &[Row<'_>]) {
+    pub fn comparison(&mut self, systems: &[&str], rows: &[Row<'_>]) {
         if self.json {
             for row in rows {
                 for (system, value) in systems.iter().zip(&row.values) {
@@ -136,7 +144,7 @@ fn thousands(value: f64) -> String {
 }
 
 /// A metric of which less is better.
-pub(crate) const fn lower(
+pub const fn lower(
     name: &'static str,
     unit: &'static str,
     goals: &'static [(&'static str, f64)],
@@ -145,7 +153,7 @@ pub(crate) const fn lower(
 }
 
 /// A metric of which more is better.
-pub(crate) const fn higher(
+pub const fn higher(
     name: &'static str,
     unit: &'static str,
     goals: &'static [(&'static str, f64)],
@@ -154,13 +162,13 @@ pub(crate) const fn higher(
 }
 
 /// The value below which this share of sorted nanoseconds lies, in milliseconds.
-pub(crate) fn percentile(sorted: &[u64], share: f64) -> f64 {
+pub fn percentile(sorted: &[u64], share: f64) -> f64 {
     let at = (sorted.len().saturating_sub(1)) as f64 * share;
     sorted.get(at.round() as usize).map_or(f64::NAN, |nanoseconds| *nanoseconds as f64 / 1e6)
 }
 
 /// The middle one of several measurements.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
