@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: builds and runs the benchmarks, optimised.
 
+use crate::etcd;
 use crate::process::{self, Outcome};
 
 /// The benchmarks that do without the program `steersman`.
@@ -7,6 +8,11 @@ const WITHOUT_PROGRAM: [&str; 2] = ["informer", "controller"];
 
 /// Runs the benchmark that is named, or all; every argument goes to the benchmarks.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
+    match arguments.split_first() {
+        Some((name, rest)) if name == "store" => return store(rest),
+        Some((name, _)) if !name.starts_with('-') => {}
+        _ => store(&of_all(arguments))?,
+    }
     if !arguments.iter().any(|argument| WITHOUT_PROGRAM.contains(&argument.as_str())) {
         // The others start the program that stands beside them.
         let program = ["build", "--release", "--locked", "--package", "steersman-cli"];
@@ -16,4 +22,18 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     process::run(process::cargo().args(bench))?;
     let bench = ["run", "--release", "--locked", "--package", "steersman-bench", "--"];
     process::run(process::cargo().args(bench).args(arguments))
+}
+
+/// Runs the benchmark of stores, which is a program of its own.
+fn store(arguments: &[String]) -> Outcome {
+    etcd::need()?;
+    let bench = ["run", "--release", "--locked", "--package", "steersman-bench-store", "--"];
+    // As `steersman` sets it for itself.
+    let allocator = ("MIMALLOC_PURGE_DELAY", "0");
+    process::run(process::cargo().env(allocator.0, allocator.1).args(bench).args(arguments))
+}
+
+/// The arguments that every benchmark knows.
+fn of_all(arguments: &[String]) -> Vec<String> {
+    arguments.iter().filter(|argument| *argument == "--json").cloned().collect()
 }

@@ -10,7 +10,8 @@ The chores of this repository.
   cargo xtask conformance [SUITE]... run the clients of other languages against the program:
                                      python, javascript, go, or all
   cargo xtask bench [NAME] [--json]  run the benchmark NAME, or all of them; informer also
-                                     takes --pods N, --rounds N and --system NAME
+                                     takes --pods N, --rounds N and --system NAME, store
+                                     --quick, --rounds N, --part PART and --directory PATH
   cargo xtask tidy                   run only the checks of the repository's own rules
   cargo xtask schemas                write the API server's table of built-in types again
   cargo xtask help                   show this

@@ -1,0 +1,160 @@
+//! `cargo xtask bench store`: our stores beside etcd, in one run on one disk.
+//!
+//! A program of its own, so that it has the allocator of `steersman` and nothing that stores do
+//! not need. Ours are called in this process, as an API server calls them: that no network lies
+//! between is a property of theirs. etcd is a process of its own and asked over the loopback.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it says what it is at")]
+
+mod etcd;
+mod fan_out;
+mod large;
+mod load;
+mod measured;
+mod objects;
+mod place;
+mod pods;
+mod process_memory;
+mod puts;
+mod reads;
+mod systems;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use measured::Measured;
+use place::Place;
+use steersman_bench_report::Report;
+use tokio::runtime::Runtime;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Measures our stores beside etcd.
+#[derive(Parser)]
+struct Arguments {
+    /// Only this part: puts, watch, large, pods.
+    #[arg(long, value_name = "PART")]
+    part: Option<String>,
+    /// A tenth of everything, in less than a minute.
+    #[arg(long)]
+    quick: bool,
+    /// How often the puts are measured; medians count.
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// Where the stores keep their files; beside this program unless given.
+    #[arg(long, value_name = "PATH")]
+    directory: Option<PathBuf>,
+    /// One JSON object a line instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How much is measured.
+pub(crate) struct Extent {
+    /// How often puts are measured.
+    rounds: usize,
+    /// How long puts and gets last.
+    lasting: Duration,
+    /// How many keys there are.
+    keys: usize,
+    /// How often each is written before a store is opened again.
+    writes_per_key: usize,
+    /// How many Pods are held in memory.
+    pods: usize,
+    /// How often a range is read.
+    ranges: usize,
+    /// How many writes are watched.
+    writes_watched: usize,
+}
+
+/// A run of this program.
+pub(crate) struct Bench {
+    extent: Extent,
+    place: Place,
+}
+
+impl Extent {
+    fn new(arguments: &Arguments) -> Self {
+        if arguments.quick {
+            Self {
+                rounds: arguments.rounds.unwrap_or(1),
+                lasting: Duration::from_millis(700),
+                keys: 10_000,
+                writes_per_key: 10,
+                pods: 15_000,
+                ranges: 3,
+                writes_watched: 50,
+            }
+        } else {
+            Self {
+                rounds: arguments.rounds.unwrap_or(3),
+                lasting: Duration::from_secs(2),
+                keys: 100_000,
+                writes_per_key: 10,
+                pods: 150_000,
+                ranges: 5,
+                writes_watched: 200,
+            }
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match words.as_slice() {
+        [fill, directory, pods] if fill == "fill" => hold(directory, pods),
+        _ => run(&Arguments::parse()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: store: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let place = Place::new(arguments.directory.as_deref())?;
+    let bench = Bench { extent: Extent::new(arguments), place };
+    let runtime = Runtime::new().map_err(|error| error.to_string())?;
+    let mut report = Report::new("store", arguments.json);
+    report.note(&format!("{}, {}", bench.place.description(), etcd::version()));
+    let mut measured = Measured::default();
+    runtime.block_on(measure(&bench, arguments.part.as_deref(), &mut measured))?;
+    measured.print(&mut report, arguments.json);
+    Ok(())
+}
+
+/// What a process does that another one has started for its memory.
+fn hold(directory: &str, pods: &str) -> Result<(), String> {
+    let runtime = Runtime::new().map_err(|error| error.to_string())?;
+    let pods = pods.parse().map_err(|_| "so many Pods?")?;
+    println!("{}", runtime.block_on(pods::hold(directory.as_ref(), pods))?);
+    Ok(())
+}
+
+async fn measure(bench: &Bench, only: Option<&str>, measured: &mut Measured) -> Result<(), String> {
+    let wanted = |part: &str| {
+        let wanted = only.is_none_or(|only| only == part);
+        if wanted {
+            eprintln!("store: {part}");
+        }
+        wanted
+    };
+    if wanted("puts") {
+        puts::measure(bench, measured).await?;
+    }
+    if wanted("watch") {
+        fan_out::measure(bench, measured).await?;
+    }
+    if wanted("large") {
+        large::measure(bench, measured).await?;
+    }
+    if wanted("pods") {
+        pods::measure(bench, measured).await?;
+    }
+    Ok(())
+}
