@@ -63,6 +63,12 @@ impl Log {
         self.revision
     }
 
+    /// Where the last segment ends.
+    #[cfg(test)]
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
     pub(super) fn oldest(&self) -> Revision {
         self.oldest
     }

@@ -157,12 +157,13 @@ fn walk(
 
 /// The oldest revision that is kept, as the end of the log says.
 pub(super) fn oldest(files: &dyn Files, survey: &Survey) -> Result<Revision, OpenError> {
+    let snapshot = survey.snapshot.unwrap_or_default();
     for (back, first) in survey.segments.iter().rev().enumerate() {
         if let Some(oldest) = walk(files, *first, back == 0, |_, _| Ok(()))?.oldest {
-            return Ok(oldest.max(survey.start()));
+            return Ok(oldest.max(snapshot));
         }
     }
-    Ok(survey.snapshot.unwrap_or_default())
+    Ok(snapshot)
 }
 
 /// What was read.

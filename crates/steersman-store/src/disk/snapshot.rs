@@ -32,10 +32,14 @@ const PAGE: usize = 500;
 /// How often to begin again when the index forgets the revision that is being written.
 const ATTEMPTS: usize = 3;
 
-/// Whether the log that a snapshot would let go outweighs the snapshot.
+/// How many bytes of log a snapshot would let go.
+pub(super) fn superseded(committer: &Committer) -> u64 {
+    committer.log.ledger.superseded(committer.log.oldest())
+}
+
+/// Whether that outweighs the snapshot.
 pub(super) fn is_due(committer: &Committer) -> bool {
-    let superseded = committer.log.ledger.superseded(committer.log.oldest());
-    superseded > committer.space.live_bytes.max(committer.space.snapshot_bytes)
+    superseded(committer) > committer.space.live_bytes.max(committer.space.snapshot_bytes)
 }
 
 /// Writes one snapshot of a store that goes on.
@@ -72,15 +76,15 @@ impl Snapshotter {
         }
     }
 
-    /// Writes the snapshot and removes what it makes superfluous. What fails is tried again when
-    /// the log has grown further.
-    pub(super) fn run(self) {
+    /// Writes the snapshot and removes what it makes superfluous; says whether it did. What fails
+    /// is to be tried again when the log has grown further.
+    pub(super) fn run(self) -> bool {
         let mut at = self.oldest;
         for attempt in 1..=ATTEMPTS {
             match self.write(at) {
                 Ok(bytes) => {
                     tracing::debug!(revision = %at, bytes, "wrote a snapshot");
-                    return;
+                    return true;
                 }
                 // History that is still kept must outlive a restart.
                 Err(Unfinished::PassedBy) if attempt + 1 < ATTEMPTS => {
@@ -98,6 +102,7 @@ impl Snapshotter {
         // Left behind, it would be removed at the next start.
         let place = Place { kind: Kind::Snapshot, store: self.store, revision: at };
         let _ = self.files.remove(&place.temporary_name());
+        false
     }
 
     fn write(&self, at: Revision) -> Result<u64, Unfinished> {

@@ -55,8 +55,10 @@ fn run(mut committer: Committer, mut requests: mpsc::Receiver<Request>) {
 /// The snapshot that is being written beside the committer, if any.
 #[derive(Default)]
 struct Snapshots {
-    running: Option<JoinHandle<()>>,
+    running: Option<JoinHandle<bool>>,
     stop: Arc<AtomicBool>,
+    /// After a snapshot that failed, so much of the log must be superfluous before the next.
+    not_below: u64,
 }
 
 impl Snapshots {
@@ -64,7 +66,12 @@ impl Snapshots {
         if self.running.as_ref().is_some_and(|running| !running.is_finished()) {
             return;
         }
-        if !snapshot::is_due(committer) {
+        let superseded = snapshot::superseded(committer);
+        if let Some(finished) = self.running.take() {
+            let failed = !finished.join().unwrap_or(false);
+            self.not_below = if failed { superseded + superseded / 8 } else { 0 };
+        }
+        if superseded < self.not_below || !snapshot::is_due(committer) {
             return;
         }
         let snapshotter = Snapshotter::new(committer, Arc::clone(&self.stop));

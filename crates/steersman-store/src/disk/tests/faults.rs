@@ -1,0 +1,80 @@
+//! A disk that has no room, or that fails, at every step of a script.
+
+use std::io::ErrorKind;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use super::script::{Model, Outcome, Progress, Run};
+use super::simulated::{Disk, Step};
+
+const BATCHES: usize = 120;
+
+fn begin() -> Run {
+    Run::open(&Disk::default(), Model::new(), Progress::default()).unwrap()
+}
+
+/// What the disk does when nothing fails.
+async fn steps() -> Vec<Step> {
+    let mut run = begin();
+    let mut random = StdRng::seed_from_u64(3);
+    for _ in 0..BATCHES {
+        run.step(&mut random).await;
+    }
+    assert!(run.snapshots > 0);
+    run.disk.steps()
+}
+
+/// What is found after the process ends, and after the machine does.
+fn reopen(run: &Run, seed: u64) -> [Run; 2] {
+    let image = run.disk.image();
+    let crashed = image.crash(&mut StdRng::seed_from_u64(seed));
+    let progress = *run.progress.lock().unwrap();
+    [image, crashed].map(|image| Run::open(&Disk::of(image), run.model.clone(), progress).unwrap())
+}
+
+#[tokio::test]
+async fn a_full_disk_loses_nothing_and_the_store_goes_on() {
+    let steps = steps().await;
+    let can_be_full = [Step::Write, Step::Create];
+    let mut refused = 0;
+    for (number, _) in steps.iter().enumerate().filter(|(_, step)| can_be_full.contains(step)) {
+        let mut run = begin();
+        run.disk.fail(number, ErrorKind::StorageFull);
+        let mut random = StdRng::seed_from_u64(3);
+        for _ in 0..BATCHES {
+            let outcome = run.step(&mut random).await;
+            assert_ne!(outcome, Outcome::Failed, "at step {number}");
+            refused += usize::from(outcome == Outcome::Full);
+        }
+        reopen(&run, number as u64);
+    }
+    assert!(refused > 50, "only {refused}");
+}
+
+#[tokio::test]
+async fn a_failed_sync_ends_writes_but_not_reads_and_nothing_acknowledged_is_lost() {
+    let steps = steps().await;
+    let syncs = [Step::Sync, Step::SyncDirectory];
+    let mut failed = 0;
+    for (number, _) in steps.iter().enumerate().filter(|(_, step)| syncs.contains(step)).skip(3) {
+        let mut run = begin();
+        run.disk.fail(number, ErrorKind::Other);
+        let mut random = StdRng::seed_from_u64(3);
+        for _ in 0..BATCHES {
+            if run.step(&mut random).await == Outcome::Failed {
+                failed += 1;
+                let model = run.model.clone();
+                assert_eq!(run.step(&mut random).await, Outcome::Failed, "for ever");
+                let acknowledged = run.progress.lock().unwrap().acknowledged;
+                assert_eq!(run.committer.index.revision().0, acknowledged);
+                run.model = model;
+                break;
+            }
+        }
+        for mut again in reopen(&run, number as u64) {
+            assert_eq!(again.step(&mut random).await, Outcome::Done);
+        }
+    }
+    assert!(failed > 50, "only {failed}");
+}

@@ -1,0 +1,65 @@
+//! The disk space that compaction gives back.
+
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use super::reopening::{list, put};
+use super::scratch::Scratch;
+use super::script::{Model, Progress, Run, options};
+use super::simulated::Disk;
+use crate::disk::{DiskStore, Options};
+use crate::{Revision, Store};
+
+#[tokio::test]
+async fn a_store_takes_no_more_than_its_state_its_history_and_what_a_snapshot_is_worth() {
+    let mut run = Run::open(&Disk::default(), Model::new(), Progress::default()).unwrap();
+    let mut random = StdRng::seed_from_u64(8);
+    let mut largest = 0;
+    for _ in 0..1_000 {
+        run.step(&mut random).await;
+        let history = run.committer.index.stats();
+        let history = (history.revision.0 - history.oldest.0) * 250;
+        // Twelve keys of a hundred bytes are less than the least that a snapshot is written for.
+        let allowed = 2 * options().snapshot_bytes + 2 * options().segment_bytes + history + 1_500;
+        let bytes = run.disk.image().bytes() as u64;
+        assert!(bytes <= allowed, "{bytes} bytes, allowed are {allowed}");
+        largest = largest.max(bytes);
+    }
+    assert!(run.snapshots > 10 && largest > options().snapshot_bytes, "{largest}");
+}
+
+fn bytes(scratch: &Scratch) -> u64 {
+    let files = std::fs::read_dir(&scratch.0).unwrap();
+    files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+}
+
+/// Snapshots are written beside the committer: this waits until they have caught up.
+#[tokio::test(flavor = "multi_thread")]
+async fn space_is_given_back_while_writers_go_on() {
+    let scratch = Scratch::new();
+    let options = Options { sync: false, segment_bytes: 20_000, snapshot_bytes: 50_000 };
+    let (store, _) = DiskStore::open(&scratch.0, options.clone()).await.unwrap();
+    let value = "x".repeat(500);
+    for number in 0..10_000 {
+        let revision = put(&store, &format!("/registry/{}", number % 50), &value).await;
+        if number % 100 == 99 {
+            store.compact(Revision(revision.0 - 50)).await.unwrap();
+        }
+    }
+    let shrunk = async {
+        while bytes(&scratch) > 250_000 {
+            put(&store, "/registry/0", &value).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(30), shrunk).await;
+    waited.unwrap_or_else(|_| panic!("{} bytes", bytes(&scratch)));
+    let (kept, oldest) = (list(&store, None).await, store.stats().oldest);
+    let at_oldest = list(&store, Some(oldest)).await;
+    store.close().await;
+    let (store, opened) = DiskStore::open(&scratch.0, options).await.unwrap();
+    assert!(opened.snapshot.is_some());
+    assert_eq!(list(&store, None).await, kept);
+    assert_eq!(list(&store, Some(oldest)).await, at_oldest, "history survives a restart");
+}
