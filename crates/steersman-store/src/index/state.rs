@@ -176,7 +176,9 @@ impl State {
         let Change { revision, key, value } = change;
         debug_assert!(revision >= self.revision, "changes come in order");
         self.revision = revision;
-        let previous = self.get(&key);
+        // Looked up once: in a large store this is most of what a write costs.
+        let mut versions = self.keys.get_mut(&key);
+        let previous = versions.as_ref().and_then(|versions| versions.latest()).cloned();
         if previous.is_none() && value.is_none() {
             return (None, Vec::new());
         }
@@ -188,6 +190,13 @@ impl State {
             created: previous.as_ref().map_or(revision, |previous| previous.created),
             modified: revision,
         });
+        match &mut versions {
+            Some(versions) => versions.push(revision, current.clone()),
+            None => {
+                let versions = Versions::new(revision, current.clone());
+                self.keys.insert(Key::clone(&key), versions);
+            }
+        }
         self.live = self.live + usize::from(current.is_some()) - usize::from(previous.is_some());
         match (&previous, &current) {
             (None, Some(_)) => self.folders.add(&key),
@@ -204,16 +213,8 @@ impl State {
         self.revision = self.revision.max(revision);
     }
 
-    /// Adds the newest change to both views.
+    /// Adds the newest change to the log, which must not become too large.
     fn remember(&mut self, event: Event) {
-        let current = event.current.clone();
-        match self.keys.get_mut(&event.key) {
-            Some(versions) => versions.push(event.revision, current),
-            None => {
-                let versions = Versions::new(event.revision, current);
-                self.keys.insert(Key::clone(&event.key), versions);
-            }
-        }
         self.history += size(&event);
         self.log.push_back(Arc::new(event));
         while self.history > self.history_max && self.log.len() > 1 {
