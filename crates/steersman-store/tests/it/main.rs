@@ -6,9 +6,9 @@
 //! `store_suite!`.
 #![allow(clippy::unwrap_used, reason = "the lint's exception for tests misses shared steps")]
 
-mod etcd_faults;
 mod crash;
 mod directory;
+mod etcd_faults;
 #[allow(unreachable_pub, reason = "other crates' tests include it as well")]
 mod etcd_process;
 mod etcd_starts;
