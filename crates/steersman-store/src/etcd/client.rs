@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
+use futures::future::{self, FutureExt};
 use futures::stream::{self, Stream, StreamExt};
 use prost::Message;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tonic::Streaming;
 use tonic::client::Grpc;
@@ -82,6 +83,24 @@ struct User {
 
 type Token = MetadataValue<Ascii>;
 
+/// What a watch tells. Dropping it ends the watch.
+pub(super) struct Watching {
+    answers: Streaming<WatchResponse>,
+    /// etcd goes on as long as more could be said.
+    _open: oneshot::Sender<()>,
+}
+
+impl Watching {
+    /// The next message; cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<WatchResponse, Failure> {
+        match self.answers.message().await {
+            Ok(Some(response)) => Ok(response),
+            Ok(None) => Err(Failure::NotDone("etcd ended the watch".into())),
+            Err(status) => Err(Failure::of(&status)),
+        }
+    }
+}
+
 /// How a request goes on after a failure.
 struct Attempts {
     method: Method,
@@ -139,7 +158,7 @@ impl Client {
         &self,
         request: WatchRequest,
         deadline: Instant,
-    ) -> (usize, Result<Streaming<WatchResponse>, Failure>) {
+    ) -> (usize, Result<Watching, Failure>) {
         let (place, member) = self.members.current();
         let opening = timeout_at(deadline, self.open(member, request));
         let lost = || Err(Failure::Lost(format!("{} does not answer", member.address)));
@@ -151,17 +170,13 @@ impl Client {
         self.members.avoid(place);
     }
 
-    async fn open(
-        &self,
-        member: &Member,
-        request: WatchRequest,
-    ) -> Result<Streaming<WatchResponse>, Failure> {
+    async fn open(&self, member: &Member, request: WatchRequest) -> Result<Watching, Failure> {
         let token = self.token(member).await?;
-        // Ends when the answers are dropped; until then there is nothing more to say.
-        let requests = stream::iter([request]).chain(stream::pending());
-        let request = prepared(requests, token.as_ref());
-        let answer = streaming(member, request).await;
-        self.checked(answer, token.as_ref()).await
+        let (open, closed) = oneshot::channel();
+        let nothing_more = closed.into_stream().filter_map(|_| future::ready(None));
+        let requests = stream::iter([request]).chain(nothing_more);
+        let answer = streaming(member, prepared(requests, token.as_ref())).await;
+        Ok(Watching { answers: self.checked(answer, token.as_ref()).await?, _open: open })
     }
 
     async fn ask<Q, A>(&self, member: &Member, method: Method, request: Q) -> Result<A, Failure>

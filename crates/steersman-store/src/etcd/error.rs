@@ -120,9 +120,13 @@ pub(super) fn of_read(failure: Failure) -> StoreError {
     }
 }
 
-/// Whether the request never left this process: there was no connection.
+/// Whether the request never left this process: there was no connection, or it ended before the
+/// request's turn came.
 fn never_sent(status: &Status) -> bool {
-    causes(status).any(<dyn std::error::Error>::is::<tonic::ConnectError>)
+    causes(status).any(|cause| {
+        let canceled = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
+        canceled || cause.is::<tonic::ConnectError>()
+    })
 }
 
 /// The message, and for errors of the transport what lies beneath.

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use tonic::Streaming;
 
-use super::client::Client;
+use super::client::{Client, Watching};
 use super::compaction;
 use super::error::Failure;
 use super::keys::{KeyRange, Keys, number, revision};
@@ -123,17 +122,12 @@ impl Feed {
     }
 
     /// Takes whatever comes, until nothing does any more.
-    async fn take_all(&self, mut watch: Streaming<WatchResponse>) -> Result<Ended, Failure> {
+    async fn take_all(&self, mut watch: Watching) -> Result<Ended, Failure> {
         let mut events = Vec::new();
         loop {
-            let message = tokio::select! {
-                message = watch.message() => message,
+            let response = tokio::select! {
+                response = watch.next() => response?,
                 () = self.progress.suspected() => return Ok(Ended::Lost("it stands still".into())),
-            };
-            let response = match message {
-                Ok(Some(response)) => response,
-                Ok(None) => return Ok(Ended::Lost("etcd ended it".into())),
-                Err(status) => return Err(Failure::of(&status)),
             };
             if let Some(ended) = self.look(&response).await {
                 return Ok(ended);

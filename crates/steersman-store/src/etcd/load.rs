@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::client::{Client, RANGE};
 use super::error::Failure;
 use super::keys::{Keys, number, revision};
-use super::wire::{self, RangeRequest, RangeResponse, WatchCreateRequest, WatchRequest};
+use super::wire::{RangeRequest, RangeResponse, WatchCreateRequest, WatchRequest};
 use crate::{Entry, Revision};
 
 /// How long one page may take.
@@ -83,16 +83,15 @@ async fn compacted(client: &Client, deadline: Instant) -> Result<Revision, Failu
     let (_, watch) = client.watch(WatchRequest { create: Some(create) }, deadline).await;
     let mut watch = watch?;
     let told = async {
-        while let Some(answer) = watch.message().await.map_err(|status| Failure::of(&status))? {
-            let wire::WatchResponse { compact_revision, canceled, cancel_reason, .. } = answer;
-            if compact_revision > 0 {
-                return Ok(revision(compact_revision));
+        loop {
+            let answer = watch.next().await?;
+            if answer.compact_revision > 0 {
+                return Ok(revision(answer.compact_revision));
             }
-            if canceled {
-                return Err(Failure::NotDone(cancel_reason));
+            if answer.canceled {
+                return Err(Failure::NotDone(answer.cancel_reason));
             }
         }
-        Err(Failure::NotDone("etcd ended a watch without a reason".into()))
     };
     let late = || Failure::NotDone("etcd does not say what it has compacted".into());
     tokio::time::timeout_at(deadline, told).await.map_err(|_| late())?

@@ -16,6 +16,7 @@ mod keys;
 mod leases;
 mod load;
 mod members;
+mod options;
 mod progress;
 mod settle;
 mod wire;
@@ -36,6 +37,7 @@ use self::feed::Feed;
 use self::freshness::Freshness;
 use self::keys::{Keys, revision};
 use self::leases::Leases;
+pub use self::options::{ConnectError, Options};
 use self::progress::{Head, Progress};
 use crate::index::Index;
 pub use crate::index::Stats;
@@ -43,84 +45,6 @@ use crate::{
     Entry, RangeRequest, RangeResponse, Revision, Store, StoreError, Watch, WatchRequest,
     WriteRequest, Written,
 };
-
-/// How to reach etcd, and how to use it.
-#[derive(Clone)]
-pub struct Options {
-    /// The members' addresses: `https://10.0.0.1:2379`.
-    pub endpoints: Vec<String>,
-    /// Who signed the members' certificates, in PEM; `https` needs it.
-    pub ca: Option<Vec<u8>>,
-    /// Our own certificate chain and its key, in PEM.
-    pub certificate: Option<(Vec<u8>, Vec<u8>)>,
-    /// A user, who may read and write all keys, and the password.
-    pub user: Option<(String, String)>,
-    /// How much history to keep in etcd, and how often to stand for the election of who compacts
-    /// it; `None` leaves that to others.
-    pub compaction: Option<Duration>,
-    /// How long a request may take, all attempts together.
-    pub request_timeout: Duration,
-    /// How many revisions' changes to keep in memory for watches.
-    #[doc(hidden)]
-    pub history: u64,
-    /// Stands before every key in etcd: gives tests that share an etcd a place each.
-    #[doc(hidden)]
-    pub root: String,
-    /// What all keys begin with; others are not seen and cannot be written.
-    #[doc(hidden)]
-    pub prefix: String,
-}
-
-impl Options {
-    /// The usual choices for these members.
-    pub fn new<E: Into<String>>(endpoints: impl IntoIterator<Item = E>) -> Self {
-        Self {
-            endpoints: endpoints.into_iter().map(Into::into).collect(),
-            ca: None,
-            certificate: None,
-            user: None,
-            compaction: Some(Duration::from_secs(300)),
-            request_timeout: Duration::from_secs(10),
-            history: 100_000,
-            root: String::new(),
-            prefix: "/registry/".into(),
-        }
-    }
-}
-
-/// Without the secrets.
-impl Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options")
-            .field("endpoints", &self.endpoints)
-            .field("user", &self.user.as_ref().map(|(name, _)| name))
-            .finish_non_exhaustive()
-    }
-}
-
-/// Why a store on etcd could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The options name no member.
-    #[error("no endpoint of etcd is given")]
-    NoEndpoints,
-    /// An address or what belongs to it cannot be used.
-    #[error("etcd's endpoint {endpoint} cannot be used: {reason}")]
-    InvalidEndpoint {
-        /// The address.
-        endpoint: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// etcd does not answer, or not as it should.
-    #[error("cannot open the store on etcd at {endpoints}")]
-    Store {
-        /// The members that were asked.
-        endpoints: String,
-        /// What happened.
-        source: StoreError,
-    },
-}
 
 /// A [`Store`] on etcd. Cloning is cheap and gives another handle; when the last one is dropped,
 /// the connections and the tasks end.
@@ -155,10 +79,7 @@ impl EtcdStore {
     /// that this is called on.
     pub async fn connect(options: Options) -> Result<Self, ConnectError> {
         let client = Arc::new(Client::new(&options)?);
-        let failed = |source| {
-            let endpoints = options.endpoints.join(",");
-            ConnectError::Store { endpoints, source }
-        };
+        let failed = |error| ConnectError::of(&options, error);
         let index = Arc::new(Index::new());
         let progress = Arc::new(Progress::new(0, Revision(0)));
         let keys = Keys::new(&options.root, &options.prefix);

@@ -1,7 +1,14 @@
 //! The store on a real etcd: what it does in fair weather that only etcd can show, and that every
 //! fault leaves it equal to etcd, with no change lost or told twice.
 
+mod access;
 mod basics;
+mod history;
+mod limits;
+mod load;
+mod members;
+mod proxy;
+mod sharing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +20,7 @@ use steersman_store::{
     Entry, Event, Expected, RangeRequest, Revision, Store, StoreError, Watch, WatchRequest,
     WriteRequest,
 };
+use tokio::sync::oneshot;
 
 use crate::etcd_process::Etcd;
 
@@ -59,6 +67,8 @@ async fn watch(store: &EtcdStore, after: Revision) -> Box<dyn Watch> {
 struct Replay {
     watch: Box<dyn Watch>,
     state: BTreeMap<Arc<str>, Entry>,
+    /// Every value that was told, and when it was written.
+    told: Vec<(String, Revision)>,
     last: Revision,
 }
 
@@ -67,7 +77,7 @@ impl Replay {
     async fn new(store: &EtcdStore) -> Self {
         let (entries, last) = list(store).await;
         let state = entries.into_iter().map(|entry| (Arc::clone(&entry.key), entry)).collect();
-        Self { watch: watch(store, last).await, state, last }
+        Self { watch: watch(store, last).await, state, told: Vec::new(), last }
     }
 
     /// Reads until everything up to a revision has been told.
@@ -83,9 +93,23 @@ impl Replay {
         read.await.expect("the watch tells of everything")
     }
 
+    /// Reads until it is told to stop.
+    async fn follow(mut self, mut stop: oneshot::Receiver<()>) -> Self {
+        loop {
+            tokio::select! {
+                batch = self.watch.next() => batch.unwrap().iter().for_each(|event| self.take(event)),
+                _ = &mut stop => return self,
+            }
+        }
+    }
+
     fn take(&mut self, event: &Event) {
         assert!(event.revision >= self.last, "changes come in order");
         self.last = event.revision;
+        if let Some(entry) = &event.current {
+            let value = String::from_utf8_lossy(&entry.value).into_owned();
+            self.told.push((value, event.revision));
+        }
         let before = match &event.current {
             Some(entry) => self.state.insert(Arc::clone(&event.key), entry.clone()),
             None => self.state.remove(&event.key),
