@@ -92,11 +92,11 @@ impl Ground {
                 StoreUnderTest::alone(store, directory)
             }
             Self::SharedEtcd(etcd) => {
-                let store = on_etcd(etcd, &new_root()).await;
+                let store = on_etcd(etcd.endpoints(), &new_root()).await;
                 StoreUnderTest { alone: false, ttl_min, ..StoreUnderTest::alone(store, ()) }
             }
             Self::OwnEtcd(etcd) => {
-                let store = on_etcd(etcd, &new_root()).await;
+                let store = on_etcd(etcd.endpoints(), &new_root()).await;
                 StoreUnderTest { ttl_min, ..StoreUnderTest::alone(store, Arc::clone(etcd)) }
             }
         }
@@ -115,9 +115,9 @@ pub(crate) fn new_root() -> String {
     format!("/root-{:05}", ROOTS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The store under a root of an etcd.
-pub(crate) async fn on_etcd(etcd: &Etcd, root: &str) -> EtcdStore {
-    let mut options = etcd::Options::new(etcd.endpoints());
+/// The store under a root of the etcd with these members.
+pub(crate) async fn on_etcd(endpoints: Vec<String>, root: &str) -> EtcdStore {
+    let mut options = etcd::Options::new(endpoints);
     options.compaction = None;
     (options.root, options.prefix) = (root.to_owned(), String::new());
     EtcdStore::connect(options).await.unwrap()

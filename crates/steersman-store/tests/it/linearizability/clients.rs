@@ -36,7 +36,8 @@ struct Client {
     known: [Option<Revision>; KEYS],
 }
 
-/// Starts clients, each with the next of these stores, that ask so many questions each.
+/// Starts clients, each with the next of these stores, that ask so many questions each, unless the
+/// history is closed before.
 pub(super) fn start(
     stores: &[Arc<dyn Store>],
     history: &History,
@@ -72,6 +73,9 @@ pub(super) async fn log(store: &dyn Store, after: Revision) -> Vec<Change> {
 impl Client {
     async fn run(mut self, questions: usize) {
         for _ in 0..questions {
+            if self.history.is_closed() {
+                return;
+            }
             let question = self.think();
             let asked = self.history.ask(question.clone());
             if let Some(answer) = self.put(question).await {

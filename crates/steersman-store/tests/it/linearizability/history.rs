@@ -1,7 +1,8 @@
 //! What clients asked a store, what they were told, and when.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use steersman_store::{Entry, Expected, Revision};
 
@@ -60,6 +61,7 @@ pub(super) struct History {
 struct Shared {
     clock: AtomicU64,
     values: AtomicU64,
+    closed: AtomicBool,
     operations: Mutex<Vec<Operation>>,
 }
 
@@ -82,6 +84,31 @@ impl History {
     /// A value that nobody has written yet.
     pub(super) fn new_value(&self) -> Value {
         self.shared.values.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Waits until clients have been told the answers to so many more questions.
+    pub(super) async fn grown_by(&self, answers: usize) {
+        let answered = || {
+            let operations = self.shared.operations.lock().unwrap();
+            operations
+                .iter()
+                .filter(|it| !matches!(it.answer, None | Some((_, Answer::Nothing))))
+                .count()
+        };
+        let enough = answered() + answers;
+        let mut tick = tokio::time::interval(Duration::from_millis(5));
+        while answered() < enough {
+            tick.tick().await;
+        }
+    }
+
+    /// Tells clients to stop.
+    pub(super) fn close(&self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::SeqCst)
     }
 
     pub(super) fn operations(&self) -> Vec<Operation> {

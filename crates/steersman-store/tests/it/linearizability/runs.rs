@@ -9,7 +9,9 @@ use super::broken::{Broken, Fault};
 use super::clients::{self, KEYS};
 use super::history::History;
 use super::{revisions, search};
+use crate::TIMEOUT;
 use crate::directory::Directory;
+use crate::etcd_process::Etcd;
 use crate::seed;
 use crate::stores::{Ground, new_root, on_etcd, small_files};
 
@@ -92,9 +94,66 @@ async fn clients_of_a_disk_see_one_order_over_restarts() {
 async fn clients_of_two_servers_on_one_etcd_see_one_order() {
     let Ground::SharedEtcd(etcd) = Ground::of_shared_etcd().await else { unreachable!() };
     let root = new_root();
-    let one: Arc<dyn Store> = Arc::new(on_etcd(etcd, &root).await);
-    let other: Arc<dyn Store> = Arc::new(on_etcd(etcd, &root).await);
+    let one: Arc<dyn Store> = Arc::new(on_etcd(etcd.endpoints(), &root).await);
+    let other: Arc<dyn Store> = Arc::new(on_etcd(etcd.endpoints(), &root).await);
     ask(&[one, other], 200).await.assert_linearizable();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_see_one_order_although_etcd_dies_and_comes_back() {
+    let mut etcd = Etcd::start().await;
+    let endpoints = [etcd.endpoints(), etcd.endpoints()];
+    ask_while(endpoints, async |history| {
+        for _ in 0..4 {
+            history.grown_by(200).await;
+            etcd.kill(0);
+            etcd.restart(0).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_see_one_order_although_the_leader_of_three_dies() {
+    let mut etcd = Etcd::builder().members(3).start().await;
+    let [one, two, three] = etcd.endpoints().try_into().unwrap();
+    // Each server prefers another member, so that they hear of things at different times.
+    let endpoints = [vec![one.clone(), two.clone()], vec![two, three.clone()], vec![three, one]];
+    ask_while(endpoints, async |history| {
+        for _ in 0..2 {
+            history.grown_by(300).await;
+            let leader = etcd.leader().await;
+            etcd.kill(leader);
+            history.grown_by(100).await;
+            etcd.restart(leader).await;
+        }
+    })
+    .await;
+}
+
+/// Lets clients ask through servers with these endpoints while something happens to etcd, and
+/// checks what they were told.
+async fn ask_while<const N: usize>(
+    endpoints: [Vec<String>; N],
+    happens: impl AsyncFnOnce(&History),
+) {
+    let (history, mut random, root) = (History::default(), seed::random(), new_root());
+    let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+    for endpoints in endpoints {
+        stores.push(Arc::new(on_etcd(endpoints, &root).await));
+    }
+    let start = latest(&*stores[0]).await;
+    let clients = clients::start(&stores, &history, &mut random, usize::MAX);
+    let asked = async {
+        happens(&history).await;
+        history.grown_by(200).await;
+        history.close();
+        for client in clients {
+            client.await.unwrap();
+        }
+    };
+    tokio::time::timeout(TIMEOUT, asked).await.expect("etcd comes back");
+    judge(&history, &*stores[0], start).await.assert_linearizable();
 }
 
 /// Lets clients ask a broken store until they have been told something wrong.
