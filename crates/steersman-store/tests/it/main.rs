@@ -84,7 +84,8 @@ macro_rules! store_suite {
             all_who_read_a_value_share_its_memory
             a_key_goes_no_earlier_than_its_ttl_and_soon_after
             a_later_write_decides_whether_a_key_goes
-            many_keys_go_at_their_time;
+            a_key_that_is_written_again_in_time_stays
+            many_keys_go_each_at_its_time;
 
             a_compacted_revision_cannot_be_read_or_watched
             compaction_keeps_the_state_at_its_revision

@@ -7,7 +7,6 @@ use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use steersman_store::Store;
 use steersman_store::disk::{self, DiskStore};
@@ -38,16 +37,13 @@ pub(crate) struct StoreUnderTest {
     store: Arc<dyn Store>,
     /// Whether nobody else's writes move its revision.
     pub(crate) alone: bool,
-    /// The shortest time to live that the store does not lengthen.
-    pub(crate) ttl_min: Duration,
     _ground: Arc<dyn Any + Send + Sync>,
 }
 
 impl StoreUnderTest {
     /// A store that nobody else writes to.
     pub(crate) fn alone(store: impl Store, ground: impl Any + Send + Sync) -> Self {
-        let ttl_min = Duration::from_secs(1);
-        Self { store: Arc::new(store), alone: true, ttl_min, _ground: Arc::new(ground) }
+        Self { store: Arc::new(store), alone: true, _ground: Arc::new(ground) }
     }
 }
 
@@ -82,8 +78,6 @@ impl Ground {
 
     /// An empty store.
     pub(crate) async fn store(&self) -> StoreUnderTest {
-        // etcd counts whole seconds.
-        let ttl_min = Duration::from_secs(2);
         match self {
             Self::Memory => StoreUnderTest::alone(MemoryStore::new(), ()),
             Self::Disk => {
@@ -93,11 +87,11 @@ impl Ground {
             }
             Self::SharedEtcd(etcd) => {
                 let store = on_etcd(etcd.endpoints(), &new_root()).await;
-                StoreUnderTest { alone: false, ttl_min, ..StoreUnderTest::alone(store, ()) }
+                StoreUnderTest { alone: false, ..StoreUnderTest::alone(store, ()) }
             }
             Self::OwnEtcd(etcd) => {
                 let store = on_etcd(etcd.endpoints(), &new_root()).await;
-                StoreUnderTest { ttl_min, ..StoreUnderTest::alone(store, Arc::clone(etcd)) }
+                StoreUnderTest::alone(store, Arc::clone(etcd))
             }
         }
     }

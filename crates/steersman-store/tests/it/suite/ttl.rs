@@ -1,11 +1,15 @@
 //! Keys that go after a while. Time is real here, so these specifications take seconds.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::*;
 
+/// How long keys stay here: long enough for a busy machine to do something in time, and whole
+/// seconds, which is what etcd counts.
+const TTL: Duration = Duration::from_secs(2);
 /// How much longer than its time to live a key may stay.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
@@ -27,7 +31,8 @@ async fn deleted_until(watch: &mut Box<dyn Watch>, key: &str) -> Vec<String> {
 }
 
 pub(crate) async fn a_key_goes_no_earlier_than_its_ttl_and_soon_after(store: StoreUnderTest) {
-    let ttl = store.ttl_min;
+    // Not a whole number of seconds.
+    let ttl = TTL + Duration::from_millis(700);
     let mut watch = watch(&store, "/", latest(&store).await).await;
     let begun = Instant::now();
     let written = put_expiring(&store, "/a", ttl).await;
@@ -44,18 +49,17 @@ pub(crate) async fn a_key_goes_no_earlier_than_its_ttl_and_soon_after(store: Sto
 }
 
 pub(crate) async fn a_later_write_decides_whether_a_key_goes(store: StoreUnderTest) {
-    let ttl = store.ttl_min;
     let mut watch = watch(&store, "/", latest(&store).await).await;
     for key in ["/kept", "/again", "/goes"] {
-        put_expiring(&store, key, ttl).await;
+        put_expiring(&store, key, TTL).await;
     }
     put(&store, "/kept", "for ever").await;
     delete(&store, "/again").await;
     put(&store, "/again", "for ever").await;
-    put_expiring(&store, "/longer", ttl).await;
-    put_expiring(&store, "/longer", ttl * 20).await;
+    put_expiring(&store, "/longer", TTL).await;
+    put_expiring(&store, "/longer", TTL * 20).await;
     put(&store, "/late", "for ever").await;
-    put_expiring(&store, "/late", ttl).await;
+    put_expiring(&store, "/late", TTL).await;
 
     // The last to be written is the last to go: by then the others would have gone.
     let deleted = deleted_until(&mut watch, "/late").await;
@@ -64,16 +68,46 @@ pub(crate) async fn a_later_write_decides_whether_a_key_goes(store: StoreUnderTe
     assert_eq!(list(&store, "/", None).await, left);
 }
 
-pub(crate) async fn many_keys_go_at_their_time(store: StoreUnderTest) {
-    const KEYS: usize = 100;
-    let ttl = store.ttl_min;
+pub(crate) async fn a_key_that_is_written_again_in_time_stays(store: StoreUnderTest) {
     let mut watch = watch(&store, "/", latest(&store).await).await;
-    let begun = Instant::now();
-    for number in 0..KEYS {
-        put_expiring(&store, &format!("/{number:03}"), ttl).await;
+    let mut tick = tokio::time::interval(TTL / 4);
+    let mut last = Instant::now();
+    for _ in 0..6 {
+        tick.tick().await;
+        last = Instant::now();
+        put_expiring(&store, "/heartbeat", TTL).await;
     }
-    let events = tokio::time::timeout(ttl + LATE_MAX, read(&mut watch, 2 * KEYS)).await.unwrap();
-    let puts = events.iter().position(|event| event.current.is_none()).unwrap();
-    assert!(begun.elapsed() >= ttl && puts > 0);
+    let events = tokio::time::timeout(TTL + LATE_MAX, read(&mut watch, 7)).await.unwrap();
+    assert!(last.elapsed() >= TTL);
+    let gone: Vec<bool> = events.iter().map(|event| event.current.is_none()).collect();
+    assert_eq!(gone, [false, false, false, false, false, false, true]);
+}
+
+pub(crate) async fn many_keys_go_each_at_its_time(store: StoreUnderTest) {
+    const KEYS: usize = 100;
+    let mut watch = watch(&store, "/", latest(&store).await).await;
+    let reader = tokio::spawn(async move {
+        let mut gone = HashMap::new();
+        while gone.len() < KEYS {
+            let batch = watch.next().await.unwrap();
+            let deletions = batch.iter().filter(|event| event.current.is_none());
+            gone.extend(deletions.map(|event| (event.key.to_string(), Instant::now())));
+        }
+        gone
+    });
+    // Over more than a second: those written together may go together, others may not.
+    let mut tick = tokio::time::interval(Duration::from_millis(15));
+    let mut written = HashMap::new();
+    for number in 0..KEYS {
+        tick.tick().await;
+        let key = format!("/{number:03}");
+        written.insert(key.clone(), Instant::now());
+        put_expiring(&store, &key, TTL).await;
+    }
+    let gone = tokio::time::timeout(TTL + LATE_MAX, reader).await.unwrap().unwrap();
+    for (key, at) in written {
+        let stayed = gone[&key].duration_since(at);
+        assert!(stayed >= TTL && stayed < TTL + LATE_MAX, "{key} stayed {stayed:?}");
+    }
     assert_eq!(list(&store, "/", None).await, Vec::<String>::new());
 }
