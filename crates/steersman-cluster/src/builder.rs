@@ -206,10 +206,6 @@ fn spawn_upkeep(
     tasks.spawn(async move {
         token.run_until_cancelled(compacted.run_compaction(history)).await;
     });
-    let (expired, token) = (api.clone(), shutdown.clone());
-    tasks.spawn(async move {
-        token.run_until_cancelled(expired.run_event_expiry()).await;
-    });
     let (kept, token) = (api.clone(), shutdown.clone());
     tasks.spawn(async move {
         token.run_until_cancelled(kept.run_bootstrap()).await;
