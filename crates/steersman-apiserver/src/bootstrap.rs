@@ -143,7 +143,7 @@ async fn ensure(
     let table = server.registry.table();
     let [group, version, plural] = path;
     let resource = table.get(group, version, plural).ok_or_else(Status::no_such_resource)?;
-    if server.get(&resource.key(Place { namespace, name })).await?.is_some() {
+    if server.known(&resource.key(Place { namespace, name })).await?.is_some() {
         return Ok(());
     }
     let writer = Writer { trusted: true, ..Writer::internal(server, resource) };

@@ -99,7 +99,7 @@ async fn not_a_resource(
         return Err(Status::method_not_allowed());
     }
     let response = match path.as_slice() {
-        ["healthz" | "livez" | "readyz", ..] => health::answer(&path, query),
+        ["healthz" | "livez" | "readyz", ..] => health::answer(server, &path, query).await,
         ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
         [".well-known" | "openid", ..] => openid::answer(server, &path).await,
         _ => discovery::answer(&server.registry.table(), &path, &parts.headers),

@@ -93,7 +93,11 @@ async fn in_namespace(
         return Ok(labelled(&webhook.namespaces, object));
     }
     let server = &request.call.server;
-    let entry = server.get(&format!("/registry/namespaces/{namespace}")).await?;
+    let key = format!("/registry/namespaces/{namespace}");
+    let entry = match server.known(&key).await? {
+        None => server.get(&key).await?,
+        known => known,
+    };
     let missing = Named { group: "", resource: "namespaces", name: namespace };
     let entry = entry.ok_or_else(|| Status::not_found(missing))?;
     Ok(labelled(&webhook.namespaces, &Stored::from(&entry).decode("v1")?))

@@ -1,9 +1,13 @@
 //! Changing what is stored: read, decide, compare-and-swap, again if someone was faster.
+//!
+//! The first look is at what this server has heard of, which costs nothing. A write that is
+//! decided by it only happens if it is still the latest; anything else that is decided, such as a
+//! refusal, counts only if it is.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
-use steersman_store::{Expected, Revision, StoreError};
+use steersman_store::{Entry, Expected, Revision, StoreError};
 
 use super::{Held, Tracking, Writer, part, scale, validate};
 use crate::admission::{Operation, Request};
@@ -63,27 +67,22 @@ async fn replace(
 ) -> Result<Stored> {
     let asked = Request::of(writer, Operation::Update, place).filter(|_| checks == Checks::All);
     let mut attempts = 0;
+    let mut entry = first(writer, place).await?;
     loop {
-        let found = find(writer, place).await?;
-        let old = &found.old;
-        let mut new = decided(writer, old, decide).await?;
-        if checks == Checks::All {
-            new = admitted(writer, asked.as_ref(), old, new).await?;
-        }
-        let same = new == *old && found.is_stored_right;
-        let reservation = match same {
-            true => None,
-            false => allocate::reserve(writer, Some(old), &mut new).await?,
-        };
-        if let Some(request) = &asked {
-            request.validate(Some(&seen(writer, &new)), Some(&seen(writer, old))).await?;
-        }
-        if same {
-            return Ok(found.stored);
-        }
-        let held = Held { reservation, turn: crd::turn(writer).await };
-        if let Some(stored) = put(writer, place, &found, new, held).await? {
-            return Ok(stored);
+        let found = find(writer, place, entry).await?;
+        let tried = attempt(writer, place, &found, decide, Asking { asked: &asked, checks }).await;
+        match tried {
+            Ok(Attempt::Written(stored)) => return Ok(stored),
+            Ok(Attempt::Failed(status)) => return Err(status),
+            tried => {
+                entry = writer.server.get(&writer.resource.key(place)).await?;
+                let latest = entry.as_ref().map(|entry| entry.modified) == Some(found.modified);
+                match tried {
+                    Ok(Attempt::Unchanged) if latest => return Ok(found.stored),
+                    Err(status) if latest => return Err(status),
+                    _ => {}
+                }
+            }
         }
         attempts += 1;
         if asked.is_some() && attempts == ASKED_MAX {
@@ -91,6 +90,64 @@ async fn replace(
         }
         tokio::task::yield_now().await;
     }
+}
+
+/// Whether and by whom a change is checked.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    asked: &'a Option<Request<'a>>,
+    checks: Checks,
+}
+
+/// How an attempt to change an object ended.
+enum Attempt {
+    /// It is written.
+    Written(Stored),
+    /// There is nothing to write.
+    Unchanged,
+    /// Someone else was faster.
+    Conflict,
+    /// The store failed, and may have written all the same: this must not be tried again.
+    Failed(Status),
+}
+
+async fn attempt(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    found: &Found,
+    decide: Decide<'_>,
+    Asking { asked, checks }: Asking<'_>,
+) -> Result<Attempt> {
+    let old = &found.old;
+    let mut new = decided(writer, old, decide).await?;
+    if checks == Checks::All {
+        new = admitted(writer, asked.as_ref(), old, new).await?;
+    }
+    let same = new == *old && found.is_stored_right;
+    let reservation = match same {
+        true => None,
+        false => allocate::reserve(writer, Some(old), &mut new).await?,
+    };
+    if let Some(request) = asked {
+        request.validate(Some(&seen(writer, &new)), Some(&seen(writer, old))).await?;
+    }
+    if same {
+        return Ok(Attempt::Unchanged);
+    }
+    let held = Held { reservation, turn: crd::turn(writer).await };
+    put(writer, place, found, new, held).await
+}
+
+/// The entry at a place: what is known here if it will be compared with the latest before
+/// anything comes of it, else the latest.
+pub(super) async fn first(writer: &Writer<'_>, place: Place<'_>) -> Result<Option<Entry>> {
+    let key = writer.resource.key(place);
+    if !writer.dry_run
+        && let known @ Some(_) = writer.server.known(&key).await?
+    {
+        return Ok(known);
+    }
+    Ok(writer.server.get(&key).await?)
 }
 
 /// An object that is about to change.
@@ -103,9 +160,8 @@ struct Found {
     is_stored_right: bool,
 }
 
-async fn find(writer: &Writer<'_>, place: Place<'_>) -> Result<Found> {
+async fn find(writer: &Writer<'_>, place: Place<'_>, entry: Option<Entry>) -> Result<Found> {
     let (server, resource) = (writer.server, writer.resource);
-    let entry = server.get(&resource.key(place)).await?;
     let entry = entry.ok_or_else(|| Status::not_found(resource.named(place.name)))?;
     let stored = Stored::from(&entry);
     let is_stored_right = conversion::is_stored_right(resource, &stored);
@@ -114,19 +170,18 @@ async fn find(writer: &Writer<'_>, place: Place<'_>) -> Result<Found> {
     Ok(Found { stored, old, modified: entry.modified, is_stored_right })
 }
 
-/// Writes the new object, or removes it if its deletion was only waiting for this; `None` if
-/// someone else was faster.
+/// Writes the new object, or removes it if its deletion was only waiting for this.
 async fn put(
     writer: &Writer<'_>,
     place: Place<'_>,
     found: &Found,
     mut new: Value,
     held: Held,
-) -> Result<Option<Stored>> {
+) -> Result<Attempt> {
     crd::prepare_in_turn(writer, Some(&found.old), &mut new);
     let bytes = encode(&new)?;
     if writer.dry_run {
-        return Ok(Some(Stored { bytes, revision: found.modified }));
+        return Ok(Attempt::Written(Stored { bytes, revision: found.modified }));
     }
     let value = match deletion_is_done(writer, &new) {
         true => None,
@@ -134,9 +189,9 @@ async fn put(
     };
     let expected = Expected::Modified(found.modified);
     match writer.commit_holding(place, value.clone(), &new, expected, held).await {
-        Ok(revision) => Ok(Some(writer.written(value, bytes, revision).await)),
-        Err(StoreError::Conflict { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
+        Ok(revision) => Ok(Attempt::Written(writer.written(value, bytes, revision).await)),
+        Err(StoreError::Conflict { .. }) => Ok(Attempt::Conflict),
+        Err(error) => Ok(Attempt::Failed(error.into())),
     }
 }
 

@@ -7,7 +7,7 @@
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use steersman_store::{Expected, StoreError};
+use steersman_store::{Entry, Expected, Revision, StoreError};
 
 pub(crate) use super::delete_options::DeleteOptions;
 use super::delete_options::Propagation;
@@ -105,57 +105,92 @@ fn details(call: &Call, object: &Value) -> Value {
     details
 }
 
-/// Deletes one object, or marks it.
+/// Deletes one object, or marks it. As in [`change`], the first look is at what is known here.
 pub(crate) async fn delete_object(
     writer: &Writer<'_>,
     place: Place<'_>,
     options: &DeleteOptions,
 ) -> Result<Deleted> {
-    let key = writer.resource.key(place);
     let mut attempts = 0;
+    let key = writer.resource.key(place);
+    let mut entry = match options.dry_run {
+        true => writer.server.get(&key).await?,
+        false => change::first(writer, place).await?,
+    };
     loop {
-        let entry = writer.server.get(&key).await?;
-        let entry = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
-        let stored = Stored::from(&entry);
-        let old = stored.decode(&version(writer, &stored))?;
-        check_preconditions(writer, &old, options)?;
-        if let Some(why) = writer.resource.strategy.refuses_deletion(&old) {
-            return Err(Status::forbidden(writer.resource.named(place.name), why, Vec::new()));
-        }
-        if let Some(request) = Request::of_deletion(writer, place, options) {
-            let seen = conversion::object(writer.server, writer.resource, &old).await?;
-            request.delete(&seen).await?;
-        }
-        let marked = mark(writer, &old, options);
-        let gone = change::deletion_is_done(writer, &marked);
-        if !gone && marked == old {
-            return Ok(Deleted::Marked(stored));
-        }
-        let bytes = encode(&marked)?;
-        // Whoever gets the last version of an object with a grace period sees that it ended.
-        let last = if writer.resource.is("", "pods") { bytes.clone() } else { stored.bytes };
-        if options.dry_run || writer.dry_run {
-            let revision = entry.modified;
-            return Ok(if gone {
-                Deleted::Gone(Stored { bytes: last, revision })
-            } else {
-                Deleted::Marked(Stored { bytes, revision })
-            });
-        }
-        let value = (!gone).then(|| bytes.clone());
-        let (expected, turn) = (Expected::Modified(entry.modified), crd::turn(writer).await);
-        let held = Held { turn, ..Held::default() };
-        match writer.commit_holding(place, value, &marked, expected, held).await {
-            Ok(revision) if gone => return Ok(Deleted::Gone(Stored { bytes: last, revision })),
-            Ok(revision) => return Ok(Deleted::Marked(Stored { bytes, revision })),
-            Err(StoreError::Conflict { .. }) => tokio::task::yield_now().await,
-            Err(error) => return Err(error.into()),
+        let found = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
+        let tried = attempt(writer, place, options, &found).await;
+        match tried {
+            Ok(Attempt::Written(deleted)) => return Ok(deleted),
+            Ok(Attempt::Failed(status)) => return Err(status),
+            tried => {
+                entry = writer.server.get(&key).await?;
+                let latest = entry.as_ref().map(|entry| entry.modified) == Some(found.modified);
+                match tried {
+                    Ok(Attempt::Unchanged(deleted)) if latest => return Ok(deleted),
+                    Err(status) if latest => return Err(status),
+                    _ => tokio::task::yield_now().await,
+                }
+            }
         }
         attempts += 1;
         if writer.hooks.is_some() && attempts == change::ASKED_MAX {
             return Err(Status::conflict(writer.resource.named(place.name), MODIFIED));
         }
     }
+}
+
+/// How an attempt to delete an object ended.
+enum Attempt {
+    /// It is written, or would be but for the dry run.
+    Written(Deleted),
+    /// It was marked before, and nothing is to be added.
+    Unchanged(Deleted),
+    /// Someone else was faster.
+    Conflict,
+    /// The store failed, and may have written all the same.
+    Failed(Status),
+}
+
+async fn attempt(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    options: &DeleteOptions,
+    entry: &Entry,
+) -> Result<Attempt> {
+    let stored = Stored::from(entry);
+    let old = stored.decode(&version(writer, &stored))?;
+    check_preconditions(writer, &old, options)?;
+    if let Some(why) = writer.resource.strategy.refuses_deletion(&old) {
+        return Err(Status::forbidden(writer.resource.named(place.name), why, Vec::new()));
+    }
+    if let Some(request) = Request::of_deletion(writer, place, options) {
+        let seen = conversion::object(writer.server, writer.resource, &old).await?;
+        request.delete(&seen).await?;
+    }
+    let marked = mark(writer, &old, options);
+    let gone = change::deletion_is_done(writer, &marked);
+    if !gone && marked == old {
+        return Ok(Attempt::Unchanged(Deleted::Marked(stored)));
+    }
+    let bytes = encode(&marked)?;
+    // Whoever gets the last version of an object with a grace period sees that it ended.
+    let last = if writer.resource.is("", "pods") { bytes.clone() } else { stored.bytes };
+    let deleted = |revision: Revision| match gone {
+        true => Deleted::Gone(Stored { bytes: last.clone(), revision }),
+        false => Deleted::Marked(Stored { bytes: bytes.clone(), revision }),
+    };
+    if options.dry_run || writer.dry_run {
+        return Ok(Attempt::Written(deleted(entry.modified)));
+    }
+    let value = (!gone).then(|| bytes.clone());
+    let (expected, turn) = (Expected::Modified(entry.modified), crd::turn(writer).await);
+    let held = Held { turn, ..Held::default() };
+    Ok(match writer.commit_holding(place, value, &marked, expected, held).await {
+        Ok(revision) => Attempt::Written(deleted(revision)),
+        Err(StoreError::Conflict { .. }) => Attempt::Conflict,
+        Err(error) => Attempt::Failed(error.into()),
+    })
 }
 
 /// The version to delete an object in. Deletion concerns metadata alone, so a custom resource

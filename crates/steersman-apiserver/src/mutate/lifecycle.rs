@@ -1,11 +1,13 @@
 //! Objects live in namespaces that exist and stay.
 //!
-//! A create reads its namespace once, before it writes. That the namespace did not begin to go
+//! A create looks at its namespace once, before it writes: what this server has heard of is enough
+//! to go on, and what is not there is looked for in the store. That the namespace did not begin to go
 //! meanwhile, unseen by whoever empties it, is told by [`Endings`](crate::state::endings::Endings): only if a namespace began to
 //! go between the two moments is it read again.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use steersman_store::Entry;
 
 use super::Writer;
 use crate::state::endings::Moment;
@@ -31,13 +33,18 @@ pub(super) async fn accepts(writer: &Writer<'_>, namespace: &str, name: &str) ->
         return Ok(moment);
     }
     let missing = Named { group: "", resource: "namespaces", name: namespace };
-    let entry = writer.server.get(&format!("/registry/namespaces/{namespace}")).await?;
-    let entry = entry.ok_or_else(|| Status::not_found(missing))?;
-    let stored: Result<Namespace, _> = serde_json::from_slice(&entry.value);
-    if stored.is_ok_and(|namespace| namespace.metadata.deletion_timestamp.is_some()) {
-        return Err(terminating(writer, namespace, name));
+    let key = format!("/registry/namespaces/{namespace}");
+    if writer.server.known(&key).await?.is_some_and(|entry| stays(&entry)) {
+        return Ok(moment);
     }
-    Ok(moment)
+    let entry = writer.server.get(&key).await?.ok_or_else(|| Status::not_found(missing))?;
+    if stays(&entry) { Ok(moment) } else { Err(terminating(writer, namespace, name)) }
+}
+
+/// Whether a namespace is not being deleted.
+fn stays(entry: &Entry) -> bool {
+    let stored: Result<Namespace, _> = serde_json::from_slice(&entry.value);
+    !stored.is_ok_and(|namespace| namespace.metadata.deletion_timestamp.is_some())
 }
 
 /// Refuses an object, written since a moment, whose namespace has begun to go since.

@@ -201,7 +201,8 @@ impl<'a> Writer<'a> {
         let gone = bytes.is_none();
         let _ending = self.server.endings.announce(self.resource, object, gone);
         let key = self.resource.key(place).into();
-        let request = WriteRequest { key, value: bytes, expected, ttl: None };
+        let ttl = self.resource.strategy.ttl().filter(|_| !gone);
+        let request = WriteRequest { key, value: bytes, expected, ttl };
         if gone && allocate::concerns(self.resource) {
             match &mut reservation {
                 Some(reservation) => reservation.free_all(object),

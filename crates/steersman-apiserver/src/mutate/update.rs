@@ -16,7 +16,7 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
     let writer = call.writer()?;
     let place = call.place();
     let creates = call.resource.create_on_update && writer.subresource.is_empty();
-    if creates && call.server.get(&call.resource.key(place)).await?.is_none() {
+    if creates && !exists(call).await? {
         let mut new = object.clone();
         metadata::set(&mut new, "resourceVersion", None);
         match create::create_object(&writer, place.namespace, new, Tracking::Record).await {
@@ -32,6 +32,13 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
     })
     .await?;
     Ok(Reply::Object { code: StatusCode::OK, object })
+}
+
+/// Whether the object of the path is there. Who has just seen it go hears that it is gone.
+async fn exists(call: &Call) -> Result<bool> {
+    let key = call.resource.key(call.place());
+    let known = call.server.known(&key).await?.is_some();
+    Ok(known || call.server.get(&key).await?.is_some())
 }
 
 /// Refuses a body that is about another object than the path.

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use steersman_store::Revision;
+use steersman_store::{Key, Revision};
 
 use crate::call::Call;
 use crate::document::{Stored, write_json};
@@ -14,7 +14,7 @@ use crate::negotiate::{Encoding, Shape};
 use crate::protobuf::{self, Format, Sealed};
 use crate::reply::View;
 use crate::resource::Resource;
-use crate::state::events::{EventType, SharedEvents};
+use crate::state::events::{EventType, SharedEvents, Told};
 use crate::status::{Result, Status};
 
 /// How the events of one watch are written.
@@ -36,6 +36,7 @@ impl Frames {
         &self,
         shared: &SharedEvents,
         kind: EventType,
+        key: &Key,
         object: &Stored,
     ) -> Bytes {
         let write = || {
@@ -50,8 +51,8 @@ impl Frames {
             return write();
         }
         let api_version = &self.view.api_version;
-        let key = (object.revision, kind, self.view.output);
-        shared.get_or_write(key, api_version, write)
+        let (revision, key, output) = (object.revision, Key::clone(key), self.view.output);
+        shared.get_or_write(Told { revision, key, kind, output }, api_version, write)
     }
 
     /// Appends an event. One that cannot be written is an error of the server, told in its place.

@@ -1,12 +1,33 @@
 //! GET of one object.
+//!
+//! Without a resourceVersion it is the latest; with one, any that is not older, so that what this
+//! server has heard of is enough.
 
 use http::StatusCode;
 
+use super::{list, options};
 use crate::call::Call;
+use crate::conversion;
+use crate::document::Stored;
 use crate::reply::Reply;
-use crate::status::Result;
+use crate::status::{Result, Status};
 
 /// Answers with the stored object.
 pub(crate) async fn get(call: &Call) -> Result<Reply> {
-    Ok(Reply::Object { code: StatusCode::OK, object: call.stored().await? })
+    let revision = call.info.query.text("resourceVersion").map(options::parse_revision);
+    let object = match revision.transpose()? {
+        None => call.stored().await?,
+        Some(revision) => {
+            list::reach(&call.server, revision).await?;
+            known(call).await?
+        }
+    };
+    Ok(Reply::Object { code: StatusCode::OK, object })
+}
+
+async fn known(call: &Call) -> Result<Stored> {
+    let place = call.place();
+    let entry = call.server.known(&call.resource.key(place)).await?;
+    let entry = entry.ok_or_else(|| Status::not_found(call.resource.named(place.name)))?;
+    conversion::read(&call.server, &call.resource, Stored::from(&entry)).await
 }

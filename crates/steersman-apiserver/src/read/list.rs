@@ -2,7 +2,8 @@
 //!
 //! | request | the state that is read |
 //! |---|---|
-//! | no resourceVersion, or `0` | the latest |
+//! | no resourceVersion | the latest: every write that was answered before is seen |
+//! | `0` | the latest that this server has heard of |
 //! | `N`, and no limit or `NotOlderThan` | the latest, once it has reached `N` |
 //! | `N` and a limit, or `Exact` | the state at `N` |
 //! | a continue token | the state of the first page |
@@ -52,13 +53,16 @@ pub(crate) async fn page(call: &Call, options: &ListOptions) -> Result<Page> {
         Some(here) => here.revision,
         None => options.revision.filter(|_| moved && exact),
     };
-    if let Some(wanted) = options.revision.filter(|_| moved) {
+    // The first page may have come from a server that is ahead of this one.
+    let wanted = here.as_ref().map_or(options.revision.filter(|_| moved), |here| here.revision);
+    if let Some(wanted) = wanted {
         reach(&call.server, wanted).await?;
     }
+    let stale = wanted.is_some() || (here.is_none() && options.revision.is_some());
     let prefix = options.prefix(call);
     let start = here.as_ref().map(|here| call.resource.prefix(call.namespace()) + &here.start);
     let known = here.as_ref().and_then(|here| here.left);
-    let request = RangeRequest { prefix, start, at, ..RangeRequest::default() };
+    let request = RangeRequest { prefix, start, at, stale, ..RangeRequest::default() };
     let read = collect(call, options, request, known).await;
     read.map_err(|error| match (error, here) {
         (Failed::Store(StoreError::Compacted { .. }), Some(here)) => {
@@ -123,7 +127,7 @@ async fn collect(
             page.remaining = left.and_then(|left| usize::try_from(left).ok());
             return Ok(page);
         }
-        request.at = Some(response.revision);
+        (request.at, request.stale) = (Some(response.revision), true);
         request.start = Some(next);
     }
 }
@@ -148,9 +152,13 @@ fn take<'a>(
     (entries.len(), entries.last())
 }
 
-/// Waits until the store has reached a revision, but not for long.
+/// Waits until this server has heard of a revision, but not for long.
 pub(super) async fn reach(server: &Server, wanted: Revision) -> Result<()> {
-    let current = current(server).await?;
+    if current(server, true).await? >= wanted {
+        return Ok(());
+    }
+    // Another server may have told of it. Whatever the store has seen, this server then has, too.
+    let current = current(server, false).await?;
     if current >= wanted {
         return Ok(());
     }
@@ -165,15 +173,20 @@ pub(super) async fn reach(server: &Server, wanted: Revision) -> Result<()> {
     match tokio::time::timeout(PATIENCE, reached).await {
         Ok(reached) => Ok(reached?),
         Err(_) => {
-            let current = self::current(server).await?;
+            let current = self::current(server, false).await?;
+            // A revision may have changed nothing that is watched here.
+            if current >= wanted {
+                return Ok(());
+            }
             Err(Status::future_revision(wanted.0, current.0))
         }
     }
 }
 
-/// The latest revision of the store.
-pub(crate) async fn current(server: &Server) -> Result<Revision, StoreError> {
+/// The latest revision of the store, or the latest that this server has heard of.
+pub(crate) async fn current(server: &Server, stale: bool) -> Result<Revision, StoreError> {
     // A folder that holds nothing: the answer is only the revision.
-    let nothing = RangeRequest { prefix: "\0".to_owned(), limit: 1, ..RangeRequest::default() };
+    let (prefix, limit) = ("\0".to_owned(), 1);
+    let nothing = RangeRequest { prefix, limit, stale, ..RangeRequest::default() };
     Ok(server.store.range(nothing).await?.revision)
 }

@@ -100,7 +100,7 @@ impl ListOptions {
     }
 }
 
-fn parse_revision(text: &str) -> Result<Revision> {
+pub(super) fn parse_revision(text: &str) -> Result<Revision> {
     text.parse().map(Revision).map_err(|_| {
         let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
         Status::bad_request(format!("invalid resource version: {why}"))

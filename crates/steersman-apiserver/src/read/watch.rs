@@ -118,23 +118,35 @@ type Begun = (Phase, Box<dyn Watch>);
 /// Finds the state to begin with, if one is wanted, and the cursor right behind it.
 async fn begin(server: &Server, options: &ListOptions, prefix: String) -> Result<Begun, Refused> {
     let from = options.revision.filter(|revision| revision.0 > 0);
+    // Who names a revision, were it zero, is content with what is known here once it is reached.
+    let stale = options.revision.is_some();
     let phase = match (options.initial_events, from) {
         (Some(true), wanted) => {
             if let Some(wanted) = wanted {
                 list::reach(server, wanted).await.map_err(Refused::Answer)?;
             }
             // Like any other bookmark, the one at the end comes only to those who want it.
-            initial(server, &prefix, options.bookmarks).await?
+            initial(server, &prefix, stale, options.bookmarks).await?
         }
-        (None, None) => initial(server, &prefix, false).await?,
-        (Some(false), None) => Phase::Live(Vec::new().into_iter(), list::current(server).await?),
+        (None, None) => initial(server, &prefix, stale, false).await?,
+        (Some(false), None) => {
+            Phase::Live(Vec::new().into_iter(), list::current(server, stale).await?)
+        }
         (_, Some(from)) => Phase::Live(Vec::new().into_iter(), from),
     };
     let after = match &phase {
         Phase::Initial { revision, .. } | Phase::Live(_, revision) => *revision,
         Phase::Ended => Revision(0),
     };
-    let cursor = server.store.watch(WatchRequest { prefix, after }).await?;
+    let request = WatchRequest { prefix, after };
+    let cursor = match server.store.watch(request.clone()).await {
+        // Another server may have told of it before this one has heard of it.
+        Err(StoreError::Future { .. }) => {
+            list::current(server, false).await?;
+            server.store.watch(request).await?
+        }
+        cursor => cursor?,
+    };
     Ok((phase, cursor))
 }
 
@@ -148,8 +160,13 @@ async fn converted(call: &Call, (phase, cursor): Begun) -> Result<Begun> {
     Ok((Phase::Initial { entries, revision, announce_end }, cursor))
 }
 
-async fn initial(server: &Server, prefix: &str, announce_end: bool) -> Result<Phase, StoreError> {
-    let request = RangeRequest { prefix: prefix.to_owned(), ..RangeRequest::default() };
+async fn initial(
+    server: &Server,
+    prefix: &str,
+    stale: bool,
+    announce_end: bool,
+) -> Result<Phase, StoreError> {
+    let request = RangeRequest { prefix: prefix.to_owned(), stale, ..RangeRequest::default() };
     let state = server.store.range(request).await?;
     let entries = state.entries.into_iter();
     Ok(Phase::Initial { entries, revision: state.revision, announce_end })
@@ -248,12 +265,15 @@ impl Watching {
     fn give_changes(&mut self) -> Bytes {
         let mut out = Chunk::default();
         let Phase::Live(changes, seen) = &mut self.phase else { return Bytes::new() };
-        for change in changes.by_ref() {
+        while let Some(change) = changes.next() {
             *seen = change.revision;
             if let Some((kind, object)) = meaning(&self.frames, &self.selector, &change) {
-                out.push(self.frames.shared_event(&self.server.events, kind, &object));
+                let events = &self.server.events;
+                out.push(self.frames.shared_event(events, kind, &change.key, &object));
             }
-            if out.len() >= CHUNK {
+            // What changed at one revision stays together: who goes on after it has seen it all.
+            let next = changes.as_slice().first();
+            if out.len() >= CHUNK && next.is_none_or(|next| next.revision > *seen) {
                 break;
             }
         }
@@ -298,9 +318,16 @@ impl Watching {
                     }
                 }
             }
-            Err(error) => Err(match Refused::from(error) {
-                Refused::Answer(status) | Refused::Event(status) => status,
-            }),
+            Err(error) => match Refused::from(error) {
+                Refused::Event(status) => Err(status),
+                // The client has missed nothing. It goes on where it is, and if the store is not
+                // back by then, that is what it is told.
+                Refused::Answer(status) => {
+                    tracing::warn!(message = %status.message, "the store ended a watch");
+                    self.phase = Phase::Ended;
+                    return;
+                }
+            },
         };
         match changes {
             Ok(changes) => self.phase = Phase::Live(changes.into_iter(), seen),

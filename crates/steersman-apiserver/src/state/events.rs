@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use steersman_store::Revision;
+use steersman_store::{Key, Revision};
 
 use crate::negotiate::Output;
 
@@ -41,15 +41,23 @@ pub(crate) struct SharedEvents {
 /// How many bytes of events are kept.
 const KEPT: usize = 4 * 1024 * 1024;
 
-/// Which event, in which form. A revision changes one object, which is of one kind.
-type Key = (Revision, EventType, Output);
+/// Which change, told as what, in which form. Several objects can change at one revision: those
+/// whose time is over go together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Told {
+    pub(crate) revision: Revision,
+    /// Of the object in the store.
+    pub(crate) key: Key,
+    pub(crate) kind: EventType,
+    pub(crate) output: Output,
+}
 
 #[derive(Debug, Default)]
 struct Written {
     /// With the version of the kind, for two kinds are served in two.
-    events: HashMap<Key, (String, Bytes)>,
-    /// The keys, the oldest first.
-    order: VecDeque<Key>,
+    events: HashMap<Told, (String, Bytes)>,
+    /// The oldest first.
+    order: VecDeque<Told>,
     bytes: usize,
 }
 
@@ -58,19 +66,19 @@ impl SharedEvents {
     /// that two write the same at once does no harm.
     pub(crate) fn get_or_write(
         &self,
-        key: Key,
+        told: Told,
         api_version: &str,
         write: impl FnOnce() -> Bytes,
     ) -> Bytes {
         let kept = |written: &Written| {
-            let (version, event) = written.events.get(&key)?;
+            let (version, event) = written.events.get(&told)?;
             (version == api_version).then(|| event.clone())
         };
         if let Some(event) = kept(&self.lock()) {
             return event;
         }
         let event = write();
-        self.lock().keep(key, api_version, &event);
+        self.lock().keep(told, api_version, &event);
         event
     }
 
@@ -80,12 +88,12 @@ impl SharedEvents {
 }
 
 impl Written {
-    fn keep(&mut self, key: Key, api_version: &str, event: &Bytes) {
-        if event.len() > KEPT / 4 || self.events.contains_key(&key) {
+    fn keep(&mut self, told: Told, api_version: &str, event: &Bytes) {
+        if event.len() > KEPT / 4 || self.events.contains_key(&told) {
             return;
         }
-        self.events.insert(key, (api_version.to_owned(), event.clone()));
-        self.order.push_back(key);
+        self.events.insert(told.clone(), (api_version.to_owned(), event.clone()));
+        self.order.push_back(told);
         self.bytes += event.len();
         while self.bytes > KEPT {
             let Some(oldest) = self.order.pop_front() else { return };
@@ -100,23 +108,32 @@ mod tests {
     use bytes::Bytes;
     use steersman_store::Revision;
 
-    use super::{EventType, KEPT, SharedEvents};
+    use super::{EventType, KEPT, SharedEvents, Told};
     use crate::negotiate::{Encoding, Output};
 
-    fn key(revision: u64, encoding: Encoding) -> super::Key {
+    fn told(revision: u64, encoding: Encoding) -> Told {
+        let (revision, kind) = (Revision(revision), EventType::Added);
         let output = Output { encoding, ..Output::default() };
-        (Revision(revision), EventType::Added, output)
+        Told { revision, key: "/registry/pods/a".into(), kind, output }
+    }
+
+    #[test]
+    fn two_objects_that_change_at_one_revision_are_told_apart() {
+        let shared = SharedEvents::default();
+        let other = Told { key: "/registry/pods/b".into(), ..told(1, Encoding::Json) };
+        shared.get_or_write(told(1, Encoding::Json), "v1", || "a".into());
+        assert_eq!(shared.get_or_write(other, "v1", || "b".into()), "b");
     }
 
     #[test]
     fn an_event_is_written_once_for_each_form() {
         let shared = SharedEvents::default();
-        let first = shared.get_or_write(key(1, Encoding::Json), "v1", || "json".into());
-        let again = shared.get_or_write(key(1, Encoding::Json), "v1", || panic!("written twice"));
+        let first = shared.get_or_write(told(1, Encoding::Json), "v1", || "json".into());
+        let again = shared.get_or_write(told(1, Encoding::Json), "v1", || panic!("written twice"));
         assert_eq!(first, again);
-        let other = shared.get_or_write(key(1, Encoding::Protobuf), "v1", || "other".into());
+        let other = shared.get_or_write(told(1, Encoding::Protobuf), "v1", || "other".into());
         assert_eq!(other, "other");
-        let version = shared.get_or_write(key(1, Encoding::Json), "v2", || "v2".into());
+        let version = shared.get_or_write(told(1, Encoding::Json), "v2", || "v2".into());
         assert_eq!(version, "v2");
     }
 
@@ -125,12 +142,12 @@ mod tests {
         let shared = SharedEvents::default();
         let large = Bytes::from(vec![0; KEPT / 8]);
         for revision in 0..100 {
-            shared.get_or_write(key(revision, Encoding::Json), "v1", || large.clone());
+            shared.get_or_write(told(revision, Encoding::Json), "v1", || large.clone());
         }
         assert!(shared.lock().bytes <= KEPT);
         assert_eq!(shared.lock().events.len(), 8);
         let huge = Bytes::from(vec![0; KEPT]);
-        shared.get_or_write(key(100, Encoding::Json), "v1", || huge);
+        shared.get_or_write(told(100, Encoding::Json), "v1", || huge);
         assert_eq!(shared.lock().events.len(), 8);
     }
 }

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
-use steersman_store::{Entry, Store, StoreError};
+use steersman_store::{Entry, RangeRequest, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::Webhooks;
@@ -59,7 +59,16 @@ impl Server {
         metadata::time((self.clock)())
     }
 
-    /// The entry of a key.
+    /// The entry of a key, as far as this server has heard. It costs nothing to ask; who decides
+    /// by it must stand that another server has changed or removed it a moment ago.
+    pub(crate) async fn known(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        let (prefix, limit) = (key.to_owned(), 1);
+        let request = RangeRequest { prefix, limit, stale: true, ..RangeRequest::default() };
+        let first = self.store.range(request).await?.entries.pop();
+        Ok(first.filter(|entry| *entry.key == *key))
+    }
+
+    /// The latest entry of a key.
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
         self.store.get(key).await
     }

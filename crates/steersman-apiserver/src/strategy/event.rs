@@ -1,6 +1,8 @@
 //! Events, of the core group and of `events.k8s.io`: where they may be, and what the newer sort
 //! must say.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::at::{At, Errors};
@@ -10,6 +12,10 @@ use crate::field::FieldError;
 use crate::names;
 
 const LIMITS: &[(&str, usize)] = &[("action", 128), ("reason", 128)];
+
+/// Both groups are stored in one place, so both say how long.
+const TTL: Option<Duration> = Some(Duration::from_secs(3600));
+
 const NOTE_MAX: usize = 1024;
 const INSTANCE_MAX: usize = 128;
 
@@ -27,10 +33,10 @@ const NEW: Names =
 
 /// The strategy of events of the core group.
 pub(super) const EVENT: Rules =
-    Rules { check: |event, _, errors| common(event, &CORE, errors), ..Rules::NONE };
+    Rules { check: |event, _, errors| common(event, &CORE, errors), ttl: TTL, ..Rules::NONE };
 
 /// The strategy of events of `events.k8s.io`.
-pub(super) const NEW_EVENT: Rules = Rules { check: new_event, change, ..Rules::NONE };
+pub(super) const NEW_EVENT: Rules = Rules { check: new_event, change, ttl: TTL, ..Rules::NONE };
 
 /// Fields of old that the newer group does not take, and how complaints call them.
 const UNSET: &[(&str, &str)] = &[

@@ -45,6 +45,7 @@ mod webhook;
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -104,6 +105,11 @@ pub trait Strategy: Debug + Send + Sync {
     /// Whether a client may give status when creating; nodes register themselves with theirs.
     fn keeps_status(&self) -> bool {
         false
+    }
+
+    /// How long an object stays after it was last written; `None` is until it is deleted.
+    fn ttl(&self) -> Option<Duration> {
+        None
     }
 
     /// Why an object may not be deleted, if it may not.

@@ -4,6 +4,8 @@
 //! constants. Every check gets the object as a [`At`] and what was stored before, which is null
 //! for a new object, so that values of old can be let pass.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::Strategy;
@@ -33,6 +35,8 @@ pub(super) struct Rules {
     pub(super) prepare_status: fn(&Value, &mut Value),
     /// What to tell a client whose object is accepted all the same.
     pub(super) warn: fn(&Value) -> Vec<String>,
+    /// How long an object stays after it was last written.
+    pub(super) ttl: Option<Duration>,
 }
 
 impl Rules {
@@ -46,6 +50,7 @@ impl Rules {
         check_status: |_, _, _| {},
         prepare_status: |_, _| {},
         warn: |_| Vec::new(),
+        ttl: None,
     };
 }
 
@@ -86,6 +91,10 @@ impl Strategy for Rules {
         let mut errors = Vec::new();
         (self.check_status)(&At::root(new), old, &mut errors);
         errors
+    }
+
+    fn ttl(&self) -> Option<Duration> {
+        self.ttl
     }
 
     fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {

@@ -71,7 +71,10 @@ async fn version_and_health_are_told() {
         assert_eq!(api.get(path).await.bytes, "ok");
     }
     let verbose = api.get("/readyz?verbose").await;
-    assert_eq!(verbose.bytes, "[+]ping ok\n[+]log ok\n[+]etcd ok\nreadyz check passed\n");
+    assert_eq!(
+        verbose.bytes,
+        "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]shutdown ok\nreadyz check passed\n"
+    );
     let paths = api.get("/").await.ok();
     assert!(paths["paths"].as_array().unwrap().contains(&"/apis/apps/v1".into()));
 }
