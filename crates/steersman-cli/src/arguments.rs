@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// A Kubernetes-compatible cluster in one process, for people who write and test controllers.
 #[derive(Parser)]
@@ -13,10 +13,17 @@ struct CommandLine {
     command: Command,
 }
 
+/// What the program is to do.
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Start a cluster and serve it until Ctrl-C.
-    Up(Up),
+    ///
+    /// What the cluster holds is kept on disk, in the user's data directory unless --data-dir
+    /// names another, and is there again at the next start: objects, the running Pods of simulated
+    /// nodes, the certificates behind the kubeconfig, tokens.
+    Up(Box<Up>),
+    /// Save a cluster to a file, make a new one of it, or look into it.
+    Snapshot(Snapshot),
 }
 
 /// What `steersman up` is told.
@@ -31,31 +38,179 @@ pub(crate) struct Up {
     /// How many simulated nodes the cluster has.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=250))]
     pub(crate) nodes: u16,
-    /// Keep everything in memory only. So far there is no other store, so this is also what
-    /// happens without it.
-    #[arg(long)]
-    pub(crate) memory: bool,
     /// How many seconds of history watches and paged lists can go back to.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) history: u64,
     /// Run the AppService controller and show an AppService becoming running Pods.
     #[arg(long)]
     pub(crate) demo: bool,
+    #[command(flatten, next_help_heading = "Storage")]
+    pub(crate) storage: StorageFlags,
+}
+
+/// Where the cluster is kept.
+#[derive(Args)]
+pub(crate) struct StorageFlags {
+    /// Keep the cluster in this directory, which is made if it is not there. One process at a
+    /// time can use it [default: $XDG_DATA_HOME/steersman/data or
+    /// ~/.local/share/steersman/data].
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["memory", "etcd"])]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Whether every write is on disk before it is acknowledged. `off` is faster, for clusters
+    /// that may be thrown away: a power failure can damage them, the end of the program cannot.
+    #[arg(long, value_enum, value_name = "on|off", default_value = "on", hide_possible_values = true, conflicts_with_all = ["memory", "etcd"])]
+    pub(crate) sync: Sync,
+    /// Keep the cluster in memory only: it is gone when this stops.
+    #[arg(long, conflicts_with = "etcd")]
+    pub(crate) memory: bool,
+    #[command(flatten, next_help_heading = "Storage on etcd")]
+    pub(crate) etcd: EtcdFlags,
+}
+
+/// How etcd is reached.
+#[derive(Args)]
+pub(crate) struct EtcdFlags {
+    /// Keep the cluster in etcd (3.4 or later) at these addresses. Several `steersman up` can
+    /// share one etcd: all serve the API, and one of them is elected to run controllers,
+    /// scheduler and nodes.
+    #[arg(long = "etcd", id = "etcd", value_name = "URL,URL", value_delimiter = ',')]
+    pub(crate) endpoints: Vec<String>,
+    /// Who signed the certificates of etcd, as a PEM file; https needs it.
+    #[arg(long = "etcd-cafile", value_name = "FILE", requires = "etcd")]
+    pub(crate) cafile: Option<PathBuf>,
+    /// The certificate that is shown to etcd, as a PEM file.
+    #[arg(long = "etcd-certfile", value_name = "FILE", requires = "etcd", requires = "keyfile")]
+    pub(crate) certfile: Option<PathBuf>,
+    /// The key of that certificate, as a PEM file.
+    #[arg(long = "etcd-keyfile", value_name = "FILE", requires = "etcd", requires = "certfile")]
+    pub(crate) keyfile: Option<PathBuf>,
+    /// The user of etcd to act as. The password comes from --etcd-password-file or from the
+    /// environment's STEERSMAN_ETCD_PASSWORD.
+    #[arg(long = "etcd-user", value_name = "NAME", requires = "etcd")]
+    pub(crate) user: Option<String>,
+    /// A file that holds that user's password.
+    #[arg(long = "etcd-password-file", value_name = "FILE", requires = "user")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// How long the servers that share an etcd wait for the one that runs the controllers before
+    /// another takes over. One that is stopped with Ctrl-C hands over at once.
+    #[arg(long = "leader-elect-lease-duration", value_name = "SECONDS", default_value_t = 15, requires = "etcd", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) lease_duration: u64,
+}
+
+/// Whether writes wait for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sync {
+    On,
+    Off,
+}
+
+/// What `steersman snapshot` is told.
+#[derive(Args)]
+pub(crate) struct Snapshot {
+    #[command(subcommand)]
+    pub(crate) action: SnapshotAction,
+    /// Taken only to say what to do instead.
+    #[arg(long, global = true, hide = true, num_args = 0..=1, default_missing_value = "")]
+    pub(crate) etcd: Option<String>,
+}
+
+/// What to do with a snapshot.
+#[derive(Subcommand)]
+pub(crate) enum SnapshotAction {
+    /// Save all that a cluster holds to a file, also while `steersman up` serves it.
+    Save {
+        /// The file to write. One of that name is replaced once the snapshot is whole.
+        file: PathBuf,
+        /// Where the cluster is kept [default: as of `steersman up`].
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+    },
+    /// Make a data directory of a snapshot, for `steersman up --data-dir DIR`.
+    ///
+    /// Clients of the cluster that was saved list again when they meet the new one.
+    Restore {
+        /// The file that `steersman snapshot save` wrote.
+        file: PathBuf,
+        /// A new or empty directory [default: as of `steersman up`].
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+        /// How far resource versions move on, so that none is given a second time that was given
+        /// after the snapshot. More than were written since.
+        #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+        bump_revision: u64,
+    },
+    /// Verify a snapshot and say what it holds.
+    Status {
+        /// The file that `steersman snapshot save` wrote.
+        file: PathBuf,
+        /// How to say it.
+        #[arg(short, long, value_enum, default_value = "text")]
+        output: Output,
+    },
+}
+
+/// How a command says what it found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// Reads the command line. Help and version are printed here and end the program.
-pub(crate) fn parse() -> Result<Up, String> {
+pub(crate) fn parse() -> Result<Command, String> {
     match CommandLine::try_parse() {
-        Ok(CommandLine { command: Command::Up(up) }) => Ok(up),
+        Ok(CommandLine { command }) => Ok(command),
         Err(error) if error.use_stderr() && std::env::args().len() > 1 => Err(one_line(&error)),
         Err(error) => error.exit(),
     }
 }
 
-/// The first line of what clap has to say, and where to read more.
+/// The first paragraph of what clap has to say, in one line, and where to read more.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
-    let first = text.lines().next().unwrap_or_default();
-    let first = first.strip_prefix("error: ").unwrap_or(first);
+    let first: Vec<&str> =
+        text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let first = first.join(" ");
+    let first = first.strip_prefix("error: ").unwrap_or(&first);
     format!("{first}; see `steersman --help`")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn refused(line: &str) -> String {
+        let Err(error) = CommandLine::try_parse_from(line.split(' ')) else {
+            panic!("{line} is taken");
+        };
+        one_line(&error)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn stores_that_exclude_each_other_are_refused_by_name() {
+        for (line, flags) in [
+            ("steersman up --memory --data-dir /d", ["--memory", "--data-dir"]),
+            ("steersman up --memory --etcd http://a", ["--memory", "--etcd"]),
+            ("steersman up --data-dir /d --etcd http://a", ["--data-dir", "--etcd"]),
+            ("steersman up --sync=off --memory", ["--sync", "--memory"]),
+            ("steersman up --sync=on --etcd http://a", ["--sync", "--etcd"]),
+            ("steersman up --etcd-cafile /f", ["not provided", "--etcd <"]),
+            ("steersman up --etcd http://a --etcd-certfile /f", ["not provided", "--etcd-keyfile"]),
+            ("steersman up --etcd http://a --etcd-password-file /f", ["provided", "--etcd-user"]),
+            ("steersman up --leader-elect-lease-duration 3", ["not provided", "--etcd <"]),
+        ] {
+            let text = refused(line);
+            assert!(flags.iter().all(|flag| text.contains(flag)), "{line}: {text}");
+            assert_eq!(text.lines().count(), 1, "{text}");
+        }
+    }
 }

@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::user_data;
+
 /// Where Kubernetes is usually served.
 const USUAL_PORT: u16 = 6443;
 
@@ -11,14 +13,9 @@ const USUAL_PORT: u16 = 6443;
 /// usual one get files of their own, so that two can run side by side.
 pub(crate) fn path(asked: Option<PathBuf>, port: u16) -> PathBuf {
     let name = if port == USUAL_PORT { "kubeconfig".into() } else { format!("kubeconfig-{port}") };
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    asked.unwrap_or_else(|| {
-        let data = variable("XDG_DATA_HOME").map(PathBuf::from);
-        let home = variable("HOME").map(|home| PathBuf::from(home).join(".local/share"));
-        match data.or(home) {
-            Some(directory) => directory.join("steersman").join(name),
-            None => PathBuf::from("steersman.kubeconfig"),
-        }
+    asked.unwrap_or_else(|| match user_data::directory() {
+        Some(directory) => directory.join(name),
+        None => PathBuf::from("steersman.kubeconfig"),
     })
 }
 

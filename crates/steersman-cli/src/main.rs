@@ -12,14 +12,24 @@ macro_rules! say {
 mod allocator;
 mod arguments;
 mod demo;
+mod failure;
 mod kubeconfig;
+mod snapshot;
+mod storage;
 mod up;
+mod user_data;
 
 use std::process::ExitCode;
 
+use arguments::Command;
+
 fn main() -> ExitCode {
     allocator::give_memory_back_at_once();
-    match arguments::parse().and_then(up::run) {
+    let done = arguments::parse().and_then(|command| match command {
+        Command::Up(up) => up::run(*up),
+        Command::Snapshot(snapshot) => snapshot::run(snapshot),
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use steersman_cluster::{Cluster, Endpoint};
+use steersman_cluster::{Cluster, Endpoint, Storage};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Up;
-use crate::{demo, kubeconfig};
+use crate::{demo, failure, kubeconfig, storage};
 
 /// Runs the command to its end.
 pub(crate) fn run(up: Up) -> Result<(), String> {
@@ -21,9 +21,14 @@ pub(crate) fn run(up: Up) -> Result<(), String> {
 }
 
 async fn serve(up: Up) -> Result<(), String> {
+    let history = Duration::from_secs(up.history);
+    let storage = storage::chosen(&up.storage, history)?;
     let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);
-    let builder = builder.history(Duration::from_secs(up.history));
-    let cluster = builder.start().await.map_err(|error| error.to_string())?;
+    let mut builder = builder.history(history).storage(storage.clone());
+    if let Storage::Etcd(_) = storage {
+        builder = builder.lease_duration(Duration::from_secs(up.storage.etcd.lease_duration));
+    }
+    let cluster = builder.start().await.map_err(|error| failure::of_start(&error))?;
     let endpoint = cluster.endpoint().ok_or("the cluster does not listen")?;
     let kubeconfig = kubeconfig::path(up.kubeconfig, endpoint.address.port());
     if let Err(error) = kubeconfig::write(&kubeconfig, &endpoint.kubeconfig) {
@@ -31,7 +36,7 @@ async fn serve(up: Up) -> Result<(), String> {
         cluster.stop().await;
         return Err(error);
     }
-    greet(&cluster, endpoint, &kubeconfig, up.memory);
+    greet(&cluster, endpoint, &kubeconfig, &storage);
     let stop = steersman::shutdown_signal();
     let demonstration = async {
         if up.demo {
@@ -50,7 +55,7 @@ async fn serve(up: Up) -> Result<(), String> {
 }
 
 /// Says what was started, how long it took, and what to do with it.
-fn greet(cluster: &Cluster, endpoint: &Endpoint, kubeconfig: &Path, memory: bool) {
+fn greet(cluster: &Cluster, endpoint: &Endpoint, kubeconfig: &Path, storage: &Storage) {
     say!("steersman {}, speaking Kubernetes v1.36\n", env!("CARGO_PKG_VERSION"));
     for (part, took) in cluster.timings() {
         say!("  {part:<12} {:>7.1} ms", took.as_secs_f64() * 1000.0);
@@ -59,8 +64,10 @@ fn greet(cluster: &Cluster, endpoint: &Endpoint, kubeconfig: &Path, memory: bool
     say!("  {:<12} {:>7.1} ms\n", "ready", total.as_secs_f64() * 1000.0);
     say!("  address      {}", endpoint.url);
     say!("  kubeconfig   {}", kubeconfig.display());
-    let kept = if memory { "" } else { " (the durable store is still to come)" };
-    say!("  store        in memory, gone when this stops{kept}\n");
+    for (number, line) in storage::described(cluster, storage).iter().enumerate() {
+        say!("  {:<12} {line}", if number == 0 { "store" } else { "" });
+    }
+    say!();
     say!("Try, in another terminal:\n");
     say!("  export KUBECONFIG={}", kubeconfig.display());
     say!("  kubectl get nodes");

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman::{clock, random};
+use steersman_apiserver::identity::{Identity, IdentityError};
 use steersman_apiserver::listen;
 use steersman_apiserver::pki::{Pki, PkiError};
 use steersman_apiserver::status::Status;
 use steersman_apiserver::{ApiServer, Config};
+use steersman_store::{disk, etcd};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -16,7 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::built_in::{BuiltIn, Parts};
 use crate::fork::Forking;
-use crate::{Cluster, Endpoint, STOP_GRACE, Storage};
+use crate::{Cluster, Endpoint, OpenStore, STOP_GRACE, Storage};
+
+/// How long a leader among several servers is waited for, unless said otherwise: as in Kubernetes.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
 
 /// What a cluster is to have.
 #[derive(Clone, Debug)]
@@ -56,6 +61,15 @@ pub enum StartError {
         /// What the system said.
         reason: String,
     },
+    /// The directory cannot be used.
+    #[error("cannot open the data directory")]
+    Disk(#[from] disk::OpenError),
+    /// etcd cannot be used.
+    #[error("cannot use etcd; check that it runs, its addresses and, for https, the certificates")]
+    Etcd(#[from] etcd::ConnectError),
+    /// The cluster's authority could not be read or made.
+    #[error("cannot tell who the cluster is")]
+    Identity(#[from] IdentityError),
     /// No certificates could be made.
     #[error("cannot make the certificates of the cluster")]
     Pki(#[from] PkiError),
@@ -119,7 +133,7 @@ impl Builder {
 
     /// Lets the servers that share a store elect the one that runs controllers, scheduler and
     /// nodes. When it has not been heard of for so long, another takes over; at once when it
-    /// stops in an orderly way.
+    /// stops in an orderly way. On etcd this is so in any case, with 15 seconds.
     #[must_use]
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.lease_duration = Some(duration);
@@ -139,35 +153,71 @@ impl Builder {
     pub async fn start(mut self) -> Result<Cluster, StartError> {
         let mut stopwatch = Stopwatch::new();
         let listener = self.bind().await?;
-        let store = std::mem::take(&mut self.storage).open().await?;
+        let (store, opened) = std::mem::take(&mut self.storage).open().await?;
         stopwatch.lap("store");
+        let started = self.start_on(store.clone(), opened, listener, stopwatch).await;
+        if started.is_err() {
+            store.close().await;
+        }
+        started
+    }
 
+    async fn start_on(
+        self,
+        store: OpenStore,
+        opened: Option<disk::Opened>,
+        listener: Option<TcpListener>,
+        mut stopwatch: Stopwatch,
+    ) -> Result<Cluster, StartError> {
         let shutdown = CancellationToken::new();
-        let seed = self.seed.unwrap_or_else(random::next_u64);
-        let api = ApiServer::start(Config {
-            seed,
-            shutdown: shutdown.clone(),
-            ..Config::new(Arc::new(store.clone()), Arc::new(clock::now))
-        });
-        let api = api.await?;
+        let seed = self.seed_on(&store, opened.as_ref());
+        let config = Config::new(Arc::new(store.clone()), Arc::new(clock::now));
+        let api = ApiServer::start(Config { seed, shutdown: shutdown.clone(), ..config }).await?;
         let client = kube::Client::new(api.clone(), "default");
         stopwatch.lap("api server");
 
         let mut tasks = JoinSet::new();
-        spawn_upkeep(&mut tasks, &api, self.history, &shutdown);
+        // Servers that share a store elect one that forgets the past: that is the store's task.
+        let history = (!store.is_shared()).then_some(self.history);
+        spawn_upkeep(&mut tasks, &api, history, &shutdown);
         let endpoint = match listener {
-            Some(listener) => Some(serve(&mut tasks, &api, listener, &shutdown)?),
+            Some(listener) => {
+                let identity = Identity::of(&store).await?;
+                Some(serve(&mut tasks, &api, &identity, listener, &shutdown)?)
+            }
             None => None,
         };
         stopwatch.lap("https");
 
-        let Self { nodes, controllers, lease_duration, .. } = self;
+        let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
+        let Self { nodes, controllers, .. } = self;
         let parts = Parts { client: client.clone(), nodes, controllers };
         let built_in = BuiltIn::start(parts, lease_duration);
         stopwatch.lap("controllers");
-        let forking = Forking::new(self, seed);
-        let timings = stopwatch.laps;
-        Ok(Cluster { api, client, store, built_in, endpoint, tasks, shutdown, timings, forking })
+        let (forking, timings) = (Forking::new(self, seed), stopwatch.laps);
+        Ok(Cluster {
+            api,
+            client,
+            store,
+            opened,
+            built_in,
+            endpoint,
+            tasks,
+            shutdown,
+            timings,
+            forking,
+        })
+    }
+
+    /// What everything random follows from on this store. What came out before, or comes out of
+    /// another server, must not come out again.
+    fn seed_on(&self, store: &OpenStore, opened: Option<&disk::Opened>) -> u64 {
+        let seed = self.seed.unwrap_or_else(random::next_u64);
+        match (store, opened) {
+            (OpenStore::Etcd(_), _) => another_seed(seed, random::next_u64()),
+            (_, Some(opened)) => another_seed(seed, opened.revision.0),
+            _ => seed,
+        }
     }
 
     async fn bind(&self) -> Result<Option<TcpListener>, StartError> {
@@ -199,23 +249,26 @@ fn another_seed(seed: u64, n: u64) -> u64 {
 fn spawn_upkeep(
     tasks: &mut JoinSet<()>,
     api: &ApiServer,
-    history: Duration,
+    history: Option<Duration>,
     shutdown: &CancellationToken,
 ) {
-    let (compacted, token) = (api.clone(), shutdown.clone());
-    tasks.spawn(async move {
-        token.run_until_cancelled(compacted.run_compaction(history)).await;
-    });
+    if let Some(history) = history {
+        let (compacted, token) = (api.clone(), shutdown.clone());
+        tasks.spawn(async move {
+            token.run_until_cancelled(compacted.run_compaction(history)).await;
+        });
+    }
     let (kept, token) = (api.clone(), shutdown.clone());
     tasks.spawn(async move {
         token.run_until_cancelled(kept.run_bootstrap()).await;
     });
 }
 
-/// Starts to serve HTTPS with an authority made for this cluster alone.
+/// Starts to serve HTTPS, with a certificate of the cluster's own authority.
 fn serve(
     tasks: &mut JoinSet<()>,
     api: &ApiServer,
+    identity: &Identity,
     listener: TcpListener,
     shutdown: &CancellationToken,
 ) -> Result<Endpoint, StartError> {
@@ -223,7 +276,7 @@ fn serve(
         address: SocketAddr::from(([0, 0, 0, 0], 0)),
         reason: error.to_string(),
     })?;
-    let pki = Pki::new(&[address.ip().to_string()])?;
+    let pki = Pki::of(identity, &[address.ip().to_string()])?;
     let url = format!("https://{}", reachable(address));
     let endpoint = Endpoint { address, kubeconfig: pki.kubeconfig(&url), url };
     let tls = pki.server_config()?;

@@ -26,6 +26,7 @@ pub use builder::{Builder, StartError};
 pub use fork::ForkError;
 pub use steersman_apiserver::{ApiServer, WebhookHandler};
 pub use steersman_store::memory::MemoryStore;
+pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};
 
 /// How long open connections get to end when the cluster stops.
@@ -36,6 +37,7 @@ pub struct Cluster {
     api: ApiServer,
     client: kube::Client,
     store: OpenStore,
+    opened: Option<disk::Opened>,
     built_in: BuiltIn,
     endpoint: Option<Endpoint>,
     /// What runs beside the controllers: the listener, compaction, expiry.
@@ -84,6 +86,11 @@ impl Cluster {
         &self.store
     }
 
+    /// What was found in the store's directory, if the store is on disk.
+    pub fn opened(&self) -> Option<&disk::Opened> {
+        self.opened.as_ref()
+    }
+
     /// Where the cluster can be reached over HTTPS, if it listens.
     pub fn endpoint(&self) -> Option<&Endpoint> {
         self.endpoint.as_ref()
@@ -110,12 +117,14 @@ impl Cluster {
         self.built_in.failed()
     }
 
-    /// Stops everything: controllers first, then watches and connections.
+    /// Stops everything: controllers first, then watches and connections, then the store. Its
+    /// directory, if it has one, is free when this returns.
     pub async fn stop(mut self) {
         self.built_in.stop().await;
         self.shutdown.cancel();
         self.api.shutdown();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(STOP_GRACE, ended).await;
+        self.store.close().await;
     }
 }

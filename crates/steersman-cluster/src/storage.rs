@@ -3,7 +3,12 @@
 //! Everything above sees a [`Store`] and does not know which; only how a cluster starts and stops
 //! depends on it.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use futures::future::BoxFuture;
+use steersman_store::disk::{self, DiskStore};
+use steersman_store::etcd::{self, EtcdStore};
 use steersman_store::memory::{MemoryStore, Stats};
 use steersman_store::{
     Entry, RangeRequest, RangeResponse, Revision, Store, StoreError, Watch, WatchRequest,
@@ -21,23 +26,50 @@ pub enum Storage {
     /// In a store that exists, with what is in it: a [fork](MemoryStore::fork) of one that was
     /// prepared, or one that several servers share.
     Existing(MemoryStore),
+    /// In a directory that one process at a time can use. What was acknowledged survives the end
+    /// of the process, and with `sync` the end of the machine.
+    Disk {
+        /// The directory, which is made if it is not there.
+        directory: PathBuf,
+        /// Whether a write is on disk before it is acknowledged.
+        sync: bool,
+    },
+    /// In etcd, which several servers can share: one of them is elected to run controllers,
+    /// scheduler and nodes.
+    Etcd(Box<etcd::Options>),
 }
 
 impl Storage {
-    /// Opens the store.
-    pub(crate) async fn open(self) -> Result<OpenStore, StartError> {
+    /// Opens the store, and tells what was found if it is on disk.
+    pub(crate) async fn open(self) -> Result<(OpenStore, Option<disk::Opened>), StartError> {
         match self {
-            Self::Memory => Ok(OpenStore::Memory(MemoryStore::new())),
-            Self::Existing(store) => Ok(OpenStore::Memory(store)),
+            Self::Memory => Ok((OpenStore::Memory(MemoryStore::new()), None)),
+            Self::Existing(store) => Ok((OpenStore::Memory(store), None)),
+            Self::Disk { directory, sync } => {
+                let options = disk::Options { sync, ..disk::Options::default() };
+                let (store, opened) = DiskStore::open(&directory, options).await?;
+                Ok((OpenStore::Disk(store), Some(opened)))
+            }
+            Self::Etcd(options) => Ok((OpenStore::Etcd(EtcdStore::connect(*options).await?), None)),
         }
     }
 }
 
 /// The store of a running cluster. Clones are handles to the same store.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum OpenStore {
     /// In memory.
     Memory(MemoryStore),
+    /// In a directory.
+    Disk(DiskStore),
+    /// In etcd.
+    Etcd(EtcdStore),
+}
+
+impl fmt::Debug for OpenStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(self.name()).field(&self.stats()).finish()
+    }
 }
 
 impl OpenStore {
@@ -45,6 +77,8 @@ impl OpenStore {
     pub fn stats(&self) -> Stats {
         match self {
             Self::Memory(store) => store.stats(),
+            Self::Disk(store) => store.stats(),
+            Self::Etcd(store) => store.stats(),
         }
     }
 
@@ -52,6 +86,19 @@ impl OpenStore {
     pub fn memory(&self) -> Option<&MemoryStore> {
         match self {
             Self::Memory(store) => Some(store),
+            Self::Disk(_) | Self::Etcd(_) => None,
+        }
+    }
+
+    /// Whether other processes may use it at the same time.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Etcd(_))
+    }
+
+    /// Ends it: what was written is safe, and a directory is free again.
+    pub(crate) async fn close(self) {
+        if let Self::Disk(store) = self {
+            store.close().await;
         }
     }
 
@@ -59,12 +106,16 @@ impl OpenStore {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Memory(_) => "memory",
+            Self::Disk(_) => "disk",
+            Self::Etcd(_) => "etcd",
         }
     }
 
     fn inner(&self) -> &dyn Store {
         match self {
             Self::Memory(store) => store,
+            Self::Disk(store) => store,
+            Self::Etcd(store) => store,
         }
     }
 }

@@ -34,7 +34,7 @@ fn a_port_in_use_is_one_clear_line() {
 #[test]
 fn an_unwritable_kubeconfig_is_one_clear_line() {
     let file = "/dev/null/kubeconfig";
-    let text = refused(&["up", "--listen", "127.0.0.1:0", "--kubeconfig", file]);
+    let text = refused(&["up", "--memory", "--listen", "127.0.0.1:0", "--kubeconfig", file]);
     assert!(text.contains(file) && text.contains("--kubeconfig"), "{text}");
 }
 

@@ -26,14 +26,20 @@ pub(crate) fn steersman(arguments: &[&str]) -> Command {
     let ours = || env!("CARGO_BIN_EXE_steersman").into();
     let mut command = Command::new(std::env::var_os("STEERSMAN_PROGRAM").unwrap_or_else(ours));
     command.args(arguments);
+    // Nothing of a test may come to lie among the user's own data.
+    command.env("XDG_DATA_HOME", unused_path());
     command
+}
+
+/// A path that is nobody else's.
+fn unused_path() -> PathBuf {
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("steersman-cli-{}-{number}", std::process::id()))
 }
 
 /// A new empty directory.
 pub(crate) fn directory() -> PathBuf {
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("steersman-cli-{}-{number}", std::process::id());
-    let directory = std::env::temp_dir().join(name);
+    let directory = unused_path();
     std::fs::create_dir_all(&directory).unwrap();
     directory
 }
@@ -43,7 +49,7 @@ impl Program {
     pub(crate) fn up(arguments: &[&str]) -> Self {
         let directory = directory();
         let kubeconfig = directory.join("kubeconfig");
-        let mut child = steersman(&["up", "--listen", "127.0.0.1:0", "--kubeconfig"])
+        let mut child = steersman(&["up", "--listen", "127.0.0.1:0", "--memory", "--kubeconfig"])
             .arg(&kubeconfig)
             .args(arguments)
             .stdout(Stdio::piped())
