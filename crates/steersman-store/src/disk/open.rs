@@ -90,8 +90,9 @@ pub(super) fn recover(
         Some(replayed) => go_on(&**files, replayed, loading.store)?,
         None => begin(&**files, new_store)?,
     };
-    ledger::remove(&**files, survey.leftovers).map_err(failed)?;
+    // In this order: the name of the snapshot that replaces them may not be durable yet.
     files.sync().map_err(failed)?;
+    ledger::remove(&**files, survey.leftovers).map_err(failed)?;
     let (stats, live_bytes) = (index.stats(), live_bytes(&index));
     let ttls = loading.state.take_ttls().into_iter();
     let opened = Opened {

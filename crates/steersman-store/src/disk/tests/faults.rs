@@ -1,12 +1,19 @@
 //! A disk that has no room, or that fails, at every step of a script.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use super::script::{Model, Outcome, Progress, Run};
+use super::scratch::Scratch;
+use super::script::{Model, Outcome, Progress, Run, options};
 use super::simulated::{Disk, Step};
+use crate::disk::files::Files;
+use crate::disk::lock::Lock;
+use crate::disk::{DiskStore, open};
+use crate::{Expected, Store, StoreError, WriteRequest};
 
 const BATCHES: usize = 120;
 
@@ -47,7 +54,8 @@ async fn a_full_disk_loses_nothing_and_the_store_goes_on() {
             assert_ne!(outcome, Outcome::Failed, "at step {number}");
             refused += usize::from(outcome == Outcome::Full);
         }
-        reopen(&run, number as u64);
+        let [ended, _] = reopen(&run, number as u64);
+        assert_eq!(ended.opened.cut_off, 0, "what did not fit is taken back");
     }
     assert!(refused > 50, "only {refused}");
 }
@@ -77,4 +85,27 @@ async fn a_failed_sync_ends_writes_but_not_reads_and_nothing_acknowledged_is_los
         }
     }
     assert!(failed > 50, "only {failed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_of_the_committer_leaves_nobody_waiting() {
+    let (scratch, disk) = (Scratch::new(), Disk::default());
+    std::fs::create_dir(&scratch.0).unwrap();
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    let recovered = open::recover(&files, &options(), 7).unwrap();
+    let lock = Lock::take(&scratch.0).unwrap();
+    let (store, _) = DiskStore::start(recovered, lock, options().snapshot_bytes).unwrap();
+    let put = |key| store.write(WriteRequest::put(key, "1", Expected::Any));
+    put("/a").await.unwrap();
+    disk.observe(Box::new(|_| panic!("on purpose")));
+    let ended = async {
+        let unknown = put("/b").await.unwrap_err();
+        assert!(matches!(unknown, StoreError::Unknown { .. }), "{unknown}");
+        // Until the thread is gone, it is not known either.
+        while !matches!(put("/c").await, Err(StoreError::Failed { .. })) {}
+        assert!(store.get("/a").await.unwrap().is_some(), "reads go on");
+        store.clone().close().await;
+        Lock::take(&scratch.0).unwrap();
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.unwrap();
 }
