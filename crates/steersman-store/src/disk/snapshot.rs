@@ -29,8 +29,9 @@ const FRAME_BYTES: usize = 256 * 1024;
 const SYNC_BYTES: u64 = 8 * 1024 * 1024;
 /// Entries read from the index at once.
 const PAGE: usize = 500;
-/// How often to begin again when the index forgets the revision that is being written.
-const ATTEMPTS: usize = 3;
+/// How often to begin again when the index forgets the revision that is being written. That is
+/// noticed at the next page, so an attempt that is in vain costs little.
+const ATTEMPTS: usize = 10;
 
 /// How many bytes of log a snapshot would let go.
 pub(super) fn superseded(committer: &Committer) -> u64 {
