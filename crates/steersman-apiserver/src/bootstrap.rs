@@ -2,14 +2,15 @@
 //! and endpoints, and the priority classes of the system.
 //!
 //! [`run`] makes what is not there; it runs at start and, beside [`crate::retention`], again and
-//! again. In the steady state it reads a dozen keys and writes nothing.
+//! again. In the steady state it reads a dozen keys and writes nothing but the news, if this
+//! server listens, that it lives.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::allocate;
+use crate::endpoints;
 use crate::metadata;
 use crate::mutate::create::create_object;
 use crate::mutate::{Tracking, Writer, change};
@@ -57,8 +58,7 @@ pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
     })
     .await?;
     ensure(server, ["", "v1", "services"], "default", "kubernetes", service).await?;
-    let Some(endpoint) = server.endpoint.get() else { return Ok(()) };
-    keep_endpoints(server, *endpoint).await
+    endpoints::run(server).await
 }
 
 fn namespace(name: &str) -> Value {
@@ -97,41 +97,6 @@ fn service() -> Value {
     })
 }
 
-/// Keeps both forms of the endpoints of `kubernetes` as they should be. They may be loopback
-/// addresses, which a client may not write.
-async fn keep_endpoints(server: &Arc<Server>, endpoint: SocketAddr) -> Result<()> {
-    let ip = match endpoint.ip() {
-        ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        ip => ip,
-    };
-    let ports = json!([{"name": "https", "port": endpoint.port(), "protocol": "TCP"}]);
-    let endpoints = json!({
-        "apiVersion": "v1", "kind": "Endpoints",
-        "metadata": {
-            "name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
-        },
-        "subsets": [{"addresses": [{"ip": ip}], "ports": ports}],
-    });
-    keep(server, ["", "v1", "endpoints"], endpoints, |object, wanted| {
-        object["subsets"] = wanted["subsets"].clone();
-    })
-    .await?;
-    let slice = json!({
-        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-        "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
-        "addressType": if ip.is_ipv4() { "IPv4" } else { "IPv6" },
-        "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
-        "ports": ports,
-    });
-    let slices = ["discovery.k8s.io", "v1", "endpointslices"];
-    keep(server, slices, slice, |object, wanted| {
-        for field in ["endpoints", "ports"] {
-            object[field] = wanted[field].clone();
-        }
-    })
-    .await
-}
-
 /// Creates an object that is not there.
 async fn ensure(
     server: &Arc<Server>,
@@ -154,7 +119,7 @@ async fn ensure(
 }
 
 /// Creates an object, in the namespace `default` if its kind lives in one, and puts it right.
-async fn keep(
+pub(crate) async fn keep(
     server: &Arc<Server>,
     path: [&str; 3],
     wanted: Value,

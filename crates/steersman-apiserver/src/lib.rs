@@ -64,8 +64,11 @@ pub mod status;
 
 // What runs beside requests.
 mod bootstrap;
+mod endpoints;
+mod follow;
 mod random;
 mod retention;
+mod starts;
 
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;

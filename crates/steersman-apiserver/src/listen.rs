@@ -1,7 +1,7 @@
 //! The network's way in: HTTPS over hyper and rustls, HTTP/1.1 and HTTP/2.
 //!
 //! A connection that fails ends alone. When the token is cancelled the server stops to accept,
-//! ends the watches, lets the requests under way finish, and gives up on them after a deadline.
+//! ends the watches, takes itself out of the endpoints, lets the requests under way finish, and gives up on them after a deadline.
 
 mod impatient;
 
@@ -87,6 +87,12 @@ pub async fn serve(
     }
     drop(listener);
     api.shutdown();
+    // Others may be there for the clients, who then should not come here any more.
+    match tokio::time::timeout(grace, api.withdraw()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "the server stays among the endpoints"),
+        Err(_) => tracing::warn!("the store did not answer; the server stays among the endpoints"),
+    }
     if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
         tracing::warn!("connections were still open at the deadline");
     }

@@ -21,7 +21,13 @@ pub struct Registry {
     pub(crate) openapi: Published,
     /// Cancelled when what a definition says is no longer served, by the definition's name.
     gone: Mutex<HashMap<String, CancellationToken>>,
+    /// When definitions were removed that may yet be told of: what is older is not news. Locked
+    /// while the table is, never before it.
+    removed: Mutex<HashMap<String, Revision>>,
 }
+
+/// How many removals are remembered. News are late by moments, so the last ones do.
+const REMOVED_MAX: usize = 1024;
 
 /// The resources that were served at one moment.
 #[derive(Debug, Default)]
@@ -64,6 +70,7 @@ impl Registry {
             table: RwLock::new(Arc::new(table)),
             openapi: Published::default(),
             gone: Mutex::default(),
+            removed: Mutex::default(),
         }
     }
 
@@ -76,9 +83,26 @@ impl Registry {
     pub fn install(&self, definition: &str, custom: Custom) {
         self.change(|customs| {
             let newer = customs.get(definition).is_none_or(|old| old.revision <= custom.revision);
-            if newer {
+            let removed = self.removed().get(definition).is_some_and(|at| *at >= custom.revision);
+            if newer && !removed {
                 customs.insert(definition.to_owned(), custom);
             }
+        });
+    }
+
+    /// Whether what a definition says at a revision is no news.
+    pub(crate) fn knows(&self, definition: &str, revision: Revision) -> bool {
+        let table = self.table();
+        table.custom(definition).is_some_and(|custom| custom.revision >= revision)
+            || self.removed().get(definition).is_some_and(|at| *at >= revision)
+    }
+
+    /// Forgets everything of definitions that was told after a revision, for there is another
+    /// history since.
+    pub(crate) fn forget_after(&self, revision: Revision) {
+        self.change(|customs| {
+            customs.retain(|_, custom| custom.revision <= revision);
+            self.removed().retain(|_, at| *at <= revision);
         });
     }
 
@@ -91,6 +115,7 @@ impl Registry {
             if removed {
                 customs.remove(definition);
             }
+            remember(&mut self.removed(), definition, at);
         });
         if removed && let Some(gone) = self.gone().remove(definition) {
             gone.cancel();
@@ -111,6 +136,10 @@ impl Registry {
             gone.cancel();
         }
         gone
+    }
+
+    fn removed(&self) -> MutexGuard<'_, HashMap<String, Revision>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn gone(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
@@ -157,6 +186,24 @@ impl Table {
         self.custom.get(definition)
     }
 
+    /// The names of all definitions.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = &str> {
+        self.custom.keys().map(String::as_str)
+    }
+
+    /// The definitions that are being deleted.
+    pub(crate) fn terminating(&self) -> impl Iterator<Item = &str> {
+        let leaving = self.custom.iter().filter(|(_, custom)| custom.terminating);
+        leaving.map(|(name, _)| name.as_str())
+    }
+
+    /// The groups with definitions that serve nothing and are not being deleted.
+    pub(crate) fn unserved_groups(&self) -> impl Iterator<Item = &str> {
+        let customs = self.custom.values();
+        let unserved = customs.filter(|custom| custom.resources.is_empty() && !custom.terminating);
+        unserved.map(|custom| custom.storage.group.as_ref())
+    }
+
     /// The definitions of a group that serve nothing, for example because of their names.
     pub fn unserved_in_group(&self, group: &str) -> Vec<String> {
         let unserved = self
@@ -175,6 +222,16 @@ impl Table {
         let custom = self.custom.iter().filter(move |(name, _)| *name != definition);
         let custom = custom.flat_map(|(_, custom)| &custom.resources);
         self.builtin.iter().chain(custom).filter(move |resource| resource.group == group)
+    }
+}
+
+/// Notes a removal, and forgets the one that is longest ago where there are too many.
+fn remember(removed: &mut HashMap<String, Revision>, definition: &str, at: Revision) {
+    let known = removed.entry(definition.to_owned()).or_default();
+    *known = at.max(*known);
+    if removed.len() > REMOVED_MAX {
+        let oldest = removed.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone());
+        oldest.and_then(|name| removed.remove(&name));
     }
 }
 
@@ -230,5 +287,23 @@ mod tests {
         assert!(registry.table().custom("widgets.example.com").is_some());
         registry.remove("widgets.example.com", Revision(8));
         assert!(registry.table().custom("widgets.example.com").is_none());
+        registry.install("widgets.example.com", custom(8));
+        assert!(registry.table().custom("widgets.example.com").is_none(), "late news");
+        assert!(registry.knows("widgets.example.com", Revision(8)));
+        registry.install("widgets.example.com", custom(9));
+        assert!(registry.table().custom("widgets.example.com").is_some());
+        registry.forget_after(Revision(4));
+        registry.install("widgets.example.com", custom(5));
+        assert!(registry.table().custom("widgets.example.com").is_some(), "another history");
+    }
+
+    #[test]
+    fn no_more_removals_are_remembered_than_the_bound() {
+        let mut removed = HashMap::new();
+        for revision in 1..=REMOVED_MAX as u64 + 10 {
+            remember(&mut removed, &format!("d{revision}"), Revision(revision));
+        }
+        assert_eq!(removed.len(), REMOVED_MAX);
+        assert!(!removed.contains_key("d10") && removed.contains_key("d11"));
     }
 }

@@ -49,7 +49,8 @@ impl ApiServer {
             if let Err(error) = bootstrap::run(&server).await {
                 tracing::warn!(%error, "cannot keep what every cluster has");
             }
-            tokio::time::sleep(BOOTSTRAP_PERIOD).await;
+            let advertised = server.advertised.notified();
+            let _ = tokio::time::timeout(BOOTSTRAP_PERIOD, advertised).await;
         }
     }
 }

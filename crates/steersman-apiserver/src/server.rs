@@ -14,6 +14,7 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steersman_store::Store;
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
@@ -29,7 +30,7 @@ use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::Signer;
 use crate::webhook_client::{Origins, WebhookHandler};
-use crate::{admission, allocate, authenticate, authn, bootstrap, crd, pipeline};
+use crate::{allocate, authenticate, authn, bootstrap, crd, endpoints, follow, pipeline, starts};
 
 /// A body larger than this is worked on apart.
 const HEAVY: usize = 64 * 1024;
@@ -79,11 +80,13 @@ impl ApiServer {
     /// Starts to serve what is in the store, and writes what every cluster has: the system's
     /// namespaces and the service `kubernetes`.
     pub async fn start(config: Config) -> Result<Self> {
+        let start = starts::count(&*config.store).await?;
         let server = Arc::new(Server {
             store: config.store,
             clock: config.clock,
-            random: Random::new(config.seed),
+            random: Random::new(start.seed(config.seed)),
             registry: Registry::new(),
+            ended: config.shutdown.child_token().drop_guard(),
             shutdown: config.shutdown,
             tokens: config.tokens,
             definitions: Arc::default(),
@@ -94,11 +97,14 @@ impl ApiServer {
             webhooks: Webhooks::default(),
             origins: Origins::default(),
             endpoint: OnceLock::new(),
+            advertised: Notify::new(),
         });
-        crd::load(&server).await?;
-        admission::load(&server).await?;
-        allocate::rebuild(&server).await?;
+        follow::read(&server).await?;
+        allocate::repair(&server).await?;
         bootstrap::run(&server).await?;
+        follow::start(&server);
+        allocate::start_repairs(&server);
+        tokio::spawn(crd::tend(Arc::clone(&server)));
         Ok(Self { server })
     }
 
@@ -123,6 +129,13 @@ impl ApiServer {
     /// first address stays.
     pub fn advertise(&self, endpoint: SocketAddr) {
         let _ = self.server.endpoint.set(endpoint);
+        self.server.advertised.notify_one();
+    }
+
+    /// Takes this server, which is about to stop, out of the endpoints of the service
+    /// `kubernetes`. [`crate::listen::serve`] does so when it ends.
+    pub async fn withdraw(&self) -> Result<()> {
+        endpoints::withdraw(&self.server).await
     }
 
     /// Who a request from the network comes from, or acts as: the user of its connection's

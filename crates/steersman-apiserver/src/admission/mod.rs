@@ -64,6 +64,18 @@ impl Webhooks {
         Some(Arc::clone(&self.hooks.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
+    /// The revision of what is configured.
+    pub(crate) fn revision(&self) -> Revision {
+        self.hooks.read().unwrap_or_else(PoisonError::into_inner).revision
+    }
+
+    /// Lets whatever is read next count, for there is another history since.
+    pub(crate) fn forget(&self) {
+        let mut current = self.hooks.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::default();
+        self.any.store(false, Ordering::Release);
+    }
+
     /// Takes what was read at a revision, unless something newer was.
     fn install(&self, hooks: Hooks) {
         let mut current = self.hooks.write().unwrap_or_else(PoisonError::into_inner);
@@ -86,13 +98,18 @@ pub(crate) fn concerns(resource: &Resource) -> bool {
     resource.group == GROUP && (resource.plural == MUTATING || resource.plural == VALIDATING)
 }
 
-/// Reads the configurations that the store holds: when the server starts, and after each write
-/// of one, before the client hears of it.
-pub(crate) async fn load(server: &Server) -> Result<()> {
+/// The folders of configurations.
+pub(crate) fn folders() -> [String; 2] {
+    [MUTATING, VALIDATING].map(|plural| format!("/registry/{plural}/"))
+}
+
+/// Reads the configurations that the store holds: when the server starts, after each write of
+/// one, before the client hears of it, and when another server has written one.
+pub(crate) async fn load(server: &Server) -> Result<Revision> {
     let (mutating, at) = read(server, MUTATING, None).await?;
     let (validating, revision) = read(server, VALIDATING, Some(at)).await?;
     server.webhooks.install(Hooks { revision, mutating, validating });
-    Ok(())
+    Ok(revision)
 }
 
 /// The webhooks of one kind, by the names of their configurations.

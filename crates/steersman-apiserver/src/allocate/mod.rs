@@ -4,15 +4,16 @@
 //! to the server and takes it; the [`Reservation`] goes into the write, and is settled by its
 //! outcome: a write that fails gives back what was taken, one that succeeds gives back what the
 //! old version held and the new one does not. An address is taken by creating its `IPAddress`,
-//! so the store decides who wins; ports are counted in memory and rebuilt at start.
+//! so the store decides who wins, and so it does with ports: all that are taken are one entry.
+//! What a write that broke off leaves behind, [`repair`] finds.
 //!
 //! No other kind pays for any of this: [`concerns`] is asked first.
 
 mod addresses;
 mod families;
 mod ports;
+mod repair;
 mod reservation;
-mod start;
 #[cfg(test)]
 mod tests;
 
@@ -24,8 +25,8 @@ use crate::resource::{Place, Resource};
 use crate::status::Result;
 
 pub(crate) use addresses::{CIDR, FIRST};
-pub(crate) use reservation::Reservation;
-pub(crate) use start::rebuild;
+pub(crate) use repair::{repair, start_repairs};
+pub(crate) use reservation::{Outcome, Reservation};
 
 /// Whether objects of a resource hold anything of what is handed out.
 pub(crate) fn concerns(resource: &Resource) -> bool {
@@ -45,7 +46,7 @@ pub(crate) async fn reserve(
     let mut reservation = Reservation::new(writer.server, writer.dry_run);
     let filled = fill(&mut reservation, old, new).await;
     if let Err(status) = filled {
-        reservation.settle(false).await;
+        reservation.settle(Outcome::Failed).await;
         return Err(status);
     }
     Ok(Some(reservation))
@@ -56,7 +57,7 @@ async fn fill(reservation: &mut Reservation, old: Option<&Value>, new: &mut Valu
     let nothing = Value::Null;
     let held = old.unwrap_or(&nothing);
     addresses::fill(reservation, held, new).await?;
-    ports::fill(reservation, held, new)?;
+    ports::fill(reservation, held, new).await?;
     reservation.free_all_but(held, new);
     Ok(())
 }

@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::reservation::Reservation;
 use super::{invalid, items};
 use crate::field::FieldError;
+use crate::random::Random;
+use crate::state::node_ports::Ports;
 use crate::status::{Result, Status};
 use crate::strategy::service::{has_node_ports, needs_health_check};
 
@@ -25,30 +27,51 @@ pub(super) fn held(spec: &Value) -> Vec<u16> {
 }
 
 /// Takes the ports that a service needs: those it names, or some of the server's choice.
-pub(super) fn fill(reservation: &mut Reservation, old: &Value, new: &mut Value) -> Result<()> {
+pub(super) async fn fill(
+    reservation: &mut Reservation,
+    old: &Value,
+    new: &mut Value,
+) -> Result<()> {
     if !has_node_ports(&new["spec"]) {
         return Ok(());
     }
     let before = held(&old["spec"]);
-    let mut errand = Errand { reservation, before, fresh: Vec::new() };
-    errand.named(new)?;
-    errand.unnamed(new, old.is_null())?;
-    if needs_health_check(&new["spec"]) {
-        errand.health_check(new)?;
-    }
+    let server = std::sync::Arc::clone(&reservation.server);
+    let take = |ports: &mut Ports| {
+        let mut service = new.clone();
+        let fresh = Vec::new();
+        let mut errand = Errand { ports, random: &server.random, before: &before, fresh };
+        errand.run(&mut service, old.is_null())?;
+        Ok((service, errand.fresh))
+    };
+    let dry_run = reservation.dry_run;
+    let (service, fresh) = server.node_ports.change(&*server.store, dry_run, take).await?;
+    *new = service;
+    reservation.taken.ports.extend(fresh);
     Ok(())
 }
 
 /// One service's way to its ports.
 struct Errand<'a> {
-    reservation: &'a mut Reservation,
+    /// What is taken, by whomever.
+    ports: &'a mut Ports,
+    random: &'a Random,
     /// What the service held before.
-    before: Vec<u16>,
-    /// What was taken for it, or would be but for the dry run.
+    before: &'a [u16],
+    /// What was taken for it.
     fresh: Vec<u16>,
 }
 
 impl Errand<'_> {
+    fn run(&mut self, service: &mut Value, is_new: bool) -> Result<()> {
+        self.named(service)?;
+        self.unnamed(service, is_new)?;
+        if needs_health_check(&service["spec"]) {
+            self.health_check(service)?;
+        }
+        Ok(())
+    }
+
     /// Takes the ports that the service names.
     fn named(&mut self, service: &Value) -> Result<()> {
         for (i, port) in items(&service["spec"]["ports"]).iter().enumerate() {
@@ -112,25 +135,16 @@ impl Errand<'_> {
         if self.before.iter().chain(&self.fresh).any(ours) {
             return Ok(());
         }
-        let reservation = &mut *self.reservation;
-        let port = reservation.server.node_ports.take(number, reservation.dry_run)?;
-        self.remember(port);
+        let port = self.ports.take(number)?;
+        self.fresh.push(port);
         Ok(())
     }
 
     fn take_any(&mut self) -> Result<i64> {
-        let reservation = &mut *self.reservation;
-        let server = &reservation.server;
-        let port = server.node_ports.take_any(&server.random, &self.fresh, reservation.dry_run);
         let why = "failed to allocate a nodePort: range is full";
-        let port = port.ok_or_else(|| Status::internal(why))?;
-        self.remember(port);
-        Ok(port.into())
-    }
-
-    fn remember(&mut self, port: u16) {
+        let port = self.ports.take_any(self.random).ok_or_else(|| Status::internal(why))?;
         self.fresh.push(port);
-        self.reservation.taken.ports.push(port);
+        Ok(port.into())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_store::StoreError;
 
 use super::{addresses, ports};
 use crate::state::Server;
@@ -22,9 +23,30 @@ impl Holdings {
     }
 
     async fn give_back(&self, server: &Server) {
-        server.node_ports.give_back(&self.ports);
+        server.node_ports.give_back(&*server.store, &self.ports).await;
         for address in &self.addresses {
             addresses::give_back(server, address).await;
+        }
+    }
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is done.
+    Written,
+    /// It is not done.
+    Failed,
+    /// Nobody knows, so nothing is given back; [`super::repair`] finds out.
+    Unknown,
+}
+
+impl<T> From<&Result<T, StoreError>> for Outcome {
+    fn from(written: &Result<T, StoreError>) -> Self {
+        match written {
+            Ok(_) => Self::Written,
+            Err(StoreError::Unknown { .. }) => Self::Unknown,
+            Err(_) => Self::Failed,
         }
     }
 }
@@ -67,11 +89,15 @@ impl Reservation {
     }
 
     /// Gives back what the outcome of the write says.
-    pub(crate) async fn settle(mut self, written: bool) {
+    pub(crate) async fn settle(mut self, outcome: Outcome) {
         let (taken, freed) = (std::mem::take(&mut self.taken), std::mem::take(&mut self.freed));
-        if !self.dry_run {
-            let back = if written { freed } else { taken };
-            back.give_back(&self.server).await;
+        if self.dry_run {
+            return;
+        }
+        match outcome {
+            Outcome::Written => freed.give_back(&self.server).await,
+            Outcome::Failed => taken.give_back(&self.server).await,
+            Outcome::Unknown => {}
         }
     }
 }

@@ -4,27 +4,29 @@
 //! names are accepted, and when the write is done, before the client hears of it, the registry
 //! serves what it says. When it is deleted, its instances go first, then the definition, then
 //! the resource.
+//!
+//! Other servers over the same store write definitions, too: [`crate::follow`] tells of them, and
+//! whoever is about to write one looks at them all first.
 
 mod definition;
+mod ending;
 mod names;
+mod serving;
 mod validate;
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use steersman_store::{RangeRequest, Revision};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::document::Stored;
 use crate::metadata;
-use crate::mutate::delete::{DeleteOptions, delete_object};
-use crate::mutate::{Writer, change};
-use crate::registry::Custom;
-use crate::resource::{Place, Resource};
+use crate::mutate::Writer;
+use crate::resource::Resource;
 use crate::state::Server;
 use crate::status::{Result, Status};
 
+pub(crate) use ending::{needs_care, tend};
+pub(crate) use serving::{committed, folder, followed, refresh};
 pub(crate) use validate::validate;
 
 /// Holds a definition until its instances are gone.
@@ -59,7 +61,12 @@ pub(crate) async fn turn(writer: &Writer<'_>) -> Option<Turn> {
     if !is_definition(writer.resource) || writer.call.is_none() {
         return writer.turn.clone();
     }
-    Some(Arc::new(Arc::clone(&writer.server.definitions).lock_owned().await))
+    let turn = Arc::clone(&writer.server.definitions).lock_owned().await;
+    // Whether names are free also depends on what others have written elsewhere.
+    if let Err(error) = refresh(writer.server).await {
+        tracing::warn!(%error, "definitions of others cannot be read");
+    }
+    Some(Arc::new(turn))
 }
 
 /// Refuses new instances of a definition that is being deleted, or is gone.
@@ -184,133 +191,5 @@ fn set_condition(definition: &mut Value, now: &str, condition: [&str; 4]) {
             conditions[index] = new;
         }
         None => conditions.push(new),
-    }
-}
-
-/// Follows a write: serves what a written definition says, and ends the deletion of one that
-/// nothing holds any more. `gone` is whether the write, at this revision, removed the object.
-pub(crate) fn committed<'a>(
-    server: &'a Arc<Server>,
-    resource: &'a Resource,
-    object: &'a Value,
-    revision: Revision,
-    gone: bool,
-) -> BoxFuture<'a, ()> {
-    Box::pin(async move {
-        let name = metadata::text(object, "name");
-        match (is_definition(resource), gone) {
-            (true, false) => {
-                serve(server, object, revision);
-                if metadata::is_deleting(object) {
-                    clean_up(server, name).await;
-                }
-            }
-            (true, true) => {
-                server.registry.remove(name, revision);
-                let group = object["spec"]["group"].as_str().unwrap_or("").to_owned();
-                tokio::spawn(reconsider(Arc::clone(server), group));
-            }
-            (false, true) => {
-                let definition = resource.qualified();
-                let table = server.registry.table();
-                if table.custom(&definition).is_some_and(|custom| custom.terminating) {
-                    release_if_empty(server, &definition).await;
-                }
-            }
-            (false, false) => {}
-        }
-    })
-}
-
-/// Looks again at the names of a group's definitions that were not accepted: they may be free.
-async fn reconsider(server: Arc<Server>, group: String) {
-    let turn: Turn = Arc::new(Arc::clone(&server.definitions).lock_owned().await);
-    let waiting = server.registry.table().unserved_in_group(&group);
-    let table = server.registry.table();
-    let Some(definitions) = table.get(GROUP, "v1", PLURAL) else { return };
-    let writer = Writer { turn: Some(turn), ..Writer::internal(&server, definitions) };
-    for name in waiting {
-        let place = Place { namespace: "", name: &name };
-        let established = change::change(&writer, place, |old| {
-            let mut new = old.clone();
-            if !metadata::is_deleting(old) {
-                prepare(&server, &mut new, &writer.now);
-            }
-            Ok(new)
-        });
-        if let Err(error) = established.await {
-            tracing::debug!(%error, "a definition was gone before its names were free");
-        }
-    }
-}
-
-/// Reads the definitions that the store holds when the server starts.
-pub(crate) async fn load(server: &Arc<Server>) -> Result<()> {
-    let prefix = format!("/registry/{GROUP}/{PLURAL}/");
-    let state = server.store.range(RangeRequest { prefix, ..RangeRequest::default() }).await?;
-    for entry in &state.entries {
-        let definition = Stored::from(entry).decode("apiextensions.k8s.io/v1")?;
-        serve(server, &definition, entry.modified);
-        if metadata::is_deleting(&definition) {
-            clean_up(server, metadata::text(&definition, "name")).await;
-        }
-    }
-    Ok(())
-}
-
-fn serve(server: &Server, definition: &Value, revision: Revision) {
-    let name = metadata::text(definition, "name");
-    let dated = |resource: Resource| Resource {
-        schema: resource.schema.clone().since(revision),
-        ..resource
-    };
-    let Some(storage) = definition::storage(definition).map(dated) else { return };
-    let resources = if is_established(definition) {
-        definition::served(definition).into_iter().map(|served| Arc::new(dated(served))).collect()
-    } else {
-        Vec::new()
-    };
-    let terminating = metadata::is_deleting(definition);
-    let custom = Custom { revision, resources, storage: Arc::new(storage), terminating };
-    server.registry.install(name, custom);
-}
-
-/// Deletes the instances of a definition, then lets it go. Instances with finalizers keep it
-/// until they are gone, too.
-async fn clean_up(server: &Arc<Server>, definition: &str) {
-    let table = server.registry.table();
-    let Some(custom) = table.custom(definition) else { return };
-    let writer = Writer::internal(server, &custom.storage);
-    let prefix = custom.storage.prefix("");
-    let request = RangeRequest { prefix, ..RangeRequest::default() };
-    let Ok(instances) = server.store.range(request).await else { return };
-    for entry in &instances.entries {
-        let place = custom.storage.place(&entry.key);
-        if let Err(error) = delete_object(&writer, place, &DeleteOptions::default()).await {
-            tracing::debug!(%error, "an instance was gone before its definition");
-        }
-    }
-    release_if_empty(server, definition).await;
-}
-
-/// Removes the finalizer of a definition without instances, and so the definition.
-async fn release_if_empty(server: &Arc<Server>, definition: &str) {
-    let table = server.registry.table();
-    let Some(custom) = table.custom(definition) else { return };
-    let prefix = custom.storage.prefix("");
-    let request = RangeRequest { prefix, limit: 1, ..RangeRequest::default() };
-    let empty = server.store.range(request).await.is_ok_and(|found| found.entries.is_empty());
-    let Some(definitions) = table.get(GROUP, "v1", PLURAL).filter(|_| empty) else { return };
-    let writer = Writer::internal(server, definitions);
-    let place = Place { namespace: "", name: definition };
-    let released = change::change(&writer, place, |old| {
-        let mut new = old.clone();
-        let mut finalizers = metadata::finalizers(old);
-        finalizers.retain(|finalizer| finalizer != CLEANUP);
-        metadata::set_finalizers(&mut new, finalizers);
-        Ok(new)
-    });
-    if let Err(error) = released.await {
-        tracing::debug!(%error, "a definition was gone before it was released");
     }
 }

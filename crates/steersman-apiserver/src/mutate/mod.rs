@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use steersman_store::{Expected, Revision, StoreError, WriteRequest};
 
 use crate::admission::{self, Hooks};
-use crate::allocate::{self, Reservation};
+use crate::allocate::{self, Outcome, Reservation};
 use crate::apply::{Track, track};
 use crate::authn::User;
 use crate::call::Call;
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
         let written = tokio::spawn(async move {
             let written = server.store.write(request).await;
             if let Some(reservation) = reservation {
-                reservation.settle(written.is_ok()).await;
+                reservation.settle(Outcome::from(&written)).await;
             }
             let revision = written?.revision;
             if crd::concerns(&server, &resource, gone) {

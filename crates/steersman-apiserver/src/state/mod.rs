@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use steersman_store::{Entry, RangeRequest, Store, StoreError};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission::Webhooks;
 use crate::random::Random;
@@ -34,6 +35,8 @@ pub(crate) struct Server {
     pub(crate) random: Random,
     pub(crate) registry: Registry,
     pub(crate) shutdown: CancellationToken,
+    /// Ends what runs beside requests when nobody serves them any more.
+    pub(crate) ended: DropGuard,
     pub(crate) tokens: authn::Tokens,
     /// Held while a custom resource definition is written, for its names depend on the others'.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
@@ -51,9 +54,16 @@ pub(crate) struct Server {
     pub(crate) origins: Origins,
     /// Where clients reach the API, once someone listens.
     pub(crate) endpoint: OnceLock<SocketAddr>,
+    /// Told when someone listens, for the endpoints to be written soon.
+    pub(crate) advertised: Notify,
 }
 
 impl Server {
+    /// Tells when what runs beside requests must end: at the shutdown, or with the server.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.token().clone()
+    }
+
     /// The time, as objects carry it.
     pub(crate) fn now(&self) -> String {
         metadata::time((self.clock)())

@@ -49,7 +49,6 @@ async fn the_service_of_the_api_comes_back_with_its_endpoints() {
 #[tokio::test(start_paused = true)]
 async fn in_the_steady_state_nothing_is_written() {
     let api = Api::start().await;
-    api.server.advertise("127.0.0.1:6443".parse().unwrap());
     let server = api.server.clone();
     tokio::spawn(async move { server.run_bootstrap().await });
     seconds_pass(1).await;

@@ -1,6 +1,7 @@
-//! A store that can be told to misbehave: to panic, or to hold a write back.
+//! A store that can be told to misbehave: to panic, to hold a write back, to fail, to lag behind.
+//! It also counts what it is asked.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
@@ -20,6 +21,21 @@ pub(crate) struct Faulty {
     held: Arc<Mutex<Option<String>>>,
     arrived: Arc<Semaphore>,
     released: Arc<Semaphore>,
+    /// What everything but a stale read fails with.
+    fails: Arc<Mutex<Option<StoreError>>>,
+    /// The prefix of the next key whose write is done, and then said to be unknown.
+    unknown: Arc<Mutex<Option<String>>>,
+    /// As of when stale reads are answered.
+    lags: Arc<Mutex<Option<Revision>>>,
+    asked: Arc<Asked>,
+}
+
+/// How often a store was asked what.
+#[derive(Debug, Default)]
+struct Asked {
+    reads: AtomicUsize,
+    stale: AtomicUsize,
+    writes: AtomicUsize,
 }
 
 impl Faulty {
@@ -30,6 +46,10 @@ impl Faulty {
             held: Arc::default(),
             arrived: Arc::new(Semaphore::new(0)),
             released: Arc::new(Semaphore::new(0)),
+            fails: Arc::default(),
+            unknown: Arc::default(),
+            lags: Arc::default(),
+            asked: Arc::default(),
         }
     }
 
@@ -48,34 +68,83 @@ impl Faulty {
         self.released.add_permits(1);
     }
 
+    /// Fails from now on, or no more.
+    pub(crate) fn fail(&self, error: Option<StoreError>) {
+        *self.fails.lock().unwrap() = error;
+    }
+
+    /// Does the next write of a key that begins so, and does not say so.
+    pub(crate) fn forget_answer(&self, prefix: &str) {
+        *self.unknown.lock().unwrap() = Some(prefix.to_owned());
+    }
+
+    /// Answers stale reads as of now from now on, or no more.
+    pub(crate) fn lag(&self, behind: bool) {
+        *self.lags.lock().unwrap() = behind.then(|| self.store.stats().revision);
+    }
+
+    /// How often it was asked since the last time: for reads that show everything, for stale
+    /// ones, and to write.
+    pub(crate) fn counts(&self) -> [usize; 3] {
+        let Asked { reads, stale, writes } = &*self.asked;
+        [reads, stale, writes].map(|count| count.swap(0, Ordering::SeqCst))
+    }
+
     fn may_panic(&self) {
         assert!(!self.panics.load(Ordering::SeqCst), "the store is told to panic");
+    }
+
+    fn may_fail(&self) -> Result<(), StoreError> {
+        self.fails.lock().unwrap().clone().map_or(Ok(()), Err)
     }
 }
 
 impl Store for Faulty {
     fn get(&self, key: &str) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
         self.may_panic();
-        self.store.get(key)
+        self.asked.reads.fetch_add(1, Ordering::SeqCst);
+        let got = self.store.get(key);
+        Box::pin(async move {
+            self.may_fail()?;
+            got.await
+        })
     }
 
-    fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
-        self.store.range(request)
+    fn range(&self, mut request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
+        Box::pin(async move {
+            if request.stale {
+                self.asked.stale.fetch_add(1, Ordering::SeqCst);
+                request.at = request.at.or(*self.lags.lock().unwrap());
+            } else {
+                self.asked.reads.fetch_add(1, Ordering::SeqCst);
+                self.may_fail()?;
+            }
+            self.store.range(request).await
+        })
     }
 
     fn write(&self, request: WriteRequest) -> BoxFuture<'_, Result<Written, StoreError>> {
         Box::pin(async move {
+            self.asked.writes.fetch_add(1, Ordering::SeqCst);
             let wanted = self.held.lock().unwrap().take_if(|held| **held == *request.key).is_some();
             if wanted {
                 self.arrived.add_permits(1);
                 self.released.acquire().await.unwrap().forget();
             }
-            self.store.write(request).await
+            self.may_fail()?;
+            let is_unknown = |prefix: &mut String| request.key.starts_with(prefix.as_str());
+            let unknown = self.unknown.lock().unwrap().take_if(is_unknown).is_some();
+            let written = self.store.write(request).await?;
+            if unknown {
+                return Err(StoreError::Unknown { reason: "no answer".to_owned() });
+            }
+            Ok(written)
         })
     }
 
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {
+            self.may_fail()?;
             let watch = self.store.watch(request).await?;
             Ok(Box::new(FaultyWatch { watch, store: self.clone() }) as Box<dyn Watch>)
         })
@@ -96,6 +165,7 @@ impl Watch for FaultyWatch {
         Box::pin(async move {
             let events = self.watch.next().await;
             self.store.may_panic();
+            self.store.may_fail()?;
             events
         })
     }

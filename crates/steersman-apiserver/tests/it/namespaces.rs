@@ -24,7 +24,7 @@ async fn a_second_start_over_the_same_store_changes_nothing() {
     let api = Api::start().await;
     let before = api.get("/api/v1/namespaces").await.ok();
     let again = Api::over(api.store.clone()).await;
-    assert_eq!(again.get("/api/v1/namespaces").await.ok(), before);
+    assert_eq!(again.get("/api/v1/namespaces").await.ok()["items"], before["items"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,117 @@
+//! From stored definitions to what is served, whoever wrote them.
+//!
+//! News of a definition come from three sides: from the write that this server has just done,
+//! from following what others write, and from reading them all. They come in any order, so each
+//! counts only if it is newer than what is known.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use steersman_store::{Entry, Event, RangeRequest, Revision};
+
+use super::ending::{clean_up, reconsider, release_if_empty};
+use super::{GROUP, PLURAL, definition, is_definition, is_established};
+use crate::document::Stored;
+use crate::metadata;
+use crate::registry::Custom;
+use crate::resource::Resource;
+use crate::state::Server;
+use crate::status::Result;
+
+/// Where definitions are stored.
+pub(crate) fn folder() -> String {
+    format!("/registry/{GROUP}/{PLURAL}/")
+}
+
+/// Follows a write of this server: serves what a written definition says, and ends the deletion
+/// of one that nothing holds any more. `gone` is whether the write, at this revision, removed the
+/// object.
+pub(crate) fn committed<'a>(
+    server: &'a Arc<Server>,
+    resource: &'a Resource,
+    object: &'a Value,
+    revision: Revision,
+    gone: bool,
+) -> BoxFuture<'a, ()> {
+    Box::pin(async move {
+        let name = metadata::text(object, "name");
+        match (is_definition(resource), gone) {
+            (true, false) => {
+                serve(server, object, revision);
+                if metadata::is_deleting(object) {
+                    clean_up(server, name).await;
+                }
+            }
+            (true, true) => {
+                server.registry.remove(name, revision);
+                let group = object["spec"]["group"].as_str().unwrap_or("").to_owned();
+                tokio::spawn(reconsider(Arc::clone(server), group));
+            }
+            (false, true) => {
+                let definition = resource.qualified();
+                let table = server.registry.table();
+                if table.custom(&definition).is_some_and(|custom| custom.terminating) {
+                    release_if_empty(server, &definition).await;
+                }
+            }
+            (false, false) => {}
+        }
+    })
+}
+
+/// Follows a write of whatever server: only serves what it says. Who wrote it does the rest, and
+/// if they do not, [`super::tend`] does.
+pub(crate) fn followed(server: &Server, event: &Event) {
+    let name = name(&event.key);
+    match &event.current {
+        Some(entry) => serve_entry(server, entry),
+        None => server.registry.remove(name, event.revision),
+    }
+}
+
+/// Brings what is served up to all that is stored, and says of which revision that is.
+pub(crate) async fn refresh(server: &Server) -> Result<Revision> {
+    let before = server.registry.table();
+    let request = RangeRequest { prefix: folder(), ..RangeRequest::default() };
+    let state = server.store.range(request).await?;
+    state.entries.iter().for_each(|entry| serve_entry(server, entry));
+    let stored: HashSet<&str> = state.entries.iter().map(|entry| name(&entry.key)).collect();
+    for gone in before.definitions().filter(|name| !stored.contains(name)) {
+        server.registry.remove(gone, state.revision);
+    }
+    Ok(state.revision)
+}
+
+fn name(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, name)| name)
+}
+
+fn serve_entry(server: &Server, entry: &Entry) {
+    if server.registry.knows(name(&entry.key), entry.modified) {
+        return;
+    }
+    match Stored::from(entry).decode("apiextensions.k8s.io/v1") {
+        Ok(definition) => serve(server, &definition, entry.modified),
+        // The others are served all the same.
+        Err(error) => tracing::error!(%error, key = %entry.key, "a definition cannot be read"),
+    }
+}
+
+fn serve(server: &Server, definition: &Value, revision: Revision) {
+    let name = metadata::text(definition, "name");
+    let dated = |resource: Resource| Resource {
+        schema: resource.schema.clone().since(revision),
+        ..resource
+    };
+    let Some(storage) = definition::storage(definition).map(dated) else { return };
+    let resources = if is_established(definition) {
+        definition::served(definition).into_iter().map(|served| Arc::new(dated(served))).collect()
+    } else {
+        Vec::new()
+    };
+    let terminating = metadata::is_deleting(definition);
+    let custom = Custom { revision, resources, storage: Arc::new(storage), terminating };
+    server.registry.install(name, custom);
+}

@@ -1,0 +1,201 @@
+//! Following what other servers over the same store write: definitions, whose resources must be
+//! served here as well, configurations of webhooks, which must be asked here as well, and
+//! namespaces that begin to go.
+//!
+//! What this server writes itself it has taken in before its client hears of it; news that are
+//! none change nothing. A watch that ends, for whatever reason, is begun anew behind a fresh look
+//! at everything, which also shows what is gone. It is started with the server and ends with it,
+//! or at its shutdown.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::FutureExt;
+use serde_json::Value;
+use steersman_store::{Event, Revision, StoreError, Watch, WatchRequest};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::state::Server;
+use crate::status::{Result, Status, panic_text};
+use crate::{admission, crd, metadata};
+
+/// How long to wait before looking again after a failure.
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// How long that becomes when it fails again and again.
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// How long another server may take to end what it began with a definition.
+const CARE_PERIOD: Duration = Duration::from_secs(10);
+
+const NAMESPACES: &str = "/registry/namespaces/";
+
+/// Reads what all servers over the store must know, and says of which revision that is.
+pub(crate) async fn read(server: &Server) -> Result<Revision> {
+    let definitions = crd::refresh(server).await?;
+    let webhooks = admission::load(server).await?;
+    Ok(definitions.min(webhooks))
+}
+
+/// Follows from now on.
+pub(crate) fn start(server: &Arc<Server>) {
+    let ended = server.ended();
+    let following = run(Arc::downgrade(server));
+    tokio::spawn(async move { ended.run_until_cancelled(following).await });
+}
+
+async fn run(server: Weak<Server>) {
+    let mut seen = Revision(0);
+    let mut backoff = BACKOFF;
+    loop {
+        let since = Instant::now();
+        let followed = AssertUnwindSafe(follow(&server, &mut seen)).catch_unwind().await;
+        match followed {
+            Ok(Ok(())) => return,
+            Ok(Err(status)) if status.code == 410 => {}
+            Ok(Err(status)) => tracing::warn!(error = %status, "cannot follow other servers"),
+            Err(panic) => {
+                tracing::error!(panic = panic_text(&*panic), "following other servers panicked");
+            }
+        }
+        if since.elapsed() > BACKOFF_MAX {
+            backoff = BACKOFF;
+        }
+        tokio::time::sleep(backoff).await;
+        backoff = (2 * backoff).min(BACKOFF_MAX);
+    }
+}
+
+/// Follows until a watch fails, or the server is gone. `seen` is the last revision heard of.
+async fn follow(server: &Weak<Server>, seen: &mut Revision) -> Result<()> {
+    let Some(strong) = server.upgrade() else { return Ok(()) };
+    let from = read(&strong).await?;
+    if from < *seen {
+        tracing::warn!(%from, %seen, "the store has another history");
+        strong.registry.forget_after(from);
+        strong.webhooks.forget();
+        *seen = Revision(0);
+        // What was read by revisions of the other history is read again.
+        return Err(Status::expired("the store has another history"));
+    }
+    *seen = from;
+    let mut watches = Watches::open(&strong, from).await?;
+    let mut care = Care::default();
+    loop {
+        care.consider(server);
+        let Some(news) = watches.next(&mut care).await? else {
+            care.give(server);
+            continue;
+        };
+        let Some(server) = server.upgrade() else { return Ok(()) };
+        *seen = news.revision().max(*seen);
+        news.take_in(&server).await?;
+    }
+}
+
+/// What was heard.
+enum News {
+    Definitions(Vec<Arc<Event>>),
+    Webhooks(Vec<Arc<Event>>),
+    Namespaces(Vec<Arc<Event>>),
+}
+
+impl News {
+    fn revision(&self) -> Revision {
+        let (Self::Definitions(events) | Self::Webhooks(events) | Self::Namespaces(events)) = self;
+        events.last().map_or(Revision(0), |event| event.revision)
+    }
+
+    async fn take_in(&self, server: &Server) -> Result<()> {
+        match self {
+            Self::Definitions(events) => {
+                events.iter().for_each(|event| crd::followed(server, event));
+            }
+            Self::Webhooks(_) => {
+                if server.webhooks.revision() < self.revision() {
+                    admission::load(server).await?;
+                }
+            }
+            Self::Namespaces(events) => {
+                events.iter().filter(|event| ends(event)).for_each(|_| server.endings.heard());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a namespace goes or is gone.
+fn ends(event: &Event) -> bool {
+    let Some(entry) = &event.current else { return true };
+    let namespace: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
+    metadata::is_deleting(&namespace)
+}
+
+/// The folders that are watched.
+struct Watches {
+    definitions: Box<dyn Watch>,
+    webhooks: [Box<dyn Watch>; 2],
+    namespaces: Box<dyn Watch>,
+}
+
+impl Watches {
+    async fn open(server: &Server, after: Revision) -> Result<Self, StoreError> {
+        let watch = |prefix: String| server.store.watch(WatchRequest { prefix, after });
+        let [mutating, validating] = admission::folders();
+        Ok(Self {
+            definitions: watch(crd::folder()).await?,
+            webhooks: [watch(mutating).await?, watch(validating).await?],
+            namespaces: watch(NAMESPACES.to_owned()).await?,
+        })
+    }
+
+    /// Waits for news; `None` when a definition needs care first.
+    async fn next(&mut self, care: &mut Care) -> Result<Option<News>, StoreError> {
+        let [mutating, validating] = &mut self.webhooks;
+        Ok(Some(tokio::select! {
+            events = self.definitions.next() => News::Definitions(events?),
+            events = mutating.next() => News::Webhooks(events?),
+            events = validating.next() => News::Webhooks(events?),
+            events = self.namespaces.next() => News::Namespaces(events?),
+            () = care.due() => return Ok(None),
+        }))
+    }
+}
+
+/// When to look after definitions that another server has begun something with.
+#[derive(Default)]
+struct Care {
+    due: Option<Instant>,
+    given: Option<JoinHandle<()>>,
+}
+
+impl Care {
+    /// Looks whether care is needed; who needs it still has a while to get it elsewhere.
+    fn consider(&mut self, server: &Weak<Server>) {
+        let needed = server.upgrade().is_some_and(|server| crd::needs_care(&server));
+        match (needed, self.due) {
+            (false, _) => self.due = None,
+            (true, None) => self.due = Some(Instant::now() + CARE_PERIOD),
+            (true, Some(_)) => {}
+        }
+    }
+
+    async fn due(&self) {
+        match self.due {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Gives it, beside what goes on, unless it is still being given.
+    fn give(&mut self, server: &Weak<Server>) {
+        self.due = None;
+        if self.given.as_ref().is_none_or(JoinHandle::is_finished)
+            && let Some(server) = server.upgrade()
+        {
+            self.given = Some(tokio::spawn(crd::tend(server)));
+        }
+    }
+}
