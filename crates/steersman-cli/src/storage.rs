@@ -63,7 +63,10 @@ pub(crate) fn described(cluster: &Cluster, storage: &Storage) -> Vec<String> {
         }
         Storage::Disk { directory, sync } => {
             let mut lines = vec![shown(directory)];
-            lines.extend(cluster.opened().map(ToString::to_string));
+            lines.extend(cluster.opened().map(|opened| match opened.bytes {
+                0 => "new".to_owned(),
+                _ => opened.to_string(),
+            }));
             if !sync {
                 lines.push("not synced: a power failure may damage it".to_owned());
             }

@@ -2,8 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
 mod demo;
+mod etcd_faults;
+#[allow(unreachable_pub, reason = "it is shared with other crates' tests")]
+#[path = "../../../steersman-store/tests/it/etcd_process/mod.rs"]
+mod etcd_process;
 mod flags;
 mod helm;
 mod kubectl;
+mod load;
 mod openapi;
 mod program;
+mod restart;
+mod servers;
+mod snapshot;
+mod workload;

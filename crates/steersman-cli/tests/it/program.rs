@@ -11,12 +11,17 @@ use std::time::Duration;
 /// How long anything that really happens may take on a slow machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long servers that share an etcd wait for their leader.
+pub(crate) const LEASE_SECONDS: u64 = 3;
+
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// `steersman up` with a directory of its own, stopped when dropped.
 pub(crate) struct Program {
     pub(crate) child: Child,
     pub(crate) directory: PathBuf,
+    /// With which it is started again.
+    arguments: Vec<String>,
     output: Mutex<Receiver<String>>,
 }
 
@@ -37,6 +42,27 @@ fn unused_path() -> PathBuf {
     std::env::temp_dir().join(format!("steersman-cli-{}-{number}", std::process::id()))
 }
 
+fn spawn(arguments: &[String], directory: &Path) -> (Child, Receiver<String>) {
+    let mut command = steersman(&["up", "--kubeconfig"]);
+    command.arg(directory.join("kubeconfig")).args(arguments).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let output = lines(child.stdout.take().unwrap());
+    (child, output)
+}
+
+/// A port that is free now, given once, and below those of outgoing connections, so that a
+/// program that is down keeps it.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let n = std::process::id() * 17 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 8000 + u16::try_from(n % 4000).unwrap();
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 /// A new empty directory.
 pub(crate) fn directory() -> PathBuf {
     let directory = unused_path();
@@ -45,20 +71,67 @@ pub(crate) fn directory() -> PathBuf {
 }
 
 impl Program {
-    /// Starts `steersman up` on a free port and waits until it is ready.
+    /// Starts `steersman up` on a free port, in memory, and waits until it is ready.
     pub(crate) fn up(arguments: &[&str]) -> Self {
+        Self::start([&["--listen", "127.0.0.1:0", "--memory"], arguments].concat(), directory())
+    }
+
+    /// The same on disk, with a port of its own, so that it can be started
+    /// [again](Self::start_again) as it was.
+    pub(crate) fn up_on_disk(arguments: &[&str]) -> Self {
         let directory = directory();
-        let kubeconfig = directory.join("kubeconfig");
-        let mut child = steersman(&["up", "--listen", "127.0.0.1:0", "--memory", "--kubeconfig"])
-            .arg(&kubeconfig)
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = Mutex::new(lines(child.stdout.take().unwrap()));
-        let program = Self { child, directory, output };
+        let data = directory.join("data").display().to_string();
+        let listen = format!("127.0.0.1:{}", free_port());
+        let own = ["--listen", &listen, "--data-dir", &data];
+        Self::start([&own, arguments].concat(), directory)
+    }
+
+    /// The same on etcd.
+    pub(crate) fn up_on_etcd(endpoints: &[String], arguments: &[&str]) -> Self {
+        let listen = format!("127.0.0.1:{}", free_port());
+        let (endpoints, lease) = (endpoints.join(","), LEASE_SECONDS.to_string());
+        let own = ["--listen", &listen, "--etcd", &endpoints];
+        let own = [&own[..], &["--leader-elect-lease-duration", &lease]].concat();
+        Self::start([&own, arguments].concat(), directory())
+    }
+
+    fn start(arguments: Vec<&str>, directory: PathBuf) -> Self {
+        let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
+        let (child, output) = spawn(&arguments, &directory);
+        let program = Self { child, directory, arguments, output: Mutex::new(output) };
         program.read_until("Ctrl-C stops it.");
         program
+    }
+
+    /// Starts it again, as it was started, and returns what it says.
+    pub(crate) fn start_again(&mut self) -> String {
+        let (child, output) = spawn(&self.arguments, &self.directory);
+        (self.child, self.output) = (child, Mutex::new(output));
+        self.read_until("Ctrl-C stops it.")
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Ends it as its user would.
+    pub(crate) fn stop(&mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+
+    /// A client of its administrator that does not try again by itself.
+    pub(crate) async fn kube(&self) -> kube::Client {
+        let text = std::fs::read_to_string(self.directory.join("kubeconfig")).unwrap();
+        let kubeconfig = kube::config::Kubeconfig::from_yaml(&text).unwrap();
+        let options = kube::config::KubeConfigOptions::default();
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        config.default_retry = false;
+        kube::Client::try_from(config).unwrap()
     }
 
     /// Everything printed up to the line that contains this.

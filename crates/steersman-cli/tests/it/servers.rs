@@ -1,0 +1,78 @@
+//! Several programs on one etcd: all serve, one runs the controllers.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use steersman::informer::Informer;
+use tokio::time::Instant;
+
+use crate::etcd_process::Etcd;
+use crate::load::{self, Load};
+use crate::program::{LEASE_SECONDS, Program};
+use crate::workload::{assert_equal, deploy, eventually, pods, roll, rolled_out};
+
+/// Who runs the controllers, if somebody does.
+async fn leader(client: &kube::Client) -> Option<String> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
+    leases.get_opt("steersman").await.unwrap()?.spec?.holder_identity
+}
+
+/// Two programs on one etcd, of which the first runs the controllers.
+async fn two(etcd: &Etcd) -> (Program, Program) {
+    let first = Program::up_on_etcd(&etcd.endpoints(), &[]);
+    let client = first.kube().await;
+    eventually("somebody leads", || async { leader(&client).await.is_some() }).await;
+    (first, Program::up_on_etcd(&etcd.endpoints(), &[]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_and_rollouts_finish_when_the_leader_is_killed_under_load() {
+    let etcd = Etcd::start().await;
+    let (mut a, mut b) = two(&etcd).await;
+    let clients = [a.kube().await, b.kube().await];
+    let cache = Informer::<ConfigMap>::builder(clients[1].clone()).start();
+    for (n, client) in clients.iter().enumerate() {
+        deploy(client, &format!("web-{n}"), 3).await;
+    }
+    for n in 0..2 {
+        rolled_out(&clients[1 - n], &format!("web-{n}"), 3).await;
+    }
+    let first = leader(&clients[1]).await;
+    let mut load = Load::start(&clients, 4, "load");
+    load.passes(100).await;
+    for n in 0..2 {
+        roll(&clients[1 - n], &format!("web-{n}"), 6, "nginx:2").await;
+    }
+    a.kill();
+    load.passes(100).await; // the other one takes writes without a pause
+    for n in 0..2 {
+        rolled_out(&clients[1], &format!("web-{n}"), 6).await;
+    }
+    assert_ne!(leader(&clients[1]).await, first, "another leads now");
+    let acknowledged = load.end();
+    load::assert_kept(&clients[1], &acknowledged).await;
+    assert_equal(&cache, &clients[1]).await;
+
+    // The dead one comes back, and gets the lead when the other one stops in an orderly way.
+    let said = a.start_again();
+    assert!(said.contains("etcd at http") && said.contains("by election"), "{said}");
+    let again = a.kube().await;
+    load::assert_kept(&again, &acknowledged).await;
+    let before = pods(&again).await;
+    let second = leader(&again).await;
+    b.stop();
+    let stopped = Instant::now();
+    eventually("the one that is left leads", || async {
+        let now = leader(&again).await;
+        now.is_some() && now != second
+    })
+    .await;
+    let took = stopped.elapsed();
+    assert!(took < Duration::from_secs(LEASE_SECONDS), "it took {took:?}");
+    roll(&again, "web-0", 7, "nginx:2").await;
+    rolled_out(&again, "web-0", 7).await;
+    let after = pods(&again).await;
+    assert!(before.iter().all(|pod| after.get(pod.0) == Some(pod.1)), "{before:?}\n{after:?}");
+}
