@@ -11,7 +11,8 @@ The chores of this repository.
                                      python, javascript, go, or all
   cargo xtask bench [NAME] [--json]  run the benchmark NAME, or all of them; informer also
                                      takes --pods N, --rounds N and --system NAME, store
-                                     --quick, --rounds N, --part PART and --directory PATH
+                                     --quick, --rounds N, --system NAME, --part PART
+                                     (puts, watch, large, pods) and --directory PATH
   cargo xtask tidy                   run only the checks of the repository's own rules
   cargo xtask schemas                write the API server's table of built-in types again
   cargo xtask help                   show this

@@ -17,7 +17,7 @@ use crate::systems::Running;
 
 /// A write that does not reach everybody within this has been lost.
 const PATIENCE: Duration = Duration::from_secs(30);
-const SYSTEMS: [System; 3] = [System::Disk, System::Memory, System::Etcd];
+const SYSTEMS: [System; 4] = [System::Disk, System::Etcd, System::Memory, System::OnEtcd];
 const METRICS: [(usize, [&str; 2]); 3] = [
     (1, ["write to 1 watcher, p50", "write to 1 watcher, p99"]),
     (100, ["write to last of 100, p50", "write to last of 100, p99"]),
@@ -26,7 +26,7 @@ const METRICS: [(usize, [&str; 2]); 3] = [
 
 /// Measures every system.
 pub(crate) async fn measure(bench: &Bench, measured: &mut Measured) -> Result<(), String> {
-    for system in SYSTEMS {
+    for system in SYSTEMS.into_iter().filter(|system| bench.measures(*system)) {
         let running = Running::start(system, &bench.place).await?;
         for (watchers, [p50, p99]) in METRICS {
             let times = times(&running.store, watchers, bench.extent.writes_watched).await?;

@@ -11,16 +11,23 @@ use tokio::time::Instant;
 
 use crate::load::Until;
 use crate::measured::{Measured, System};
-use crate::systems::open;
+use crate::systems::{on_etcd, open};
 use crate::{Bench, etcd, objects, puts, reads};
 
 const WRITERS: usize = 256;
 
 /// Measures every system.
 pub(crate) async fn measure(bench: &Bench, measured: &mut Measured) -> Result<(), String> {
-    disk(bench, measured).await?;
-    memory(bench, measured).await?;
-    etcd(bench, measured).await
+    if bench.measures(System::Disk) {
+        disk(bench, measured).await?;
+    }
+    if bench.measures(System::Memory) {
+        memory(bench, measured).await?;
+    }
+    if bench.measures(System::Etcd) {
+        etcd(bench, measured).await?;
+    }
+    Ok(())
 }
 
 async fn disk(bench: &Bench, measured: &mut Measured) -> Result<(), String> {
@@ -70,6 +77,11 @@ async fn etcd(bench: &Bench, measured: &mut Measured) -> Result<(), String> {
     read(bench, &client, system, measured).await?;
     let stale: Arc<dyn Store> = Arc::new(process.stale_client().await?);
     read(bench, &stale, System::EtcdStale, measured).await?;
+    let begun = Instant::now();
+    let ours: Arc<dyn Store> = Arc::new(on_etcd(&process).await?);
+    measured.note(System::OnEtcd, "open after the fill", begun.elapsed().as_secs_f64());
+    read(bench, &ours, System::OnEtcd, measured).await?;
+    drop(ours);
 
     measured.note(system, "on disk after the fill", directory.megabytes()?);
     measured.note(system, "open after the fill", reopen_etcd(&mut process).await?);

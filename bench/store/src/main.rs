@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use measured::Measured;
+use measured::{Measured, System};
 use place::Place;
 use steersman_bench_report::Report;
 use tokio::runtime::Runtime;
@@ -37,6 +37,9 @@ struct Arguments {
     /// Only this part: puts, watch, large, pods.
     #[arg(long, value_name = "PART")]
     part: Option<String>,
+    /// Only the system of this name, where several are measured one by one.
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
     /// A tenth of everything, in less than a minute.
     #[arg(long)]
     quick: bool,
@@ -73,6 +76,14 @@ pub(crate) struct Extent {
 pub(crate) struct Bench {
     extent: Extent,
     place: Place,
+    /// The one system to measure, if not all.
+    system: Option<String>,
+}
+
+impl Bench {
+    fn measures(&self, system: System) -> bool {
+        self.system.as_deref().is_none_or(|only| only == system.name())
+    }
 }
 
 impl Extent {
@@ -118,10 +129,16 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), String> {
     let place = Place::new(arguments.directory.as_deref())?;
-    let bench = Bench { extent: Extent::new(arguments), place };
+    let system = arguments.system.clone();
+    let bench = Bench { extent: Extent::new(arguments), place, system };
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let mut report = Report::new("store", arguments.json);
-    report.note(&format!("{}, {}", bench.place.description(), etcd::version()));
+    report.note(&format!("{}; {}", bench.place.description(), etcd::version()));
+    let Extent { keys, writes_per_key, pods, .. } = bench.extent;
+    report.note(&format!(
+        "{keys} keys of 1 KB, the fill is {writes_per_key} writes to each, {pods} Pods of 3 KB"
+    ));
+    report.note("ours answer in this process, as in an API server; etcd answers over the loopback");
     let mut measured = Measured::default();
     runtime.block_on(measure(&bench, arguments.part.as_deref(), &mut measured))?;
     measured.print(&mut report, arguments.json);

@@ -13,6 +13,8 @@ pub(crate) enum System {
     Unsynced,
     /// Ours in memory.
     Memory,
+    /// Ours on etcd.
+    OnEtcd,
     /// etcd.
     Etcd,
     /// etcd, whose reads may be stale.
@@ -25,6 +27,7 @@ impl System {
             Self::Disk => "steersman",
             Self::Unsynced => "sync off",
             Self::Memory => "in memory",
+            Self::OnEtcd => "ours on etcd",
             Self::Etcd => "etcd",
             Self::EtcdStale => "etcd, stale",
         }
@@ -34,10 +37,17 @@ impl System {
 /// Which systems stand side by side; the first is compared with the rest.
 const TABLES: &[&[System]] = &[
     &[System::Disk, System::Etcd, System::EtcdStale],
+    &[System::OnEtcd, System::Etcd, System::EtcdStale],
     &[System::Disk, System::Unsynced, System::Memory],
 ];
-const ALL: &[System] =
-    &[System::Disk, System::Unsynced, System::Memory, System::Etcd, System::EtcdStale];
+const ALL: &[System] = &[
+    System::Disk,
+    System::Unsynced,
+    System::Memory,
+    System::OnEtcd,
+    System::Etcd,
+    System::EtcdStale,
+];
 
 const READS: &[(&str, f64)] = &[("etcd", 20.0), ("etcd, stale", 20.0)];
 
@@ -90,11 +100,17 @@ impl Measured {
     }
 
     pub(crate) fn print(&self, report: &mut Report, json: bool) {
-        // Each figure once for programs; for people, what belongs together.
-        for systems in if json { &[ALL] } else { TABLES } {
+        // Each figure once for programs; for people, what belongs together, and everything of the
+        // first table.
+        let tables = if json { &[ALL] } else { TABLES };
+        for (number, systems) in tables.iter().enumerate() {
+            let mut rows = self.rows(systems);
+            rows.retain(|row| number == 0 || is_compared(row));
             let names: Vec<&str> = systems.iter().map(|system| system.name()).collect();
-            report.comparison(&names, &self.rows(systems));
-            report.note("");
+            if !rows.is_empty() {
+                report.comparison(&names, &rows);
+                report.note("");
+            }
         }
         for (metric, goal) in GOALS {
             if let Some(value) = self.value(System::Disk, metric) {
@@ -110,10 +126,14 @@ impl Measured {
             unit: metric.unit,
             lower_is_better: metric.lower_is_better,
             values: systems.iter().map(|system| self.value(*system, metric.name)).collect(),
-            goals: metric.goals,
+            // They are goals of the store on disk.
+            goals: if systems[0] == System::Disk { metric.goals } else { &[] },
         };
-        // What only one of them has is in another table.
-        let compared = |row: &Row<'_>| row.values.iter().flatten().count() > 1;
-        METRICS.iter().map(row).filter(compared).collect()
+        METRICS.iter().map(row).collect()
     }
+}
+
+/// Whether the first system was measured, and another.
+fn is_compared(row: &Row<'_>) -> bool {
+    row.values[0].is_some() && row.values[1..].iter().any(Option::is_some)
 }

@@ -13,12 +13,13 @@ use crate::objects;
 use crate::systems::Running;
 
 const WARM_UP: Duration = Duration::from_millis(200);
-const SYSTEMS: [System; 4] = [System::Disk, System::Unsynced, System::Memory, System::Etcd];
+const SYSTEMS: [System; 5] =
+    [System::Disk, System::Etcd, System::Unsynced, System::Memory, System::OnEtcd];
 
 /// Measures every system in turns.
 pub(crate) async fn measure(bench: &Bench, measured: &mut Measured) -> Result<(), String> {
     for _ in 0..bench.extent.rounds {
-        for system in SYSTEMS {
+        for system in SYSTEMS.into_iter().filter(|system| bench.measures(*system)) {
             let running = Running::start(system, &bench.place).await?;
             one(bench, &running.store, system, measured).await?;
             running.stop().await;

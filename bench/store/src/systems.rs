@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use steersman_store::Store;
 use steersman_store::disk::{DiskStore, Opened, Options};
+use steersman_store::etcd::{self as etcd_store, EtcdStore};
 use steersman_store::memory::MemoryStore;
 
 use crate::etcd;
@@ -35,6 +36,9 @@ impl Running {
             System::Etcd => {
                 Arc::new(etcd.insert(etcd::Process::start(path).await?).client().await?)
             }
+            System::OnEtcd => {
+                Arc::new(on_etcd(etcd.insert(etcd::Process::start(path).await?)).await?)
+            }
             System::EtcdStale => {
                 Arc::new(etcd.insert(etcd::Process::start(path).await?).stale_client().await?)
             }
@@ -54,4 +58,11 @@ impl Running {
 /// Opens our store on disk.
 pub(crate) async fn open(path: &Path, options: Options) -> Result<(DiskStore, Opened), String> {
     DiskStore::open(path, options).await.map_err(|error| error.to_string())
+}
+
+/// Connects our store to an etcd. Nobody compacts while it is measured.
+pub(crate) async fn on_etcd(process: &etcd::Process) -> Result<EtcdStore, String> {
+    let mut options = etcd_store::Options::new([process.endpoint()]);
+    options.compaction = None;
+    EtcdStore::connect(options).await.map_err(|error| error.to_string())
 }
