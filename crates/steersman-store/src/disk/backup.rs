@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::{OpenError, io_error};
-use super::files::{Directory, Files};
+use super::files::{self, Directory, Files};
 use super::format::{Kind, Place};
 use super::log;
 use super::new_identity;
@@ -65,7 +65,7 @@ pub fn save(directory: &Path, file: &Path) -> Result<Status, OpenError> {
 pub fn restore(file: &Path, directory: &Path, bump_revision: u64) -> Result<Status, OpenError> {
     let saved = status(file)?;
     let failed = |action| move |error| io_error(action, directory.to_owned(), error);
-    fs::create_dir_all(directory).map_err(failed("create"))?;
+    files::create_directory(directory).map_err(failed("create"))?;
     if fs::read_dir(directory).map_err(failed("list"))?.next().is_some() {
         return Err(OpenError::NotEmpty { directory: directory.to_owned() });
     }

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The files of one directory, by name.
 pub(super) trait Files: Send + Sync {
@@ -52,6 +52,24 @@ pub(super) trait File: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// How files are opened to write. Only their owner may read them: a cluster's secrets are in them.
+pub(super) fn private() -> fs::OpenOptions {
+    let mut options = fs::File::options();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes a directory, and those above it, if it is not there. Only its owner may look into it.
+pub(super) fn create_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
 /// A real directory.
 pub(super) struct Directory {
     path: PathBuf,
@@ -87,9 +105,8 @@ impl Files for Directory {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let mut options = fs::File::options();
-        let file = options.read(true).write(true).create(true).truncate(true);
-        Ok(self.boxed(file.open(self.path(name))?))
+        let file = private().create(true).truncate(true).open(self.path(name))?;
+        Ok(self.boxed(file))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {

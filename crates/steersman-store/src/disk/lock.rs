@@ -8,6 +8,7 @@ use std::io::{Seek, Write};
 use std::path::Path;
 
 use super::error::{OpenError, io_error};
+use super::files;
 
 /// The file's name.
 pub(super) const NAME: &str = "lock";
@@ -23,9 +24,7 @@ impl Lock {
     pub(super) fn take(directory: &Path) -> Result<Self, OpenError> {
         let path = directory.join(NAME);
         let failed = |error| io_error("lock", path.clone(), error);
-        let mut options = File::options();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(&path).map_err(failed)?;
+        let mut file = files::private().create(true).truncate(false).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

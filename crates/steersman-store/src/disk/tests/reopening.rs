@@ -131,3 +131,23 @@ async fn what_is_too_large_is_refused_and_what_is_large_is_kept() {
     let (store, _) = DiskStore::open(&scratch.0, options).await.unwrap();
     assert_eq!(store.get("/a").await.unwrap().unwrap().value, large);
 }
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_but_the_owner_can_read_what_is_kept() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let scratch = Scratch::new();
+    let (store, _) = open(&scratch.0).await;
+    put(&store, "/secret", "1").await;
+    store.close().await;
+    let backup = scratch.0.with_extension("backup");
+    crate::disk::backup::save(&scratch.0, &backup).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&scratch.0), mode(&backup)), (0o700, 0o600));
+    for file in std::fs::read_dir(&scratch.0).unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    std::fs::remove_file(&backup).unwrap();
+}
