@@ -108,6 +108,8 @@ struct Attempts {
     made: usize,
     tokens: usize,
     backoff: Duration,
+    /// Why the last attempt failed.
+    reason: Option<String>,
 }
 
 impl Client {
@@ -132,10 +134,10 @@ impl Client {
         loop {
             let (place, member) = self.members.current();
             let attempt = self.ask(member, method, request.clone());
-            let failure = match timeout_at(attempts.limit(), attempt).await {
+            let failure = match timeout_at(attempts.limit(self.members.count()), attempt).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(failure)) => failure,
-                Err(_) => Failure::Lost(format!("{} does not answer", member.address)),
+                Err(_) => attempts.no_answer(member),
             };
             if matches!(failure, Failure::NotDone(_) | Failure::Lost(_)) {
                 self.members.avoid(place);
@@ -236,23 +238,31 @@ impl Client {
 
 impl Attempts {
     fn new(method: Method, deadline: Instant) -> Self {
-        Self { method, deadline, made: 0, tokens: 0, backoff: BACKOFF.0 }
+        Self { method, deadline, made: 0, tokens: 0, backoff: BACKOFF.0, reason: None }
     }
 
-    /// Until when the next attempt may take. One that cannot be repeated gets all of the time.
-    fn limit(&self) -> Instant {
-        if self.method.repeat == Repeat::Never {
+    /// Until when the next attempt may take. One that cannot be repeated gets all of the time, as
+    /// does one whose first answer would be lost for it, if there is nobody else to ask.
+    fn limit(&self, members: usize) -> Instant {
+        let alone = self.method.repeat == Repeat::ByCaller && members == 1;
+        if alone || self.method.repeat == Repeat::Never {
             return self.deadline;
         }
         let longer = 2_u32.saturating_pow(u32::try_from(self.made).unwrap_or(u32::MAX));
         self.deadline.min(Instant::now() + ATTEMPT.saturating_mul(longer))
     }
 
+    /// The failure of an attempt that took too long. What went before says more about why.
+    fn no_answer(&self, member: &Member) -> Failure {
+        let before = self.reason.as_ref().map(|reason| format!("; before: {reason}"));
+        Failure::Lost(format!("{} does not answer{}", member.address, before.unwrap_or_default()))
+    }
+
     /// Waits until the next attempt, if there is to be one.
     async fn next(&mut self, failure: Failure, members: usize) -> Result<(), Failure> {
         self.made += 1;
         match &failure {
-            Failure::NotDone(_) => {}
+            Failure::NotDone(reason) => self.reason = Some(reason.clone()),
             Failure::Lost(_) if self.method.repeat == Repeat::Freely => {}
             Failure::TokenExpired(_) if self.tokens < TOKENS_MAX => {
                 self.tokens += 1;

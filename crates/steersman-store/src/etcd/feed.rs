@@ -9,15 +9,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
-use super::client::{Client, Watching};
+use super::client::{Client, RANGE, Watching};
 use super::compaction;
 use super::error::Failure;
 use super::keys::{KeyRange, Keys, number, revision};
 use super::load::{load, oldest};
 use super::progress::Progress;
-use super::wire::{Event, EventType, Header, WatchCreateRequest, WatchRequest, WatchResponse};
+use super::wire::{
+    Event, EventType, Header, KeyValue, RangeRequest, RangeResponse, WatchCreateRequest,
+    WatchRequest, WatchResponse,
+};
 use crate::Revision;
 use crate::index::{Change, Index};
 
@@ -29,6 +33,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 /// The history may grow by this share beyond its limit before it is cut, so that cutting is rare.
 const HISTORY_SLACK: u64 = 10;
+/// History that is kept in any case: watches that keep up must find their next change.
+const HISTORY_MIN: u64 = 10_000;
 
 /// What follows etcd.
 pub(super) struct Feed {
@@ -38,6 +44,15 @@ pub(super) struct Feed {
     pub(super) keys: Keys,
     /// How many revisions to keep the changes of.
     pub(super) history: u64,
+    /// By which to know the history again after a loss.
+    pub(super) landmark: Option<Landmark>,
+}
+
+/// A key and the revision that it was last put at, if nobody has changed it since. In another
+/// history, such as that of a backup that was put back, it is hardly the same.
+pub(super) struct Landmark {
+    key: Bytes,
+    modified: Revision,
 }
 
 /// Why a watch ended.
@@ -52,7 +67,7 @@ enum Ended {
 impl Feed {
     /// Reads everything as of some time ago, so that watches can resume from there, and gives
     /// where etcd is now.
-    pub(super) async fn start(&self) -> Result<Header, Failure> {
+    pub(super) async fn start(&mut self) -> Result<Header, Failure> {
         loop {
             let head = self.client.head(Instant::now() + HEAD_TIMEOUT).await?;
             let from = oldest(&self.client, revision(head.revision), self.history).await?;
@@ -65,7 +80,7 @@ impl Feed {
     }
 
     /// Follows etcd for ever.
-    pub(super) async fn run(self) {
+    pub(super) async fn run(mut self) {
         let mut backoff = BACKOFF.0;
         loop {
             let before = self.index.revision();
@@ -92,12 +107,11 @@ impl Feed {
     }
 
     /// Follows etcd until the watch ends.
-    async fn follow(&self) -> Result<Ended, Failure> {
+    async fn follow(&mut self) -> Result<Ended, Failure> {
         let head = self.client.head(Instant::now() + HEAD_TIMEOUT).await?;
-        let position = self.progress.position();
-        if head.cluster_id != position.cluster || revision(head.revision) < position.revision {
-            let (was, is) = (position.revision, head.revision);
-            tracing::error!(%was, is, "etcd has become another cluster; reading everything anew");
+        if !self.is_same_history(head).await? {
+            let (was, is) = (self.index.revision(), head.revision);
+            tracing::error!(%was, is, "etcd has another history now; reading everything anew");
             self.start_over().await?;
         }
         let deadline = Instant::now() + OPEN_TIMEOUT;
@@ -113,6 +127,24 @@ impl Feed {
         ended
     }
 
+    /// Whether etcd's history goes on from where the index is.
+    async fn is_same_history(&self, head: Header) -> Result<bool, Failure> {
+        let position = self.progress.position();
+        if head.cluster_id != position.cluster || revision(head.revision) < position.revision {
+            return Ok(false);
+        }
+        let Some(Landmark { key, modified }) = &self.landmark else { return Ok(true) };
+        let (key, revision) = (Bytes::clone(key), number(position.revision));
+        let request = RangeRequest { key, revision, keys_only: true, ..RangeRequest::default() };
+        let deadline = Instant::now() + HEAD_TIMEOUT;
+        match self.client.call::<_, RangeResponse>(RANGE, &request, deadline).await {
+            Ok(found) => Ok(found.kvs.iter().any(|kv| kv.mod_revision == number(*modified))),
+            // Nobody can tell, and the watch will be told the same.
+            Err(Failure::Compacted) => Ok(true),
+            Err(failure) => Err(failure),
+        }
+    }
+
     fn next_changes(&self) -> WatchRequest {
         let KeyRange { key, end } = KeyRange::everything();
         let next = Revision(self.index.revision().0 + 1);
@@ -122,7 +154,7 @@ impl Feed {
     }
 
     /// Takes whatever comes, until nothing does any more.
-    async fn take_all(&self, mut watch: Watching) -> Result<Ended, Failure> {
+    async fn take_all(&mut self, mut watch: Watching) -> Result<Ended, Failure> {
         let mut events = Vec::new();
         loop {
             let response = tokio::select! {
@@ -158,7 +190,7 @@ impl Feed {
     }
 
     /// Shows changes to readers and watches. They end with the last one of a revision.
-    async fn apply(&self, events: Vec<Event>) {
+    async fn apply(&mut self, events: Vec<Event>) {
         let heard = self.index.revision();
         let mut changes = Vec::with_capacity(events.len());
         let mut last = heard;
@@ -171,6 +203,7 @@ impl Feed {
                 continue;
             }
             last = revision;
+            self.mark(&kv, is_put);
             if is_put && let Some(told) = compaction::told(&kv) {
                 compacted = Some(told);
             }
@@ -184,12 +217,23 @@ impl Feed {
         self.forget(compacted).await;
     }
 
+    /// Keeps the landmark up to date.
+    fn mark(&mut self, kv: &KeyValue, is_put: bool) {
+        if is_put {
+            let (key, modified) = (Bytes::copy_from_slice(&kv.key), revision(kv.mod_revision));
+            self.landmark = Some(Landmark { key, modified });
+        } else if self.landmark.as_ref().is_some_and(|landmark| landmark.key == kv.key) {
+            self.landmark = None;
+        }
+    }
+
     /// Forgets what another process, or this one, has compacted, and what is too much.
     async fn forget(&self, compacted: Option<Revision>) {
         let (oldest, latest) = (self.index.stats().oldest, self.index.revision());
         let mut until = compacted.unwrap_or_default();
-        if latest.0 - oldest.0.min(latest.0) > self.history + self.history / HISTORY_SLACK {
-            until = until.max(Revision(latest.0.saturating_sub(self.history)));
+        let kept = self.history.max(HISTORY_MIN);
+        if latest.0.saturating_sub(oldest.0) > kept + kept / HISTORY_SLACK {
+            until = until.max(Revision(latest.0 - kept));
         }
         if until > oldest && until <= latest {
             let done = self.index.compact(until).await;
@@ -198,7 +242,7 @@ impl Feed {
     }
 
     /// Reads everything as of now.
-    async fn start_over(&self) -> Result<(), Failure> {
+    async fn start_over(&mut self) -> Result<(), Failure> {
         loop {
             let head = self.client.head(Instant::now() + HEAD_TIMEOUT).await?;
             match self.reload(head, revision(head.revision)).await {
@@ -208,9 +252,10 @@ impl Feed {
         }
     }
 
-    async fn reload(&self, head: Header, at: Revision) -> Result<(), Failure> {
+    async fn reload(&mut self, head: Header, at: Revision) -> Result<(), Failure> {
         let entries = load(&self.client, &self.keys, at).await?;
         tracing::info!(keys = entries.len(), revision = %at, "read everything from etcd");
+        self.landmark = None;
         self.index.reset(entries, at);
         self.progress.start_over(head.cluster_id, at);
         Ok(())

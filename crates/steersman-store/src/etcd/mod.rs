@@ -83,12 +83,13 @@ impl EtcdStore {
         let index = Arc::new(Index::new());
         let progress = Arc::new(Progress::new(0, Revision(0)));
         let keys = Keys::new(&options.root, &options.prefix);
-        let feed = Feed {
+        let mut feed = Feed {
             client: Arc::clone(&client),
             index: Arc::clone(&index),
             progress: Arc::clone(&progress),
             keys: keys.clone(),
             history: options.history,
+            landmark: None,
         };
         // Fails early, and with the reason, if etcd cannot be reached at all.
         let first = client.head(Instant::now() + options.request_timeout).await;

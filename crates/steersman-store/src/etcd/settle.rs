@@ -55,8 +55,10 @@ impl Core {
         deadline: Instant,
     ) -> Option<Event> {
         let prefix = request.key.to_string();
-        let mut watch = self.index.watch(WatchRequest { prefix, after: base }).ok()?;
         let found = async {
+            // The feed may hang on the connection that the answer was lost on.
+            self.refresh().await.ok()?;
+            let mut watch = self.index.watch(WatchRequest { prefix, after: base }).ok()?;
             loop {
                 let batch = watch.next().await.ok()?;
                 if let Some(event) = batch.iter().find(|event| event.key == request.key) {

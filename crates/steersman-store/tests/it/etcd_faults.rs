@@ -3,6 +3,7 @@
 
 mod access;
 mod basics;
+mod fate;
 mod history;
 mod limits;
 mod load;

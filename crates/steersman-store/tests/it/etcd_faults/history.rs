@@ -68,6 +68,31 @@ async fn a_cluster_that_was_replaced_is_read_anew_though_its_revisions_went_back
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_was_put_back_is_noticed_though_its_revisions_have_gone_on() {
+    let mut etcd = Etcd::start().await;
+    let proxy = Proxy::to(&etcd.endpoints()[0]).await;
+    etcd.ctl(&["put", "/registry/kept", "1"]);
+    etcd.stop(0);
+    let saved = etcd.save(0);
+    etcd.restart(0).await;
+    let options = Options { endpoints: vec![proxy.endpoint.clone()], ..options(&etcd) };
+    let store = EtcdStore::connect(options).await.unwrap();
+    put(&store, "/registry/lost", "1").await;
+    let mut replay = Replay::new(&store).await;
+    proxy.cut();
+    etcd.stop(0);
+    etcd.put_back(0, &saved);
+    etcd.restart(0).await;
+    for n in 0..10 {
+        etcd.ctl(&["put", "/registry/kept", &n.to_string()]);
+    }
+    proxy.mend();
+    assert_equals_etcd(&store, &etcd).await;
+    let passed_by = replay.until(Revision(100)).await.unwrap_err();
+    assert!(matches!(passed_by, StoreError::Compacted { .. }), "{passed_by}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_restart_resumes_from_what_etcd_has_kept() {
     let etcd = Etcd::start().await;
     let store = connect(&etcd).await;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::io::copy_bidirectional;
+use tokio::io::{copy, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -13,6 +13,8 @@ enum Way {
     Open,
     /// Connections stay, and nothing passes.
     Silent,
+    /// What is said arrives, and no answer comes back.
+    Mute,
     /// Connections end, and new ones with them.
     Cut,
 }
@@ -48,6 +50,10 @@ impl Proxy {
         self.way.send_replace(Way::Silent);
     }
 
+    pub(super) fn mute(&self) {
+        self.way.send_replace(Way::Mute);
+    }
+
     pub(super) fn mend(&self) {
         self.way.send_replace(Way::Open);
     }
@@ -59,7 +65,7 @@ impl Drop for Proxy {
     }
 }
 
-/// One connection. What went silent stays so until it is cut.
+/// One connection. What went silent stays so until the way is another one.
 async fn pass(mut client: TcpStream, target: SocketAddr, mut way: watch::Receiver<Way>) {
     if *way.borrow() == Way::Open {
         let Ok(mut server) = TcpStream::connect(target).await else { return };
@@ -67,9 +73,13 @@ async fn pass(mut client: TcpStream, target: SocketAddr, mut way: watch::Receive
             _ = copy_bidirectional(&mut client, &mut server) => return,
             _ = way.wait_for(|way| *way != Way::Open) => {}
         }
-        // Both ends stay open until the way is mended or cut.
-        let _ = way.wait_for(|way| *way != Way::Silent).await;
-        return;
+        if *way.borrow() == Way::Mute {
+            let (mut said, mut heard) = (client.split().0, server.split().1);
+            tokio::select! {
+                _ = copy(&mut said, &mut heard) => {}
+                _ = way.wait_for(|way| *way != Way::Mute) => {}
+            }
+        }
     }
-    let _ = way.wait_for(|way| *way != Way::Silent).await;
+    let _ = way.wait_for(|way| matches!(way, Way::Open | Way::Cut)).await;
 }

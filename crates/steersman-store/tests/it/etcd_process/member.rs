@@ -155,6 +155,20 @@ impl Member {
         std::fs::remove_dir_all(&self.data).expect("the member's directory");
     }
 
+    /// Copies what the member stored.
+    pub(super) fn save(&self) -> PathBuf {
+        assert!(self.running.is_none(), "{} writes", self.address.name);
+        let saved = self.data.with_extension("saved");
+        copy(&self.data, &saved);
+        saved
+    }
+
+    pub(super) fn put_back(&self, saved: &Path) {
+        assert!(self.running.is_none(), "{} writes", self.address.name);
+        self.forget();
+        copy(saved, &self.data);
+    }
+
     pub(super) fn signal(&self, signal: &str) {
         let running = self.running.as_ref().expect("the member runs");
         let pid = running.etcd.id().to_string();
@@ -199,4 +213,9 @@ pub(super) fn run(command: &mut Command, input: &str) -> Output {
     stdin.write_all(input.as_bytes()).expect("it reads its input");
     drop(stdin);
     child.wait_with_output().expect("it ends")
+}
+
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-r").args([from, to]).status();
+    assert!(status.expect("the command `cp`").success(), "cannot copy {}", from.display());
 }

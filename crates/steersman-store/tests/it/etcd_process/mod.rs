@@ -189,6 +189,16 @@ impl Etcd {
         }
     }
 
+    /// A copy of what a member that was ended has stored.
+    pub fn save(&self, member: usize) -> PathBuf {
+        self.members[member].save()
+    }
+
+    /// Lets a member that was ended have stored nothing but this.
+    pub fn put_back(&self, member: usize, saved: &Path) {
+        self.members[member].put_back(saved);
+    }
+
     /// Makes a member stand still.
     pub fn pause(&self, member: usize) {
         self.members[member].signal("STOP");
