@@ -13,7 +13,7 @@ use steersman_store::{
     Entry, Expected, Key, RangeRequest, Revision, Store, StoreError, WatchRequest, WriteRequest,
 };
 
-use crate::stores::Ground;
+use crate::stores::{Ground, StoreUnderTest};
 
 /// Keys that are prefixes of each other, and neighbours.
 const KEYS: [&str; 6] = ["/a", "/a/1", "/a/2", "/a/2/x", "/ab", "/b"];
@@ -30,10 +30,26 @@ enum Expect {
 
 #[derive(Clone, Debug)]
 enum Operation {
-    Write { key: usize, value: Option<u8>, expect: Expect },
-    Range { prefix: usize, start: Option<usize>, back: Option<i8>, limit: usize },
-    Watch { prefix: usize, back: i8 },
-    Compact { back: i8 },
+    Write {
+        key: usize,
+        value: Option<u8>,
+        expect: Expect,
+    },
+    Range {
+        prefix: usize,
+        start: Option<usize>,
+        back: Option<i8>,
+        limit: usize,
+    },
+    Watch {
+        prefix: usize,
+        back: i8,
+    },
+    Compact {
+        back: i8,
+    },
+    /// Everything is there again, history included, after the store was opened again.
+    Again,
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -56,6 +72,7 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(prefix, start, back, limit)| Operation::Range { prefix, start, back, limit }),
         2 => (0..PREFIXES.len(), back()).prop_map(|(prefix, back)| Operation::Watch { prefix, back }),
         1 => back().prop_map(|back| Operation::Compact { back }),
+        1 => Just(Operation::Again),
     ]
 }
 
@@ -111,19 +128,25 @@ pub(crate) fn check(ground: impl Future<Output = Ground>) {
     let config = Config { failure_persistence: None, cases, ..Config::default() };
     TestRunner::new(config)
         .run(&histories, |history| {
-            runtime.block_on(async { agree(&**ground.store().await, &history).await });
+            runtime.block_on(async { agree(ground.store().await, &history).await });
             Ok(())
         })
         .unwrap();
 }
 
-async fn agree(store: &dyn Store, history: &[Operation]) {
+async fn agree(mut under_test: StoreUnderTest, history: &[Operation]) {
+    let store = &**under_test;
     let start = store.range(RangeRequest::default()).await.unwrap().revision;
     let mut model = Model { writes: Vec::new(), start, oldest: start };
     // Nothing is known of the time before the store was handed to us.
     store.compact(start).await.unwrap();
     for operation in history {
+        if matches!(operation, Operation::Again) {
+            under_test = under_test.again().await;
+        }
+        let store = &**under_test;
         match operation.clone() {
+            Operation::Again => {}
             Operation::Write { key, value, expect } => {
                 agree_on_write(store, &mut model, KEYS[key], value, &expect).await;
             }

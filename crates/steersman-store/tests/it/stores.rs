@@ -3,7 +3,6 @@
 //! A [`Ground`] makes stores that know nothing of each other. What a store needs (a directory, a
 //! process) lives as long as the last handle to it.
 
-use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,17 +32,56 @@ pub(crate) enum Ground {
 /// A store to be tested.
 #[derive(Clone)]
 pub(crate) struct StoreUnderTest {
-    // Dropped before what it stands on.
+    // Dropped before the place that it stands on.
     store: Arc<dyn Store>,
     /// Whether nobody else's writes move its revision.
     pub(crate) alone: bool,
-    _ground: Arc<dyn Any + Send + Sync>,
+    place: Place,
+}
+
+/// Where a store keeps what it holds.
+#[derive(Clone)]
+enum Place {
+    Memory(MemoryStore),
+    Disk(DiskStore, Arc<Directory>),
+    Etcd { endpoints: Vec<String>, root: String, _process: Option<Arc<Etcd>> },
+}
+
+impl Place {
+    async fn open_directory(directory: Arc<Directory>) -> Self {
+        let (store, _) = DiskStore::open(&directory, small_files()).await.unwrap();
+        Self::Disk(store, directory)
+    }
+
+    /// The store that holds what is there.
+    async fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Memory(store) => Arc::new(store.clone()),
+            Self::Disk(store, _) => Arc::new(store.clone()),
+            Self::Etcd { endpoints, root, .. } => Arc::new(on_etcd(endpoints.clone(), root).await),
+        }
+    }
 }
 
 impl StoreUnderTest {
-    /// A store that nobody else writes to.
-    pub(crate) fn alone(store: impl Store, ground: impl Any + Send + Sync) -> Self {
-        Self { store: Arc::new(store), alone: true, _ground: Arc::new(ground) }
+    async fn at(place: Place, alone: bool) -> Self {
+        Self { store: place.store().await, alone, place }
+    }
+
+    /// The same store after its process ended and another began: opened or connected again, or in
+    /// memory, where nothing outlives a process, forked.
+    pub(crate) async fn again(self) -> Self {
+        let Self { store, alone, place } = self;
+        drop(store);
+        let place = match place {
+            Place::Memory(store) => Place::Memory(store.fork()),
+            Place::Disk(store, directory) => {
+                store.close().await;
+                Place::open_directory(directory).await
+            }
+            Place::Etcd { .. } => place,
+        };
+        Self::at(place, alone).await
     }
 }
 
@@ -78,22 +116,17 @@ impl Ground {
 
     /// An empty store.
     pub(crate) async fn store(&self) -> StoreUnderTest {
-        match self {
-            Self::Memory => StoreUnderTest::alone(MemoryStore::new(), ()),
-            Self::Disk => {
-                let directory = Directory::new();
-                let (store, _) = DiskStore::open(&directory, small_files()).await.unwrap();
-                StoreUnderTest::alone(store, directory)
-            }
-            Self::SharedEtcd(etcd) => {
-                let store = on_etcd(etcd.endpoints(), &new_root()).await;
-                StoreUnderTest { alone: false, ..StoreUnderTest::alone(store, ()) }
-            }
-            Self::OwnEtcd(etcd) => {
-                let store = on_etcd(etcd.endpoints(), &new_root()).await;
-                StoreUnderTest::alone(store, Arc::clone(etcd))
-            }
-        }
+        let in_etcd = |etcd: &Etcd, process| {
+            let (endpoints, root) = (etcd.endpoints(), new_root());
+            Place::Etcd { endpoints, root, _process: process }
+        };
+        let place = match self {
+            Self::Memory => Place::Memory(MemoryStore::new()),
+            Self::Disk => Place::open_directory(Arc::new(Directory::new())).await,
+            Self::SharedEtcd(etcd) => in_etcd(etcd, None),
+            Self::OwnEtcd(etcd) => in_etcd(etcd, Some(Arc::clone(etcd))),
+        };
+        StoreUnderTest::at(place, !matches!(self, Self::SharedEtcd(_))).await
     }
 }
 

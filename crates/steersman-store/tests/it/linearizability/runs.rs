@@ -21,9 +21,13 @@ struct Verdict {
     revisions: Result<(), String>,
 }
 
-async fn judge(history: &History, store: &dyn Store, after: Revision) -> Verdict {
+/// Judges by what the first of the stores tells; the others must tell the same.
+async fn judge(history: &History, stores: &[Arc<dyn Store>], after: Revision) -> Verdict {
     let operations = history.operations();
-    let log = clients::log(store, after).await;
+    let log = clients::log(&*stores[0], after).await;
+    for other in &stores[1..] {
+        assert_eq!(clients::log(&**other, after).await, log, "two servers tell different stories");
+    }
     Verdict {
         search: search::check(&operations, KEYS),
         revisions: revisions::check(&operations, &log),
@@ -41,7 +45,7 @@ async fn ask(stores: &[Arc<dyn Store>], questions: usize) -> Verdict {
     for client in clients::start(stores, &history, &mut random, questions) {
         client.await.unwrap();
     }
-    judge(&history, &*stores[0], start).await
+    judge(&history, stores, start).await
 }
 
 impl Verdict {
@@ -87,7 +91,7 @@ async fn clients_of_a_disk_see_one_order_over_restarts() {
         store.close().await;
     }
     let (store, _) = DiskStore::open(&directory, small_files()).await.unwrap();
-    judge(&history, &store, start.unwrap()).await.assert_linearizable();
+    judge(&history, &[Arc::new(store)], start.unwrap()).await.assert_linearizable();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,7 +157,7 @@ async fn ask_while<const N: usize>(
         }
     };
     tokio::time::timeout(TIMEOUT, asked).await.expect("etcd comes back");
-    judge(&history, &*stores[0], start).await.assert_linearizable();
+    judge(&history, &stores, start).await.assert_linearizable();
 }
 
 /// Lets clients ask a broken store until they have been told something wrong.
