@@ -170,7 +170,7 @@ impl Builder {
         mut stopwatch: Stopwatch,
     ) -> Result<Cluster, StartError> {
         let shutdown = CancellationToken::new();
-        let seed = self.seed_on(&store, opened.as_ref());
+        let seed = self.seed.unwrap_or_else(random::next_u64);
         let config = Config::new(Arc::new(store.clone()), Arc::new(clock::now));
         let api = ApiServer::start(Config { seed, shutdown: shutdown.clone(), ..config }).await?;
         let client = kube::Client::new(api.clone(), "default");
@@ -207,17 +207,6 @@ impl Builder {
             timings,
             forking,
         })
-    }
-
-    /// What everything random follows from on this store. What came out before, or comes out of
-    /// another server, must not come out again.
-    fn seed_on(&self, store: &OpenStore, opened: Option<&disk::Opened>) -> u64 {
-        let seed = self.seed.unwrap_or_else(random::next_u64);
-        match (store, opened) {
-            (OpenStore::Etcd(_), _) => another_seed(seed, random::next_u64()),
-            (_, Some(opened)) => another_seed(seed, opened.revision.0),
-            _ => seed,
-        }
     }
 
     async fn bind(&self) -> Result<Option<TcpListener>, StartError> {

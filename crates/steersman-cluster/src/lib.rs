@@ -124,7 +124,8 @@ impl Cluster {
         self.shutdown.cancel();
         self.api.shutdown();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(STOP_GRACE, ended).await;
+        // The listener waits twice: for the store that it tells of its end, and for connections.
+        let _ = tokio::time::timeout(STOP_GRACE * 3, ended).await;
         self.store.close().await;
     }
 }

@@ -67,7 +67,7 @@ async fn etcd_may_die_and_come_back() {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let cache = Informer::<ConfigMap>::builder(client.clone()).start();
     let mut load = Load::start(std::slice::from_ref(&client), 4, "load");
-    for round in 0..3 {
+    for round in 0..2 {
         load.passes(50).await;
         etcd.kill(0);
         let name = format!("during-{round}");

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
 mod demo;
+mod etcd_access;
 mod etcd_faults;
 #[allow(unreachable_pub, reason = "it is shared with other crates' tests")]
 #[path = "../../../steersman-store/tests/it/etcd_process/mod.rs"]

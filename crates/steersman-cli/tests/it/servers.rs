@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ListParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, CustomResourceExt};
+use serde_json::json;
 use steersman::informer::Informer;
+use steersman_examples::app_service::AppService;
 use tokio::time::Instant;
 
 use crate::etcd_process::Etcd;
@@ -75,4 +81,53 @@ async fn nothing_is_lost_and_rollouts_finish_when_the_leader_is_killed_under_loa
     rolled_out(&again, "web-0", 7).await;
     let after = pods(&again).await;
     assert!(before.iter().all(|pod| after.get(pod.0) == Some(pod.1)), "{before:?}\n{after:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_defined_through_one_server_holds_on_the_other() {
+    let etcd = Etcd::start().await;
+    let (a, b) = two(&etcd).await;
+    let (a, b) = (a.kube().await, b.kube().await);
+
+    let definitions: Api<CustomResourceDefinition> = Api::all(a.clone());
+    definitions.create(&PostParams::default(), &AppService::crd()).await.unwrap();
+    let kind = GroupVersionKind::gvk("demo.steersman.dev", "v1alpha1", "AppService");
+    let resource = ApiResource::from_gvk(&kind);
+    let apps: Api<DynamicObject> = Api::default_namespaced_with(b.clone(), &resource);
+    let shop = DynamicObject::new("shop", &resource)
+        .data(json!({"spec": {"deploymentName": "shop", "replicas": 1}}));
+    eventually("the other one serves the kind", || async {
+        apps.create(&PostParams::default(), &shop).await.is_ok()
+    })
+    .await;
+    let seen: Api<DynamicObject> = Api::default_namespaced_with(a.clone(), &resource);
+    assert_eq!(seen.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    definitions.delete("appservices.demo.steersman.dev", &Default::default()).await.unwrap();
+    eventually("the other one serves it no longer", || async {
+        apps.list(&ListParams::default()).await.is_err()
+    })
+    .await;
+
+    let webhook = json!({
+        "metadata": {"name": "nobody-passes"},
+        "webhooks": [{
+            "name": "nobody.passes.test", "sideEffects": "None", "timeoutSeconds": 1,
+            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                       "resources": ["configmaps"]}],
+        }],
+    });
+    let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(b.clone());
+    let webhook = serde_json::from_value(webhook).unwrap();
+    let maps: Api<ConfigMap> = Api::default_namespaced(a.clone());
+    let mut map = ConfigMap::default();
+    map.metadata.generate_name = Some("a-".into());
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    webhooks.create(&PostParams::default(), &webhook).await.unwrap();
+    eventually("the other one asks the webhook", || async {
+        let refused = maps.create(&PostParams::default(), &map).await.err();
+        refused.is_some_and(|error| error.to_string().contains("nobody.passes.test"))
+    })
+    .await;
 }

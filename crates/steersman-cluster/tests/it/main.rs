@@ -1,0 +1,138 @@
+//! A cluster in this process, on a store that outlives it.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use serde_json::json;
+use steersman_cluster::disk::OpenError;
+use steersman_cluster::{Cluster, ForkError, StartError, Storage};
+use steersman_store::{Expected, Store, WriteRequest};
+use tokio::time::{interval, timeout};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory that goes with this.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("steersman-cluster-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn start(directory: &Path, seed: u64) -> Result<Cluster, StartError> {
+    let storage = Storage::Disk { directory: directory.to_owned(), sync: true };
+    let listen = ([127, 0, 0, 1], 0).into();
+    Cluster::builder().storage(storage).seed(seed).listen(listen).start().await
+}
+
+/// Name and uid of the Pods, once there are so many that run.
+async fn running_pods(cluster: &Cluster, count: usize) -> BTreeMap<String, String> {
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    let mut tick = interval(Duration::from_millis(20));
+    let running = async {
+        loop {
+            let found = pods.list(&ListParams::default()).await.unwrap().items;
+            let runs = |pod: &&Pod| {
+                pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+            };
+            if found.iter().filter(runs).count() == count {
+                let named = |pod: Pod| Some((pod.metadata.name?, pod.metadata.uid?));
+                return found.into_iter().filter_map(named).collect();
+            }
+            tick.tick().await;
+        }
+    };
+    timeout(PATIENCE, running).await.expect("the Pods run")
+}
+
+/// Creates a ConfigMap with a generated name and returns its uid.
+async fn created(cluster: &Cluster) -> String {
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
+    let mut map = ConfigMap::default();
+    map.metadata.generate_name = Some("a-".into());
+    maps.create(&PostParams::default(), &map).await.unwrap().metadata.uid.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_stops_and_starts_again_as_it_was() {
+    let scratch = Scratch::new();
+    let cluster = start(&scratch.0, 1).await.unwrap();
+    let labels = json!({"app": "web"});
+    let web = json!({
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        }},
+    });
+    let deployments: Api<Deployment> = Api::default_namespaced(cluster.client());
+    let web = serde_json::from_value(web).unwrap();
+    deployments.create(&PostParams::default(), &web).await.unwrap();
+    let before = running_pods(&cluster, 3).await;
+    let mut uids = vec![created(&cluster).await];
+    let authority = |cluster: &Cluster| {
+        let kubeconfig = &cluster.endpoint().unwrap().kubeconfig;
+        let line = kubeconfig.lines().find(|line| line.contains("certificate-authority-data"));
+        line.unwrap().to_owned()
+    };
+    let trusted = authority(&cluster);
+    cluster.stop().await;
+
+    for _ in 0..3 {
+        let cluster = start(&scratch.0, 1).await.expect("the directory is free at once");
+        assert!(cluster.opened().unwrap().changes > 0);
+        assert_eq!(authority(&cluster), trusted);
+        assert_eq!(running_pods(&cluster, 3).await, before);
+        uids.push(created(&cluster).await);
+        cluster.stop().await;
+    }
+    uids.sort();
+    uids.dedup();
+    assert_eq!(uids.len(), 4, "the same seed gave a uid a second time: {uids:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_belongs_to_one_cluster_which_cannot_be_forked() {
+    let scratch = Scratch::new();
+    let cluster = start(&scratch.0, 1).await.unwrap();
+    let second = start(&scratch.0, 2).await.err().expect("it is in use");
+    assert!(matches!(second, StartError::Disk(OpenError::Locked { .. })), "{second:?}");
+    let fork = cluster.fork().await.err().expect("it is on disk");
+    assert!(matches!(fork, ForkError::Storage { .. }), "{fork:?}");
+    assert!(fork.to_string().contains("on disk") && fork.to_string().contains("snapshot"));
+    created(&cluster).await; // it goes on
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_fails_leaves_the_directory_free() {
+    let scratch = Scratch::new();
+    start(&scratch.0, 1).await.unwrap().stop().await;
+    // What the store holds as the cluster's identity is none.
+    let (store, _) =
+        steersman_cluster::disk::DiskStore::open(&scratch.0, Default::default()).await.unwrap();
+    let key = "/registry/steersman.dev/identity";
+    store.write(WriteRequest::put(key, "nobody", Expected::Any)).await.unwrap();
+    store.close().await;
+    let failed = start(&scratch.0, 1).await.err().expect("nobody knows who it is");
+    assert!(matches!(failed, StartError::Identity(_)), "{failed:?}");
+    let again = start(&scratch.0, 1).await.err().expect("it is as before");
+    assert!(matches!(again, StartError::Identity(_)), "the directory is in use: {again:?}");
+}
