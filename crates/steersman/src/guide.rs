@@ -22,6 +22,9 @@ pub mod testing {}
 #[doc = include_str!("../guide/production.md")]
 pub mod production {}
 
+#[doc = include_str!("../guide/clusters.md")]
+pub mod clusters {}
+
 #[doc = include_str!("../guide/from-controller-runtime.md")]
 pub mod from_controller_runtime {}
 
