@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::{Value, json};
-use steersman_store::{Expected, RangeRequest, StoreError, WriteRequest};
+use steersman_store::{Entry, Expected, RangeRequest, StoreError, WriteRequest};
 
 use super::reservation::Reservation;
 use super::{invalid, items, place};
@@ -176,6 +176,7 @@ async fn claim(reservation: &mut Reservation, owner: Place<'_>, address: &str) -
     }
     let claimed = create(&reservation.server, owner, address).await?;
     if claimed {
+        reservation.taken.owner = (owner.namespace.to_owned(), owner.name.to_owned());
         reservation.taken.addresses.push(address.to_owned());
     }
     Ok(claimed)
@@ -210,9 +211,27 @@ pub(super) async fn create(
     }
 }
 
-/// Gives an address back.
-pub(super) async fn give_back(server: &Server, address: &str) {
-    let request = WriteRequest::delete(format!("{PREFIX}{address}"), Expected::Any);
-    // A conflict means that someone else removed the object: the address is free, as wished.
-    let _ = server.store.write(request).await;
+/// Gives an address back that a service held, unless another service has it by now: a repair may
+/// have been faster. What cannot be given back now, a repair gives back later.
+pub(super) async fn give_back(server: &Server, owner: Place<'_>, address: &str) {
+    let key = format!("{PREFIX}{address}");
+    let mut entry = server.known(&key).await.ok().flatten();
+    for _ in 0..GUESSES {
+        if entry.is_none() {
+            entry = server.get(&key).await.ok().flatten();
+        }
+        let Some(found) = entry.take().filter(|entry| is_of(entry, owner)) else { return };
+        let expected = Expected::Modified(found.modified);
+        let written = server.store.write(WriteRequest::delete(found.key, expected)).await;
+        if !matches!(written, Err(StoreError::Conflict { .. })) {
+            return;
+        }
+    }
+}
+
+/// Whether the object of an address says that a service has it.
+fn is_of(entry: &Entry, owner: Place<'_>) -> bool {
+    let object: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
+    let parent = &object["spec"]["parentRef"];
+    parent["namespace"] == owner.namespace && parent["name"] == owner.name
 }

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_store::StoreError;
 
-use super::{addresses, ports};
+use super::{addresses, place, ports};
+use crate::resource::Place;
 use crate::state::Server;
 
 /// What a service holds: cluster addresses and node ports.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
+    /// Namespace and name of the service, if it holds addresses.
+    pub(super) owner: (String, String),
     pub(super) addresses: Vec<String>,
     pub(super) ports: Vec<u16>,
 }
@@ -19,13 +22,16 @@ impl Holdings {
     /// What a service holds.
     pub(super) fn of(service: &Value) -> Self {
         let spec = &service["spec"];
-        Self { addresses: addresses::held(spec), ports: ports::held(spec) }
+        let Place { namespace, name } = place(service);
+        let owner = (namespace.to_owned(), name.to_owned());
+        Self { owner, addresses: addresses::held(spec), ports: ports::held(spec) }
     }
 
     async fn give_back(&self, server: &Server) {
         server.node_ports.give_back(&*server.store, &self.ports).await;
+        let (namespace, name) = &self.owner;
         for address in &self.addresses {
-            addresses::give_back(server, address).await;
+            addresses::give_back(server, Place { namespace, name }, address).await;
         }
     }
 }
@@ -76,6 +82,7 @@ impl Reservation {
     /// Lets success give back what a service holds, also what was just taken for it.
     pub(crate) fn free_all(&mut self, service: &Value) {
         let held = Holdings::of(service);
+        self.freed.owner = held.owner;
         self.freed.addresses.extend(held.addresses);
         self.freed.ports.extend(held.ports);
     }

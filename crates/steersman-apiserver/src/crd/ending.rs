@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_store::{Entry, RangeRequest};
 
-use super::{CLEANUP, GROUP, PLURAL, Turn, folder, prepare};
+use super::{CLEANUP, GROUP, PLURAL, Turn, folder, prepare, refresh};
 use crate::metadata;
 use crate::mutate::delete::{DeleteOptions, delete_object};
 use crate::mutate::{Writer, change};
@@ -40,6 +40,9 @@ pub(crate) async fn tend(server: Arc<Server>) {
 /// Looks again at the names of a group's definitions that were not accepted: they may be free.
 pub(super) async fn reconsider(server: Arc<Server>, group: String) {
     let turn: Turn = Arc::new(Arc::clone(&server.definitions).lock_owned().await);
+    if let Err(error) = refresh(&server).await {
+        return tracing::debug!(%error, "whether names are free cannot be found out");
+    }
     let waiting = server.registry.table().unserved_in_group(&group);
     let table = server.registry.table();
     let Some(definitions) = table.get(GROUP, "v1", PLURAL) else { return };

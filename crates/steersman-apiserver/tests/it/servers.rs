@@ -146,6 +146,31 @@ async fn a_namesake_made_anew_keeps_its_instances_whoever_still_cleans_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_is_held_up_does_not_delete_the_instances_of_a_namesake() {
+    let store = Faulty::new();
+    let one = Api::over(Arc::new(store.clone())).await;
+    let other = Api::over(Arc::new(store.clone())).await;
+    one.post(DEFINITIONS, &definition()).await.ok();
+    let old = one.post(WIDGETS, &widget("a", 1)).await.ok();
+    begin_deletion(&one).await;
+    store.hold("/registry/example.com/widgets/default/a");
+    store.held().await;
+    // One of the two is held up; the other ends the deletion.
+    seconds_pass(15).await;
+    one.get(WIDGET_DEFINITION).await.refused(404);
+    one.post(DEFINITIONS, &definition()).await.ok();
+    let new = one.post(WIDGETS, &widget("a", 2)).await.ok();
+    assert_ne!(new["metadata"]["uid"], old["metadata"]["uid"]);
+    store.release();
+    seconds_pass(60).await;
+    for api in [&one, &other] {
+        let kept = api.get(&format!("{WIDGETS}/a")).await.ok();
+        assert_eq!(kept["metadata"]["uid"], new["metadata"]["uid"]);
+        api.get(WIDGET_DEFINITION).await.ok();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_could_not_follow_for_a_while_looks_at_everything_again() {
     let store = Faulty::new();
     let other = Api::over(Arc::new(store.clone())).await;
