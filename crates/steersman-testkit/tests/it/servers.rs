@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Node, ServiceAccount};
 use steersman::{Client, ListOptions};
 use steersman_cluster::{MemoryStore, Storage};
 use steersman_testkit::{Settings, run_with};
@@ -11,8 +11,9 @@ use tokio::time::Instant;
 
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 
-async fn server(store: &MemoryStore, seed: u64) -> steersman_cluster::Cluster {
-    let builder = steersman_cluster::Cluster::builder().seed(seed).nodes(2);
+/// The second server has one node more than the first.
+async fn server(store: &MemoryStore, number: usize) -> steersman_cluster::Cluster {
+    let builder = steersman_cluster::Cluster::builder().seed(7).nodes(number);
     let builder = builder.storage(Storage::Existing(store.clone())).lease_duration(LEASE_DURATION);
     builder.start().await.unwrap()
 }
@@ -37,6 +38,11 @@ async fn until_namespaces_are_served(server: &steersman_cluster::Cluster, name: 
     start.elapsed()
 }
 
+async fn nodes(server: &steersman_cluster::Cluster) -> usize {
+    let client = Client::new(server.client(), "test");
+    client.list::<Node>(&ListOptions::default()).await.unwrap().len()
+}
+
 async fn holder(server: &steersman_cluster::Cluster) -> Option<String> {
     let client = Client::new(server.client(), "test");
     let lease = client.get::<Lease>("kube-system/steersman");
@@ -55,6 +61,10 @@ fn one_of_two_servers_runs_the_controllers() {
         until_namespaces_are_served(&b, "two").await;
         assert!(by_a.try_recv().is_ok(), "the leader is told of what others write");
         assert!(by_b.try_recv().is_err(), "the other one does nothing");
+        assert_eq!(nodes(&b).await, 1, "nor do its nodes");
+        drop(a);
+        until_namespaces_are_served(&b, "three").await;
+        assert_eq!(nodes(&b).await, 2);
     });
 }
 
