@@ -55,7 +55,11 @@ pub fn save(directory: &Path, file: &Path) -> Result<Status, OpenError> {
         }
         writer.finish(&name)
     };
-    let bytes = write().map_err(|error| io_error("write", file.to_owned(), error))?;
+    let bytes = write().map_err(|error| {
+        // Half a backup is of no use to anyone.
+        let _ = target.remove(&format!("{name}.tmp"));
+        io_error("write", file.to_owned(), error)
+    })?;
     Ok(Status { revision: place.revision, keys: entries.len() as u64, bytes })
 }
 
@@ -65,7 +69,7 @@ pub fn save(directory: &Path, file: &Path) -> Result<Status, OpenError> {
 pub fn restore(file: &Path, directory: &Path, bump_revision: u64) -> Result<Status, OpenError> {
     let saved = status(file)?;
     let failed = |action| move |error| io_error(action, directory.to_owned(), error);
-    files::create_directory(directory).map_err(failed("create"))?;
+    files::create_directory(directory, true).map_err(failed("create"))?;
     if fs::read_dir(directory).map_err(failed("list"))?.next().is_some() {
         return Err(OpenError::NotEmpty { directory: directory.to_owned() });
     }
@@ -78,10 +82,6 @@ pub fn restore(file: &Path, directory: &Path, bump_revision: u64) -> Result<Stat
     // The log comes first: without the snapshot, it is refused.
     log::create_first(&target, place.store, revision).map_err(failed("write to"))?;
     let bytes = writer.finish(&place.name()).map_err(failed("write to"))?;
-    if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        let parent = Directory::new(parent.to_owned(), true);
-        parent.sync().map_err(failed("sync"))?;
-    }
     Ok(Status { revision, keys: saved.keys, bytes })
 }
 

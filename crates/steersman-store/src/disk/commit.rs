@@ -23,6 +23,9 @@ use crate::{Entry, Key, Revision, StoreError, WriteRequest, Written};
 /// A batch takes no more writes when its records are as large as this.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
+/// What stays longer than this stays that long: a thousand years, which every clock can add.
+const TTL_MAX: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
+
 /// Where a decision goes to. Whoever asked may have given up.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
@@ -123,7 +126,11 @@ impl Committer {
     }
 
     /// Decides about one write, as if those before it in the batch had happened.
-    fn decide(&mut self, request: WriteRequest, batch: &mut Batch) -> Result<Written, StoreError> {
+    fn decide(
+        &mut self,
+        mut request: WriteRequest,
+        batch: &mut Batch,
+    ) -> Result<Written, StoreError> {
         let size = request.key.len() + request.value.as_ref().map_or(0, Bytes::len);
         if size + OVERHEAD > SIZE_MAX {
             let reason = format!("key and value have {size} bytes, at most {SIZE_MAX} are stored");
@@ -134,7 +141,8 @@ impl Committer {
             None => self.index.get(&request.key),
         };
         request.check(previous.as_ref().map(|entry| entry.modified))?;
-        let ttl = request.ttl.filter(|_| request.value.is_some());
+        request.ttl = request.ttl.filter(|_| request.value.is_some()).map(|ttl| ttl.min(TTL_MAX));
+        let ttl = request.ttl;
         let value = request.value.as_deref();
         Record { key: &request.key, value, ttl, origin: None }.encode(&mut self.frame);
         Ok(batch.write(request, previous))
@@ -168,7 +176,7 @@ impl Batch {
         let size = |entry: &Option<Entry>| entry.as_ref().map_or(0, size) as i64;
         self.grown += size(&entry) - size(&previous);
         self.overlay.insert(Key::clone(&key), entry);
-        self.ttls.push(ttl.filter(|_| value.is_some()));
+        self.ttls.push(ttl);
         self.changes.push(Change { revision, key, value });
         Written { revision, previous }
     }

@@ -61,15 +61,6 @@ pub(super) fn private() -> fs::OpenOptions {
     options
 }
 
-/// Makes a directory, and those above it, if it is not there. Only its owner may look into it.
-pub(super) fn create_directory(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
 /// A real directory.
 pub(super) struct Directory {
     path: PathBuf,
@@ -85,6 +76,23 @@ impl Directory {
     fn boxed(&self, file: fs::File) -> Box<dyn File> {
         Box::new(RealFile { file, sync: self.sync })
     }
+}
+
+/// Makes a directory, and those above it, if it is not there, and makes their names durable. Only
+/// its owner may look into it.
+pub(super) fn create_directory(path: &Path, sync: bool) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.exists()).collect();
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    for created in missing {
+        // A path of one part lies in the working directory.
+        let above = created.parent().filter(|above| !above.as_os_str().is_empty());
+        Directory::new(above.unwrap_or(Path::new(".")).to_owned(), sync).sync()?;
+    }
+    Ok(())
 }
 
 struct RealFile {

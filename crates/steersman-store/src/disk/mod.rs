@@ -146,7 +146,8 @@ impl DiskStore {
 
 /// Takes the directory and reads what it holds.
 fn open(path: &Path, options: &Options) -> Result<(Recovered, Lock, u64), OpenError> {
-    files::create_directory(path).map_err(|error| io_error("create", path.to_owned(), error))?;
+    files::create_directory(path, options.sync)
+        .map_err(|error| io_error("create", path.to_owned(), error))?;
     let lock = Lock::take(path)?;
     let files: Arc<dyn Files> = Arc::new(Directory::new(path.to_owned(), options.sync));
     let recovered = open::recover(&files, options, new_identity())?;

@@ -254,6 +254,8 @@ fn decode(
 /// The state at a revision, built from a snapshot and changes after it.
 #[derive(Default)]
 pub(super) struct State {
+    /// What the snapshot has, ordered by key, until something changes.
+    snapshot: Vec<Entry>,
     entries: HashMap<Key, Entry>,
     ttls: HashMap<Key, (Revision, Duration)>,
 }
@@ -283,14 +285,15 @@ impl State {
         let key = Key::from(record.key);
         self.note_ttl(&key, modified, record.ttl);
         let value = Bytes::copy_from_slice(record.value.unwrap_or_default());
-        let entry = Entry { key: Key::clone(&key), value, created, modified };
-        self.entries.insert(key, entry);
+        self.snapshot.push(Entry { key, value, created, modified });
     }
 
     /// The state after one more change.
     pub(super) fn apply(&mut self, logged: Logged) {
         let Logged { change: Change { revision, key, value }, ttl } = logged;
         self.note_ttl(&key, revision, ttl);
+        let snapshot = self.snapshot.drain(..);
+        self.entries.extend(snapshot.map(|entry| (Key::clone(&entry.key), entry)));
         match (self.entries.entry(key), value) {
             (Slot::Occupied(mut slot), Some(value)) => {
                 let entry = slot.get_mut();
@@ -321,6 +324,9 @@ impl State {
 
     /// Takes the entries away, ordered by key.
     pub(super) fn take_entries(&mut self) -> Vec<Entry> {
+        if self.entries.is_empty() {
+            return std::mem::take(&mut self.snapshot);
+        }
         let mut entries: Vec<Entry> = std::mem::take(&mut self.entries).into_values().collect();
         entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         entries

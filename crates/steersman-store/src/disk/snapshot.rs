@@ -38,9 +38,10 @@ pub(super) fn superseded(committer: &Committer) -> u64 {
     committer.log.ledger.superseded(committer.log.oldest())
 }
 
-/// Whether that outweighs the snapshot.
+/// Whether that outweighs the snapshot. A disk that has failed is left as it is.
 pub(super) fn is_due(committer: &Committer) -> bool {
-    superseded(committer) > committer.space.live_bytes.max(committer.space.snapshot_bytes)
+    committer.log.failed().is_none()
+        && superseded(committer) > committer.space.live_bytes.max(committer.space.snapshot_bytes)
 }
 
 /// Writes one snapshot of a store that goes on.

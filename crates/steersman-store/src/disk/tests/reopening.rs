@@ -118,6 +118,18 @@ async fn keys_that_go_still_go_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_may_stay_longer_than_any_clock_runs() {
+    let scratch = Scratch::new();
+    let (store, _) = open(&scratch.0).await;
+    let request = WriteRequest::put("/a", "1", Expected::Any).expiring(Duration::MAX);
+    store.write(request).await.unwrap();
+    put(&store, "/b", "1").await;
+    store.close().await;
+    let (store, _) = open(&scratch.0).await;
+    assert_eq!(list(&store, None).await, ["/a=1", "/b=1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_large_is_refused_and_what_is_large_is_kept() {
     let scratch = Scratch::new();
     let options = Options { sync: false, ..Options::default() };
