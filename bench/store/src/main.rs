@@ -105,7 +105,7 @@ impl Extent {
                 keys: 100_000,
                 writes_per_key: 10,
                 pods: 150_000,
-                ranges: 5,
+                ranges: 3,
                 writes_watched: 200,
             }
         }
