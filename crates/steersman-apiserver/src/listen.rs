@@ -88,12 +88,15 @@ pub async fn serve(
     drop(listener);
     api.shutdown();
     // Others may be there for the clients, who then should not come here any more.
-    match tokio::time::timeout(grace, api.withdraw()).await {
+    let withdrawn = tokio::time::timeout(grace, api.withdraw());
+    let finished = tokio::time::timeout(grace, graceful.shutdown());
+    let (withdrawn, finished) = tokio::join!(withdrawn, finished);
+    match withdrawn {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "the server stays among the endpoints"),
         Err(_) => tracing::warn!("the store did not answer; the server stays among the endpoints"),
     }
-    if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
+    if finished.is_err() {
         tracing::warn!("connections were still open at the deadline");
     }
     connections.cancel();

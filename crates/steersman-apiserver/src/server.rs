@@ -45,7 +45,8 @@ pub struct Config {
     pub store: Arc<dyn Store>,
     /// Where timestamps come from.
     pub clock: Clock,
-    /// The seed of everything random: uids, generated names, jitter.
+    /// The seed of everything random: uids, generated names, jitter. It may be the same at
+    /// another start over the same store, and what follows from it is not.
     pub seed: u64,
     /// Ends watches when cancelled; other requests are answered to the end.
     pub shutdown: CancellationToken,

@@ -220,6 +220,27 @@ async fn a_late_write_of_a_definition_that_is_gone_does_not_serve_it_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_that_ends_through_one_server_takes_nothing_more_through_the_other() {
+    let store = Faulty::new();
+    let one = Arc::new(Api::over(Arc::new(store.clone())).await);
+    let other = Api::over(Arc::new(store.clone())).await;
+    other.post("/api/v1/namespaces", &json!({"metadata": {"name": "doomed"}})).await.ok();
+    let maps = "/api/v1/namespaces/doomed/configmaps";
+    store.hold("/registry/configmaps/doomed/a");
+    let creating = {
+        let one = Arc::clone(&one);
+        tokio::spawn(async move { one.post(maps, &config_map("a", &json!({}))).await })
+    };
+    store.held().await;
+    other.delete("/api/v1/namespaces/doomed").await.ok();
+    seconds_pass(1).await;
+    store.release();
+    creating.await.unwrap().refused(403);
+    assert_eq!(names(&other.get(maps).await.ok()), [""; 0]);
+    one.post(maps, &config_map("b", &json!({}))).await.refused(403);
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_servers_with_one_seed_never_give_the_same_uid_nor_does_one_that_starts_again() {
     let (one, other) = two().await;
     let again = Api::over(Arc::clone(&one.store)).await;

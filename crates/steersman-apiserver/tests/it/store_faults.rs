@@ -111,6 +111,25 @@ async fn a_server_that_lags_behind_still_decides_by_the_latest() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_another_server_has_told_is_there_for_a_server_that_lags_behind() {
+    let (api, store) = faulty().await;
+    store.lag(true);
+    let mut last = Value::Null;
+    for name in ["a", "b", "c"] {
+        last = api.config_map(name, &json!({})).await;
+    }
+    let first = api.get(&format!("{CONFIG_MAPS}?limit=2")).await.ok();
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    let rest = api.get(&format!("{CONFIG_MAPS}?limit=2&continue={token}")).await.ok();
+    assert_eq!(names(&rest), ["c"]);
+    let exact = format!("resourceVersion={}&resourceVersionMatch=Exact", version(&last));
+    assert_eq!(names(&api.get(&format!("{CONFIG_MAPS}?{exact}")).await.ok()), ["a", "b", "c"]);
+    // A revision that nobody has reached is not waited for in vain.
+    let future = format!("{CONFIG_MAPS}?resourceVersion={}", version(&last) + 1000);
+    assert_eq!(api.get(&future).await.refused(504)["reason"], "Timeout");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_write_without_an_answer_is_not_done_again() {
     let (api, store) = faulty().await;
     store.forget_answer("/registry/configmaps/");
