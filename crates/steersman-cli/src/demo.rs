@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::CustomResourceExt;
+use kube::api::DeleteParams;
 use steersman::controller::ReconcileRecord;
 use steersman::informer::{Event, Informer};
 use steersman::reflector::Selection;
@@ -31,6 +32,13 @@ pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
     let deployments = screen.show(cluster, deployment).await;
     let sets = screen.show(cluster, replica_set).await;
     let pods = screen.show(cluster, pod).await;
+    let shop = || [count(&apps), count(&deployments), count(&sets), count(&pods)];
+    if shop() != [0; 4] {
+        say!("The shop of an earlier demo goes first.\n");
+        client.delete::<AppService>("shop", &DeleteParams::default()).await?;
+        timely(screen.run_until(|| shop() == [0; 4])).await?;
+        say!();
+    }
     let controller = manager.start();
     controller.caches().informer::<AppService>().cache().synced().await;
     screen.start = Instant::now();
@@ -39,20 +47,29 @@ pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
         let shop = apps.cache().get(&ObjectKey::namespaced("default", "shop"));
         shop.is_some_and(|app| app.available() == REPLICAS)
     });
-    tokio::time::timeout(PATIENCE, done).await.map_err(|_| Error::message("timed out"))?;
+    timely(done).await?;
+    let [apps, deployments, sets, pods] = shop();
     screen.summary(&format!(
-        "{REPLICAS} of {REPLICAS} replicas available: {} AppService, {} Deployment, {} ReplicaSet, \
-         {} Pods",
-        apps.cache().len(),
-        deployments.cache().len(),
-        sets.cache().len(),
-        pods.cache().len(),
+        "{REPLICAS} of {REPLICAS} replicas available: {apps} AppService, {deployments} Deployment, \
+         {sets} ReplicaSet, {pods} Pods"
     ));
     say!("Try: kubectl get appservices,deployments,replicasets,pods");
     say!("     kubectl patch appservice shop --type=merge -p '{{\"spec\":{{\"replicas\":5}}}}'");
     say!("     kubectl delete appservice shop\n");
     screen.run_until(|| false).await;
     Ok(())
+}
+
+/// How many objects belong to the shop.
+fn count<K: Object>(informer: &Informer<K>) -> usize {
+    let objects = informer.cache().list();
+    let names = objects.iter().filter_map(|object| object.meta().name.as_deref());
+    names.filter(|name| *name == "shop" || name.starts_with("shop-")).count()
+}
+
+/// What must not take long.
+async fn timely(done: impl Future<Output = ()>) -> Result<()> {
+    tokio::time::timeout(PATIENCE, done).await.map_err(|_| Error::message("timed out"))
 }
 
 fn app(app: &AppService) -> String {

@@ -22,6 +22,8 @@ use tokio_util::task::AbortOnDropHandle;
 const CONTROLLERS_GRACE: Duration = Duration::from_millis(600);
 /// The Lease that servers of one store compete for.
 const LEASE: (&str, &str) = ("kube-system", "steersman");
+/// How long a server that stops tries to give its lease back: its store may be down.
+const RESIGN_GRACE: Duration = Duration::from_secs(2);
 /// How long to wait before standing for election again.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Records kept for a slow listener; older ones are dropped.
@@ -118,9 +120,12 @@ impl Candidate {
         Self { records, leads, stop, stands: AbortOnDropHandle::new(tokio::spawn(stands)) }
     }
 
+    /// Gives the lease back, unless that takes too long: then it runs out by itself.
     async fn resign(self) {
         self.stop.cancel();
-        let _ = self.stands.await; // it has ended, even if by a panic
+        if tokio::time::timeout(RESIGN_GRACE, self.stands).await.is_err() {
+            tracing::warn!("the lease could not be given back; others wait until it runs out");
+        }
     }
 }
 

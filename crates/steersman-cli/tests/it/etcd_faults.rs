@@ -1,10 +1,12 @@
 //! etcd in trouble, as clients of the program see it.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use steersman::informer::Informer;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::etcd_process::Etcd;
 use crate::load::{self, Load};
@@ -32,7 +34,7 @@ async fn refused<T: std::fmt::Debug>(request: impl Future<Output = kube::Result<
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_of_etcd_is_answered_clearly_and_survived() {
     let etcd = Etcd::start().await;
-    let program = Program::up_on_etcd(&etcd.endpoints(), &[]);
+    let mut program = Program::up_on_etcd(&etcd.endpoints(), &[]);
     let client = program.kube().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let cache = Informer::<ConfigMap>::builder(client.clone()).start();
@@ -57,6 +59,11 @@ async fn a_pause_of_etcd_is_answered_clearly_and_survived() {
     rolled_out(&client, "web", 4).await; // by the controllers of a server that lost its lease
     load::assert_kept(&client, &load.end()).await;
     assert_equal(&cache, &client).await;
+
+    etcd.pause(0);
+    let asked = Instant::now();
+    program.stop();
+    assert!(asked.elapsed() < Duration::from_secs(5), "it stopped after {:?}", asked.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
