@@ -31,6 +31,10 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take to open a watch.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
+/// How many revisions' changes are read at start, at most. etcd reads what a late watch has missed
+/// a thousand revisions at a time and from the beginning of it to the end each time: ten thousand
+/// take a second, a hundred thousand half a minute.
+const START_HISTORY: u64 = 10_000;
 /// The history may grow by this share beyond its limit before it is cut, so that cutting is rare.
 const HISTORY_SLACK: u64 = 10;
 /// History that is kept in any case: watches that keep up must find their next change.
@@ -70,7 +74,8 @@ impl Feed {
     pub(super) async fn start(&mut self) -> Result<Header, Failure> {
         loop {
             let head = self.client.head(Instant::now() + HEAD_TIMEOUT).await?;
-            let from = oldest(&self.client, revision(head.revision), self.history).await?;
+            let history = self.history.min(START_HISTORY);
+            let from = oldest(&self.client, revision(head.revision), history).await?;
             match self.reload(head, from).await {
                 // Compacted just now.
                 Err(Failure::Compacted) => {}
