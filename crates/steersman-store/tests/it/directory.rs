@@ -28,6 +28,12 @@ impl Deref for Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        // A store that was just dropped may still finish a file.
+        for _ in 0..10_000 {
+            if std::fs::remove_dir_all(&self.0).is_ok() || !self.0.exists() {
+                return;
+            }
+            std::thread::yield_now();
+        }
     }
 }
