@@ -8,8 +8,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::commit::{Committer, Request};
 use super::lock::Lock;
@@ -37,18 +40,54 @@ pub(super) fn start(
 
 fn run(mut committer: Committer, mut requests: mpsc::Receiver<Request>) {
     let mut snapshots = Snapshots::default();
+    let mut gathering = Gathering::default();
     let mut taken = Vec::with_capacity(TAKEN_MAX);
-    while requests.blocking_recv_many(&mut taken, TAKEN_MAX) > 0 {
+    loop {
+        let nobody_waited = requests.is_empty();
+        if requests.blocking_recv_many(&mut taken, TAKEN_MAX) == 0 {
+            return;
+        }
+        if !nobody_waited {
+            gathering.gather(&mut requests, &mut taken);
+        }
         if taken.iter().any(|request| matches!(request, Request::Close)) {
             // What was sent before is still received, and then the loop ends.
             requests.close();
         }
+        gathering.last = taken.len();
+        let began = Instant::now();
         let mut waiting = VecDeque::from(std::mem::take(&mut taken));
         while !waiting.is_empty() {
             committer.commit(&mut waiting);
         }
+        gathering.taken = began.elapsed();
         taken = waiting.into();
         snapshots.start_if_due(&committer);
+    }
+}
+
+/// Waits a moment for writers who were just answered. Without, those whom a sync serves and those
+/// who wait meanwhile take turns, and each sync serves half of them.
+#[derive(Default)]
+struct Gathering {
+    /// How many were answered last.
+    last: usize,
+    /// How long that took.
+    taken: Duration,
+}
+
+impl Gathering {
+    /// Waits for as many as were answered, and for a fraction of the time that it would save.
+    fn gather(&self, requests: &mut mpsc::Receiver<Request>, taken: &mut Vec<Request>) {
+        let wanted = (taken.len() + self.last).min(TAKEN_MAX);
+        let until = Instant::now() + self.taken / 8;
+        while taken.len() < wanted {
+            match requests.try_recv() {
+                Ok(request) => taken.push(request),
+                Err(TryRecvError::Empty) if Instant::now() < until => thread::yield_now(),
+                Err(_) => return,
+            }
+        }
     }
 }
 
