@@ -50,6 +50,26 @@ async fn a_store_that_was_cut_off_resumes_without_a_gap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_is_told_whole_though_its_response_comes_in_pieces() {
+    let etcd = Etcd::start().await;
+    let proxy = Proxy::to(&etcd.endpoints()[0]).await;
+    let options = Options { endpoints: vec![proxy.endpoint.clone()], ..options(&etcd) };
+    let store = EtcdStore::connect(options).await.unwrap();
+    let mut replay = Replay::new(&store).await;
+    proxy.cut();
+    // Less than a request may have, and together several times what a piece may have.
+    let large = "x".repeat(90 * 1024);
+    for n in 0..8 {
+        let puts: String = (0..10).map(|key| format!("put /registry/{key} {n}{large}\n")).collect();
+        etcd.ctl_with_input(&["txn"], &format!("\n{puts}\n\n"));
+    }
+    proxy.mend();
+    replay.assert_complete(&store).await;
+    assert_eq!(replay.told.len(), 80);
+    assert_equals_etcd(&store, &etcd).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_was_replaced_is_read_anew_though_its_revisions_went_back() {
     let mut etcd = Etcd::start().await;
     let store = connect(&etcd).await;
@@ -132,18 +152,22 @@ async fn of_two_compactors_one_compacts_and_the_other_takes_over() {
     assert_equals_etcd(&second, &etcd).await;
 }
 
-/// Writes until the key of the election has had this many versions.
-async fn wait_for_elections(etcd: &Etcd, store: &EtcdStore, versions: usize) {
+/// Writes until there were this many elections.
+async fn wait_for_elections(etcd: &Etcd, store: &EtcdStore, versions: u64) {
     let elected = tokio::time::timeout(LONG, async {
         loop {
             put(store, "/registry/a", "1").await;
-            let json = etcd.ctl(&["get", "compact_rev_key", "--write-out=json"]);
-            let version = json.split("\"version\":").nth(1).unwrap_or("0");
-            let version = version.split([',', '}']).next().unwrap();
-            if version.parse::<usize>().unwrap() >= versions {
+            if elections(etcd) >= versions {
                 return;
             }
         }
     });
     elected.await.expect("somebody is elected");
+}
+
+/// How many elections there were.
+fn elections(etcd: &Etcd) -> u64 {
+    let fields = etcd.ctl(&["get", "compact_rev_key", "--write-out=fields"]);
+    let version = fields.lines().find_map(|line| line.strip_prefix("\"Version\" : "));
+    version.map_or(0, |version| version.parse().unwrap())
 }
