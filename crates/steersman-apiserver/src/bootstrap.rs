@@ -10,10 +10,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::allocate;
-use crate::endpoints;
 use crate::metadata;
 use crate::mutate::create::create_object;
 use crate::mutate::{Tracking, Writer, change};
+use crate::presence;
 use crate::resource::Place;
 use crate::state::Server;
 use crate::status::{Result, Status};
@@ -58,7 +58,7 @@ pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
     })
     .await?;
     ensure(server, ["", "v1", "services"], "default", "kubernetes", service).await?;
-    endpoints::run(server).await
+    presence::run(server).await
 }
 
 fn namespace(name: &str) -> Value {

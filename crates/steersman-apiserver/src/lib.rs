@@ -64,8 +64,8 @@ pub mod status;
 
 // What runs beside requests.
 mod bootstrap;
-mod endpoints;
 mod follow;
+mod presence;
 mod random;
 mod retention;
 mod starts;

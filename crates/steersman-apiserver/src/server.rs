@@ -30,7 +30,7 @@ use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::Signer;
 use crate::webhook_client::{Origins, WebhookHandler};
-use crate::{allocate, authenticate, authn, bootstrap, crd, endpoints, follow, pipeline, starts};
+use crate::{allocate, authenticate, authn, bootstrap, crd, follow, pipeline, presence, starts};
 
 /// A body larger than this is worked on apart.
 const HEAVY: usize = 64 * 1024;
@@ -136,7 +136,7 @@ impl ApiServer {
     /// Takes this server, which is about to stop, out of the endpoints of the service
     /// `kubernetes`. [`crate::listen::serve`] does so when it ends.
     pub async fn withdraw(&self) -> Result<()> {
-        endpoints::withdraw(&self.server).await
+        presence::withdraw(&self.server).await
     }
 
     /// Who a request from the network comes from, or acts as: the user of its connection's

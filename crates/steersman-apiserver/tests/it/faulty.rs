@@ -27,6 +27,8 @@ pub(crate) struct Faulty {
     unknown: Arc<Mutex<Option<String>>>,
     /// As of when stale reads are answered.
     lags: Arc<Mutex<Option<Revision>>>,
+    /// Whether what a watch gives at once has happened at one revision.
+    pub(crate) together: Arc<AtomicBool>,
     asked: Arc<Asked>,
 }
 
@@ -49,6 +51,7 @@ impl Faulty {
             fails: Arc::default(),
             unknown: Arc::default(),
             lags: Arc::default(),
+            together: Arc::default(),
             asked: Arc::default(),
         }
     }
@@ -155,6 +158,12 @@ impl Store for Faulty {
     }
 }
 
+/// The same change, at another revision.
+fn at(revision: Revision, event: &Event) -> Event {
+    let current = event.current.clone().map(|entry| Entry { modified: revision, ..entry });
+    Event { revision, current, ..event.clone() }
+}
+
 struct FaultyWatch {
     watch: Box<dyn Watch>,
     store: Faulty,
@@ -166,7 +175,12 @@ impl Watch for FaultyWatch {
             let events = self.watch.next().await;
             self.store.may_panic();
             self.store.may_fail()?;
-            events
+            let events = events?;
+            let Some(last) = events.last().map(|event| event.revision) else { return Ok(events) };
+            if !self.store.together.load(Ordering::SeqCst) {
+                return Ok(events);
+            }
+            Ok(events.iter().map(|event| Arc::new(at(last, event))).collect())
         })
     }
 

@@ -1,6 +1,7 @@
 //! A store that fails, lags behind, or does not say whether it wrote.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use steersman_store::StoreError;
@@ -215,6 +216,26 @@ async fn a_watch_that_the_store_ends_ends_without_an_error_and_goes_on_elsewhere
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", version(&a));
     let mut events = api.watch(&path).await;
     assert_eq!(version(&events.next().await.unwrap()["object"]), version(&b));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_change_at_one_revision_are_all_told_to_everyone() {
+    let (api, store) = faulty().await;
+    let names: Vec<String> = (0..20).map(|n| format!("map-{n:02}")).collect();
+    let large = "x".repeat(20_000);
+    let path = format!("{CONFIG_MAPS}?watch=1");
+    let (mut one, mut other) = (api.watch(&path).await, api.watch(&path).await);
+    for name in &names {
+        api.config_map(name, &json!({"large": large})).await;
+    }
+    store.together.store(true, Ordering::SeqCst);
+    for events in [&mut one, &mut other] {
+        let mut told = Vec::new();
+        for _ in &names {
+            told.push(events.brief().await.1);
+        }
+        assert_eq!(told, names);
+    }
 }
 
 /// On a store that is shared, every read that is not stale asks over the network.

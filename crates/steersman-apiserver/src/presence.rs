@@ -1,4 +1,4 @@
-//! The endpoints of the service `kubernetes`: every server that lives, in both forms.
+//! Which servers live, as the endpoints of the service `kubernetes` say in both forms.
 //!
 //! As in Kubernetes each server keeps an entry in the store that goes by itself unless it is
 //! renewed, and whoever renews its own writes down all that are there. A server that stops in
