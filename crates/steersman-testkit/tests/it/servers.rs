@@ -6,7 +6,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, ServiceAccount};
 use steersman::{Client, ListOptions};
 use steersman_cluster::{MemoryStore, Storage};
-use steersman_testkit::{Settings, run_with};
+use steersman_testkit::{Cluster, Settings, run_with};
 use tokio::time::Instant;
 
 const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -18,9 +18,9 @@ async fn server(store: &MemoryStore, number: usize) -> steersman_cluster::Cluste
     builder.start().await.unwrap()
 }
 
-/// Runs a test on virtual time.
-fn on_one_store(test: impl AsyncFnOnce(MemoryStore)) {
-    run_with(Settings::bare(1), async |_| test(MemoryStore::new()).await);
+/// Runs a test on virtual time, which another cluster keeps.
+fn on_one_store(test: impl AsyncFnOnce(MemoryStore, Cluster)) {
+    run_with(Settings::bare(1), async |clock| test(MemoryStore::new(), clock).await);
 }
 
 /// How long it takes until a controller has put what every namespace has into a new one.
@@ -30,9 +30,10 @@ async fn until_namespaces_are_served(server: &steersman_cluster::Cluster, name: 
     namespace.metadata.name = Some(name.into());
     client.create(&namespace).await.unwrap();
     let start = Instant::now();
+    let mut tick = tokio::time::interval(Duration::from_millis(100));
     let within = ListOptions { namespace: Some(name.into()), ..ListOptions::default() };
     while client.list::<ServiceAccount>(&within).await.unwrap().is_empty() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tick.tick().await;
         assert!(start.elapsed() < Duration::from_secs(120), "nobody acts");
     }
     start.elapsed()
@@ -51,14 +52,15 @@ async fn holder(server: &steersman_cluster::Cluster) -> Option<String> {
 
 #[test]
 fn one_of_two_servers_runs_the_controllers() {
-    on_one_store(async |store| {
+    on_one_store(async |store, clock| {
         let a = server(&store, 1).await;
         until_namespaces_are_served(&a, "one").await;
         let b = server(&store, 2).await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        clock.advance(Duration::from_secs(60)).await;
         assert_eq!((a.leads(), b.leads()), (true, false));
         let (mut by_a, mut by_b) = (a.reconciles(), b.reconciles());
         until_namespaces_are_served(&b, "two").await;
+        clock.advance(Duration::from_secs(1)).await;
         assert!(by_a.try_recv().is_ok(), "the leader is told of what others write");
         assert!(by_b.try_recv().is_err(), "the other one does nothing");
         assert_eq!(nodes(&b).await, 1, "nor do its nodes");
@@ -70,11 +72,11 @@ fn one_of_two_servers_runs_the_controllers() {
 
 #[test]
 fn a_server_that_dies_is_replaced_when_its_lease_runs_out() {
-    on_one_store(async |store| {
+    on_one_store(async |store, clock| {
         let a = server(&store, 1).await;
         until_namespaces_are_served(&a, "one").await;
         let b = server(&store, 2).await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        clock.advance(Duration::from_secs(60)).await;
         drop(a);
         let took = until_namespaces_are_served(&b, "two").await;
         assert!(took > LEASE_DURATION / 2, "{took:?}: the lease was not over");
@@ -85,11 +87,11 @@ fn a_server_that_dies_is_replaced_when_its_lease_runs_out() {
 
 #[test]
 fn a_server_that_stops_hands_over_at_once() {
-    on_one_store(async |store| {
+    on_one_store(async |store, clock| {
         let a = server(&store, 1).await;
         until_namespaces_are_served(&a, "one").await;
         let b = server(&store, 2).await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        clock.advance(Duration::from_secs(60)).await;
         a.stop().await;
         let took = until_namespaces_are_served(&b, "two").await;
         assert!(took < LEASE_DURATION / 3, "{took:?}");
@@ -98,7 +100,7 @@ fn a_server_that_stops_hands_over_at_once() {
 
 #[test]
 fn a_server_that_loses_its_lease_goes_on_serving_and_stands_again() {
-    on_one_store(async |store| {
+    on_one_store(async |store, clock| {
         let a = server(&store, 1).await;
         until_namespaces_are_served(&a, "one").await;
         let first = holder(&a).await.unwrap();
@@ -106,7 +108,7 @@ fn a_server_that_loses_its_lease_goes_on_serving_and_stands_again() {
         let mut stolen = client.get::<Lease>("kube-system/steersman").await.unwrap().unwrap();
         stolen.spec.as_mut().unwrap().holder_identity = Some("thief".into());
         client.update(&stolen).await.unwrap();
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        clock.advance(Duration::from_secs(5)).await;
         assert!(!a.leads());
         assert_eq!(holder(&a).await.as_deref(), Some("thief"), "the API is served");
         let took = until_namespaces_are_served(&a, "two").await;
