@@ -1,5 +1,6 @@
 //! The program `steersman`, started as a user would.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,20 +14,26 @@ pub(crate) struct Program {
     child: Child,
     started: Instant,
     kubeconfig: PathBuf,
+    /// New with every start, and gone with the program.
+    data: PathBuf,
 }
 
 impl Program {
-    /// Starts `steersman up` and returns once it has printed where it is.
+    /// Starts `steersman up` and returns once it has printed where it is. Without `--memory` it
+    /// keeps its data in a new directory.
     pub(crate) fn start(arguments: &[&str]) -> Result<Self, String> {
         let here = std::env::current_exe().map_err(|error| error.to_string())?;
         let program = here.with_file_name("steersman");
-        let kubeconfig =
-            std::env::temp_dir().join(format!("steersman-bench-{}.kubeconfig", std::process::id()));
+        let place = std::env::temp_dir().join(format!("steersman-bench-{}", std::process::id()));
+        let (kubeconfig, data) = (place.with_extension("kubeconfig"), place.with_extension("data"));
+        let data_dir = [OsStr::new("--data-dir"), data.as_os_str()];
+        let on_disk = !arguments.contains(&"--memory");
         let started = Instant::now();
         let mut child = Command::new(&program)
             .args(["up", "--listen", "127.0.0.1:0", "--kubeconfig"])
             .arg(&kubeconfig)
             .args(arguments)
+            .args(data_dir.iter().filter(|_| on_disk))
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
@@ -37,7 +44,7 @@ impl Program {
             return Err("steersman up ended before it was ready".into());
         }
         std::thread::spawn(move || lines.for_each(drop)); // keeps the pipe from filling up
-        Ok(Self { child, started, kubeconfig })
+        Ok(Self { child, started, kubeconfig, data })
     }
 
     /// A client of the program, over HTTPS.
@@ -89,5 +96,6 @@ impl Drop for Program {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_file(&self.kubeconfig);
+        let _ = fs::remove_dir_all(&self.data);
     }
 }

@@ -98,7 +98,7 @@ impl Program {
         let myself = env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
         let kubeconfig = clients::directory()?.join(format!("kubeconfig-{name}"));
         let mut child = Command::new(myself.with_file_name("steersman"))
-            .args(["up", "--listen", "127.0.0.1:0", "--kubeconfig"])
+            .args(["up", "--memory", "--listen", "127.0.0.1:0", "--kubeconfig"])
             .arg(&kubeconfig)
             // Clients delete what controllers work on, which these would warn of.
             .env("RUST_LOG", "error")
