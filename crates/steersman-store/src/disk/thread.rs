@@ -47,7 +47,8 @@ fn run(mut committer: Committer, mut requests: mpsc::Receiver<Request>) {
         if requests.blocking_recv_many(&mut taken, TAKEN_MAX) == 0 {
             return;
         }
-        if !nobody_waited {
+        // A writer on its own may be back already; nobody would come to join it.
+        if !nobody_waited && taken.len() > 1 {
             gathering.gather(&mut requests, &mut taken);
         }
         if taken.iter().any(|request| matches!(request, Request::Close)) {
