@@ -16,8 +16,10 @@ use super::replay::{self, State, Survey};
 use super::snapshot::{self, Writer};
 use crate::Revision;
 
-/// How often to read a directory whose files are being replaced.
+/// How often to read a directory in vain although no file of it is being replaced.
 const ATTEMPTS: usize = 5;
+/// How often to read one whose files are.
+const REPLACED_MAX: usize = 200;
 
 /// What a backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +37,7 @@ pub struct Status {
 /// A file of that name is replaced once the backup is whole and on disk.
 pub fn save(directory: &Path, file: &Path) -> Result<Status, OpenError> {
     let source = Directory::new(directory.to_owned(), true);
-    // A server may replace files while they are read; a second look then finds the new ones.
-    let mut attempts = 0;
-    let (place, mut state) = loop {
-        attempts += 1;
-        match load(&source) {
-            Err(OpenError::Io { .. } | OpenError::Corrupt { .. }) if attempts < ATTEMPTS => {}
-            loaded => break loaded?,
-        }
-    };
+    let (place, mut state) = load_beside_a_server(&source)?;
     let ttls = state.take_ttls();
     let entries = state.take_entries();
     let (target, name) = beside(file)?;
@@ -94,6 +88,25 @@ pub fn status(file: &Path) -> Result<Status, OpenError> {
         Ok(())
     })?;
     Ok(Status { revision: place.revision, keys, bytes })
+}
+
+/// The latest state of a directory whose files a server may replace while they are read. It does
+/// so only once there is another snapshot: what cannot be read without that is damaged.
+fn load_beside_a_server(source: &Directory) -> Result<(Place, State), OpenError> {
+    let (mut attempts, mut replaced, mut snapshot) = (0, 0, None);
+    loop {
+        let failed = match load(source) {
+            Err(failed @ (OpenError::Io { .. } | OpenError::Corrupt { .. })) => failed,
+            loaded => return loaded,
+        };
+        attempts += 1;
+        let latest = Survey::of(source).ok().and_then(|survey| survey.snapshot);
+        if latest != snapshot && replaced < REPLACED_MAX {
+            (attempts, replaced, snapshot) = (0, replaced + 1, latest);
+        } else if attempts >= ATTEMPTS {
+            return Err(failed);
+        }
+    }
 }
 
 /// The latest state of a directory.
