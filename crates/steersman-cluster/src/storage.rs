@@ -140,4 +140,8 @@ impl Store for OpenStore {
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner().compact(revision)
     }
+
+    fn health(&self) -> Result<(), StoreError> {
+        self.inner().health()
+    }
 }

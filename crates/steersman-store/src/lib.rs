@@ -204,6 +204,12 @@ pub trait Store: Send + Sync + 'static {
     /// resume after it; older states and changes are gone. Compacting what is already
     /// compacted does nothing; compacting the future is a [`StoreError::Future`].
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Whether the store would take a write, as far as it knows without trying: reads may go on
+    /// after a disk has failed. A store that is merely full, or busy, is healthy.
+    fn health(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// Why an operation on a store failed.

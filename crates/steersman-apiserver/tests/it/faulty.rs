@@ -23,6 +23,8 @@ pub(crate) struct Faulty {
     released: Arc<Semaphore>,
     /// What everything but a stale read fails with.
     fails: Arc<Mutex<Option<StoreError>>>,
+    /// Why it takes no more writes. Reads go on.
+    broken: Arc<Mutex<Option<StoreError>>>,
     /// The prefix of the next key whose write is done, and then said to be unknown.
     unknown: Arc<Mutex<Option<String>>>,
     /// As of when stale reads are answered.
@@ -49,6 +51,7 @@ impl Faulty {
             arrived: Arc::new(Semaphore::new(0)),
             released: Arc::new(Semaphore::new(0)),
             fails: Arc::default(),
+            broken: Arc::default(),
             unknown: Arc::default(),
             lags: Arc::default(),
             together: Arc::default(),
@@ -74,6 +77,11 @@ impl Faulty {
     /// Fails from now on, or no more.
     pub(crate) fn fail(&self, error: Option<StoreError>) {
         *self.fails.lock().unwrap() = error;
+    }
+
+    /// Takes no more writes, or takes them again.
+    pub(crate) fn break_down(&self, error: Option<StoreError>) {
+        *self.broken.lock().unwrap() = error;
     }
 
     /// Does the next write of a key that begins so, and does not say so.
@@ -135,6 +143,7 @@ impl Store for Faulty {
                 self.released.acquire().await.unwrap().forget();
             }
             self.may_fail()?;
+            self.health()?;
             let is_unknown = |prefix: &mut String| request.key.starts_with(prefix.as_str());
             let unknown = self.unknown.lock().unwrap().take_if(is_unknown).is_some();
             let written = self.store.write(request).await?;
@@ -155,6 +164,10 @@ impl Store for Faulty {
 
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
         self.store.compact(revision)
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        self.broken.lock().unwrap().clone().map_or(Ok(()), Err)
     }
 }
 

@@ -49,6 +49,20 @@ async fn a_store_that_cannot_be_reached_is_a_503_to_try_again_and_the_health_say
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_takes_no_more_writes_is_read_and_the_health_says_so() {
+    let (api, store) = faulty().await;
+    api.config_map("a", &json!({})).await;
+    store.break_down(Some(StoreError::Failed { reason: "the disk is gone".to_owned() }));
+    api.get(&format!("{CONFIG_MAPS}/a")).await.ok();
+    api.post(CONFIG_MAPS, &config_map("b", &json!({}))).await.refused(500);
+    for path in ["/readyz", "/livez", "/readyz/etcd"] {
+        assert_eq!(api.get(path).await.code, 500, "{path}");
+    }
+    store.break_down(None);
+    assert_eq!(api.get("/readyz").await.bytes, "ok");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_shuts_down_is_alive_but_not_ready() {
     let api = Api::start().await;
     api.server.shutdown();

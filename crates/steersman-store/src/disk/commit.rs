@@ -133,7 +133,9 @@ impl Committer {
     ) -> Result<Written, StoreError> {
         let size = request.key.len() + request.value.as_ref().map_or(0, Bytes::len);
         if size + OVERHEAD > SIZE_MAX {
-            let reason = format!("key and value have {size} bytes, at most {SIZE_MAX} are stored");
+            let reason = format!(
+                "too large: key and value have {size} bytes, at most {SIZE_MAX} are stored"
+            );
             return Err(StoreError::Refused { reason });
         }
         let previous = match batch.overlay.get(&request.key) {

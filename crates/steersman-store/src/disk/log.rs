@@ -5,7 +5,7 @@
 //! because nobody knows then what is on disk.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::files::{File, Files};
 use super::format::{self, Kind, Place};
@@ -28,8 +28,17 @@ pub(super) struct Log {
     revision: Revision,
     /// The oldest revision that is kept, as the log says.
     oldest: Revision,
-    /// Why nothing can be written any more.
-    failed: Option<String>,
+    failure: Failure,
+}
+
+/// Why nothing can be written any more, once that is so; for everyone who has a handle.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Failure(Arc<OnceLock<String>>);
+
+impl Failure {
+    pub(super) fn get(&self) -> Option<StoreError> {
+        self.0.get().map(|reason| StoreError::Failed { reason: reason.clone() })
+    }
 }
 
 /// Where a log goes on.
@@ -51,7 +60,8 @@ impl Log {
     ) -> Self {
         let End { place, position, revision, oldest } = end;
         let ledger = Arc::new(ledger);
-        Self { files, ledger, file, place, position, segment_bytes, revision, oldest, failed: None }
+        let failure = Failure::default();
+        Self { files, ledger, file, place, position, segment_bytes, revision, oldest, failure }
     }
 
     /// The store's identity.
@@ -75,7 +85,12 @@ impl Log {
 
     /// Why nothing can be written any more.
     pub(super) fn failed(&self) -> Option<StoreError> {
-        self.failed.clone().map(|reason| StoreError::Failed { reason })
+        self.failure.get()
+    }
+
+    /// Tells of it, from wherever.
+    pub(super) fn failure(&self) -> Failure {
+        self.failure.clone()
     }
 
     /// Appends a frame, begun by [`frame::begin`], and waits until it is on disk.
@@ -136,7 +151,8 @@ impl Log {
         let file = self.files.path(name);
         tracing::error!(%error, file = %file.display(), "the store takes no more writes: cannot {action}");
         let reason = format!("cannot {action} {}: {error}; open the store again", file.display());
-        self.failed = Some(reason.clone());
+        // The first reason stays: nothing is written after it.
+        let _ = self.failure.0.set(reason.clone());
         StoreError::Failed { reason }
     }
 }

@@ -41,6 +41,7 @@ pub use self::error::OpenError;
 use self::error::io_error;
 use self::files::{Directory, Files};
 use self::lock::Lock;
+use self::log::Failure;
 pub use self::open::Opened;
 use self::open::Recovered;
 use self::ttl::Ttls;
@@ -89,6 +90,7 @@ struct Shared {
     index: Arc<Index>,
     expiry: Arc<Expiry>,
     requests: mpsc::Sender<Request>,
+    failure: Failure,
     /// Closed when the directory is free again.
     ended: watch::Receiver<()>,
 }
@@ -137,10 +139,12 @@ impl DiskStore {
         for (key, revision, ttl) in keys {
             ttls.written(&key, revision, Some(ttl));
         }
+        let failure = log.failure();
         let space = Space { live_bytes, snapshot_bytes };
         let committer = Committer::new(log, Arc::clone(&index), ttls, space);
         let ended = thread::start(committer, received, lock)?;
-        Ok((Self { shared: Arc::new(Shared { index, expiry, requests, ended }) }, opened))
+        let shared = Shared { index, expiry, requests, failure, ended };
+        Ok((Self { shared: Arc::new(shared) }, opened))
     }
 }
 
@@ -218,6 +222,14 @@ impl Store for DiskStore {
             self.shared.index.compact(revision).await
         }
         .boxed()
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        match self.shared.failure.get() {
+            Some(failed) => Err(failed),
+            None if self.shared.requests.is_closed() => Err(closed()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -87,14 +87,37 @@ async fn a_failed_sync_ends_writes_but_not_reads_and_nothing_acknowledged_is_los
     assert!(failed > 50, "only {failed}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_panic_of_the_committer_leaves_nobody_waiting() {
-    let (scratch, disk) = (Scratch::new(), Disk::default());
+/// A store over a simulated disk, with its thread.
+fn start(scratch: &Scratch, disk: &Disk) -> DiskStore {
     std::fs::create_dir(&scratch.0).unwrap();
     let files: Arc<dyn Files> = Arc::new(disk.clone());
     let recovered = open::recover(&files, &options(), 7).unwrap();
     let lock = Lock::take(&scratch.0).unwrap();
-    let (store, _) = DiskStore::start(recovered, lock, options().snapshot_bytes).unwrap();
+    DiskStore::start(recovered, lock, options().snapshot_bytes).unwrap().0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_knows_that_its_disk_has_failed_and_a_full_one_is_healthy() {
+    let (scratch, disk) = (Scratch::new(), Disk::default());
+    let store = start(&scratch, &disk);
+    let put = |key| store.write(WriteRequest::put(key, "1", Expected::Any));
+    put("/a").await.unwrap();
+    disk.fail(disk.steps().len(), ErrorKind::StorageFull);
+    let full = put("/b").await.unwrap_err();
+    assert!(matches!(full, StoreError::Full { .. }), "{full}");
+    store.health().unwrap();
+    put("/b").await.unwrap();
+    disk.fail(disk.steps().len() + 1, ErrorKind::Other);
+    let failed = put("/c").await.unwrap_err();
+    assert!(matches!(failed, StoreError::Failed { .. }), "{failed}");
+    assert_eq!(store.health().unwrap_err(), failed);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_of_the_committer_leaves_nobody_waiting() {
+    let (scratch, disk) = (Scratch::new(), Disk::default());
+    let store = start(&scratch, &disk);
     let put = |key| store.write(WriteRequest::put(key, "1", Expected::Any));
     put("/a").await.unwrap();
     disk.observe(Box::new(|_| panic!("on purpose")));
@@ -104,6 +127,7 @@ async fn a_panic_of_the_committer_leaves_nobody_waiting() {
         // Until the thread is gone, it is not known either.
         while !matches!(put("/c").await, Err(StoreError::Failed { .. })) {}
         assert!(store.get("/a").await.unwrap().is_some(), "reads go on");
+        assert!(store.health().is_err());
         store.clone().close().await;
         Lock::take(&scratch.0).unwrap();
     };
