@@ -5,8 +5,11 @@
 //! after a `sync`: of the file for its content, of the directory for names that came and went.
 
 use std::fs;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
+#[cfg(unix)]
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The files of one directory, by name.
 pub(super) trait Files: Send + Sync {
@@ -66,11 +69,23 @@ pub(super) struct Directory {
     path: PathBuf,
     /// Whether to wait for the disk.
     sync: bool,
+    /// The directory itself once it was synced: to open it again could fail when it matters.
+    opened: OnceLock<fs::File>,
 }
 
 impl Directory {
     pub(super) fn new(path: PathBuf, sync: bool) -> Self {
-        Self { path, sync }
+        Self { path, sync, opened: OnceLock::new() }
+    }
+
+    fn opened(&self) -> io::Result<&fs::File> {
+        match self.opened.get() {
+            Some(opened) => Ok(opened),
+            None => {
+                let opened = fs::File::open(&self.path)?;
+                Ok(self.opened.get_or_init(|| opened))
+            }
+        }
     }
 
     fn boxed(&self, file: fs::File) -> Box<dyn File> {
@@ -135,7 +150,7 @@ impl Files for Directory {
 
     fn sync(&self) -> io::Result<()> {
         // Only Unix can open a directory to sync it; elsewhere names are the system's business.
-        if self.sync && cfg!(unix) { fs::File::open(&self.path)?.sync_all() } else { Ok(()) }
+        if self.sync && cfg!(unix) { self.opened()?.sync_all() } else { Ok(()) }
     }
 }
 
@@ -144,12 +159,26 @@ impl File for RealFile {
         Ok(self.file.metadata()?.len())
     }
 
+    #[cfg(unix)]
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        use std::io::{Read, Seek, SeekFrom};
         (&self.file).seek(SeekFrom::Start(offset))?;
         (&self.file).read_exact(buffer)
     }
 
+    #[cfg(unix)]
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        use std::io::{Seek, SeekFrom, Write};
         self.file.seek(SeekFrom::Start(offset))?;
         self.file.write_all(bytes)
     }

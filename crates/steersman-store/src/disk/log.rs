@@ -24,6 +24,8 @@ pub(super) struct Log {
     position: u64,
     /// How large a segment becomes before another is begun.
     segment_bytes: u64,
+    /// How large this one becomes.
+    full_at: u64,
     /// The revision of the last change in the log.
     revision: Revision,
     /// The oldest revision that is kept, as the log says.
@@ -61,7 +63,18 @@ impl Log {
         let End { place, position, revision, oldest } = end;
         let ledger = Arc::new(ledger);
         let failure = Failure::default();
-        Self { files, ledger, file, place, position, segment_bytes, revision, oldest, failure }
+        Self {
+            files,
+            ledger,
+            file,
+            place,
+            position,
+            segment_bytes,
+            full_at: segment_bytes,
+            revision,
+            oldest,
+            failure,
+        }
     }
 
     /// The store's identity.
@@ -103,7 +116,7 @@ impl Log {
         if let Some(failed) = self.failed() {
             return Err(failed);
         }
-        if self.position >= self.segment_bytes && self.revision.0 + 1 > self.place.revision.0 {
+        if self.position >= self.full_at && self.revision.0 + 1 > self.place.revision.0 {
             self.begin_segment()?;
         }
         let contents = Contents { first: self.revision.0 + 1, oldest: oldest.0, count };
@@ -121,20 +134,31 @@ impl Log {
         Ok(())
     }
 
-    /// Ends the last segment and begins the next. Until the name of the new one is there, the old
-    /// one can go on.
+    /// Ends the last segment and begins the next. Until the new one may have its name, the old one
+    /// can go on: too many open files are no reason to take no more writes.
     fn begin_segment(&mut self) -> Result<(), StoreError> {
         let place = Place { revision: Revision(self.revision.0 + 1), ..self.place };
-        let file = match create(&*self.files, &place) {
+        let (temporary, name) = (place.temporary_name(), place.name());
+        let file = match prepare(&*self.files, &place) {
             Ok(file) => file,
-            Err(error) if is_full(&error) => return Err(full(&error)),
-            Err(error) => return Err(self.fail("create", &place.name(), &error)),
+            Err(error) => {
+                tracing::warn!(%error, "cannot begin another segment of the log; the last goes on");
+                let _ = self.files.remove(&temporary);
+                self.full_at = self.position + self.segment_bytes;
+                return Ok(());
+            }
         };
+        match self.files.rename(&temporary, &name) {
+            Ok(()) => {}
+            Err(error) if is_full(&error) => return Err(full(&error)),
+            Err(error) => return Err(self.fail("create", &name, &error)),
+        }
         if let Err(error) = self.files.sync() {
             return Err(self.fail("sync the directory of", &place.name(), &error));
         }
         self.ledger.begun(Segment { first: place.revision, bytes: format::HEADER });
         (self.file, self.place, self.position) = (file, place, format::HEADER);
+        self.full_at = self.segment_bytes;
         Ok(())
     }
 
@@ -160,11 +184,16 @@ impl Log {
 /// Makes a file with a header: under a name of its own until it is on disk. The directory is still
 /// to be synced.
 pub(super) fn create(files: &dyn Files, place: &Place) -> io::Result<Box<dyn File>> {
-    let temporary = place.temporary_name();
-    let mut file = files.create(&temporary)?;
+    let file = prepare(files, place)?;
+    files.rename(&place.temporary_name(), &place.name())?;
+    Ok(file)
+}
+
+/// Makes such a file, and leaves it under its temporary name.
+fn prepare(files: &dyn Files, place: &Place) -> io::Result<Box<dyn File>> {
+    let mut file = files.create(&place.temporary_name())?;
     file.write_at(0, &place.header())?;
     file.sync()?;
-    files.rename(&temporary, &place.name())?;
     Ok(file)
 }
 

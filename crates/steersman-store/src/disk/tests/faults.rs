@@ -60,6 +60,24 @@ async fn a_full_disk_loses_nothing_and_the_store_goes_on() {
     assert!(refused > 50, "only {refused}");
 }
 
+/// As when too many files are open: that passes, and must not end the store.
+#[tokio::test]
+async fn a_file_that_cannot_be_made_lets_the_one_before_it_go_on() {
+    let steps = steps().await;
+    let created = steps.iter().enumerate().filter(|(_, step)| **step == Step::Create).skip(1);
+    for (number, _) in created {
+        let mut run = begin();
+        run.disk.fail(number, ErrorKind::Other);
+        let mut random = StdRng::seed_from_u64(3);
+        for _ in 0..BATCHES {
+            assert_eq!(run.step(&mut random).await, Outcome::Done, "at step {number}");
+        }
+        let largest = run.disk.image().largest() as u64;
+        assert!(largest < 3 * options().segment_bytes, "{largest}: no other was begun again");
+        reopen(&run, number as u64);
+    }
+}
+
 #[tokio::test]
 async fn a_failed_sync_ends_writes_but_not_reads_and_nothing_acknowledged_is_lost() {
     let steps = steps().await;

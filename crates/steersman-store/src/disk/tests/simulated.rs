@@ -137,6 +137,12 @@ impl Image {
         self.names.values().map(|node| self.nodes[*node].content.len()).sum()
     }
 
+    /// The size of the largest file.
+    pub(super) fn largest(&self) -> usize {
+        let sizes = self.names.values().map(|node| self.nodes[*node].content.len());
+        sizes.max().unwrap_or(0)
+    }
+
     fn find(&self, name: &str) -> io::Result<usize> {
         self.names.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
