@@ -8,14 +8,21 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::{Key, Revision, StoreError};
 
-/// How long to wait after a deletion that failed.
+/// How long to wait after deletions that failed.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Keys that are deleted at the same time, at most. One after the other they could come slower
+/// than they go: each waits for the disk, or for etcd.
+const TOGETHER: usize = 128;
+
+/// What stays longer than this stays that long: a thousand years, which every clock can add.
+pub(crate) const TTL_MAX: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
 
 /// Deletes a key if it was last modified at the revision; nothing once the store is gone.
 pub(crate) type Delete = Arc<dyn Fn(Key, Revision) -> Option<Deleting> + Send + Sync>;
@@ -65,13 +72,13 @@ impl Expiry {
         }
         queue.remove(key);
         let Some(ttl) = ttl else { return };
-        let due = Instant::now() + ttl;
+        let due = Instant::now() + ttl.min(TTL_MAX);
         queue.insert(Key::clone(key), Expiring { revision, ttl, due });
         let is_first = queue.due.first().is_some_and(|(_, first)| first == key);
         let start = !std::mem::replace(&mut queue.running, true);
         drop(queue);
         if start {
-            tokio::spawn(Arc::clone(self).run(delete()));
+            tokio::spawn(run(Running(Arc::clone(self)), delete()));
         } else if is_first {
             self.changed.notify_one();
         }
@@ -94,48 +101,43 @@ impl Expiry {
         self.changed.notify_one();
     }
 
-    async fn run(self: Arc<Self>, delete: Delete) {
-        // A runtime that stops takes the task along; the next write starts another.
-        let _running = Running(&self);
-        loop {
-            let changed = self.changed.notified();
-            let next = {
-                let queue = self.lock();
-                if queue.closed {
-                    return;
-                }
-                queue.due.first().map(|(due, _)| *due)
-            };
-            match next {
-                None => changed.await,
-                Some(due) if due <= Instant::now() => {
-                    if self.delete_due(&delete).await.is_none() {
-                        return;
-                    }
-                }
-                Some(due) => {
-                    let _ = tokio::time::timeout_at(due, changed).await;
-                }
-            }
+    /// Deletes keys that are due, as many as may be at the same time. Says whether the store is
+    /// still there.
+    async fn delete_due(&self, delete: &Delete) -> bool {
+        let due = self.lock().due();
+        let (mut deleting, mut keys) = (Vec::new(), Vec::new());
+        for (key, expiring) in due {
+            let Some(deletion) = delete(Key::clone(&key), expiring.revision) else { return false };
+            deleting.push(deletion);
+            keys.push((key, expiring));
         }
+        let deleted = join_all(deleting).await;
+        let failed = self.note(keys.into_iter().zip(deleted));
+        if let Some((key, error)) = failed {
+            // Once for all of them, and at most as often as it is tried again.
+            tracing::warn!(%error, %key, "cannot delete keys whose time is over; trying again");
+            tokio::time::sleep(RETRY).await;
+        }
+        true
     }
 
-    /// Deletes the key that is due first; nothing once the store is gone.
-    async fn delete_due(&self, delete: &Delete) -> Option<()> {
-        let (key, expiring) = self.lock().first()?;
-        let deleted = delete(Key::clone(&key), expiring.revision)?.await;
-        let mut queue = self.lock();
-        if queue.keys.get(&key) != Some(&expiring) {
-            return Some(());
+    /// Forgets what was deleted, or written again. Says which one is still to be deleted, if any.
+    fn note(
+        &self,
+        tried: impl Iterator<Item = ((Key, Expiring), Result<(), StoreError>)>,
+    ) -> Option<(Key, StoreError)> {
+        let (mut queue, mut failed) = (self.lock(), None);
+        for ((key, expiring), deleted) in tried {
+            match deleted {
+                Ok(()) | Err(StoreError::Conflict { .. }) => {
+                    if queue.keys.get(&key) == Some(&expiring) {
+                        queue.remove(&key);
+                    }
+                }
+                Err(error) => failed = Some((key, error)),
+            }
         }
-        queue.remove(&key);
-        if let Err(error) = deleted
-            && !matches!(error, StoreError::Conflict { .. })
-        {
-            tracing::warn!(%error, %key, "cannot delete a key whose time is over; trying again");
-            queue.insert(key, Expiring { due: Instant::now() + RETRY, ..expiring });
-        }
-        Some(())
+        failed
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -155,16 +157,45 @@ impl Queue {
         }
     }
 
-    fn first(&self) -> Option<(Key, Expiring)> {
-        let (_, key) = self.due.first()?;
-        Some((Key::clone(key), *self.keys.get(key)?))
+    /// The keys that are due first.
+    fn due(&self) -> Vec<(Key, Expiring)> {
+        let now = Instant::now();
+        let due = self.due.iter().take_while(|(due, _)| *due <= now).take(TOGETHER);
+        due.filter_map(|(_, key)| Some((Key::clone(key), *self.keys.get(key)?))).collect()
     }
 }
 
-/// Notes the end of the task, however it ends.
-struct Running<'a>(&'a Expiry);
+/// The task: deletes each key when it is due, until the store is gone.
+async fn run(running: Running, delete: Delete) {
+    let expiry = &running.0;
+    loop {
+        let changed = expiry.changed.notified();
+        let next = {
+            let queue = expiry.lock();
+            if queue.closed {
+                return;
+            }
+            queue.due.first().map(|(due, _)| *due)
+        };
+        match next {
+            None => changed.await,
+            Some(due) if due <= Instant::now() => {
+                if !expiry.delete_due(&delete).await {
+                    return;
+                }
+            }
+            Some(due) => {
+                let _ = tokio::time::timeout_at(due, changed).await;
+            }
+        }
+    }
+}
 
-impl Drop for Running<'_> {
+/// Notes the end of the task, also if it never ran: a runtime that stops takes it along, and the
+/// next write starts another.
+struct Running(Arc<Expiry>);
+
+impl Drop for Running {
     fn drop(&mut self) {
         self.0.lock().running = false;
     }
@@ -174,8 +205,14 @@ impl Drop for Running<'_> {
 mod tests {
     use std::time::Duration;
 
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::future::FutureExt;
+
+    use super::{Delete, Expiry};
     use crate::memory::MemoryStore;
-    use crate::{Expected, Store, WriteRequest};
+    use crate::{Expected, Key, Revision, Store, StoreError, WriteRequest};
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -215,6 +252,66 @@ mod tests {
         tokio::time::sleep(10 * MINUTE).await;
         assert!(!exists(&store, "/longer").await);
         assert!(exists(&store, "/for-ever").await);
+    }
+
+    /// An expiry with so many keys, whose store takes a second for each deletion and answers as
+    /// it is told; and how often it was asked.
+    fn expiring(
+        keys: usize,
+        answer: impl Fn() -> Result<(), StoreError> + Send + Sync + 'static,
+    ) -> (Arc<Expiry>, Arc<AtomicUsize>) {
+        let (expiry, asked) = (Arc::<Expiry>::default(), Arc::<AtomicUsize>::default());
+        let counted = Arc::clone(&asked);
+        let delete: Delete = Arc::new(move |_, _| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let answer = answer();
+            Some(tokio::time::sleep(Duration::from_secs(1)).map(|()| answer).boxed())
+        });
+        for number in 0..keys {
+            let key = Key::from(format!("/{number}"));
+            expiry.written(&key, Revision(2), Some(MINUTE), || Arc::clone(&delete));
+        }
+        (expiry, asked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_keys_go_at_the_same_time() {
+        let (expiry, asked) = expiring(1_000, || Ok(()));
+        tokio::time::sleep(MINUTE + Duration::from_secs(10)).await;
+        assert_eq!((asked.load(Ordering::Relaxed), expiry.all().len()), (1_000, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_deletes_nothing_is_not_asked_without_a_pause() {
+        let full = || Err(StoreError::Full { reason: "no room".to_owned() });
+        let (expiry, asked) = expiring(1_000, full);
+        tokio::time::sleep(MINUTE + Duration::from_secs(10)).await;
+        let asked = asked.load(Ordering::Relaxed);
+        assert!((5 * 100..7 * 128).contains(&asked), "{asked}");
+        assert_eq!(expiry.all().len(), 1_000, "they are still to go");
+        expiry.close();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_may_stay_longer_than_any_clock_runs() {
+        let store = MemoryStore::new();
+        put(&store, "/a", Some(Duration::MAX)).await;
+        assert!(exists(&store, "/a").await);
+    }
+
+    #[test]
+    fn a_runtime_that_ends_before_the_task_ran_leaves_it_to_the_next() {
+        let store = MemoryStore::new();
+        let runtime = || {
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            builder.enable_time().start_paused(true).build().unwrap()
+        };
+        runtime().block_on(put(&store, "/a", Some(MINUTE)));
+        runtime().block_on(async {
+            put(&store, "/b", Some(MINUTE)).await;
+            tokio::time::sleep(2 * MINUTE).await;
+            assert!(!exists(&store, "/b").await);
+        });
     }
 
     #[tokio::test(start_paused = true)]

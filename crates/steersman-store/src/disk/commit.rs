@@ -17,14 +17,12 @@ use super::frame;
 use super::log::Log;
 use super::record::{OVERHEAD, Record, SIZE_MAX};
 use super::ttl::Ttls;
+use crate::expiry::TTL_MAX;
 use crate::index::{Change, Index};
 use crate::{Entry, Key, Revision, StoreError, WriteRequest, Written};
 
 /// A batch takes no more writes when its records are as large as this.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
-
-/// What stays longer than this stays that long: a thousand years, which every clock can add.
-const TTL_MAX: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
 
 /// Where a decision goes to. Whoever asked may have given up.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
