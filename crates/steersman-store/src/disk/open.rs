@@ -118,7 +118,8 @@ pub(super) fn recover(
 
 type LastSegment = (Box<dyn File>, Walked, Vec<Segment>);
 
-/// Cuts off a torn end, and makes the rest durable.
+/// Cuts off a torn end, and makes the rest durable. A sync alone would not do for the last frame:
+/// if the sync before it failed, the system has given it up, and only still shows it.
 fn go_on(
     files: &dyn Files,
     replayed: &Replayed,
@@ -135,6 +136,13 @@ fn go_on(
         if last.size > last.end {
             file.cut(last.end)?;
         }
+        let mut frame = vec![0; (last.end - last.last) as usize];
+        file.read_at(last.last, &mut frame)?;
+        match file.write_at(last.last, &frame) {
+            // Some file systems need room for that. A full disk can still be read.
+            Err(error) if log::is_full(&error) => {}
+            written => written?,
+        }
         file.sync()?;
         Ok(file)
     };
@@ -149,7 +157,7 @@ fn begin(files: &dyn Files, store: u64) -> Result<LastSegment, OpenError> {
     let path = files.path(&place.name());
     let (file, place) = created.map_err(|error| io_error("create", path, error))?;
     let end = format::HEADER;
-    let walked = Walked { place, end, size: end, revision: EMPTY, oldest: None };
+    let walked = Walked { place, last: end, end, size: end, revision: EMPTY, oldest: None };
     Ok((file, walked, vec![Segment { first: place.revision, bytes: end }]))
 }
 

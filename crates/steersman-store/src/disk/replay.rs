@@ -99,6 +99,8 @@ pub(super) struct Logged {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walked {
     pub(super) place: Place,
+    /// Where its last whole frame begins; at `end` if it has none.
+    pub(super) last: u64,
     /// Where its last whole frame ends.
     pub(super) end: u64,
     /// How large the file is; more than `end` if a crash tore the last write.
@@ -127,7 +129,8 @@ fn walk(
     if place.revision != first {
         return corrupt(0, "it has the name of another file");
     }
-    let (mut end, mut revision, mut oldest) = (format::HEADER, Revision(first.0 - 1), None);
+    let (mut last, mut end) = (format::HEADER, format::HEADER);
+    let (mut revision, mut oldest) = (Revision(first.0 - 1), None);
     loop {
         match frame::next(&mut reader, &place, end).map_err(failed)? {
             Next::Frame(header, payload) => {
@@ -137,6 +140,7 @@ fn walk(
                 if let Err(reason) = take(&header, payload) {
                     return corrupt(end, reason);
                 }
+                last = end;
                 end += frame::HEADER as u64 + u64::from(header.length);
                 revision.0 += u64::from(header.count);
                 oldest = Some(Revision(header.oldest));
@@ -148,9 +152,9 @@ fn walk(
                     let reason = format!("{reason}, and another follows at byte {following}");
                     return corrupt(end, &reason);
                 }
-                return Ok(Walked { place, end, size: reader.size(), revision, oldest });
+                return Ok(Walked { place, last, end, size: reader.size(), revision, oldest });
             }
-            Next::End => return Ok(Walked { place, end, size: end, revision, oldest }),
+            Next::End => return Ok(Walked { place, last, end, size: end, revision, oldest }),
         }
     }
 }

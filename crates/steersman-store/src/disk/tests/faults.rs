@@ -100,6 +100,7 @@ async fn a_failed_sync_ends_writes_but_not_reads_and_nothing_acknowledged_is_los
         }
         for mut again in reopen(&run, number as u64) {
             assert_eq!(again.step(&mut random).await, Outcome::Done);
+            reopen(&again, number as u64 + 1);
         }
     }
     assert!(failed > 50, "only {failed}");

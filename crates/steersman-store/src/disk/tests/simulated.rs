@@ -3,10 +3,12 @@
 //! Every step that changes something is counted. A test can look at the disk before each of them
 //! (each is a moment at which the power can go), and can let one of them fail. [`Image::crash`]
 //! makes of a moment what may be found after it: of what was not synced, any part may be there,
-//! also the later without the earlier, torn anywhere, or as zeros.
+//! also the later without the earlier, torn anywhere, or as zeros. What was to be written when a
+//! sync failed is still read, and no later sync writes it, as Linux has it.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -28,6 +30,8 @@ pub(super) struct Image {
 struct Node {
     synced: Arc<Vec<u8>>,
     content: Arc<Vec<u8>>,
+    /// What a failed sync has lost: it counts as written until it is written again.
+    lost: Range<usize>,
 }
 
 /// What a step does.
@@ -86,7 +90,7 @@ impl Disk {
         self.0.lock().unwrap().steps.clone()
     }
 
-    /// Does one step. A write that fails has written the first half.
+    /// Does one step. A write that fails has written the first half, a sync nothing.
     fn step<T>(
         &self,
         step: Step,
@@ -100,7 +104,7 @@ impl Disk {
         steps.push(step);
         let fault = fault.filter(|(failing, _)| *failing + 1 == steps.len());
         match (fault, step) {
-            (Some((_, kind)), Step::Write) => act(image, true).and(Err(kind.into())),
+            (Some((_, kind)), Step::Write | Step::Sync) => act(image, true).and(Err(kind.into())),
             (Some((_, kind)), _) => Err(kind.into()),
             (None, _) => act(image, false),
         }
@@ -182,7 +186,35 @@ impl Node {
             }
         }
         let found = Arc::new(found);
-        Self { synced: Arc::clone(&found), content: found }
+        Self { synced: Arc::clone(&found), content: found, lost: 0..0 }
+    }
+
+    fn sync(&mut self, fails: bool) {
+        if fails {
+            let same = self.synced.iter().zip(&*self.content).take_while(|(old, new)| old == new);
+            self.lost = same.count()..self.content.len();
+        } else if self.lost.is_empty() {
+            self.synced = Arc::clone(&self.content);
+        } else {
+            let mut found = Vec::clone(&self.content);
+            fill(&mut found[self.lost.clone()], &self.synced, self.lost.start);
+            self.synced = Arc::new(found);
+        }
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let content = Arc::make_mut(&mut self.content);
+        let end = offset + bytes.len();
+        content.resize(content.len().max(end), 0);
+        content[offset..end].copy_from_slice(bytes);
+        if offset <= self.lost.start {
+            self.lost.start = self.lost.start.max(end);
+        }
+    }
+
+    fn cut(&mut self, size: usize) {
+        Arc::make_mut(&mut self.content).truncate(size);
+        self.lost.end = self.lost.end.min(size);
     }
 }
 
@@ -262,25 +294,21 @@ impl File for OpenFile {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.disk.step(Step::Write, |image, half| {
             let bytes = if half { &bytes[..bytes.len() / 2] } else { bytes };
-            let content = Arc::make_mut(&mut image.nodes[self.node].content);
-            let end = offset as usize + bytes.len();
-            content.resize(content.len().max(end), 0);
-            content[offset as usize..end].copy_from_slice(bytes);
+            image.nodes[self.node].write(offset as usize, bytes);
             Ok(())
         })
     }
 
     fn cut(&mut self, size: u64) -> io::Result<()> {
         self.disk.step(Step::Cut, |image, _| {
-            Arc::make_mut(&mut image.nodes[self.node].content).truncate(size as usize);
+            image.nodes[self.node].cut(size as usize);
             Ok(())
         })
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.step(Step::Sync, |image, _| {
-            let node = &mut image.nodes[self.node];
-            node.synced = Arc::clone(&node.content);
+        self.disk.step(Step::Sync, |image, fails| {
+            image.nodes[self.node].sync(fails);
             Ok(())
         })
     }
