@@ -70,18 +70,7 @@ async fn run(server: Weak<Server>) {
 
 /// Follows until a watch fails, or the server is gone. `seen` is the last revision heard of.
 async fn follow(server: &Weak<Server>, seen: &mut Revision) -> Result<()> {
-    let Some(strong) = server.upgrade() else { return Ok(()) };
-    let from = read(&strong).await?;
-    if from < *seen {
-        tracing::warn!(%from, %seen, "the store has another history");
-        strong.registry.forget_after(from);
-        strong.webhooks.forget();
-        *seen = Revision(0);
-        // What was read by revisions of the other history is read again.
-        return Err(Status::expired("the store has another history"));
-    }
-    *seen = from;
-    let mut watches = Watches::open(&strong, from).await?;
+    let Some(mut watches) = begin(server, seen).await? else { return Ok(()) };
     let mut care = Care::default();
     loop {
         care.consider(server);
@@ -93,6 +82,23 @@ async fn follow(server: &Weak<Server>, seen: &mut Revision) -> Result<()> {
         *seen = news.revision().max(*seen);
         news.take_in(&server).await?;
     }
+}
+
+/// Reads everything and watches from there. The server is not held beyond that: it ends while
+/// nothing is heard.
+async fn begin(server: &Weak<Server>, seen: &mut Revision) -> Result<Option<Watches>> {
+    let Some(server) = server.upgrade() else { return Ok(None) };
+    let from = read(&server).await?;
+    if from < *seen {
+        tracing::warn!(%from, %seen, "the store has another history");
+        server.registry.forget_after(from);
+        server.webhooks.forget();
+        *seen = Revision(0);
+        // What was read by revisions of the other history is read again.
+        return Err(Status::expired("the store has another history"));
+    }
+    *seen = from;
+    Ok(Some(Watches::open(&server, from).await?))
 }
 
 /// What was heard.

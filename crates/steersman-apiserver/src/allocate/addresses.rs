@@ -215,12 +215,13 @@ pub(super) async fn create(
 /// have been faster. What cannot be given back now, a repair gives back later.
 pub(super) async fn give_back(server: &Server, owner: Place<'_>, address: &str) {
     let key = format!("{PREFIX}{address}");
-    let mut entry = server.known(&key).await.ok().flatten();
+    let ours = |entry: &Entry| is_of(entry, owner);
+    let mut entry = server.known(&key).await.ok().flatten().filter(ours);
     for _ in 0..GUESSES {
         if entry.is_none() {
-            entry = server.get(&key).await.ok().flatten();
+            entry = server.get(&key).await.ok().flatten().filter(ours);
         }
-        let Some(found) = entry.take().filter(|entry| is_of(entry, owner)) else { return };
+        let Some(found) = entry.take() else { return };
         let expected = Expected::Modified(found.modified);
         let written = server.store.write(WriteRequest::delete(found.key, expected)).await;
         if !matches!(written, Err(StoreError::Conflict { .. })) {

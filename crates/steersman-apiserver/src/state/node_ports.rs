@@ -139,32 +139,23 @@ impl NodePorts {
         loop {
             let mut ports = seen.ports;
             let chosen = choose(&mut ports);
-            let idle = dry_run || ports == seen.ports;
-            let outcome = match chosen {
-                Ok(_) if idle => Ok(None),
-                Ok(_) => write(store, &ports, seen.revision).await,
-                // Only the latest decides what cannot be had.
-                Err(_) => Ok(Some(seen)),
-            };
-            match (outcome, chosen) {
-                (Ok(None), Ok(chosen)) => {
+            if chosen.is_err() || ports == seen.ports || dry_run {
+                // Only the latest decides what cannot be had, and what is so already.
+                let now = if dry_run { seen } else { read(store).await? };
+                if now.revision == seen.revision {
                     *last = Some(seen);
-                    return Ok(chosen);
+                    return chosen;
                 }
-                (Ok(Some(written)), Ok(chosen)) => {
+                seen = now;
+                continue;
+            }
+            match write(store, &ports, seen.revision).await {
+                Ok(written) => {
                     *last = Some(written);
-                    return Ok(chosen);
+                    return chosen;
                 }
-                (Ok(_), Err(refused)) => {
-                    let now = read(store).await?;
-                    if now.revision == seen.revision {
-                        *last = Some(seen);
-                        return Err(refused);
-                    }
-                    seen = now;
-                }
-                (Err(StoreError::Conflict { .. }), _) => seen = read(store).await?,
-                (Err(error), _) => return Err(error.into()),
+                Err(StoreError::Conflict { .. }) => seen = read(store).await?,
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -199,10 +190,10 @@ async fn write(
     store: &dyn Store,
     ports: &Ports,
     expected: Option<Revision>,
-) -> Result<Option<Seen>, StoreError> {
+) -> Result<Seen, StoreError> {
     let expected = expected.map_or(Expected::Absent, Expected::Modified);
     let written = store.write(WriteRequest::put(KEY, ports.encode(), expected)).await?;
-    Ok(Some(Seen { ports: *ports, revision: Some(written.revision) }))
+    Ok(Seen { ports: *ports, revision: Some(written.revision) })
 }
 
 #[cfg(test)]
@@ -231,6 +222,16 @@ mod tests {
         take(&other, &store, 30100).await.unwrap();
         let all: Vec<u16> = taken(&store).await.unwrap().all().collect();
         assert_eq!(all, [30100, 30200]);
+    }
+
+    #[tokio::test]
+    async fn a_port_that_another_server_took_can_be_given_back() {
+        let store = MemoryStore::new();
+        let (one, other) = (NodePorts::default(), NodePorts::default());
+        take(&one, &store, 30100).await.unwrap();
+        take(&other, &store, 30200).await.unwrap();
+        one.give_back(&store, &[30200]).await;
+        assert_eq!(taken(&store).await.unwrap().all().collect::<Vec<_>>(), [30100]);
     }
 
     #[tokio::test]

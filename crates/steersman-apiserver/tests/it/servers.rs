@@ -24,6 +24,16 @@ async fn revision(store: &Arc<dyn Store>) -> steersman_store::Revision {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_nobody_has_any_more_lets_go_of_the_store() {
+    let api = Api::start().await;
+    let store = Arc::clone(&api.store);
+    seconds_pass(1).await;
+    drop(api);
+    seconds_pass(1).await;
+    assert_eq!(Arc::strong_count(&store), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_definition_says_is_served_and_ends_everywhere() {
     let (one, other) = two().await;
     one.post(DEFINITIONS, &definition()).await.ok();
