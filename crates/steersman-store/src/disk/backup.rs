@@ -4,8 +4,8 @@
 //! directory without its lock: a log only grows, so any prefix of whole frames is a state that the
 //! store was in. [`restore`] makes a new store of it, with an identity of its own.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::error::{OpenError, io_error};
 use super::files::{self, Directory, Files};
@@ -20,6 +20,9 @@ use crate::Revision;
 const ATTEMPTS: usize = 5;
 /// How often to read one whose files are.
 const REPLACED_MAX: usize = 200;
+
+/// How far a revision may be moved on: clients read it as a signed number, and writes follow.
+const REVISION_MAX: u64 = i64::MAX as u64 / 2;
 
 /// What a backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +40,14 @@ pub struct Status {
 /// A file of that name is replaced once the backup is whole and on disk.
 pub fn save(directory: &Path, file: &Path) -> Result<Status, OpenError> {
     let source = Directory::new(directory.to_owned(), true);
+    let (target, name) = beside(file)?;
+    // There it would be lost together with the store, or take the name of a file of it.
+    if is_same(directory, &target.path("")) {
+        return Err(invalid("save to", file, "it lies in the store's own directory"));
+    }
     let (place, mut state) = load_beside_a_server(&source)?;
     let ttls = state.take_ttls();
     let entries = state.take_entries();
-    let (target, name) = beside(file)?;
     let write = || {
         let mut writer = Writer::create_as(&target, place, format!("{name}.tmp"))?;
         for entry in &entries {
@@ -62,21 +69,35 @@ pub fn save(directory: &Path, file: &Path) -> Result<Status, OpenError> {
 /// list again instead of seeing time run backwards.
 pub fn restore(file: &Path, directory: &Path, bump_revision: u64) -> Result<Status, OpenError> {
     let saved = status(file)?;
+    let revision = saved.revision.0.checked_add(bump_revision).filter(|sum| *sum <= REVISION_MAX);
+    let revision = revision.map(Revision);
+    let revision =
+        revision.ok_or_else(|| invalid("restore", file, "its revision becomes too large"))?;
     let failed = |action| move |error| io_error(action, directory.to_owned(), error);
     files::create_directory(directory, true).map_err(failed("create"))?;
     if fs::read_dir(directory).map_err(failed("list"))?.next().is_some() {
         return Err(OpenError::NotEmpty { directory: directory.to_owned() });
     }
-    let (source, name) = beside(file)?;
     let target = Directory::new(directory.to_owned(), true);
-    let revision = Revision(saved.revision.0.saturating_add(bump_revision));
     let place = Place { kind: Kind::Snapshot, store: new_identity(), revision };
-    let mut writer = Writer::create(&target, place).map_err(failed("write to"))?;
-    snapshot::read(&source, &name, |record| writer.record(record).map_err(failed("write to")))?;
-    // The log comes first: without the snapshot, it is refused.
-    log::create_first(&target, place.store, revision).map_err(failed("write to"))?;
-    let bytes = writer.finish(&place.name()).map_err(failed("write to"))?;
+    let bytes = fill(&target, place, file).inspect_err(|_| {
+        // It was empty before, and should be for the next who tries.
+        let names = target.list().unwrap_or_default();
+        names.iter().for_each(|name| drop(target.remove(name)));
+    })?;
     Ok(Status { revision, keys: saved.keys, bytes })
+}
+
+/// Makes a store of a backup in an empty directory; says how large its snapshot is.
+pub(super) fn fill(target: &dyn Files, place: Place, file: &Path) -> Result<u64, OpenError> {
+    let failed = |error| io_error("write to", target.path(""), error);
+    let (source, name) = beside(file)?;
+    // The log comes first: without the snapshot it is refused, so half a store never begins
+    // as an empty one.
+    log::create_first(target, place.store, place.revision).map_err(failed)?;
+    let mut writer = Writer::create(target, place).map_err(failed)?;
+    snapshot::read(&source, &name, |record| writer.record(record).map_err(failed))?;
+    writer.finish(&place.name()).map_err(failed)
 }
 
 /// Reads a backup to its end, verifies it, and says what it holds.
@@ -125,10 +146,19 @@ fn load(source: &Directory) -> Result<(Place, State), OpenError> {
     Ok((place, state))
 }
 
+fn is_same(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+fn invalid(action: &'static str, file: &Path, reason: &str) -> OpenError {
+    let error = io::Error::new(io::ErrorKind::InvalidInput, reason);
+    io_error(action, file.to_owned(), error)
+}
+
 /// The directory of a file, and its name there.
 fn beside(file: &Path) -> Result<(Directory, String), OpenError> {
     let Some(name) = file.file_name() else {
-        let error = std::io::ErrorKind::IsADirectory.into();
+        let error = io::ErrorKind::IsADirectory.into();
         return Err(io_error("use", file.to_owned(), error));
     };
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -1,7 +1,18 @@
 //! Backups: saved beside a running store, restored as another one.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
 use super::reopening::{list, open, put};
 use super::scratch::Scratch;
+use super::simulated::{Disk, Image};
+use crate::disk::files::Files;
+use crate::disk::format::{Kind, Place};
+use crate::disk::open::recover;
 use crate::disk::{DiskStore, OpenError, Options, backup};
 use crate::{Expected, RangeRequest, Revision, Store, StoreError, WriteRequest};
 
@@ -48,8 +59,61 @@ async fn a_backup_is_not_restored_over_anything() {
     backup::save(&scratch.0, &file).unwrap();
     let refused = backup::restore(&file, &scratch.0, 0).unwrap_err();
     assert!(matches!(refused, OpenError::NotEmpty { .. }), "{refused}");
-    let refused = backup::save(&elsewhere.0, &file).unwrap_err();
+    let refused = backup::save(&elsewhere.0, &scratch.0.join("none")).unwrap_err();
     assert!(matches!(refused, OpenError::NotAStore { .. }), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_saved_or_restored_changes_nothing() {
+    let [scratch, elsewhere, restored] = [(); 3].map(|()| Scratch::new());
+    std::fs::create_dir(&elsewhere.0).unwrap();
+    let (store, _) = open(&scratch.0).await;
+    put(&store, "/a", "1").await;
+    let names = |path: &Path| {
+        let names = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+        names.collect::<BTreeSet<_>>()
+    };
+    let before = names(&scratch.0);
+    for name in ["backup", "00000000000000000002.log"] {
+        let refused = backup::save(&scratch.0, &scratch.0.join(name)).unwrap_err();
+        assert!(matches!(refused, OpenError::Io { .. }), "{refused}");
+    }
+    assert_eq!(names(&scratch.0), before);
+    let file = elsewhere.0.join("backup");
+    backup::save(&scratch.0, &file).unwrap();
+    for bump in [u64::MAX, i64::MAX as u64] {
+        backup::restore(&file, &restored.0, bump).unwrap_err();
+        assert!(!restored.0.exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_ends_half_way_is_not_taken_for_an_empty_store() {
+    let [scratch, elsewhere] = [(); 2].map(|()| Scratch::new());
+    std::fs::create_dir(&elsewhere.0).unwrap();
+    let (store, _) = open(&scratch.0).await;
+    put(&store, "/a", "1").await;
+    let file = elsewhere.0.join("backup");
+    backup::save(&scratch.0, &file).unwrap();
+    let (disk, images) = (Disk::default(), Arc::new(Mutex::new(Vec::new())));
+    let recorded = Arc::clone(&images);
+    disk.observe(Box::new(move |image| recorded.lock().unwrap().push(image.clone())));
+    let place = Place { kind: Kind::Snapshot, store: 7, revision: Revision(9) };
+    backup::fill(&disk, place, &file).unwrap();
+    let images = std::mem::take(&mut *images.lock().unwrap());
+    let begun = |image: &Image| image.names().iter().any(|name| name.contains("snapshot"));
+    let (mut refused, mut random) = (0, StdRng::seed_from_u64(9));
+    for image in images.iter().filter(|image| begun(image)) {
+        for image in [image.clone(), image.crash(&mut random)] {
+            let files: Arc<dyn Files> = Arc::new(Disk::of(image));
+            match recover(&files, &Options::default(), 8) {
+                Ok(recovered) => assert!(recovered.index.get("/a").is_some()),
+                Err(OpenError::Corrupt { .. }) => refused += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    assert!(refused > 4, "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
