@@ -82,11 +82,15 @@ impl Index {
     }
 
     /// Reads the entries that are asked for, in short steps that let writers in between: the
-    /// revision of the first step is kept to. If history passes it by meanwhile, a request for
-    /// the latest state reads a later one, in one step.
+    /// revision of the first step is kept to. If history passes it by meanwhile, or is replaced by
+    /// another, a request for the latest state reads a later one, in one step.
     pub(crate) fn range(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
         match self.range_by_steps(request) {
-            Err(StoreError::Compacted { .. }) if request.at.is_none() => self.read().range(request),
+            Err(StoreError::Compacted { .. } | StoreError::Future { .. })
+                if request.at.is_none() =>
+            {
+                self.read().range(request)
+            }
             answer => answer,
         }
     }

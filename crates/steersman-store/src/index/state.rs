@@ -104,6 +104,7 @@ impl State {
         self.keys = entries.into_iter().map(versions).collect();
         self.log = VecDeque::new();
         self.history = 0;
+        self.topics.reset(revision);
         self.oldest = revision;
         self.revision = revision;
         self.epoch += 1;

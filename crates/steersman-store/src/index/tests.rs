@@ -57,6 +57,19 @@ async fn a_reset_ends_watches_and_starts_over_even_at_an_earlier_revision() {
 }
 
 #[tokio::test]
+async fn a_watch_after_a_reset_does_not_hear_of_what_was_dropped_before() {
+    let index = Arc::new(Index::new());
+    let lost = watch(&index, 1);
+    index.apply([change(50, "/old", Some("v"))]);
+    index.compact(Revision(50)).await.unwrap();
+    index.reset(Vec::new(), Revision(20));
+    let mut begun = watch(&index, 20);
+    index.apply([change(30, "/new", Some("v"))]);
+    assert_eq!(begun.next().await.unwrap()[0].revision, Revision(30));
+    drop(lost);
+}
+
+#[tokio::test]
 async fn a_fork_shares_the_past_and_not_the_future() {
     let index = Arc::new(Index::new());
     index.apply([change(2, "/a", Some("1")), change(3, "/a", Some("2"))]);

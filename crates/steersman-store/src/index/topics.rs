@@ -74,6 +74,15 @@ impl Topics {
         self.around(key).map(note).collect()
     }
 
+    /// Everything was replaced: what changed in the folders before a revision counts no more. They
+    /// stay, because watches of before have yet to leave them.
+    pub(super) fn reset(&self, revision: Revision) {
+        for (topic, _) in self.folders.values() {
+            topic.last_change.store(revision.0, Ordering::Relaxed);
+            topic.last_dropped.store(revision.0, Ordering::Relaxed);
+        }
+    }
+
     /// Every folder that is watched.
     pub(super) fn all(&self) -> Vec<Arc<Topic>> {
         self.folders.values().map(|(topic, _)| Arc::clone(topic)).collect()
