@@ -53,6 +53,9 @@ pub(super) trait File: Send {
 
     /// Makes the content durable.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Whether it has no name any more, and so is gone once it is closed.
+    fn is_removed(&self) -> bool;
 }
 
 /// How files are opened to write. Only their owner may read them: a cluster's secrets are in them.
@@ -189,5 +192,16 @@ impl File for RealFile {
 
     fn sync(&mut self) -> io::Result<()> {
         if self.sync { self.file.sync_data() } else { Ok(()) }
+    }
+
+    #[cfg(unix)]
+    fn is_removed(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+    }
+
+    #[cfg(not(unix))]
+    fn is_removed(&self) -> bool {
+        false // A file that is open cannot be removed.
     }
 }

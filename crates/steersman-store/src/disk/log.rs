@@ -127,6 +127,9 @@ impl Log {
         if let Err(error) = self.file.sync() {
             return Err(self.fail("sync", &self.place.name(), &error));
         }
+        if self.file.is_removed() {
+            return Err(self.fail("keep", &self.place.name(), &io::ErrorKind::NotFound.into()));
+        }
         self.position += frame.len() as u64;
         self.ledger.grown(frame.len() as u64);
         self.revision.0 += u64::from(count);

@@ -146,6 +146,20 @@ async fn what_is_too_large_is_refused_and_what_is_large_is_kept() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
+async fn a_write_to_a_directory_that_was_removed_is_not_acknowledged() {
+    let scratch = Scratch::new();
+    let (store, _) = open(&scratch.0).await;
+    put(&store, "/a", "1").await;
+    std::fs::remove_dir_all(&scratch.0).unwrap();
+    let refused = store.write(WriteRequest::put("/a", "2", Expected::Any)).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Failed { .. }), "{refused}");
+    assert_eq!(list(&store, None).await, ["/a=1"]);
+    assert!(store.health().is_err());
+    store.close().await;
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_but_the_owner_can_read_what_is_kept() {
     use std::os::unix::fs::PermissionsExt;
 

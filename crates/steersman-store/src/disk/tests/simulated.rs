@@ -312,4 +312,8 @@ impl File for OpenFile {
             Ok(())
         })
     }
+
+    fn is_removed(&self) -> bool {
+        !self.disk.0.lock().unwrap().image.names.values().any(|node| *node == self.node)
+    }
 }
