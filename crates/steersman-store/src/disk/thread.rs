@@ -21,6 +21,9 @@ use super::snapshot::{self, Snapshotter};
 /// How many requests the committer takes at once.
 const TAKEN_MAX: usize = 1024;
 
+/// How long it waits for writers to come back, at most: after a disk that hung they may not.
+const GATHER_MAX: Duration = Duration::from_millis(10);
+
 /// Starts the thread. The receiver's sender is dropped when the directory is free again.
 pub(super) fn start(
     committer: Committer,
@@ -81,7 +84,7 @@ impl Gathering {
     /// Waits for as many as were answered, and for a fraction of the time that it would save.
     fn gather(&self, requests: &mut mpsc::Receiver<Request>, taken: &mut Vec<Request>) {
         let wanted = (taken.len() + self.last).min(TAKEN_MAX);
-        let until = Instant::now() + self.taken / 8;
+        let until = Instant::now() + (self.taken / 8).min(GATHER_MAX);
         while taken.len() < wanted {
             match requests.try_recv() {
                 Ok(request) => taken.push(request),
