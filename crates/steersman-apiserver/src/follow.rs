@@ -1,6 +1,5 @@
 //! Following what other servers over the same store write: definitions, whose resources must be
-//! served here as well, configurations of webhooks, which must be asked here as well, and
-//! namespaces that begin to go.
+//! served here as well, and configurations of webhooks, which must be asked here as well.
 //!
 //! What this server writes itself it has taken in before its client hears of it; news that are
 //! none change nothing. A watch that ends, for whatever reason, is begun anew behind a fresh look
@@ -12,14 +11,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::FutureExt;
-use serde_json::Value;
 use steersman_store::{Event, Revision, StoreError, Watch, WatchRequest};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::state::Server;
 use crate::status::{Result, Status, panic_text};
-use crate::{admission, crd, metadata};
+use crate::{admission, crd};
 
 /// How long to wait before looking again after a failure.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -29,8 +27,6 @@ const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
 /// How long another server may take to end what it began with a definition.
 const CARE_PERIOD: Duration = Duration::from_secs(10);
-
-const NAMESPACES: &str = "/registry/namespaces/";
 
 /// Reads what all servers over the store must know, and says of which revision that is.
 pub(crate) async fn read(server: &Server) -> Result<Revision> {
@@ -105,12 +101,11 @@ async fn begin(server: &Weak<Server>, seen: &mut Revision) -> Result<Option<Watc
 enum News {
     Definitions(Vec<Arc<Event>>),
     Webhooks(Vec<Arc<Event>>),
-    Namespaces(Vec<Arc<Event>>),
 }
 
 impl News {
     fn revision(&self) -> Revision {
-        let (Self::Definitions(events) | Self::Webhooks(events) | Self::Namespaces(events)) = self;
+        let (Self::Definitions(events) | Self::Webhooks(events)) = self;
         events.last().map_or(Revision(0), |event| event.revision)
     }
 
@@ -124,26 +119,15 @@ impl News {
                     admission::load(server).await?;
                 }
             }
-            Self::Namespaces(events) => {
-                events.iter().filter(|event| ends(event)).for_each(|_| server.endings.heard());
-            }
         }
         Ok(())
     }
-}
-
-/// Whether a namespace goes or is gone.
-fn ends(event: &Event) -> bool {
-    let Some(entry) = &event.current else { return true };
-    let namespace: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
-    metadata::is_deleting(&namespace)
 }
 
 /// The folders that are watched.
 struct Watches {
     definitions: Box<dyn Watch>,
     webhooks: [Box<dyn Watch>; 2],
-    namespaces: Box<dyn Watch>,
 }
 
 impl Watches {
@@ -153,7 +137,6 @@ impl Watches {
         Ok(Self {
             definitions: watch(crd::folder()).await?,
             webhooks: [watch(mutating).await?, watch(validating).await?],
-            namespaces: watch(NAMESPACES.to_owned()).await?,
         })
     }
 
@@ -164,7 +147,6 @@ impl Watches {
             events = self.definitions.next() => News::Definitions(events?),
             events = mutating.next() => News::Webhooks(events?),
             events = validating.next() => News::Webhooks(events?),
-            events = self.namespaces.next() => News::Namespaces(events?),
             () = care.due() => return Ok(None),
         }))
     }

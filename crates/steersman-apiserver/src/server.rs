@@ -23,7 +23,6 @@ use crate::authn::User;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
-use crate::state::endings::Endings;
 use crate::state::events::SharedEvents;
 use crate::state::node_ports::NodePorts;
 use crate::state::{Clock, Server};
@@ -92,7 +91,6 @@ impl ApiServer {
             tokens: config.tokens,
             definitions: Arc::default(),
             events: SharedEvents::default(),
-            endings: Endings::default(),
             node_ports: NodePorts::default(),
             signer: Signer::default(),
             webhooks: Webhooks::default(),

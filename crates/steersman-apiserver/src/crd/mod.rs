@@ -17,6 +17,7 @@ mod validate;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_store::Revision;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::metadata;
@@ -74,15 +75,33 @@ pub(crate) fn accepts_instances(writer: &Writer<'_>) -> Result<()> {
     let table = writer.server.registry.table();
     let resource = writer.resource;
     match table.custom(&resource.qualified()) {
-        Some(custom) if custom.terminating => {
-            let why = "create not allowed while custom resource definition is terminating";
-            Err(Status::not_supported(why))
-        }
+        Some(custom) if custom.terminating => Err(terminating()),
         None if table.get(&resource.group, &resource.version, &resource.plural).is_none() => {
             Err(Status::no_such_resource())
         }
         _ => Ok(()),
     }
+}
+
+fn terminating() -> Status {
+    Status::not_supported("create not allowed while custom resource definition is terminating")
+}
+
+/// Refuses an instance that was written at a revision at which its definition was going or gone:
+/// whoever deletes the instances may have looked before, and this server may not have heard.
+pub(crate) async fn accepted_instance(writer: &Writer<'_>, written: Revision) -> Result<()> {
+    accepts_instances(writer)?;
+    let (table, definition) = (writer.server.registry.table(), writer.resource.qualified());
+    let Some(custom) = table.custom(&definition) else { return Ok(()) };
+    // If that cannot be told any more, the instance is there all the same.
+    let found = writer.server.at(&(folder() + &definition), written).await;
+    let Ok(found) = found else { return Ok(()) };
+    let entry = found.ok_or_else(Status::no_such_resource)?;
+    if entry.modified == custom.revision {
+        return Ok(());
+    }
+    let object: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
+    if metadata::is_deleting(&object) { Err(terminating()) } else { Ok(()) }
 }
 
 /// Completes a definition that is about to be written: names, finalizer and status.

@@ -15,7 +15,6 @@ use crate::field::FieldError;
 use crate::metadata;
 use crate::reply::Reply;
 use crate::resource::Place;
-use crate::state::endings::Moment;
 use crate::status::{Result, Status};
 
 /// How often a generated name may be taken before the client is told.
@@ -41,20 +40,20 @@ pub(crate) async fn create_object(
     place(writer, namespace, &mut object)?;
     has_name(writer, &object)?;
     let name = metadata::text(&object, "name").to_owned();
-    let since = lifecycle::accepts(writer, namespace, &name).await?;
+    let seen = lifecycle::accepts(writer, namespace, &name).await?;
     crd::accepts_instances(writer)?;
     let mut object = admitted(writer, Place { namespace, name: &name }, object, tracking).await?;
     let generate = metadata::text(&object, "name").is_empty();
     let base = metadata::text(&object, "generateName").to_owned();
     if !generate {
         let name = metadata::text(&object, "name").to_owned();
-        let stored = insert(writer, namespace, object, since).await?;
+        let stored = insert(writer, namespace, object, seen).await?;
         return stored.ok_or_else(|| Status::already_exists(writer.resource.named(&name)));
     }
     for _ in 0..GENERATE_ATTEMPTS {
         let name = generated_name(&base, &writer.server.random.suffix());
         metadata::set(&mut object, "name", Some(name.into()));
-        if let Some(stored) = insert(writer, namespace, object.clone(), since).await? {
+        if let Some(stored) = insert(writer, namespace, object.clone(), seen).await? {
             return Ok(stored);
         }
     }
@@ -91,10 +90,15 @@ async fn admitted(
     Ok(object)
 }
 
-/// Refuses what its namespace or its definition, about to go since, does not take any more.
-async fn still_accepts(writer: &Writer<'_>, place: Place<'_>, since: Moment) -> Result<()> {
-    lifecycle::still_accepts(writer, place.namespace, place.name, since).await?;
-    crd::accepts_instances(writer)
+/// Refuses what its namespace or its definition did not take any more when it was written.
+async fn accepted(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    seen: Option<Revision>,
+    written: Revision,
+) -> Result<()> {
+    lifecycle::accepted(writer, place.namespace, place.name, seen, written).await?;
+    crd::accepted_instance(writer, written).await
 }
 
 /// Removes an object that was written while its namespace or definition went away: whoever
@@ -130,7 +134,7 @@ async fn insert(
     writer: &Writer<'_>,
     namespace: &str,
     mut object: Value,
-    since: Moment,
+    seen: Option<Revision>,
 ) -> Result<Option<Stored>> {
     identify(writer, &mut object);
     // What the server generates from here on, nobody owns.
@@ -155,7 +159,7 @@ async fn insert(
     let written = Some(writer.to_storage(&object, &bytes).await?);
     match writer.commit_holding(place, written.clone(), &object, Expected::Absent, held).await {
         Ok(revision) => {
-            if let Err(status) = still_accepts(writer, place, since).await {
+            if let Err(status) = accepted(writer, place, seen, revision).await {
                 take_back(writer, place, &object, revision).await?;
                 return Err(status);
             }

@@ -1,16 +1,15 @@
 //! Objects live in namespaces that exist and stay.
 //!
-//! A create looks at its namespace once, before it writes: what this server has heard of is enough
-//! to go on, and what is not there is looked for in the store. That the namespace did not begin to go
-//! meanwhile, unseen by whoever empties it, is told by [`Endings`](crate::state::endings::Endings): only if a namespace began to
-//! go between the two moments is it read again.
+//! A create looks at its namespace before it writes: what this server has heard of is enough to go
+//! on, and what is not there is looked for in the store. Once it has written, it looks at the
+//! namespace as it was at that very revision: if it was not going then, whoever empties it later
+//! finds the object, whatever this or another server had heard by then.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use steersman_store::Entry;
+use steersman_store::{Entry, Revision};
 
 use super::Writer;
-use crate::state::endings::Moment;
 use crate::status::{Cause, Named, Result, Status};
 
 #[derive(Deserialize)]
@@ -26,38 +25,50 @@ struct Metadata {
 }
 
 /// Refuses to create an object in a namespace that does not exist or is being deleted. Gives the
-/// moment of which this is true.
-pub(super) async fn accepts(writer: &Writer<'_>, namespace: &str, name: &str) -> Result<Moment> {
-    let moment = writer.server.endings.moment();
+/// revision of the namespace that says so.
+pub(super) async fn accepts(
+    writer: &Writer<'_>,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Revision>> {
     if !writer.resource.namespaced {
-        return Ok(moment);
+        return Ok(None);
     }
     let missing = Named { group: "", resource: "namespaces", name: namespace };
-    let key = format!("/registry/namespaces/{namespace}");
-    if writer.server.known(&key).await?.is_some_and(|entry| stays(&entry)) {
-        return Ok(moment);
+    let key = key(namespace);
+    if let Some(known) = writer.server.known(&key).await?.filter(stays) {
+        return Ok(Some(known.modified));
     }
     let entry = writer.server.get(&key).await?.ok_or_else(|| Status::not_found(missing))?;
-    if stays(&entry) { Ok(moment) } else { Err(terminating(writer, namespace, name)) }
+    if stays(&entry) { Ok(Some(entry.modified)) } else { Err(terminating(writer, namespace, name)) }
+}
+
+/// Refuses an object that was written at a revision at which its namespace, last `seen` as it was
+/// at another, was going or gone.
+pub(super) async fn accepted(
+    writer: &Writer<'_>,
+    namespace: &str,
+    name: &str,
+    seen: Option<Revision>,
+    written: Revision,
+) -> Result<()> {
+    // If that cannot be told any more, the object is there all the same.
+    let Some(seen) = seen else { return Ok(()) };
+    let Ok(found) = writer.server.at(&key(namespace), written).await else { return Ok(()) };
+    match found {
+        Some(entry) if entry.modified == seen || stays(&entry) => Ok(()),
+        _ => Err(terminating(writer, namespace, name)),
+    }
+}
+
+fn key(namespace: &str) -> String {
+    format!("/registry/namespaces/{namespace}")
 }
 
 /// Whether a namespace is not being deleted.
 fn stays(entry: &Entry) -> bool {
     let stored: Result<Namespace, _> = serde_json::from_slice(&entry.value);
     !stored.is_ok_and(|namespace| namespace.metadata.deletion_timestamp.is_some())
-}
-
-/// Refuses an object, written since a moment, whose namespace has begun to go since.
-pub(super) async fn still_accepts(
-    writer: &Writer<'_>,
-    namespace: &str,
-    name: &str,
-    since: Moment,
-) -> Result<()> {
-    if !writer.resource.namespaced || writer.server.endings.none_since(since) {
-        return Ok(());
-    }
-    accepts(writer, namespace, name).await.map(drop)
 }
 
 fn terminating(writer: &Writer<'_>, namespace: &str, name: &str) -> Status {

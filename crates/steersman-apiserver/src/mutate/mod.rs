@@ -199,7 +199,6 @@ impl<'a> Writer<'a> {
     ) -> Result<Revision, StoreError> {
         let Held { mut reservation, turn } = held;
         let gone = bytes.is_none();
-        let _ending = self.server.endings.announce(self.resource, object, gone);
         let key = self.resource.key(place).into();
         let ttl = self.resource.strategy.ttl().filter(|_| !gone);
         let request = WriteRequest { key, value: bytes, expected, ttl };

@@ -3,7 +3,6 @@
 //! What the parts of a request keep between requests is here as well, one file each, so that they
 //! need not know each other.
 
-pub(crate) mod endings;
 pub(crate) mod events;
 pub(crate) mod node_ports;
 
@@ -11,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
-use steersman_store::{Entry, RangeRequest, Store, StoreError};
+use steersman_store::{Entry, RangeRequest, Revision, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -21,7 +20,6 @@ use crate::registry::Registry;
 use crate::token::Signer;
 use crate::webhook_client::Origins;
 use crate::{authn, metadata};
-use endings::Endings;
 use events::SharedEvents;
 use node_ports::NodePorts;
 
@@ -42,8 +40,6 @@ pub(crate) struct Server {
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     /// Events as they were written for the first who watches.
     pub(crate) events: SharedEvents,
-    /// Tells creates whether a namespace began to go while they wrote.
-    pub(crate) endings: Endings,
     /// The node ports that services hold.
     pub(crate) node_ports: NodePorts,
     /// Signs the tokens of service accounts, and knows them again.
@@ -72,8 +68,21 @@ impl Server {
     /// The entry of a key, as far as this server has heard. It costs nothing to ask; who decides
     /// by it must stand that another server has changed or removed it a moment ago.
     pub(crate) async fn known(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.read(key, None).await
+    }
+
+    /// The entry of a key as it was at a revision, which this server may yet have to hear of.
+    pub(crate) async fn at(
+        &self,
+        key: &str,
+        revision: Revision,
+    ) -> Result<Option<Entry>, StoreError> {
+        self.read(key, Some(revision)).await
+    }
+
+    async fn read(&self, key: &str, at: Option<Revision>) -> Result<Option<Entry>, StoreError> {
         let (prefix, limit) = (key.to_owned(), 1);
-        let request = RangeRequest { prefix, limit, stale: true, ..RangeRequest::default() };
+        let request = RangeRequest { prefix, limit, at, stale: true, ..RangeRequest::default() };
         let first = self.store.range(request).await?.entries.pop();
         Ok(first.filter(|entry| *entry.key == *key))
     }

@@ -230,6 +230,31 @@ async fn a_late_write_of_a_definition_that_is_gone_does_not_serve_it_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_has_not_heard_of_an_end_puts_nothing_into_what_ends() {
+    let store = Faulty::new();
+    let one = Api::over(Arc::new(store.clone())).await;
+    let other = Api::over(Arc::new(store.clone())).await;
+    other.post("/api/v1/namespaces", &json!({"metadata": {"name": "doomed"}})).await.ok();
+    one.post(DEFINITIONS, &definition()).await.ok();
+    seconds_pass(1).await;
+    store.lag(true);
+    other.delete("/api/v1/namespaces/doomed").await.ok();
+    seconds_pass(1).await;
+    let maps = "/api/v1/namespaces/doomed/configmaps";
+    one.post(maps, &config_map("a", &json!({}))).await.refused(403);
+    assert_eq!(names(&other.get(maps).await.ok()), [""; 0]);
+    // Both lose their watches, and have not looked again when the definition begins to go.
+    store.fail(Some(steersman_store::StoreError::Unavailable { reason: "gone".to_owned() }));
+    seconds_pass(30).await;
+    store.fail(None);
+    begin_deletion(&other).await;
+    one.post(WIDGETS, &widget("a", 1)).await.refused(405);
+    let prefix = "/registry/example.com/".to_owned();
+    let left = one.store.range(RangeRequest { prefix, ..RangeRequest::default() }).await.unwrap();
+    assert!(left.entries.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_namespace_that_ends_through_one_server_takes_nothing_more_through_the_other() {
     let store = Faulty::new();
     let one = Arc::new(Api::over(Arc::new(store.clone())).await);
