@@ -17,7 +17,7 @@ use super::compaction;
 use super::error::Failure;
 use super::keys::{KeyRange, Keys, number, revision};
 use super::load::{load, oldest};
-use super::progress::Progress;
+use super::progress::{Progress, STALL};
 use super::wire::{
     Event, EventType, Header, KeyValue, RangeRequest, RangeResponse, WatchCreateRequest,
     WatchRequest, WatchResponse,
@@ -31,6 +31,9 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take to open a watch.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
+/// For how long a watch may be silent while somebody waits for it: it doubles from [`STALL`] to
+/// this as long as nothing is heard, for there may be much to read before anything is.
+const PATIENCE_MAX: Duration = Duration::from_secs(24);
 /// How many revisions' changes are read at start, at most. etcd reads what a late watch has missed
 /// a thousand revisions at a time and from the beginning of it to the end each time: ten thousand
 /// take a second, a hundred thousand half a minute.
@@ -50,6 +53,8 @@ pub(super) struct Feed {
     pub(super) history: u64,
     /// By which to know the history again after a loss.
     pub(super) landmark: Option<Landmark>,
+    /// How long the watch may be silent while somebody waits for it.
+    pub(super) patience: Duration,
 }
 
 /// A key and the revision that it was last put at, if nobody has changed it since. In another
@@ -161,11 +166,21 @@ impl Feed {
     /// Takes whatever comes, until nothing does any more.
     async fn take_all(&mut self, mut watch: Watching) -> Result<Ended, Failure> {
         let mut events = Vec::new();
+        let mut heard = Instant::now();
         loop {
             let response = tokio::select! {
+                biased;
                 response = watch.next() => response?,
-                () = self.progress.suspected() => return Ok(Ended::Lost("it stands still".into())),
+                () = self.progress.suspected() => {
+                    // It has just been opened, or much is coming in of which nothing is seen yet.
+                    if heard.elapsed() < self.patience {
+                        continue;
+                    }
+                    self.patience = (self.patience * 2).min(PATIENCE_MAX);
+                    return Ok(Ended::Lost("it stands still".into()));
+                }
             };
+            (heard, self.patience) = (Instant::now(), STALL);
             if let Some(ended) = self.look(&response).await {
                 return Ok(ended);
             }

@@ -38,7 +38,7 @@ use self::freshness::Freshness;
 use self::keys::{Keys, revision};
 use self::leases::Leases;
 pub use self::options::{ConnectError, Options};
-use self::progress::{Head, Progress};
+use self::progress::{Head, Progress, STALL};
 use crate::index::Index;
 pub use crate::index::Stats;
 use crate::{
@@ -90,6 +90,7 @@ impl EtcdStore {
             keys: keys.clone(),
             history: options.history,
             landmark: None,
+            patience: STALL,
         };
         // Fails early, and with the reason, if etcd cannot be reached at all.
         let first = client.head(Instant::now() + options.request_timeout).await;

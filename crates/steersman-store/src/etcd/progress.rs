@@ -10,7 +10,7 @@ use crate::{Revision, StoreError};
 
 /// If the index does not move for this long while somebody waits for it, the feed's connection
 /// is no longer trusted.
-const STALL: Duration = Duration::from_millis(1500);
+pub(super) const STALL: Duration = Duration::from_millis(1500);
 
 /// Where the index is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,6 +30,28 @@ async fn a_store_that_compaction_has_passed_by_reads_everything_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_watch_that_has_much_to_tell_slowly_is_not_given_up() {
+    let etcd = Etcd::start().await;
+    let proxy = Proxy::to(&etcd.endpoints()[0]).await;
+    let options = Options {
+        endpoints: vec![proxy.endpoint.clone()],
+        request_timeout: LONG,
+        ..options(&etcd)
+    };
+    let store = EtcdStore::connect(options).await.unwrap();
+    put(&store, "/registry/a", "1").await;
+    proxy.cut();
+    let direct = connect(&etcd).await;
+    let large = "x".repeat(100_000);
+    for n in 0..100 {
+        put(&direct, &format!("/registry/large/{n}"), &large).await;
+    }
+    // Five seconds' worth, of which nothing is seen before the end: readers lose patience earlier.
+    proxy.slow();
+    assert_eq!(list(&store).await, list(&direct).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_was_cut_off_resumes_without_a_gap() {
     let etcd = Etcd::start().await;
     let proxy = Proxy::to(&etcd.endpoints()[0]).await;

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::io::{copy, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -11,6 +12,8 @@ use tokio::task::AbortHandle;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Open,
+    /// Answers come back slowly.
+    Slow,
     /// Connections stay, and nothing passes.
     Silent,
     /// What is said arrives, and no answer comes back.
@@ -54,6 +57,10 @@ impl Proxy {
         self.way.send_replace(Way::Mute);
     }
 
+    pub(super) fn slow(&self) {
+        self.way.send_replace(Way::Slow);
+    }
+
     pub(super) fn mend(&self) {
         self.way.send_replace(Way::Open);
     }
@@ -62,6 +69,18 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// Passes on what comes, two megabytes a second.
+async fn trickle(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(16));
+    let mut buffer = vec![0; 32 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        ticks.tick().await;
+        if to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
     }
 }
 
@@ -81,5 +100,15 @@ async fn pass(mut client: TcpStream, target: SocketAddr, mut way: watch::Receive
             }
         }
     }
-    let _ = way.wait_for(|way| matches!(way, Way::Open | Way::Cut)).await;
+    if *way.borrow() == Way::Slow {
+        let Ok(mut server) = TcpStream::connect(target).await else { return };
+        let ((mut said, answers), (come, mut heard)) = (client.split(), server.split());
+        tokio::select! {
+            _ = copy(&mut said, &mut heard) => {}
+            () = trickle(come, answers) => {}
+            _ = way.wait_for(|way| *way != Way::Slow) => {}
+        }
+        return;
+    }
+    let _ = way.wait_for(|way| matches!(way, Way::Open | Way::Slow | Way::Cut)).await;
 }
