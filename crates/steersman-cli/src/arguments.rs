@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -32,6 +32,11 @@ pub(crate) struct Up {
     /// Where to serve the API, over HTTPS; port 0 takes any free port.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443")]
     pub(crate) listen: SocketAddr,
+    /// The address at which others reach this server, if it is not that of --listen; the
+    /// kubeconfig and the endpoints of the service `kubernetes` name it. Servers on several
+    /// machines that listen on 0.0.0.0 and share an etcd need one each.
+    #[arg(long, value_name = "ADDR", value_parser = reachable)]
+    pub(crate) advertise_address: Option<IpAddr>,
     /// Where to write the kubeconfig [default: the user's data directory].
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -156,6 +161,15 @@ pub(crate) enum Output {
     Text,
     /// For programs.
     Json,
+}
+
+/// An address that somebody can connect to.
+fn reachable(text: &str) -> Result<IpAddr, String> {
+    let address: IpAddr = text.parse().map_err(|error| format!("{error}"))?;
+    match address.is_unspecified() {
+        true => Err("nobody can connect to every address".to_owned()),
+        false => Ok(address),
+    }
 }
 
 /// Reads the command line. Help and version are printed here and end the program.

@@ -25,6 +25,9 @@ async fn serve(up: Up) -> Result<(), String> {
     let storage = storage::chosen(&up.storage, history)?;
     let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);
     let mut builder = builder.history(history).storage(storage.clone());
+    if let Some(address) = up.advertise_address {
+        builder = builder.advertise(address);
+    }
     if let Storage::Etcd(_) = storage {
         builder = builder.lease_duration(Duration::from_secs(up.storage.etcd.lease_duration));
     }

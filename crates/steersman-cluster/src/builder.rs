@@ -31,6 +31,7 @@ pub struct Builder {
     seed: Option<u64>,
     history: Duration,
     listen: Option<SocketAddr>,
+    advertise: Option<IpAddr>,
     storage: Storage,
     lease_duration: Option<Duration>,
 }
@@ -44,6 +45,7 @@ impl Default for Builder {
             seed: None,
             history: Duration::from_secs(300),
             listen: None,
+            advertise: None,
             storage: Storage::Memory,
             lease_duration: None,
         }
@@ -124,6 +126,15 @@ impl Builder {
         self
     }
 
+    /// At which address others reach this server, if it is not the one it listens on: the
+    /// endpoints of the service `kubernetes`, the certificate and the kubeconfig name it. Servers
+    /// on several machines that listen on every address need one each, to be told apart.
+    #[must_use]
+    pub fn advertise(mut self, address: IpAddr) -> Self {
+        self.advertise = Some(address);
+        self
+    }
+
     /// Where the cluster keeps what it holds.
     #[must_use]
     pub fn storage(mut self, storage: Storage) -> Self {
@@ -183,7 +194,8 @@ impl Builder {
         let endpoint = match listener {
             Some(listener) => {
                 let identity = Identity::of(&store).await?;
-                Some(serve(&mut tasks, &api, &identity, listener, &shutdown)?)
+                let socket = Socket { listener, advertise: self.advertise };
+                Some(serve(&mut tasks, &api, &identity, socket, &shutdown)?)
             }
             None => None,
         };
@@ -253,20 +265,30 @@ fn spawn_upkeep(
     });
 }
 
+/// Where the API is served, and where others reach it if that is elsewhere.
+struct Socket {
+    listener: TcpListener,
+    advertise: Option<IpAddr>,
+}
+
 /// Starts to serve HTTPS, with a certificate of the cluster's own authority.
 fn serve(
     tasks: &mut JoinSet<()>,
     api: &ApiServer,
     identity: &Identity,
-    listener: TcpListener,
+    Socket { listener, advertise }: Socket,
     shutdown: &CancellationToken,
 ) -> Result<Endpoint, StartError> {
     let address = listener.local_addr().map_err(|error| StartError::Listen {
         address: SocketAddr::from(([0, 0, 0, 0], 0)),
         reason: error.to_string(),
     })?;
-    let pki = Pki::of(identity, &[address.ip().to_string()])?;
-    let url = format!("https://{}", reachable(address));
+    let reached = SocketAddr::new(advertise.unwrap_or(address.ip()), address.port());
+    api.advertise(reached);
+    let mut names = vec![address.ip().to_string(), reached.ip().to_string()];
+    names.dedup();
+    let pki = Pki::of(identity, &names)?;
+    let url = format!("https://{}", reachable(reached));
     let endpoint = Endpoint { address, kubeconfig: pki.kubeconfig(&url), url };
     let tls = pki.server_config()?;
     tasks.spawn(listen::serve(api.clone(), listener, tls, shutdown.clone(), STOP_GRACE));

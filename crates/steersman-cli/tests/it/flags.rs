@@ -43,6 +43,7 @@ fn a_bad_flag_or_value_is_one_clear_line() {
     assert!(refused(&["up", "--bogus"]).contains("--bogus"));
     assert!(refused(&["up", "--nodes", "many"]).contains("many"));
     assert!(refused(&["up", "--listen", "nowhere"]).contains("nowhere"));
+    assert!(refused(&["up", "--advertise-address", "0.0.0.0"]).contains("--advertise-address"));
     assert!(refused(&["down"]).contains("down"));
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Pod};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
@@ -135,4 +135,45 @@ async fn a_start_that_fails_leaves_the_directory_free() {
     assert!(matches!(failed, StartError::Identity(_)), "{failed:?}");
     let again = start(&scratch.0, 1).await.err().expect("it is as before");
     assert!(matches!(again, StartError::Identity(_)), "the directory is in use: {again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_dropped_frees_its_directory_soon() {
+    let scratch = Scratch::new();
+    drop(start(&scratch.0, 1).await.unwrap());
+    let mut tick = interval(Duration::from_millis(20));
+    let free = async {
+        loop {
+            match start(&scratch.0, 1).await {
+                Err(StartError::Disk(OpenError::Locked { .. })) => tick.tick().await,
+                started => return started.unwrap(),
+            };
+        }
+    };
+    timeout(PATIENCE / 2, free).await.expect("nobody holds the directory").stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_reached_where_it_says_not_where_it_listens() {
+    let builder = Cluster::builder().nodes(0).controllers(false);
+    let builder = builder.listen(([127, 0, 0, 1], 0).into()).advertise([127, 0, 0, 2].into());
+    let cluster = builder.start().await.unwrap();
+    let endpoint = cluster.endpoint().unwrap();
+    let port = endpoint.address.port();
+    assert_eq!(endpoint.url, format!("https://127.0.0.2:{port}"));
+    assert!(endpoint.kubeconfig.contains(&endpoint.url));
+    let endpoints: Api<Endpoints> = Api::default_namespaced(cluster.client());
+    let mut tick = interval(Duration::from_millis(20));
+    let found = async {
+        loop {
+            if let Some(found) = endpoints.get_opt("kubernetes").await.unwrap() {
+                return found.subsets.unwrap().remove(0);
+            }
+            tick.tick().await;
+        }
+    };
+    let found = timeout(PATIENCE, found).await.expect("the server says where it is");
+    assert_eq!(found.addresses.unwrap()[0].ip, "127.0.0.2");
+    assert_eq!(found.ports.unwrap()[0].port, i32::from(port));
+    cluster.stop().await;
 }
