@@ -265,7 +265,8 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
-    /// The store is broken and takes no more writes until it is opened again.
+    /// The store is broken and takes no more writes until it is opened again. A write that was
+    /// under way when it broke may be there then.
     #[error("the store has failed and takes no more writes: {reason}")]
     Failed {
         /// What broke, and where.
