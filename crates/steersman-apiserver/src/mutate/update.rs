@@ -17,24 +17,35 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
     let place = call.place();
     let creates = call.resource.create_on_update && writer.subresource.is_empty();
     if creates && !exists(call).await? {
-        let mut new = object.clone();
-        metadata::set(&mut new, "resourceVersion", None);
-        match create::create_object(&writer, place.namespace, new, Tracking::Record).await {
-            Ok(object) => return Ok(Reply::Object { code: StatusCode::CREATED, object }),
+        match create(call, &writer, &object).await {
             // Someone was faster; then this is an update.
             Err(status) if status == Status::already_exists(call.resource.named(place.name)) => {}
-            Err(status) => return Err(status),
+            created => return created,
         }
     }
-    let object = change::write(&writer, place, |old| {
+    let written = change::write(&writer, place, |old| {
         check_resource_version(&writer, old, &object)?;
         change::prepare(&writer, old, object.clone(), Tracking::Record)
-    })
-    .await?;
-    Ok(Reply::Object { code: StatusCode::OK, object })
+    });
+    match written.await {
+        // It is gone, as this server had not heard.
+        Err(status) if creates && status == Status::not_found(call.resource.named(place.name)) => {
+            create(call, &writer, &object).await
+        }
+        written => Ok(Reply::Object { code: StatusCode::OK, object: written? }),
+    }
 }
 
-/// Whether the object of the path is there. Who has just seen it go hears that it is gone.
+/// Creates what an update finds missing.
+async fn create(call: &Call, writer: &Writer<'_>, object: &Value) -> Result<Reply> {
+    let mut new = object.clone();
+    metadata::set(&mut new, "resourceVersion", None);
+    let namespace = call.place().namespace;
+    let object = create::create_object(writer, namespace, new, Tracking::Record).await?;
+    Ok(Reply::Object { code: StatusCode::CREATED, object })
+}
+
+/// Whether the object of the path is there, or was as far as this server has heard.
 async fn exists(call: &Call) -> Result<bool> {
     let key = call.resource.key(call.place());
     let known = call.server.known(&key).await?.is_some();

@@ -283,3 +283,14 @@ async fn plain_requests_ask_the_store_no_more_than_they_must() {
     api.post(PODS, &pod("p")).await.ok();
     assert_eq!(store.counts(), create, "create of a pod");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_put_creates_what_is_gone_although_the_server_has_not_heard() {
+    let (api, store) = faulty().await;
+    let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/a";
+    let lease = json!({"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}});
+    api.put(path, &lease).await.ok();
+    store.lag(true);
+    api.delete(path).await.ok();
+    assert_eq!(api.put(path, &lease).await.ok()["spec"]["holderIdentity"], "me");
+}
