@@ -87,6 +87,8 @@ async fn reconciles_are_numbered_and_remembered_with_their_causes(cluster: Clust
         },
     );
     let running = Manager::new(cluster.client().kube().clone()).with(controller).start();
+    // What is there before that is listed, not created.
+    running.caches().informer::<ConfigMap>().cache().synced().await;
     for name in ["a", "fails", "b", "hangs"] {
         cluster.client().create(&config_map(name)).await?;
         cluster.advance(Duration::from_secs(1)).await;

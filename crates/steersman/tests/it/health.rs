@@ -136,6 +136,7 @@ async fn metrics_ask_the_cluster_who_may_read_them(cluster: Cluster) -> Result<(
 #[steersman::test]
 async fn the_debug_page_tells_what_fails_and_why(cluster: Cluster) -> Result<()> {
     let running = manager(&cluster).with(fails("<b>no</b>")).start();
+    running.caches().informer::<ConfigMap>().cache().synced().await;
     for name in ["a", "b"] {
         cluster.client().create(&config_map(name)).await?;
     }
