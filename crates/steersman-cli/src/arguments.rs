@@ -97,7 +97,7 @@ pub(crate) struct EtcdFlags {
     #[arg(long = "etcd-password-file", value_name = "FILE", requires = "user")]
     pub(crate) password_file: Option<PathBuf>,
     /// How long the servers that share an etcd wait for the one that runs the controllers before
-    /// another takes over. One that is stopped with Ctrl-C hands over at once.
+    /// another takes over. One that is stopped with Ctrl-C hands over within two.
     #[arg(long = "leader-elect-lease-duration", value_name = "SECONDS", default_value_t = 15, requires = "etcd", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) lease_duration: u64,
 }
@@ -188,7 +188,9 @@ fn one_line(error: &clap::Error) -> String {
         text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let first = first.join(" ");
     let first = first.strip_prefix("error: ").unwrap_or(&first);
-    format!("{first}; see `steersman --help`")
+    let command = std::env::args().nth(1).filter(|word| ["up", "snapshot"].contains(&&**word));
+    let command = command.map_or_else(String::new, |command| format!(" {command}"));
+    format!("{first}; see `steersman{command} --help`")
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn save(file: &Path, directory: &Path) -> Result<(), String> {
 fn restore(file: &Path, data_dir: Option<PathBuf>, bump_revision: u64) -> Result<(), String> {
     let usual = data_dir.is_none();
     let directory = user_data::cluster(data_dir)?;
-    let restored = backup::restore(file, &directory, bump_revision).map_err(told)?;
+    let restored = backup::restore(file, &directory, bump_revision).map_err(of_file)?;
     let Status { revision, keys, .. } = restored;
     say!("restored {keys} keys to {}, at revision {revision} now\n", directory.display());
     match usual {
@@ -51,7 +51,7 @@ fn restore(file: &Path, data_dir: Option<PathBuf>, bump_revision: u64) -> Result
 }
 
 fn status(file: &Path, output: Output) -> Result<(), String> {
-    let Status { revision, keys, bytes, .. } = backup::status(file).map_err(told)?;
+    let Status { revision, keys, bytes, .. } = backup::status(file).map_err(of_file)?;
     match output {
         Output::Json => {
             say!("{{\"revision\":{revision},\"keys\":{keys},\"bytes\":{bytes}}}");
@@ -71,6 +71,17 @@ fn size(bytes: u64) -> String {
         0..10_000 => format!("{bytes} bytes"),
         10_000..1_000_000 => format!("{} kB", bytes / 1000),
         _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// What to say of a snapshot that cannot be read.
+fn of_file(error: OpenError) -> String {
+    match error {
+        OpenError::Corrupt { file, offset, reason } => format!(
+            "{} is no snapshot, or a damaged one: at byte {offset}: {reason}",
+            file.display()
+        ),
+        error => told(error),
     }
 }
 

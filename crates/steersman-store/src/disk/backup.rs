@@ -4,8 +4,8 @@
 //! directory without its lock: a log only grows, so any prefix of whole frames is a state that the
 //! store was in. [`restore`] makes a new store of it, with an identity of its own.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use super::error::{OpenError, io_error};
 use super::files::{self, Directory, Files};
@@ -75,10 +75,11 @@ pub fn restore(file: &Path, directory: &Path, bump_revision: u64) -> Result<Stat
         revision.ok_or_else(|| invalid("restore", file, "its revision becomes too large"))?;
     let failed = |action| move |error| io_error(action, directory.to_owned(), error);
     files::create_directory(directory, true).map_err(failed("create"))?;
-    if fs::read_dir(directory).map_err(failed("list"))?.next().is_some() {
+    let target = Directory::new(directory.to_owned(), true);
+    let names = target.list().map_err(failed("list"))?;
+    if names.iter().any(|name| name != replay::LOST_AND_FOUND) {
         return Err(OpenError::NotEmpty { directory: directory.to_owned() });
     }
-    let target = Directory::new(directory.to_owned(), true);
     let place = Place { kind: Kind::Snapshot, store: new_identity(), revision };
     let bytes = fill(&target, place, file).inspect_err(|_| {
         // It was empty before, and should be for the next who tries.

@@ -17,6 +17,9 @@ pub(super) const NAME: &str = "lock";
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
+    /// The directory itself, for people remove files called "lock".
+    #[cfg(unix)]
+    directory_itself: File,
 }
 
 impl Lock {
@@ -25,19 +28,28 @@ impl Lock {
         let path = directory.join(NAME);
         let failed = |error| io_error("lock", path.clone(), error);
         let mut file = files::private().create(true).truncate(false).open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
+        let lock = |file: &File| match file.try_lock() {
+            Ok(()) => Ok(()),
             Err(TryLockError::WouldBlock) => {
                 let holder = fs::read_to_string(&path).ok();
                 let pid = holder.and_then(|holder| holder.trim().parse().ok());
-                return Err(OpenError::Locked { directory: directory.to_owned(), pid });
+                Err(OpenError::Locked { directory: directory.to_owned(), pid })
             }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        };
+        lock(&file)?;
+        #[cfg(unix)]
+        let itself = File::open(directory).map_err(failed)?;
+        #[cfg(unix)]
+        lock(&itself)?;
         // Only for the message: a disk without room for it can still be read.
         let _ = file.set_len(0).and_then(|()| file.rewind());
         let _ = writeln!(file, "{}", std::process::id());
-        Ok(Self { file })
+        Ok(Self {
+            file,
+            #[cfg(unix)]
+            directory_itself: itself,
+        })
     }
 }
 
@@ -46,6 +58,8 @@ impl Drop for Lock {
         // Closing is not enough: a process that is just being started elsewhere has the file, too,
         // until it runs its own program.
         let _ = self.file.unlock();
+        #[cfg(unix)]
+        let _ = self.directory_itself.unlock();
     }
 }
 
@@ -54,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_free_although_a_starting_process_still_has_the_file() {
+    fn adirectory_itself_is_free_although_a_starting_process_still_has_the_file() {
         let name = format!("steersman-store-lock-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         fs::create_dir_all(&directory).unwrap();
@@ -64,6 +78,20 @@ mod tests {
         drop(lock);
         drop(Lock::take(&directory).unwrap());
         drop(inherited);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn removing_the_file_does_not_let_a_second_process_in() {
+        let name = format!("steersman-store-lock-file-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).unwrap();
+        let lock = Lock::take(&directory).unwrap();
+        fs::remove_file(directory.join(NAME)).unwrap();
+        assert!(matches!(Lock::take(&directory), Err(OpenError::Locked { .. })));
+        drop(lock);
+        drop(Lock::take(&directory).unwrap());
         fs::remove_dir_all(&directory).unwrap();
     }
 }

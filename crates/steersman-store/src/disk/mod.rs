@@ -152,8 +152,10 @@ impl DiskStore {
 fn open(path: &Path, options: &Options) -> Result<(Recovered, Lock, u64), OpenError> {
     files::create_directory(path, options.sync)
         .map_err(|error| io_error("create", path.to_owned(), error))?;
-    let lock = Lock::take(path)?;
     let files: Arc<dyn Files> = Arc::new(Directory::new(path.to_owned(), options.sync));
+    // Before the lock leaves its file in a directory that is somebody else's.
+    open::refuse_foreign(&*files)?;
+    let lock = Lock::take(path)?;
     let recovered = open::recover(&files, options, new_identity())?;
     Ok((recovered, lock, options.snapshot_bytes))
 }

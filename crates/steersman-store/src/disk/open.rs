@@ -69,18 +69,25 @@ pub(super) struct Recovered {
     pub(super) opened: Opened,
 }
 
+/// Refuses a directory that holds files, and none of a store. What else may be wrong with it is not
+/// looked at: another process may be using it.
+pub(super) fn refuse_foreign(files: &dyn Files) -> Result<(), OpenError> {
+    match Survey::of(files) {
+        Ok(Survey { segments, other: Some(found), .. }) if segments.is_empty() => {
+            Err(OpenError::NotAStore { directory: files.path(""), found })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Opens what is there, or begins a store where nothing is.
 pub(super) fn recover(
     files: &Arc<dyn Files>,
     options: &Options,
     new_store: u64,
 ) -> Result<Recovered, OpenError> {
+    refuse_foreign(&**files)?;
     let survey = Survey::of(&**files)?;
-    if survey.segments.is_empty()
-        && let Some(found) = survey.other
-    {
-        return Err(OpenError::NotAStore { directory: files.path(""), found });
-    }
     let mut loading = Loading::begin(&**files, &survey)?;
     let replayed = replay::replay(&**files, &survey, |batch| loading.take(batch))?;
     let index = loading.finish();

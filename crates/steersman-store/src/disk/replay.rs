@@ -25,6 +25,8 @@ use crate::{Entry, Key, Revision};
 
 /// The revision of a store without any write.
 pub(super) const EMPTY: Revision = Revision(1);
+/// What a file system of its own has in its first directory.
+pub(super) const LOST_AND_FOUND: &str = "lost+found";
 /// Changes that one batch has at most.
 const BATCH: usize = 4096;
 
@@ -50,7 +52,7 @@ impl Survey {
                 Name::Finished(Kind::Log, revision) => survey.segments.push(revision),
                 Name::Finished(Kind::Snapshot, revision) => snapshots.push(revision),
                 Name::Temporary => survey.leftovers.push(name),
-                Name::Other if name == lock::NAME || name == "lost+found" => {}
+                Name::Other if name == lock::NAME || name == LOST_AND_FOUND => {}
                 Name::Other => survey.other = Some(name),
             }
         }

@@ -177,3 +177,29 @@ async fn nobody_but_the_owner_can_read_what_is_kept() {
     }
     std::fs::remove_file(&backup).unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_in_a_directory_that_is_somebody_elses() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(&scratch.0).unwrap();
+    std::fs::write(scratch.0.join("notes.txt"), "mine").unwrap();
+    let refused = DiskStore::open(&scratch.0, Options::default()).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NotAStore { .. }), "{refused}");
+    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_system_of_its_own_counts_as_empty() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.0.join("lost+found")).unwrap();
+    let (store, _) = open(&scratch.0).await;
+    put(&store, "/a", "1").await;
+    store.close().await;
+    let volume = Scratch::new();
+    std::fs::create_dir_all(volume.0.join("lost+found")).unwrap();
+    let backup = volume.0.with_extension("backup");
+    crate::disk::backup::save(&scratch.0, &backup).unwrap();
+    crate::disk::backup::restore(&backup, &volume.0, 10).unwrap();
+    assert_eq!(list(&open(&volume.0).await.0, None).await, ["/a=1"]);
+    std::fs::remove_file(&backup).unwrap();
+}
