@@ -11,9 +11,7 @@
 
 pub mod disk;
 pub mod etcd;
-#[allow(dead_code, reason = "stores that outlive the process use the rest")]
 mod expiry;
-#[allow(dead_code, reason = "stores that outlive the process use the rest")]
 mod index;
 pub mod memory;
 

@@ -1,28 +1,7 @@
 //! An etcd that wants certificates and a password.
 
-use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
-
 use crate::etcd_process::{Etcd, Tls};
 use crate::program::{Program, directory, steersman};
-
-/// An authority, and a certificate of it for both sides.
-fn tls() -> Tls {
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let authority_key = KeyPair::generate().unwrap();
-    let ca = authority.self_signed(&authority_key).unwrap().pem();
-    let issuer = Issuer::new(authority, authority_key);
-    let mut both = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-    both.extended_key_usages =
-        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    let key = KeyPair::generate().unwrap();
-    let certificate = both.signed_by(&key, &issuer).unwrap().pem();
-    Tls { ca, certificate, key: key.serialize_pem() }
-}
 
 /// The one line in which the program refuses to start.
 fn refused(arguments: &[String]) -> String {
@@ -35,7 +14,7 @@ fn refused(arguments: &[String]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn certificates_and_a_password_open_an_etcd_that_wants_them() {
-    let tls = tls();
+    let tls = Tls::new();
     let etcd = Etcd::builder().tls(&tls).start().await;
     for command in ["user add root:secret", "user grant-role root root", "auth enable"] {
         etcd.ctl(&command.split(' ').collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! Backups: saved beside a running store, restored as another one.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use rand::SeedableRng;
@@ -15,6 +15,16 @@ use crate::disk::format::{Kind, Place};
 use crate::disk::open::recover;
 use crate::disk::{DiskStore, OpenError, Options, backup};
 use crate::{Expected, RangeRequest, Revision, Store, StoreError, WriteRequest};
+
+/// A store with one key, still open, and a backup of it elsewhere.
+async fn saved(scratch: &Scratch, elsewhere: &Scratch) -> (DiskStore, PathBuf) {
+    std::fs::create_dir(&elsewhere.0).unwrap();
+    let (store, _) = open(&scratch.0).await;
+    put(&store, "/a", "1").await;
+    let file = elsewhere.0.join("backup");
+    backup::save(&scratch.0, &file).unwrap();
+    (store, file)
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_store_holds_what_was_saved_at_a_later_revision() {
@@ -52,11 +62,7 @@ async fn a_restored_store_holds_what_was_saved_at_a_later_revision() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_is_not_restored_over_anything() {
     let [scratch, elsewhere] = [(); 2].map(|()| Scratch::new());
-    std::fs::create_dir(&elsewhere.0).unwrap();
-    let (store, _) = open(&scratch.0).await;
-    put(&store, "/a", "1").await;
-    let file = elsewhere.0.join("backup");
-    backup::save(&scratch.0, &file).unwrap();
+    let (_store, file) = saved(&scratch, &elsewhere).await;
     let refused = backup::restore(&file, &scratch.0, 0).unwrap_err();
     assert!(matches!(refused, OpenError::NotEmpty { .. }), "{refused}");
     let refused = backup::save(&elsewhere.0, &scratch.0.join("none")).unwrap_err();
@@ -90,11 +96,7 @@ async fn what_cannot_be_saved_or_restored_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_that_ends_half_way_is_not_taken_for_an_empty_store() {
     let [scratch, elsewhere] = [(); 2].map(|()| Scratch::new());
-    std::fs::create_dir(&elsewhere.0).unwrap();
-    let (store, _) = open(&scratch.0).await;
-    put(&store, "/a", "1").await;
-    let file = elsewhere.0.join("backup");
-    backup::save(&scratch.0, &file).unwrap();
+    let (_store, file) = saved(&scratch, &elsewhere).await;
     let (disk, images) = (Disk::default(), Arc::new(Mutex::new(Vec::new())));
     let recorded = Arc::clone(&images);
     disk.observe(Box::new(move |image| recorded.lock().unwrap().push(image.clone())));

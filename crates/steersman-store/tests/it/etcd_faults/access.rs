@@ -1,29 +1,9 @@
 //! Who may speak with etcd: TLS, and users with passwords.
 
-use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
 use steersman_store::etcd::ConnectError;
 
 use super::*;
 use crate::etcd_process::Tls;
-
-/// An authority, and a certificate for this machine.
-fn tls() -> Tls {
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let authority_key = KeyPair::generate().unwrap();
-    let ca = authority.self_signed(&authority_key).unwrap().pem();
-    let issuer = Issuer::new(authority, authority_key);
-    let mut member = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-    member.extended_key_usages =
-        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    let key = KeyPair::generate().unwrap();
-    let certificate = member.signed_by(&key, &issuer).unwrap().pem();
-    Tls { ca, certificate, key: key.serialize_pem() }
-}
 
 /// Why a store cannot be opened.
 async fn refusal(options: Options) -> String {
@@ -37,7 +17,7 @@ async fn refusal(options: Options) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn members_and_clients_show_each_other_certificates() {
-    let tls = tls();
+    let tls = Tls::new();
     let etcd = Etcd::builder().tls(&tls).start().await;
     let anonymous = Options { ca: Some(tls.ca.clone().into()), ..options(&etcd) };
     let certificate = Some((tls.certificate.clone().into(), tls.key.clone().into()));
@@ -47,7 +27,7 @@ async fn members_and_clients_show_each_other_certificates() {
     assert_eq!(etcd.ctl(&["get", "/registry/a", "--print-value-only"]), "1\n");
 
     assert!(refusal(options(&etcd)).await.contains("authority"));
-    let stranger = Options { ca: Some(self::tls().ca.into()), ..known };
+    let stranger = Options { ca: Some(Tls::new().ca.into()), ..known };
     let reason = refusal(stranger).await;
     assert!(reason.contains("certificate"), "{reason}");
     let reason = refusal(anonymous).await;

@@ -3,11 +3,13 @@
 //! [`Etcd::start`] gives a cluster of one member, [`Etcd::builder`] any other. Every cluster has
 //! ports and a directory of its own; both go with the value, and with the process if that dies
 //! first. Needs `etcd` and, for [`Etcd::ctl`], `etcdctl` on the path; the environment's `ETCD` and
-//! `ETCDCTL` may name others. Of use to any crate's tests: it knows the standard library and tokio.
+//! `ETCDCTL` may name others. Of use to any crate's tests: it knows the standard
+//! library, tokio and rcgen.
 #![allow(dead_code, reason = "each crate's tests use some of it")]
 
 mod member;
 mod ports;
+mod tls;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,19 +17,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use self::member::{Address, Member};
+pub use self::tls::Tls;
 
 /// How long a cluster may take to be ready on a busy machine.
 const READY_MAX: Duration = Duration::from_secs(30);
 /// How often to try other ports when somebody was quicker to take one.
 const ATTEMPTS: usize = 5;
-
-/// A certificate authority, and a certificate of it that serves both sides: PEM files' content.
-#[derive(Clone, Debug)]
-pub struct Tls {
-    pub ca: String,
-    pub certificate: String,
-    pub key: String,
-}
 
 /// What cluster to start.
 #[derive(Clone, Debug)]
