@@ -3,6 +3,7 @@
 //! Every kind takes it; verbs only differ in the function at its end, in [`perform`].
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -13,7 +14,7 @@ use crate::authn::User;
 use crate::call::Call;
 use crate::negotiate::{self, Offer, Shape};
 use crate::reply::{self, Reply, ResponseBody};
-use crate::request::{Query, RequestInfo, segments};
+use crate::request::{DEADLINE_MAX, Query, RequestInfo, is_long_running, segments};
 use crate::resource::{Resource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
@@ -49,6 +50,8 @@ async fn try_answer(
 ) -> Result<Response<ResponseBody>> {
     let path = segments(parts.uri.path())?;
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
+    let long = is_long_running(&path, &query);
+    let deadline = if long { DEADLINE_MAX } else { query.deadline()? };
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
     authz::authorize(&user, &path)?;
     if let Some(response) = not_a_resource(&server, &parts, &path, &query).await? {
@@ -64,7 +67,7 @@ async fn try_answer(
         user = %call.user.name,
     );
     async {
-        let reply = in_time(&call, perform(&call)).await;
+        let reply = in_time(deadline, perform(&call)).await;
         let rendered = reply.and_then(|reply| reply::render(&call, reply));
         let mut response =
             rendered.unwrap_or_else(|status| refuse(&status, call.headers.get(header::ACCEPT)));
@@ -77,8 +80,7 @@ async fn try_answer(
 
 /// Waits for an answer, but no longer than the client wants and the server allows. A watch is
 /// answered at once and then goes on.
-async fn in_time(call: &Call, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
-    let deadline = call.info.query.deadline()?;
+async fn in_time(deadline: Duration, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
     let late = |_| Status::timeout("request did not complete within the allotted timeout");
     tokio::time::timeout(deadline, answer).await.map_err(late)?
 }
