@@ -135,8 +135,9 @@ fn resolve(
         return Err(Status::method_not_allowed());
     }
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let has_table = resource.has_table(info.subresource.as_deref().unwrap_or(""));
     let offer = Offer {
-        shapes: &[Shape::Table, Shape::Metadata],
+        shapes: if has_table { &[Shape::Metadata, Shape::Table] } else { &[Shape::Metadata] },
         protobuf: protobuf::writes(&resource.schema),
         stream: info.verb == Verb::Watch,
     };

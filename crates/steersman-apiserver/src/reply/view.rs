@@ -212,10 +212,18 @@ impl View {
     }
 }
 
-/// A document that is not stored as a client wants to see it: of those, a Scale has columns.
+/// A document that is not stored as a client wants to see it: of those, a Scale has columns, and
+/// all but a Status have metadata.
 pub(super) fn shaped(call: &Call, document: Value) -> Result<Value> {
-    if call.output.shape != Shape::Table || document["kind"] != "Scale" {
-        return Ok(document);
+    match (call.output.shape, document["kind"].as_str()) {
+        (Shape::Metadata, kind) if kind != Some("Status") => {
+            return Ok(json!({
+                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                "metadata": document.get("metadata").unwrap_or(&json!({})),
+            }));
+        }
+        (Shape::Table, Some("Scale")) => {}
+        _ => return Ok(document),
     }
     let metadata = json!({"resourceVersion": document["metadata"]["resourceVersion"]});
     let (columns, now) = (table::columns_for("autoscaling", "Scale"), (call.server.clock)());
@@ -237,7 +245,10 @@ pub(super) fn document(encoding: Encoding, value: &Value) -> (Encoding, Bytes) {
 
 fn protobuf_document(value: &Value, json: &[u8]) -> Option<Bytes> {
     let sealed = Sealed::of(value)?;
-    let format = Format::of(sealed.api_version, sealed.kind)?;
+    let format = match sealed.kind {
+        "PartialObjectMetadata" => Format::metadata()?,
+        kind => Format::of(sealed.api_version, kind)?,
+    };
     let written = sealed.bytes(json.len(), |out| format.write(out, json, None));
     written.inspect_err(|error| tracing::error!(?sealed, %error, "an answer is not writable")).ok()
 }

@@ -25,6 +25,7 @@ mod kinds;
 mod list;
 mod listen;
 mod namespaces;
+mod negotiation;
 mod openapi;
 mod parts;
 mod patch;
