@@ -40,12 +40,33 @@ pub enum Shape {
     /// All of it.
     #[default]
     Object,
-    /// A `meta.k8s.io/v1` Table, as `kubectl get` prints it.
+    /// A `meta.k8s.io` Table, as `kubectl get` prints it.
     Table,
-    /// A `meta.k8s.io/v1` `PartialObjectMetadata`.
+    /// A `meta.k8s.io` `PartialObjectMetadata`.
     Metadata,
     /// Aggregated discovery, `apidiscovery.k8s.io/v2`.
     Discovery,
+}
+
+/// The version of `meta.k8s.io` in which a table, or metadata alone, is told. The two differ in
+/// name only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MetaVersion {
+    /// `v1`
+    #[default]
+    V1,
+    /// `v1beta1`, which old clients ask for.
+    V1beta1,
+}
+
+impl MetaVersion {
+    /// As documents carry it.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
 }
 
 /// The form of an answer.
@@ -55,6 +76,8 @@ pub struct Output {
     pub encoding: Encoding,
     /// What it shows.
     pub shape: Shape,
+    /// In which version a table, or metadata alone, is told.
+    pub meta: MetaVersion,
 }
 
 /// What a path can answer with.
@@ -116,12 +139,12 @@ impl Offer<'_> {
 
     /// The first form on offer that an alternative allows.
     fn find(&self, clause: &Clause<'_>) -> Option<Output> {
-        let shape = clause.shape()?;
-        let outputs = Encoding::ALL.map(|encoding| Output { encoding, shape });
+        let (shape, meta) = clause.shape()?;
+        let outputs = Encoding::ALL.map(|encoding| Output { encoding, shape, meta });
         outputs.into_iter().find(|output| clause.allows(output.encoding) && self.has(*output))
     }
 
-    fn has(&self, Output { encoding, shape }: Output) -> bool {
+    fn has(&self, Output { encoding, shape, .. }: Output) -> bool {
         let possible = match (shape, encoding) {
             (Shape::Object, Encoding::Protobuf) => self.protobuf,
             (Shape::Table | Shape::Discovery, Encoding::Protobuf) => false,
@@ -164,14 +187,22 @@ impl<'a> Clause<'a> {
     }
 
     /// What it asks to see; `None` if nobody knows that.
-    fn shape(&self) -> Option<Shape> {
-        match self.convert {
-            ["", "", ""] => Some(Shape::Object),
-            ["Table", "meta.k8s.io", "v1"] => Some(Shape::Table),
-            ["PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1"] => {
-                Some(Shape::Metadata)
+    fn shape(&self) -> Option<(Shape, MetaVersion)> {
+        let [kind, group, version] = self.convert;
+        let meta = match version {
+            "v1" => Some(MetaVersion::V1),
+            "v1beta1" => Some(MetaVersion::V1beta1),
+            _ => None,
+        };
+        match (kind, group) {
+            ("", "") if version.is_empty() => Some((Shape::Object, MetaVersion::V1)),
+            ("Table", "meta.k8s.io") => Some((Shape::Table, meta?)),
+            ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io") => {
+                Some((Shape::Metadata, meta?))
             }
-            ["APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"] => Some(Shape::Discovery),
+            ("APIGroupDiscoveryList", "apidiscovery.k8s.io") if version == "v2" => {
+                Some((Shape::Discovery, MetaVersion::V1))
+            }
             _ => None,
         }
     }

@@ -13,12 +13,12 @@ use super::Page;
 use super::body::PIECE;
 use crate::call::Call;
 use crate::document::{Stored, write_json};
-use crate::negotiate::{Encoding, Output, Shape};
-use crate::protobuf::{self, Format, ProtobufError, Sealed};
+use crate::negotiate::{Encoding, MetaVersion, Output, Shape};
+use crate::protobuf::{Format, ListFields, ProtobufError, Sealed};
 use crate::resource::Resource;
 use crate::state::Clock;
 use crate::status::{Result, Status};
-use crate::table::{self, IncludeObject};
+use crate::table::{self, IncludeObject, TableForm};
 
 /// How one client sees stored objects.
 pub(crate) struct View {
@@ -36,7 +36,9 @@ impl View {
     /// What the caller wants to see.
     pub(crate) fn of(call: &Call) -> Result<Self> {
         let format = match call.output {
-            Output { encoding: Encoding::Protobuf, shape: Shape::Metadata } => Format::metadata(),
+            Output { encoding: Encoding::Protobuf, shape: Shape::Metadata, .. } => {
+                Format::metadata()
+            }
             Output { encoding: Encoding::Protobuf, .. } => {
                 Format::of(&call.api_version, &call.resource.kind)
             }
@@ -137,10 +139,13 @@ impl View {
         capacity: usize,
     ) -> Result<Bytes> {
         self.sealed_list().bytes(capacity, |out| {
-            protobuf::write_list_meta(out, metadata.to_string().as_bytes())?;
+            let beta =
+                self.output.shape == Shape::Metadata && self.output.meta == MetaVersion::V1beta1;
+            let fields = if beta { ListFields::ITEMS_FIRST } else { ListFields::STANDARD };
+            fields.write_metadata(out, metadata.to_string().as_bytes())?;
             for object in &page.objects {
                 let (json, version) = self.text(object)?;
-                format.write_item(out, &json, version.as_deref())?;
+                fields.write_item(out, format, &json, version.as_deref())?;
             }
             Ok(())
         })
@@ -161,7 +166,7 @@ impl View {
     /// Appends an object, or its metadata, as JSON.
     fn write_plain(&self, out: &mut Vec<u8>, object: &Stored) {
         match self.output.shape {
-            Shape::Metadata => object.write_metadata_to(out),
+            Shape::Metadata => object.write_metadata_to(out, self.output.meta.api_version()),
             _ => object.write_to(out, &self.api_version),
         }
     }
@@ -176,7 +181,8 @@ impl View {
     /// Appends objects as a table, as JSON.
     pub(crate) fn write_table(&self, out: &mut Vec<u8>, objects: &[Value], metadata: Value) {
         let now = (self.clock)();
-        let table = table::render(&self.resource.columns, objects, metadata, self.include, now);
+        let form = TableForm { include: self.include, api_version: self.output.meta.api_version() };
+        let table = table::render(&self.resource.columns, objects, metadata, form, now);
         write_json(out, &table);
     }
 
@@ -184,7 +190,8 @@ impl View {
     pub(crate) fn sealed(&self) -> Sealed<'_> {
         match self.output.shape {
             Shape::Metadata => {
-                Sealed { api_version: "meta.k8s.io/v1", kind: "PartialObjectMetadata" }
+                let api_version = self.output.meta.api_version();
+                Sealed { api_version, kind: "PartialObjectMetadata" }
             }
             _ => Sealed { api_version: &self.api_version, kind: &self.resource.kind },
         }
@@ -193,7 +200,8 @@ impl View {
     fn sealed_list(&self) -> Sealed<'_> {
         match self.output.shape {
             Shape::Metadata => {
-                Sealed { api_version: "meta.k8s.io/v1", kind: "PartialObjectMetadataList" }
+                let api_version = self.output.meta.api_version();
+                Sealed { api_version, kind: "PartialObjectMetadataList" }
             }
             _ => Sealed { api_version: &self.api_version, kind: &self.resource.list_kind },
         }
@@ -218,7 +226,7 @@ pub(super) fn shaped(call: &Call, document: Value) -> Result<Value> {
     match (call.output.shape, document["kind"].as_str()) {
         (Shape::Metadata, kind) if kind != Some("Status") => {
             return Ok(json!({
-                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                "kind": "PartialObjectMetadata", "apiVersion": call.output.meta.api_version(),
                 "metadata": document.get("metadata").unwrap_or(&json!({})),
             }));
         }
@@ -227,7 +235,9 @@ pub(super) fn shaped(call: &Call, document: Value) -> Result<Value> {
     }
     let metadata = json!({"resourceVersion": document["metadata"]["resourceVersion"]});
     let (columns, now) = (table::columns_for("autoscaling", "Scale"), (call.server.clock)());
-    Ok(table::render(&columns, &[document], metadata, call.include_object()?, now))
+    let api_version = call.output.meta.api_version();
+    let form = TableForm { include: call.include_object()?, api_version };
+    Ok(table::render(&columns, &[document], metadata, form, now))
 }
 
 /// A document that is not stored, in a form that its kind has: what has no protobuf form is JSON.

@@ -4,7 +4,7 @@ use http::{Method, Request, header};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Api, pod};
+use crate::api::{Answer, Api, CONFIG_MAPS, pod};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
@@ -76,4 +76,34 @@ async fn a_review_has_metadata() {
     assert_eq!(answer["apiVersion"], "meta.k8s.io/v1");
     assert_eq!(answer["metadata"]["name"], "mine");
     assert!(answer.get("status").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_and_metadata_are_also_told_at_v1beta1() {
+    const BETA: &str = "meta.k8s.io/v1beta1";
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let form = |kind: &str| format!("application/json;as={kind};v=v1beta1;g=meta.k8s.io");
+    let table = api.get_as(CONFIG_MAPS, &form("Table")).await.ok();
+    assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!(BETA)));
+    assert_eq!(table["rows"][0]["object"]["apiVersion"], BETA);
+    let list = api.get_as(CONFIG_MAPS, &form("PartialObjectMetadataList")).await.ok();
+    assert_eq!(list["kind"], "PartialObjectMetadataList");
+    assert_eq!(list["apiVersion"], BETA);
+    assert_eq!(list["items"][0]["apiVersion"], BETA);
+    let one = api.get_as(&format!("{CONFIG_MAPS}/a"), &form("PartialObjectMetadata")).await.ok();
+    assert_eq!((&one["kind"], &one["apiVersion"]), (&json!("PartialObjectMetadata"), &json!(BETA)));
+    for kind in ["Table", "PartialObjectMetadata"] {
+        let path = format!("{CONFIG_MAPS}?watch=1");
+        // In the other version as well, for what is written once is shared.
+        for (accept, expected) in
+            [(form(kind), BETA), (form(kind).replace("v1beta1", "v1"), "meta.k8s.io/v1")]
+        {
+            let mut events = api.watch_as(&path, &accept).await;
+            let object = events.next().await.unwrap()["object"].take();
+            assert_eq!((&object["kind"], &object["apiVersion"]), (&json!(kind), &json!(expected)));
+        }
+    }
+    let odd = form("Table").replace("v1beta1", "v1alpha1");
+    api.get_as(CONFIG_MAPS, &odd).await.refused(406);
 }
