@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::{Value, json};
 use steersman_store::Revision;
 
 use super::Page;
 use super::body::PIECE;
+use super::indent::Indenter;
 use crate::call::Call;
 use crate::document::{Stored, write_json};
 use crate::negotiate::{Encoding, MetaVersion, Output, Shape};
@@ -66,7 +68,7 @@ impl View {
         }
         let mut out = Vec::with_capacity(object.bytes.len() + 40);
         self.write_json(&mut out, object)?;
-        Ok(encoded(self.output.encoding, out))
+        Ok(encoded(self.output, out))
     }
 
     /// Objects as a list.
@@ -80,7 +82,7 @@ impl View {
         if self.output.shape == Shape::Table {
             let objects = page.objects.iter().map(|object| object.decode(&self.api_version));
             self.write_table(&mut out, &objects.collect::<Result<Vec<_>>>()?, metadata);
-            return Ok(encoded(self.output.encoding, out));
+            return Ok(encoded(self.output, out));
         }
         self.write_list_head(&mut out, &metadata);
         for (index, object) in page.objects.iter().enumerate() {
@@ -90,7 +92,7 @@ impl View {
             self.write_json(&mut out, object)?;
         }
         out.extend_from_slice(b"]}");
-        Ok(encoded(self.output.encoding, out))
+        Ok(encoded(self.output, out))
     }
 
     /// Whether a list can be written piece by piece: as JSON, which needs no lengths in front.
@@ -241,20 +243,20 @@ pub(super) fn shaped(call: &Call, document: Value) -> Result<Value> {
 }
 
 /// A document that is not stored, in a form that its kind has: what has no protobuf form is JSON.
-pub(super) fn document(encoding: Encoding, value: &Value) -> (Encoding, Bytes) {
-    let mut json = Vec::new();
-    write_json(&mut json, value);
-    if encoding != Encoding::Protobuf {
-        return (encoding, encoded(encoding, json));
+pub(super) fn document(output: Output, value: &impl Serialize) -> (Encoding, Bytes) {
+    let json = serde_json::to_vec(value).expect("writing to memory cannot fail");
+    if output.encoding != Encoding::Protobuf {
+        return (output.encoding, encoded(output, json));
     }
-    match protobuf_document(value, &json) {
-        Some(bytes) => (encoding, bytes),
-        None => (Encoding::Json, json.into()),
+    match protobuf_document(&json) {
+        Some(bytes) => (Encoding::Protobuf, bytes),
+        None => (Encoding::Json, encoded(Output { encoding: Encoding::Json, ..output }, json)),
     }
 }
 
-fn protobuf_document(value: &Value, json: &[u8]) -> Option<Bytes> {
-    let sealed = Sealed::of(value)?;
+fn protobuf_document(json: &[u8]) -> Option<Bytes> {
+    let value: Value = serde_json::from_slice(json).ok()?;
+    let sealed = Sealed::of(&value)?;
     let format = match sealed.kind {
         "PartialObjectMetadata" => Format::metadata()?,
         kind => Format::of(sealed.api_version, kind)?,
@@ -263,9 +265,11 @@ fn protobuf_document(value: &Value, json: &[u8]) -> Option<Bytes> {
     written.inspect_err(|error| tracing::error!(?sealed, %error, "an answer is not writable")).ok()
 }
 
-fn encoded(encoding: Encoding, json: Vec<u8>) -> Bytes {
-    if encoding != Encoding::Yaml {
-        return json.into();
+fn encoded(output: Output, json: Vec<u8>) -> Bytes {
+    match output.encoding {
+        Encoding::Json if output.pretty => return Indenter::whole(&json),
+        Encoding::Json | Encoding::Protobuf => return json.into(),
+        Encoding::Yaml => {}
     }
     let value: Value = serde_json::from_slice(&json).unwrap_or_default();
     serde_saphyr::to_string(&value).unwrap_or_default().into()

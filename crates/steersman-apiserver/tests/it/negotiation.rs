@@ -107,3 +107,43 @@ async fn tables_and_metadata_are_also_told_at_v1beta1() {
     let odd = form("Table").replace("v1beta1", "v1alpha1");
     api.get_as(CONFIG_MAPS, &odd).await.refused(406);
 }
+
+#[tokio::test(start_paused = true)]
+async fn people_get_json_indented() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({"k": "v"})).await;
+    for index in 0..3 {
+        api.config_map(&format!("large{index}"), &json!({"k": "v".repeat(60_000)})).await;
+    }
+    let paths = [
+        &format!("{CONFIG_MAPS}/a"),
+        CONFIG_MAPS,
+        &format!("{CONFIG_MAPS}/absent"),
+        "/nowhere",
+        "/api",
+        "/apis",
+        "/apis/apps/v1",
+    ];
+    for path in paths {
+        let compact = api.get(path).await;
+        let pretty = api.get(&format!("{path}?pretty=1")).await;
+        assert!(!compact.bytes.contains(&b'\n'), "{path}");
+        assert!(pretty.bytes.starts_with(b"{\n  \"kind\": \"") || path.starts_with(CONFIG_MAPS));
+        assert!(pretty.bytes.starts_with(b"{\n  \""), "{path}");
+        assert_eq!(pretty.json(), compact.json());
+    }
+    let version = api.get("/version").await;
+    assert!(version.bytes.starts_with(b"{\n  \""), "always for people");
+    let mut events = api.watch(&format!("{CONFIG_MAPS}?watch=1&pretty=1")).await;
+    assert_eq!(events.brief().await.1, "a", "one line an event");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_has_its_fields_in_the_order_of_kubernetes() {
+    let api = Api::start().await;
+    let status = api.get(&format!("{CONFIG_MAPS}/a")).await;
+    assert_eq!(
+        status.bytes,
+        r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"configmaps \"a\" not found","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#
+    );
+}
