@@ -217,7 +217,7 @@ impl RequestInfo {
 }
 
 /// Undoes percent-encoding.
-fn decode(text: &str) -> Result<String> {
+pub(crate) fn decode(text: &str) -> Result<String> {
     if !text.contains('%') {
         return Ok(text.to_owned());
     }

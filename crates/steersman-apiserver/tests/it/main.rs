@@ -21,6 +21,7 @@ mod faulty;
 mod fields;
 mod fuzz;
 mod hostile;
+mod impersonation;
 mod kinds;
 mod list;
 mod listen;
