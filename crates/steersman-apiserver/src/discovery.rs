@@ -3,6 +3,7 @@
 //! Old clients walk group by group; new ones ask `/api` and `/apis` once for everything, in the
 //! aggregated form, and come back with the ETag.
 
+use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
@@ -74,7 +75,7 @@ fn all_groups(table: &Table) -> Vec<Group<'_>> {
         }
     }
     for group in &mut groups {
-        group.versions.sort_by_key(|(version, _)| std::cmp::Reverse(version_priority(version)));
+        group.versions.sort_by(|(a, _), (b, _)| version_order(b, a));
     }
     groups
 }
@@ -84,9 +85,16 @@ fn groups(table: &Table) -> Vec<Group<'_>> {
     all_groups(table).into_iter().filter(|group| !group.name.is_empty()).collect()
 }
 
-/// How versions are preferred: stable before beta before alpha, then the higher number; names
-/// of another form come last.
-pub fn version_priority(version: &str) -> (u8, u32, u32) {
+/// How versions are preferred, the best one greatest: stable above beta above alpha, then by the
+/// number; names of another form are below, and among them the alphabet's first is best.
+pub fn version_order(a: &str, b: &str) -> Ordering {
+    version_priority(a).cmp(&version_priority(b)).then_with(|| match version_priority(a) {
+        (0, ..) => b.cmp(a),
+        _ => Ordering::Equal,
+    })
+}
+
+fn version_priority(version: &str) -> (u8, u32, u32) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -292,7 +300,7 @@ fn architecture() -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{storage_version_hash, version_priority};
+    use super::{storage_version_hash, version_order};
     use crate::registry::Registry;
 
     #[test]
@@ -312,8 +320,8 @@ mod tests {
 
     #[test]
     fn stable_versions_come_before_beta_before_alpha_before_other_names() {
-        let mut versions = ["foo", "v1alpha1", "v2", "v1", "v1beta1", "v10", "v1beta2"];
-        versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
-        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]);
+        let mut versions = ["foo", "bar", "v1alpha1", "v2", "v1", "v1beta1", "v10", "v1beta2"];
+        versions.sort_by(|a, b| version_order(b, a));
+        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "bar", "foo"]);
     }
 }
