@@ -107,7 +107,7 @@ async fn not_a_resource(
         ["healthz" | "livez" | "readyz", ..] => health::answer(server, &path, query).await,
         ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
         [".well-known" | "openid", ..] => openid::answer(server, &path).await,
-        _ => discovery::answer(&server.registry.table(), &path, parts),
+        _ => discovery::answer(server, &path, parts),
     };
     response.map(Some)
 }
