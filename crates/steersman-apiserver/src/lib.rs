@@ -17,6 +17,7 @@ pub mod authn;
 pub mod authz;
 pub mod body;
 mod call;
+mod connect;
 pub mod identity;
 pub mod listen;
 pub mod negotiate;

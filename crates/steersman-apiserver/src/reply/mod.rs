@@ -43,6 +43,8 @@ pub(crate) enum Reply {
         /// The document.
         value: Value,
     },
+    /// A success that shows nothing.
+    Nothing(StatusCode),
     /// Several stored objects.
     List(Page),
     /// Events, in frames of the accepted encoding.
@@ -86,6 +88,11 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
         Reply::Document { code, value } => {
             let (encoding, bytes) = view::document(call.output, &view::shaped(call, value)?);
             sized(call, code, encoding, bytes)
+        }
+        Reply::Nothing(code) => {
+            let mut response = Response::new(Bytes::new().into());
+            *response.status_mut() = code;
+            response
         }
         Reply::List(page) => list(call, page)?,
         Reply::Watch(events) => {
