@@ -38,7 +38,9 @@ impl Stored {
     pub fn decode(&self, api_version: &str) -> Result<Value> {
         let mut object = self.decode_as_stored()?;
         convert::to_api_version(&mut object, api_version);
-        object["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        if self.revision != Revision(0) {
+            object["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        }
         Ok(object)
     }
 

@@ -125,22 +125,24 @@ async fn all(server: &Server, endpoint: &str, query: &Query) -> (StatusCode, Str
 /// Makes one check; says what is wrong.
 async fn check(server: &Server, name: &str) -> Result<(), String> {
     match name {
-        "etcd" => {
-            // Reads alone do not tell: they go on when a disk takes no more writes. One that is
-            // merely full takes deletions, and a new start would not help it.
-            match server.store.health() {
-                Ok(()) | Err(StoreError::Full { .. }) => {}
-                Err(error) => return Err(error.to_string()),
-            }
-            let asked = list::current(server, false);
-            match tokio::time::timeout(STORE_TIME, asked).await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err("the store does not answer in time".to_owned()),
-            }
-        }
+        "etcd" => store(server).await,
         "etcd-readiness" => server.store.health().map_err(|error| error.to_string()),
         "shutdown" if server.shutdown.is_cancelled() => Err("process is shutting down".to_owned()),
         _ => Ok(()),
+    }
+}
+
+/// Whether the store answers and takes writes. Reads alone do not tell: they go on when a disk has
+/// failed. One that is merely full takes deletions, and a new start would not help it.
+pub(crate) async fn store(server: &Server) -> Result<(), String> {
+    match server.store.health() {
+        Ok(()) | Err(StoreError::Full { .. }) => {}
+        Err(error) => return Err(error.to_string()),
+    }
+    let asked = list::current(server, false);
+    match tokio::time::timeout(STORE_TIME, asked).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the store does not answer in time".to_owned()),
     }
 }

@@ -27,6 +27,7 @@ pub mod protobuf;
 pub mod request;
 
 // What is served.
+mod component;
 pub mod crd;
 pub mod discovery;
 mod health;

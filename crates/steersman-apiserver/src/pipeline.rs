@@ -18,7 +18,9 @@ use crate::request::{DEADLINE_MAX, Query, RequestInfo, is_long_running, segments
 use crate::resource::{Resource, Subresource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::{authz, connect, discovery, health, mutate, openapi, openid, protobuf, read, review};
+use crate::{
+    authz, component, connect, discovery, health, mutate, openapi, openid, protobuf, read, review,
+};
 
 /// Answers any request. Never fails: what goes wrong is an answer, too.
 pub(crate) async fn answer(
@@ -159,6 +161,9 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
 /// The verbs.
 async fn perform(call: &Call) -> Result<Reply> {
     if let Some(reply) = review::answer(call).await? {
+        return Ok(reply);
+    }
+    if let Some(reply) = component::answer(call).await? {
         return Ok(reply);
     }
     if call.resource.subresource(call.subresource()).is_some_and(Subresource::is_connection) {

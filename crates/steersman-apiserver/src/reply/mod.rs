@@ -67,7 +67,11 @@ pub(crate) struct Page {
 impl Page {
     /// The list's metadata.
     pub(crate) fn metadata(&self) -> Value {
-        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        let mut metadata = json!({});
+        // What is not stored has none.
+        if self.revision != Revision(0) {
+            metadata["resourceVersion"] = self.revision.to_string().into();
+        }
         if let Some(token) = &self.continue_token {
             metadata["continue"] = token.as_str().into();
         }

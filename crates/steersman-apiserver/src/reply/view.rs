@@ -157,7 +157,7 @@ impl View {
     pub(crate) fn write_json(&self, out: &mut Vec<u8>, object: &Stored) -> Result<()> {
         match self.output.shape {
             Shape::Table => {
-                let metadata = json!({"resourceVersion": object.revision.to_string()});
+                let metadata = Page { revision: object.revision, ..Page::default() }.metadata();
                 self.write_table(out, &[object.decode(&self.api_version)?], metadata);
             }
             _ => self.write_plain(out, object),
