@@ -102,9 +102,8 @@ impl Query {
 /// no deadline, so its `timeout` is not even looked at.
 pub fn is_long_running(path: &[String], query: &Query) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    let below = match path.as_slice() {
-        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
-        _ => return false,
+    let (["api", _, below @ ..] | ["apis", _, _, below @ ..]) = path.as_slice() else {
+        return false;
     };
     let below = match below {
         ["watch" | "proxy", _, ..] => return true,

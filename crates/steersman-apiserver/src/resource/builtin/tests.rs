@@ -62,7 +62,9 @@ fn storage_folders_are_those_of_kubernetes() {
 fn subresources_speak_the_kinds_of_kubernetes() {
     let pods = find("", "v1", "pods");
     let names: Vec<_> = pods.subresources.iter().map(|s| s.name.to_string()).collect();
-    assert_eq!(names, ["binding", "ephemeralcontainers", "eviction", "resize", "status"]);
+    let expected =
+        "attach binding ephemeralcontainers eviction exec log portforward proxy resize status";
+    assert_eq!(names.join(" "), expected);
     let eviction = pods.subresource("eviction").unwrap();
     assert_eq!(eviction.group_version, Some(("policy".into(), "v1".into())));
     assert_eq!(pods.subresource("status").unwrap().kind, "Pod");
