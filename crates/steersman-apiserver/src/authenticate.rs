@@ -7,9 +7,10 @@
 use http::HeaderMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use steersman_store::Entry;
+use steersman_store::{Entry, StoreError};
 
 use crate::authn::{self, User};
+use crate::identity::IdentityError;
 use crate::state::Server;
 use crate::status::{self, Status};
 use crate::token::ISSUER;
@@ -23,6 +24,33 @@ const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 pub(crate) struct Authenticated {
     pub(crate) user: User,
     pub(crate) audiences: Vec<String>,
+}
+
+/// Why nobody is known to bear a token.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The token is not good, for this reason.
+    Token(&'static str),
+    /// Whether it is good could not be found out.
+    Unknown(Status),
+}
+
+impl From<&'static str> for Refused {
+    fn from(why: &'static str) -> Self {
+        Self::Token(why)
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::Unknown(error.into())
+    }
+}
+
+impl From<IdentityError> for Refused {
+    fn from(error: IdentityError) -> Self {
+        Self::Unknown(error.into())
+    }
 }
 
 /// Who a request comes from, or acts as: the user of its connection's certificate, of a token
@@ -39,10 +67,12 @@ pub(crate) async fn request(
     };
     match bearer(server, token, &[ISSUER.to_owned()]).await {
         Ok(authenticated) => authn::impersonated(authenticated.user, headers),
-        Err(why) => {
+        Err(Refused::Token(why)) => {
             tracing::debug!(why, "token refused");
             Err(Status::unauthorized())
         }
+        // A client that is told that it is nobody would throw a good token away.
+        Err(Refused::Unknown(status)) => Err(status),
     }
 }
 
@@ -50,24 +80,24 @@ fn is_jwt(token: &str) -> bool {
     token.bytes().filter(|byte| *byte == b'.').count() == 2
 }
 
-/// Finds out who bears a token that is for one of these audiences; says why nobody does.
+/// Finds out who bears a token that is for one of these audiences.
 pub(crate) async fn bearer(
     server: &Server,
     token: &str,
     audiences: &[String],
-) -> Result<Authenticated, &'static str> {
-    let claims = server.signer.read(&*server.store, token).await.ok_or("invalid bearer token")?;
+) -> Result<Authenticated, Refused> {
+    let claims = server.signer.read(&*server.store, token).await?.ok_or("invalid bearer token")?;
     let now = (server.clock)();
     if claims.exp <= now.as_second() {
-        return Err("service account token has expired");
+        return Err("service account token has expired".into());
     }
     if claims.nbf > now.as_second() {
-        return Err("service account token is not valid yet");
+        return Err("service account token is not valid yet".into());
     }
     let common: Vec<String> =
         audiences.iter().filter(|audience| claims.aud.contains(audience)).cloned().collect();
     if common.is_empty() {
-        return Err("token audiences is invalid for the target audiences");
+        return Err("token audiences is invalid for the target audiences".into());
     }
     for (key, reference) in bindings(&claims) {
         check(server, &key, reference, now).await?;
@@ -112,7 +142,7 @@ async fn check(
     key: &str,
     reference: &Reference,
     now: Timestamp,
-) -> Result<(), &'static str> {
+) -> Result<(), Refused> {
     let is_there = |entry: Entry| {
         let Ok(object) = serde_json::from_slice::<Object>(&entry.value) else { return false };
         let due = object.metadata.deletion_timestamp;
@@ -120,12 +150,12 @@ async fn check(
         object.metadata.uid == reference.uid && !ended
     };
     // What this server has not heard of yet may be there all the same.
-    if server.known(key).await.ok().flatten().is_some_and(is_there)
-        || server.get(key).await.ok().flatten().is_some_and(is_there)
+    if server.known(key).await?.is_some_and(is_there)
+        || server.get(key).await?.is_some_and(is_there)
     {
         return Ok(());
     }
-    Err("service account token has been invalidated")
+    Err("service account token has been invalidated".into())
 }
 
 fn user(claims: &Claims) -> User {

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::authenticate::{self, Authenticated};
+use crate::authenticate::{self, Authenticated, Refused};
 use crate::authn::User;
 use crate::call::Call;
 use crate::reply::Reply;
@@ -49,7 +49,11 @@ async fn token_status(call: &Call, review: &Value) -> Result<Value> {
         Some(user) => {
             audiences.retain(|audience| audience == token::ISSUER);
             let why = "token audiences is invalid for the target audiences";
-            if audiences.is_empty() { Err(why) } else { Ok(Authenticated { user, audiences }) }
+            if audiences.is_empty() {
+                Err(Refused::Token(why))
+            } else {
+                Ok(Authenticated { user, audiences })
+            }
         }
         None => authenticate::bearer(&call.server, token, &audiences).await,
     };
@@ -57,7 +61,8 @@ async fn token_status(call: &Call, review: &Value) -> Result<Value> {
         Ok(Authenticated { user, audiences }) => {
             json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
         }
-        Err(why) => json!({"authenticated": false, "user": {}, "error": why}),
+        Err(Refused::Token(why)) => json!({"authenticated": false, "user": {}, "error": why}),
+        Err(Refused::Unknown(status)) => return Err(status),
     })
 }
 

@@ -36,17 +36,13 @@ impl Signer {
     }
 
     /// The key, if the cluster has one.
-    async fn known_key(&self, store: &dyn Store) -> Option<&SigningKey> {
+    async fn known_key(&self, store: &dyn Store) -> Result<Option<&SigningKey>, IdentityError> {
         if let Some(key) = self.key.get() {
-            return Some(key);
+            return Ok(Some(key));
         }
-        match Identity::find(store).await {
-            Ok(Some(_)) => self.key(store).await.ok(),
-            Ok(None) => None,
-            Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
-                None
-            }
+        match Identity::find(store).await? {
+            Some(_) => self.key(store).await.map(Some),
+            None => Ok(None),
         }
     }
 
@@ -69,20 +65,27 @@ impl Signer {
         Ok(format!("{body}.{signature}"))
     }
 
-    /// What a token states, if a server of this cluster has signed it.
-    pub(crate) async fn read(&self, store: &dyn Store, token: &str) -> Option<Arc<Claims>> {
+    /// What a token states, if a server of this cluster has signed it. Whether one has cannot be
+    /// said without the key.
+    pub(crate) async fn read(
+        &self,
+        store: &dyn Store,
+        token: &str,
+    ) -> Result<Option<Arc<Claims>>, IdentityError> {
         let lock = || self.good.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(claims) = lock().get(token) {
-            return Some(Arc::clone(claims));
+            return Ok(Some(Arc::clone(claims)));
         }
         // Where nobody ever signed anything, no token is good, and no key is made to see it.
-        let claims = Arc::new(verified(self.known_key(store).await?, token)?);
+        let key = self.known_key(store).await?;
+        let Some(claims) = key.and_then(|key| verified(key, token)) else { return Ok(None) };
+        let claims = Arc::new(claims);
         let mut good = lock();
         if good.len() >= REMEMBERED {
             good.clear();
         }
         good.insert(token.to_owned(), Arc::clone(&claims));
-        Some(claims)
+        Ok(Some(claims))
     }
 }
 
@@ -126,22 +129,24 @@ mod tests {
     async fn a_token_is_read_by_all_of_one_cluster_and_by_nobody_else() {
         let (store, elsewhere) = (MemoryStore::new(), MemoryStore::new());
         let [one, same, other] = [(); 3].map(|()| Signer::default());
-        assert!(one.read(&store, "a.b.c").await.is_none());
+        assert!(one.read(&store, "a.b.c").await.unwrap().is_none());
         assert!(store.get(crate::identity::KEY).await.unwrap().is_none());
         let token = one.sign(&store, &claims("x")).await.unwrap();
         other.sign(&elsewhere, &claims("y")).await.unwrap();
         for signer in [&one, &one, &same] {
-            assert_eq!(*signer.read(&store, &token).await.unwrap(), claims("x"));
+            assert_eq!(*signer.read(&store, &token).await.unwrap().unwrap(), claims("x"));
         }
-        assert!(other.read(&elsewhere, &token).await.is_none());
+        assert!(other.read(&elsewhere, &token).await.unwrap().is_none());
         let (body, _) = token.rsplit_once('.').unwrap();
         for forged in [format!("{body}."), format!("{body}.AAAA"), body.to_owned(), String::new()] {
-            assert!(one.read(&store, &forged).await.is_none(), "{forged}");
+            assert!(one.read(&store, &forged).await.unwrap().is_none(), "{forged}");
         }
         let mut letters: Vec<char> = token.chars().collect();
         let middle = letters.len() / 2;
         letters[middle] = if letters[middle] == 'A' { 'B' } else { 'A' };
-        assert!(one.read(&store, &letters.into_iter().collect::<String>()).await.is_none());
+        assert!(
+            one.read(&store, &letters.into_iter().collect::<String>()).await.unwrap().is_none()
+        );
     }
 
     #[tokio::test]
@@ -149,7 +154,7 @@ mod tests {
         let (store, signer) = (MemoryStore::new(), Signer::default());
         for n in 0..=REMEMBERED {
             let token = signer.sign(&store, &claims(&n.to_string())).await.unwrap();
-            assert!(signer.read(&store, &token).await.is_some());
+            assert!(signer.read(&store, &token).await.unwrap().is_some());
             assert!(signer.good.lock().unwrap().len() <= REMEMBERED);
         }
     }

@@ -225,3 +225,24 @@ async fn the_identity_of_the_cluster_is_in_the_store_and_not_in_the_api() {
         .ok();
     assert_eq!(api.store.get(identity::KEY).await.unwrap().unwrap(), kept);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_be_read_is_not_a_bad_token() {
+    let store = crate::faulty::Faulty::new();
+    let api = Api::over(std::sync::Arc::new(store.clone())).await;
+    account(&api).await;
+    let answer = request(&api, json!({})).await;
+    let token = token(&answer);
+    bearer(&api, token).await.unwrap();
+    // One that has yet to read the key.
+    let other = Api::over(std::sync::Arc::new(store.clone())).await;
+    api.delete(&format!("{ACCOUNTS}/robot")).await.ok();
+    let gone = steersman_store::StoreError::Unavailable { reason: "no member answers".to_owned() };
+    store.fail(Some(gone));
+    assert_eq!(bearer(&api, token).await.unwrap_err(), 503);
+    assert_eq!(bearer(&other, token).await.unwrap_err(), 503);
+    api.post(REVIEWS, &json!({"spec": {"token": token}})).await.refused(503);
+    store.fail(None);
+    assert_eq!(bearer(&api, token).await.unwrap_err(), 401);
+    assert_eq!(bearer(&other, token).await.unwrap_err(), 401);
+}
