@@ -273,6 +273,7 @@ fn paths(table: &Table) -> Vec<String> {
         "/api",
         "/api/v1",
         "/apis",
+        "/metrics",
         "/openapi/v2",
         "/openapi/v3",
         "/openid/v1/jwks",
@@ -304,6 +305,22 @@ fn version() -> Version {
         compiler: "rustc",
         platform: format!("linux/{}", architecture()),
     }
+}
+
+/// The same as labels of a metric, in the order of the alphabet.
+pub(crate) fn build_labels() -> [(&'static str, String); 9] {
+    let version = version();
+    [
+        ("build_date", version.build_date.to_owned()),
+        ("compiler", version.compiler.to_owned()),
+        ("git_commit", version.git_commit.to_owned()),
+        ("git_tree_state", version.git_tree_state.to_owned()),
+        ("git_version", version.git_version.to_owned()),
+        ("go_version", version.go_version.to_owned()),
+        ("major", version.major.to_owned()),
+        ("minor", version.minor.to_owned()),
+        ("platform", version.platform),
+    ]
 }
 
 fn architecture() -> &'static str {

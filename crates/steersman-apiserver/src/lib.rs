@@ -31,6 +31,7 @@ mod component;
 pub mod crd;
 pub mod discovery;
 mod health;
+mod metrics;
 mod openapi;
 mod openid;
 pub mod registry;

@@ -8,10 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::authn::User;
 use crate::call::Call;
+use crate::metrics::Asked;
 use crate::negotiate::{Offer, Output, Shape, Wishes};
 use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{DEADLINE_MAX, Query, RequestInfo, is_long_running, segments};
@@ -19,7 +21,8 @@ use crate::resource::{Resource, Subresource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::{
-    authz, component, connect, discovery, health, mutate, openapi, openid, protobuf, read, review,
+    authz, component, connect, discovery, health, metrics, mutate, openapi, openid, protobuf, read,
+    review,
 };
 
 /// Answers any request. Never fails: what goes wrong is an answer, too.
@@ -53,7 +56,14 @@ async fn try_answer(
     let deadline = if long { DEADLINE_MAX } else { query.deadline()? };
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
     authz::authorize(&user, &path)?;
+    let counted = Arc::clone(&server);
+    let began = Instant::now();
+    let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
+    let _under_way = (!long).then(|| counted.requests.begin(mutating));
     if let Some(response) = not_a_resource(&server, &parts, &path, &query).await? {
+        if let Some(asked) = Asked::of_path(&parts.method, &path) {
+            counted.requests.answered(&asked, response.status().as_u16(), began.elapsed());
+        }
         return Ok(response);
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
@@ -74,7 +84,13 @@ async fn try_answer(
         let rendered = reply.and_then(|reply| reply::render(&call, reply));
         let mut response = rendered.unwrap_or_else(|status| refuse(&status, wishes));
         reply::warn(&call, &mut response);
-        Ok(response)
+        let asked = Asked::of(&call);
+        counted.requests.answered(&asked, response.status().as_u16(), began.elapsed());
+        Ok(if call.info.verb == Verb::Watch && response.status().is_success() {
+            response.map(|body| body.holding(counted.requests.goes_on(&asked)))
+        } else {
+            response
+        })
     }
     .instrument(span)
     .await
@@ -104,6 +120,7 @@ async fn not_a_resource(
     }
     let response = match path.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => health::answer(server, &path, query).await,
+        ["metrics"] => Ok(metrics::answer(server).await),
         ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
         [".well-known" | "openid", ..] => openid::answer(server, &path).await,
         _ => discovery::answer(server, &path, parts),

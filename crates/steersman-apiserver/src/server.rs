@@ -20,6 +20,7 @@ use tower::BoxError;
 
 use crate::admission::Webhooks;
 use crate::authn::User;
+use crate::metrics::Requests;
 use crate::negotiate::Wishes;
 use crate::random::Random;
 use crate::registry::Registry;
@@ -96,6 +97,7 @@ impl ApiServer {
             signer: Signer::default(),
             webhooks: Webhooks::default(),
             origins: Origins::default(),
+            requests: Requests::default(),
             endpoint: OnceLock::new(),
             advertised: Notify::new(),
         });

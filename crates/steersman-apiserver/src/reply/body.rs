@@ -35,6 +35,21 @@ impl ResponseBody {
         Self::stream(stream::iter(pieces).boxed())
     }
 
+    /// The same body; what is given is kept until its last piece, or until nobody wants more.
+    pub(crate) fn holding(self, held: impl Send + 'static) -> Self {
+        match self.0 {
+            Content::Whole(bytes) => Self(Content::Whole(bytes)),
+            Content::Stream(pieces) => Self::stream(
+                pieces
+                    .map(move |piece| {
+                        let _ = &held;
+                        piece
+                    })
+                    .boxed(),
+            ),
+        }
+    }
+
     /// The same, compressed.
     pub(crate) fn gzip(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
         let encoder = GzEncoder::new(Vec::new(), Compression::fast());

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission::Webhooks;
+use crate::metrics::Requests;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
@@ -48,6 +49,8 @@ pub(crate) struct Server {
     pub(crate) webhooks: Webhooks,
     /// The webhook servers of this process.
     pub(crate) origins: Origins,
+    /// What was asked for, how often, and how long it took.
+    pub(crate) requests: Requests,
     /// Where clients reach the API, once someone listens.
     pub(crate) endpoint: OnceLock<SocketAddr>,
     /// Told when someone listens, for the endpoints to be written soon.

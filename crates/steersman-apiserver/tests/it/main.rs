@@ -27,6 +27,7 @@ mod impersonation;
 mod kinds;
 mod list;
 mod listen;
+mod metrics;
 mod namespaces;
 mod negotiation;
 mod openapi;
