@@ -212,8 +212,9 @@ impl RequestInfo {
         Ok(verb)
     }
 
+    /// Only who asks for many may watch them by the query; one object is simply got.
     fn asks_to_watch(&self) -> bool {
-        self.subresource.is_none() && self.query.flag("watch").unwrap_or(false)
+        self.name.is_none() && self.query.flag("watch").unwrap_or(false)
     }
 }
 
@@ -272,6 +273,8 @@ mod tests {
     fn watch_is_asked_for_by_query_or_by_the_old_prefix() {
         assert_eq!(parse(&Method::GET, "/api/v1/pods", "watch=1").verb, Verb::Watch);
         assert_eq!(parse(&Method::GET, "/api/v1/pods", "watch=false").verb, Verb::List);
+        let one = parse(&Method::GET, "/api/v1/namespaces/ns/pods/x", "watch=true");
+        assert_eq!(one.verb, Verb::Get);
         let old = parse(&Method::GET, "/api/v1/watch/namespaces/ns/pods/x", "");
         assert_eq!((old.verb, old.name.as_deref()), (Verb::Watch, Some("x")));
     }

@@ -19,7 +19,13 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     review["apiVersion"] = call.api_version.as_str().into();
     review["kind"] = call.resource.kind.as_ref().into();
     let status = match call.resource.kind.as_ref() {
-        "SelfSubjectReview" => json!({"userInfo": user_info(&call.user)}),
+        "SelfSubjectReview" => {
+            if !review["metadata"].is_object() {
+                review["metadata"] = json!({});
+            }
+            review["metadata"]["creationTimestamp"] = call.server.now().into();
+            json!({"userInfo": user_info(&call.user)})
+        }
         "TokenReview" => token_status(call, &review).await?,
         "SelfSubjectRulesReview" => json!({
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
@@ -61,7 +67,7 @@ async fn token_status(call: &Call, review: &Value) -> Result<Value> {
         Ok(Authenticated { user, audiences }) => {
             json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
         }
-        Err(Refused::Token(why)) => json!({"authenticated": false, "user": {}, "error": why}),
+        Err(Refused::Token(why)) => json!({"user": {}, "error": why}),
         Err(Refused::Unknown(status)) => return Err(status),
     })
 }

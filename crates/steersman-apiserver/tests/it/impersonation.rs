@@ -30,6 +30,7 @@ async fn uid_and_extra_stand_in_a_review_of_oneself() {
     let api = Api::start().await;
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = post_as(&api, path, &BOB, &json!({})).await.ok();
+    assert_eq!(review["metadata"], json!({"creationTimestamp": "2025-01-01T00:00:00Z"}));
     assert_eq!(
         review["status"]["userInfo"],
         json!({

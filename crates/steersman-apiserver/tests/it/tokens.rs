@@ -99,7 +99,8 @@ async fn a_token_bound_to_a_pod_tells_the_pod_and_its_node_and_ends_with_the_pod
     assert_eq!(bearer(&api, token(&answer)).await.unwrap_err(), 401);
     api.delete(&format!("{PODS}/p?gracePeriodSeconds=0")).await.ok();
     assert_eq!(bearer(&api, token(&answer)).await.unwrap_err(), 401);
-    assert_eq!(review(&api, json!({"token": token(&answer)})).await["authenticated"], false);
+    let reviewed = review(&api, json!({"token": token(&answer)})).await;
+    assert_eq!(reviewed.get("authenticated"), None, "what is false is left out");
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,7 +110,7 @@ async fn a_token_is_for_its_audiences_alone() {
     let answer = request(&api, json!({"audiences": ["vault", "bank"]})).await;
     assert_eq!(bearer(&api, token(&answer)).await.unwrap_err(), 401);
     let here = review(&api, json!({"token": token(&answer)})).await;
-    assert_eq!(here["authenticated"], false);
+    assert_eq!(here.get("authenticated"), None);
     let vault =
         review(&api, json!({"token": token(&answer), "audiences": ["vault", "other"]})).await;
     assert_eq!((&vault["authenticated"], &vault["audiences"]), (&json!(true), &json!(["vault"])));
