@@ -8,6 +8,7 @@
 use serde_json::Value;
 
 use super::options::{self, FieldValidation};
+use super::patch::Language;
 use crate::body::{Finding, json, yaml};
 use crate::call::Call;
 use crate::field::FieldError;
@@ -34,10 +35,12 @@ pub(super) fn checked(call: &Call, mut object: Value) -> Result<Value> {
 }
 
 /// Checks what a patch has made of an object. `found` is what is wrong with the patch itself;
-/// what cannot be decoded now is an unprocessable patch, which is then `shown`.
+/// what cannot be decoded now is an unprocessable patch, which is then `shown`. A strategic patch
+/// makes a document from which the object is restored, the others make JSON.
 pub(super) fn patched(
     call: &Call,
     mut object: Value,
+    language: Language,
     mut found: Vec<Finding>,
     shown: impl Fn() -> String,
 ) -> Result<Value> {
@@ -46,6 +49,11 @@ pub(super) fn patched(
         Status::invalid(Named { group: "", resource: "", name: "" }, &[error])
     };
     check_type(call, &mut object).map_err(|status| refuse(&status.message))?;
+    if language == Language::Strategic
+        && let Some(mistake) = call.resource.schema.restore_mistake(&object)
+    {
+        return Err(refuse(&mistake));
+    }
     found.extend(unknown_fields(call, &object));
     call.resource.schema.prune(&mut object);
     accept(call, object, &found, refuse)
@@ -53,10 +61,10 @@ pub(super) fn patched(
 
 /// What strict decoding complains about in a patch: of JSON patch its operations, of the others
 /// fields that stand twice.
-pub(super) fn patch_findings(call: &Call, is_json_patch: bool) -> Vec<Finding> {
+pub(super) fn patch_findings(call: &Call, language: Language) -> Vec<Finding> {
     match FieldValidation::of(call) {
         FieldValidation::Ignore => Vec::new(),
-        _ if is_json_patch => json::operations(&call.body),
+        _ if language == Language::Json => json::operations(&call.body),
         _ => json::duplicates(&call.body),
     }
 }

@@ -26,11 +26,11 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     }
     refuse_force(call)?;
     let writer = call.writer()?;
-    let found = decode::patch_findings(call, language == Language::Json);
+    let found = decode::patch_findings(call, language);
     let object = change::write(&writer, call.place(), |old| {
         let patched = language.run(call, old)?;
         let shown = || language.shown(call, old);
-        let mut patched = decode::patched(call, patched, found.clone(), shown)?;
+        let mut patched = decode::patched(call, patched, language, found.clone(), shown)?;
         same_identity(call, &mut patched)?;
         change::prepare(&writer, old, patched, Tracking::Record)
     })
@@ -94,6 +94,11 @@ impl Language {
             _ => self.run(call, old).unwrap_or_default().to_string(),
         }
     }
+}
+
+/// Whether a call applies a configuration.
+pub(super) fn is_apply(call: &Call) -> bool {
+    negotiate::media_type(call.content_type()) == APPLY
 }
 
 fn is_json(body: &[u8]) -> bool {

@@ -201,3 +201,30 @@ async fn a_body_that_is_no_patch_is_refused() {
     let many = vec![json!({"op": "test", "path": "/kind", "value": "ConfigMap"}); 10_001];
     api.patch(&path, JSON, &json!(many)).await.refused(413);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_strategic_patch_of_the_wrong_type_is_told_which_types_do_not_fit() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 1)).await.ok();
+    let path = format!("{DEPLOYMENTS}/web");
+    for (patch, shown, why) in [
+        (json!({"spec": "x"}), "map[spec:x]", "cannot restore struct from: string"),
+        (
+            json!({"spec": {"replicas": "x"}}),
+            "map[spec:map[replicas:x]]",
+            "unrecognized type: int32",
+        ),
+        (
+            json!({"metadata": {"labels": {"a": 1}}}),
+            "map[metadata:map[labels:map[a:1]]]",
+            "cannot convert int64 to string",
+        ),
+    ] {
+        let status = api.patch(&path, STRATEGIC, &patch).await.refused(422);
+        let expected = format!(" \"\" is invalid: patch: Invalid value: \"{shown}\": {why}");
+        assert_eq!(status["message"], expected);
+    }
+    // Other patches are read as JSON, and told so.
+    let status = api.merge(&path, &json!({"spec": {"replicas": "x"}})).await.refused(422);
+    assert!(status["message"].as_str().unwrap().contains("json: cannot unmarshal"), "{status}");
+}
