@@ -82,6 +82,7 @@ fn subresources(names: &Value, version: &Value) -> Vec<Subresource> {
             kind: text(&names["kind"]),
             group_version: None,
             verbs: PART_VERBS,
+            metadata: &[],
             scale: None,
         });
     }
@@ -91,6 +92,7 @@ fn subresources(names: &Value, version: &Value) -> Vec<Subresource> {
             kind: "Scale".into(),
             group_version: Some(("autoscaling".into(), "v1".into())),
             verbs: PART_VERBS,
+            metadata: &[],
             scale: Some(ScalePaths {
                 spec_replicas: path(&scale["specReplicasPath"]),
                 status_replicas: path(&scale["statusReplicasPath"]),
