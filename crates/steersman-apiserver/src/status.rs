@@ -275,8 +275,11 @@ impl Status {
         }
         let mut value = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            value["reason"] = json!(self.reason);
+        }
         if let Some(details) = &self.details {
             value["details"] = serde_json::to_value(details).unwrap_or_default();
         }
