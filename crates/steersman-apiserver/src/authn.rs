@@ -2,19 +2,33 @@
 //!
 //! The common name of a certificate is the user, its organisations are the groups. A token that
 //! is not known is refused, and so is a request without either, except for what anybody may see.
-//! Tokens of service accounts are known by their signature ([`crate::authenticate`]).
+//! Tokens of service accounts are known by their signature ([`crate::authenticate`]). Whom they
+//! act as is in [`impersonation`].
+
+mod impersonation;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock};
 
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, header};
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+
+pub(crate) use impersonation::impersonated;
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
+
+/// The group of everybody who is known.
+const AUTHENTICATED: &str = "system:authenticated";
+
+/// The group of nobody.
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+/// The name of nobody.
+const ANONYMOUS: &str = "system:anonymous";
 
 /// Who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,13 +41,15 @@ pub struct User {
     pub uid: String,
     /// What else is known, such as the pod that a token belongs to.
     pub extra: BTreeMap<String, Vec<String>>,
+    /// Whether somebody who is known acts as this user, and so vouches for what it does.
+    pub vouched: bool,
 }
 
 impl User {
     /// A user of the network: everybody who is known belongs to `system:authenticated`.
     pub fn known(name: &str, groups: &[&str]) -> Self {
         let mut groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
-        groups.push("system:authenticated".to_owned());
+        groups.push(AUTHENTICATED.to_owned());
         Self { name: name.to_owned(), groups, ..Self::default() }
     }
 
@@ -44,8 +60,8 @@ impl User {
 
     /// Nobody.
     pub fn anonymous() -> Self {
-        let groups = vec!["system:unauthenticated".to_owned()];
-        Self { name: "system:anonymous".to_owned(), groups, ..Self::default() }
+        let groups = vec![UNAUTHENTICATED.to_owned()];
+        Self { name: ANONYMOUS.to_owned(), groups, ..Self::default() }
     }
 
     /// The fields of a `UserInfo`; what is empty is left out.
@@ -65,7 +81,7 @@ impl User {
 
     /// Whether nobody vouched for this user.
     pub fn is_anonymous(&self) -> bool {
-        self.name == "system:anonymous"
+        self.name == ANONYMOUS && !self.vouched
     }
 
     /// The user of a verified client certificate, in DER.
@@ -120,24 +136,6 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Whom a user acts as (`kubectl --as`). Whoever is known may act as anybody, as long as every
-/// known user is an administrator.
-pub(crate) fn impersonated(user: User, headers: &HeaderMap) -> Result<User> {
-    let text = |value: &HeaderValue| value.to_str().unwrap_or("").to_owned();
-    let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(user) };
-    if user.is_anonymous() {
-        let why = format!(
-            "User {:?} cannot impersonate resource \"users\" in API group \"\" at the cluster scope",
-            user.name
-        );
-        let what = Named { group: "", resource: "users", name: &name };
-        return Err(Status::forbidden(what, &why, Vec::new()));
-    }
-    let groups: Vec<String> = headers.get_all("impersonate-group").iter().map(text).collect();
-    let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
-    Ok(User::known(&name, &groups))
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Tokens, User};
@@ -163,7 +161,7 @@ mod tests {
         headers.append("impersonate-group", "dev".parse().unwrap());
         let admin = User::known("admin", &[]);
         let bob = tokens.authenticate(&headers, Some(&admin)).unwrap();
-        assert_eq!(bob, User::known("bob", &["dev"]));
+        assert_eq!(bob, User { vouched: true, ..User::known("bob", &["dev"]) });
         assert_eq!(tokens.authenticate(&headers, None).unwrap_err().code, 403);
     }
 }

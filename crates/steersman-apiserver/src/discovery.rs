@@ -6,10 +6,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::negotiate::{self, Shape};
+use crate::negotiate::{Output, Shape, Wishes};
 use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
 use crate::resource::{Resource, Subresource, Verb};
@@ -18,12 +19,17 @@ use crate::status::{Result, Status};
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a discovery path.
-pub fn answer(table: &Table, path: &[&str], headers: &HeaderMap) -> Result<Response<ResponseBody>> {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let output = negotiate::accept(accept, &[Shape::Discovery])?;
+pub(crate) fn answer(
+    table: &Table,
+    path: &[&str],
+    parts: &Parts,
+) -> Result<Response<ResponseBody>> {
+    let output = Wishes::of(&parts.uri, &parts.headers).choose_document(&[Shape::Discovery])?;
+    // What is not an object of the API is for people.
+    let output = Output { pretty: output.pretty || matches!(path, [] | ["version"]), ..output };
     let value = match path {
         ["api" | "apis"] if output.shape == Shape::Discovery => {
-            return Ok(aggregated(table, path == ["api"], headers));
+            return Ok(aggregated(table, path == ["api"], &parts.headers, output));
         }
         [] => root(table),
         ["version"] => version(),
@@ -44,7 +50,7 @@ pub fn answer(table: &Table, path: &[&str], headers: &HeaderMap) -> Result<Respo
         ["apis", group, version] => resource_list(table, group, version)?,
         _ => return Err(Status::no_such_resource()),
     };
-    Ok(reply::document(StatusCode::OK, output.encoding, &value))
+    Ok(reply::document(StatusCode::OK, output, &value))
 }
 
 /// A group with its versions, the preferred one first.
@@ -170,14 +176,23 @@ fn verbs(verbs: &[Verb]) -> Vec<String> {
     verbs.iter().map(|verb| format!("{verb:?}").to_lowercase()).collect()
 }
 
-fn aggregated(table: &Table, core: bool, headers: &HeaderMap) -> Response<ResponseBody> {
+fn aggregated(
+    table: &Table,
+    core: bool,
+    headers: &HeaderMap,
+    output: Output,
+) -> Response<ResponseBody> {
     let document: &Bytes = table.discovery[usize::from(core)]
         .get_or_init(|| aggregated_document(table, core).to_string().into());
     let mut hasher = DefaultHasher::new();
     document.hash(&mut hasher);
     let etag = format!("\"{:016X}\"", hasher.finish());
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == etag.as_str());
-    let mut response = Response::new(if known { Vec::new() } else { document.to_vec() }.into());
+    let mut response = Response::new(match (known, output.pretty) {
+        (true, _) => Bytes::new().into(),
+        (false, true) => reply::indented(document).into(),
+        (false, false) => document.clone().into(),
+    });
     if known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }

@@ -91,12 +91,12 @@ impl Stored {
         }
     }
 
-    /// Appends only the metadata, as a `PartialObjectMetadata`.
-    pub fn write_metadata_to(&self, out: &mut Vec<u8>) {
+    /// Appends only the metadata, as a `PartialObjectMetadata` of this `apiVersion`.
+    pub fn write_metadata_to(&self, out: &mut Vec<u8>, api_version: &str) {
         let metadata: Option<OnlyMetadata<'_>> = serde_json::from_slice(&self.bytes).ok();
-        out.extend_from_slice(
-            br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"#,
-        );
+        out.extend_from_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":""#);
+        out.extend_from_slice(api_version.as_bytes());
+        out.extend_from_slice(br#"","metadata":{"#);
         self.write_resource_version(out);
         if let Some(metadata) = metadata {
             out.extend_from_slice(&metadata.metadata.get().as_bytes()[1..]);
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn partial_object_metadata_is_cut_out_of_the_stored_bytes() {
         let mut out = Vec::new();
-        stored().write_metadata_to(&mut out);
+        stored().write_metadata_to(&mut out, "meta.k8s.io/v1");
         let read: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(read["kind"], "PartialObjectMetadata");
         assert_eq!(read["metadata"]["labels"]["a"], "b");

@@ -24,6 +24,7 @@ use tower::Service;
 
 use self::impatient::Impatient;
 use crate::authn::User;
+use crate::negotiate::Wishes;
 use crate::reply::{self, ResponseBody};
 use crate::server::ApiServer;
 
@@ -174,6 +175,9 @@ async fn answer(
             request.extensions_mut().insert(user);
             api.call(request).await
         }
-        Err(status) => Ok(reply::failure(&status)),
+        Err(status) => {
+            let wishes = Wishes::of(request.uri(), request.headers());
+            Ok(reply::failure(&status, &wishes))
+        }
     }
 }

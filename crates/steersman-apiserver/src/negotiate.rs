@@ -10,9 +10,11 @@
 //! A watch is never YAML. Bodies are JSON, YAML, or protobuf for built-in kinds; CBOR is refused
 //! with 415, after which clients fall back.
 
+use http::{HeaderMap, HeaderValue, Uri, header};
 use serde_json::Value;
 
 use crate::protobuf::{self, ProtobufError};
+use crate::request::Query;
 use crate::status::{Result, Status};
 
 /// What can be written and read, in the order of preference.
@@ -40,12 +42,33 @@ pub enum Shape {
     /// All of it.
     #[default]
     Object,
-    /// A `meta.k8s.io/v1` Table, as `kubectl get` prints it.
+    /// A `meta.k8s.io` Table, as `kubectl get` prints it.
     Table,
-    /// A `meta.k8s.io/v1` `PartialObjectMetadata`.
+    /// A `meta.k8s.io` `PartialObjectMetadata`.
     Metadata,
     /// Aggregated discovery, `apidiscovery.k8s.io/v2`.
     Discovery,
+}
+
+/// The version of `meta.k8s.io` in which a table, or metadata alone, is told. The two differ in
+/// name only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MetaVersion {
+    /// `v1`
+    #[default]
+    V1,
+    /// `v1beta1`, which old clients ask for.
+    V1beta1,
+}
+
+impl MetaVersion {
+    /// As documents carry it.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
 }
 
 /// The form of an answer.
@@ -55,6 +78,10 @@ pub struct Output {
     pub encoding: Encoding,
     /// What it shows.
     pub shape: Shape,
+    /// In which version a table, or metadata alone, is told.
+    pub meta: MetaVersion,
+    /// Whether JSON is indented, for people. Events never are.
+    pub pretty: bool,
 }
 
 /// What a path can answer with.
@@ -85,15 +112,50 @@ impl Encoding {
     }
 }
 
-/// Chooses the form that the `Accept` header likes best, for a document that has no kind of its
-/// own. `shapes` are the transformations that this path knows besides the document itself.
-pub fn accept(header: Option<&str>, shapes: &[Shape]) -> Result<Output> {
-    Offer { shapes, protobuf: true, stream: false }.accept(header)
+/// What a request says about the form of its answer.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    accept: Option<HeaderValue>,
+    pretty: bool,
 }
 
-/// In which form a failure is written: the one that was asked for, or JSON.
-pub fn accept_failure(header: Option<&str>) -> Encoding {
-    accept(header, &[]).unwrap_or_default().encoding
+/// Programs behind which people sit: what they get is indented.
+const PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
+
+impl Wishes {
+    /// Reads the query and the headers of a request.
+    pub fn of(uri: &Uri, headers: &HeaderMap) -> Self {
+        let asked = uri.query().filter(|query| query.contains("pretty"));
+        let asked = asked.and_then(|query| Query::parse(query).ok());
+        let pretty = match asked.as_ref().and_then(|query| query.text("pretty")) {
+            Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+            None => {
+                let agent = headers.get(header::USER_AGENT).map_or(&[][..], HeaderValue::as_bytes);
+                PEOPLE.iter().any(|name| agent.starts_with(name.as_bytes()))
+            }
+        };
+        Self { accept: headers.get(header::ACCEPT).cloned(), pretty }
+    }
+
+    /// Chooses the form that is liked best among those on offer.
+    pub fn choose(&self, offer: Offer<'_>) -> Result<Output> {
+        let accept = self.accept.as_ref().and_then(|value| value.to_str().ok());
+        let output = offer.accept(accept)?;
+        Ok(Output { pretty: output.pretty || (self.pretty && !offer.stream), ..output })
+    }
+
+    /// The form for a document that has no kind of its own. `shapes` are the transformations that
+    /// its path knows besides the document itself.
+    pub fn choose_document(&self, shapes: &[Shape]) -> Result<Output> {
+        self.choose(Offer { shapes, protobuf: true, stream: false })
+    }
+
+    /// The form for a failure: what is not on offer is told in JSON.
+    pub fn choose_failure(&self) -> Output {
+        let plain = Output { pretty: self.pretty, ..Output::default() };
+        let output = self.choose_document(&[]).unwrap_or(plain);
+        Output { shape: Shape::Object, ..output }
+    }
 }
 
 impl Offer<'_> {
@@ -109,19 +171,21 @@ impl Offer<'_> {
         });
         let wanted = clauses.iter().filter(|clause| clause.quality > 0.0);
         let mut outputs = wanted.filter_map(|clause| self.find(clause));
-        outputs.next().ok_or_else(|| {
+        let output = outputs.next().ok_or_else(|| {
             Status::not_acceptable(if self.stream { &STREAM_TYPES } else { &MEDIA_TYPES })
-        })
+        })?;
+        Ok(Output { pretty: output.pretty && !self.stream, ..output })
     }
 
     /// The first form on offer that an alternative allows.
     fn find(&self, clause: &Clause<'_>) -> Option<Output> {
-        let shape = clause.shape()?;
-        let outputs = Encoding::ALL.map(|encoding| Output { encoding, shape });
+        let (shape, meta) = clause.shape()?;
+        let outputs =
+            Encoding::ALL.map(|encoding| Output { encoding, shape, meta, pretty: clause.pretty });
         outputs.into_iter().find(|output| clause.allows(output.encoding) && self.has(*output))
     }
 
-    fn has(&self, Output { encoding, shape }: Output) -> bool {
+    fn has(&self, Output { encoding, shape, .. }: Output) -> bool {
         let possible = match (shape, encoding) {
             (Shape::Object, Encoding::Protobuf) => self.protobuf,
             (Shape::Table | Shape::Discovery, Encoding::Protobuf) => false,
@@ -138,13 +202,15 @@ struct Clause<'a> {
     quality: f32,
     convert: [&'a str; 3],
     stream: &'a str,
+    pretty: bool,
 }
 
 impl<'a> Clause<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or("");
-        let mut clause = Self { media_type, quality: 1.0, convert: [""; 3], stream: "" };
+        let (convert, stream, pretty) = ([""; 3], "", false);
+        let mut clause = Self { media_type, quality: 1.0, convert, stream, pretty };
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             match name.trim() {
                 "q" => clause.quality = value.trim().parse().unwrap_or(0.0),
@@ -152,6 +218,7 @@ impl<'a> Clause<'a> {
                 "g" => clause.convert[1] = value.trim(),
                 "v" => clause.convert[2] = value.trim(),
                 "stream" => clause.stream = value.trim(),
+                "pretty" => clause.pretty = value.trim() == "1",
                 _ => {}
             }
         }
@@ -164,14 +231,22 @@ impl<'a> Clause<'a> {
     }
 
     /// What it asks to see; `None` if nobody knows that.
-    fn shape(&self) -> Option<Shape> {
-        match self.convert {
-            ["", "", ""] => Some(Shape::Object),
-            ["Table", "meta.k8s.io", "v1"] => Some(Shape::Table),
-            ["PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1"] => {
-                Some(Shape::Metadata)
+    fn shape(&self) -> Option<(Shape, MetaVersion)> {
+        let [kind, group, version] = self.convert;
+        let meta = match version {
+            "v1" => Some(MetaVersion::V1),
+            "v1beta1" => Some(MetaVersion::V1beta1),
+            _ => None,
+        };
+        match (kind, group) {
+            ("", "") if version.is_empty() => Some((Shape::Object, MetaVersion::V1)),
+            ("Table", "meta.k8s.io") => Some((Shape::Table, meta?)),
+            ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io") => {
+                Some((Shape::Metadata, meta?))
             }
-            ["APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"] => Some(Shape::Discovery),
+            ("APIGroupDiscoveryList", "apidiscovery.k8s.io") if version == "v2" => {
+                Some((Shape::Discovery, MetaVersion::V1))
+            }
             _ => None,
         }
     }
@@ -235,7 +310,9 @@ fn decode_protobuf(body: &[u8]) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, Offer, Shape, accept, accept_failure, decode};
+    use super::{Encoding, Offer, Output, Shape, Wishes, decode};
+    use crate::status::Result;
+    use http::{HeaderMap, header};
     use serde_json::json;
 
     const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -244,6 +321,44 @@ mod tests {
     const BUILTIN: Offer<'_> =
         Offer { shapes: &[Shape::Table, Shape::Metadata], protobuf: true, stream: false };
     const CUSTOM: Offer<'_> = Offer { protobuf: false, ..BUILTIN };
+
+    fn accept(accept: Option<&str>, shapes: &[Shape]) -> Result<Output> {
+        Offer { shapes, protobuf: true, stream: false }.accept(accept)
+    }
+
+    fn wishes(query: &str, headers: &[(header::HeaderName, &str)]) -> Wishes {
+        let values = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap()));
+        let headers: HeaderMap = values.collect();
+        Wishes::of(&format!("/version{query}").parse().unwrap(), &headers)
+    }
+
+    #[test]
+    fn json_is_indented_for_people_and_for_who_asks() {
+        let curl = (header::USER_AGENT, "curl/8.5.0");
+        let pretty = (header::ACCEPT, "application/json;pretty=1");
+        for (query, headers, expected) in [
+            ("", vec![], false),
+            ("?pretty=true", vec![], true),
+            ("?pretty=T", vec![], true),
+            ("?pretty=yes", vec![], false),
+            ("?pretty", vec![], false),
+            ("", vec![curl.clone()], true),
+            ("?pretty", vec![curl.clone()], true),
+            ("?pretty=0", vec![curl.clone()], false),
+            ("", vec![(header::USER_AGENT, "Wget/1.21")], true),
+            ("", vec![(header::USER_AGENT, "Mozilla/5.0 (X11)")], true),
+            ("", vec![(header::USER_AGENT, "Mozilla/4.0")], false),
+            ("", vec![(header::USER_AGENT, "kubectl/v1.36 curl")], false),
+            ("?pretty=0", vec![pretty.clone()], true),
+            ("", vec![(header::ACCEPT, "application/json;pretty=true")], false),
+        ] {
+            let wishes = wishes(query, &headers);
+            let output = wishes.choose_document(&[]).unwrap();
+            assert_eq!(output.pretty, expected, "{query} {headers:?}");
+            assert_eq!(wishes.choose_failure().pretty, expected);
+            assert!(!wishes.choose(Offer { stream: true, ..BUILTIN }).unwrap().pretty);
+        }
+    }
 
     fn chosen(offer: Offer<'_>, header: &str) -> (Encoding, Shape) {
         let output = offer.accept(Some(header)).unwrap();
@@ -322,10 +437,11 @@ mod tests {
 
     #[test]
     fn a_failure_is_written_as_asked_for_or_else_in_json() {
-        assert_eq!(accept_failure(Some(PROTOBUF)), Encoding::Protobuf);
-        assert_eq!(accept_failure(Some("text/html")), Encoding::Json);
-        let table = format!("application/yaml{TABLE}");
-        assert_eq!(accept_failure(Some(&table)), Encoding::Json);
+        let failure =
+            |accept: &str| wishes("", &[(header::ACCEPT, accept)]).choose_failure().encoding;
+        assert_eq!(failure(PROTOBUF), Encoding::Protobuf);
+        assert_eq!(failure("text/html"), Encoding::Json);
+        assert_eq!(failure(&format!("application/yaml{TABLE}")), Encoding::Json);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
-use crate::negotiate::Encoding;
+use crate::negotiate::Output;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
 use crate::status::{Result, Status};
@@ -24,11 +24,11 @@ pub(crate) async fn answer(server: &Server, path: &[&str]) -> Result<Response<Re
                 "subject_types_supported": ["public"],
                 "id_token_signing_alg_values_supported": ["ES256"],
             });
-            Ok(reply::document(StatusCode::OK, Encoding::Json, &configuration))
+            Ok(reply::document(StatusCode::OK, Output::default(), &configuration))
         }
         ["openid", "v1", "jwks"] => {
             let keys = server.signer.jwks(&*server.store).await?;
-            let mut response = reply::document(StatusCode::OK, Encoding::Json, &keys);
+            let mut response = reply::document(StatusCode::OK, Output::default(), &keys);
             let media_type = HeaderValue::from_static("application/jwk-set+json");
             response.headers_mut().insert(header::CONTENT_TYPE, media_type);
             Ok(response)

@@ -3,17 +3,18 @@
 //! Every kind takes it; verbs only differ in the function at its end, in [`perform`].
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, header};
+use http::{Method, Response};
 use tracing::Instrument;
 
 use crate::authn::User;
 use crate::call::Call;
-use crate::negotiate::{self, Offer, Shape};
+use crate::negotiate::{Offer, Output, Shape, Wishes};
 use crate::reply::{self, Reply, ResponseBody};
-use crate::request::{Query, RequestInfo, segments};
+use crate::request::{DEADLINE_MAX, Query, RequestInfo, is_long_running, segments};
 use crate::resource::{Resource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
@@ -27,35 +28,40 @@ pub(crate) async fn answer(
     server: Arc<Server>,
     parts: Parts,
     body: Result<Bytes>,
+    wishes: &Wishes,
 ) -> Response<ResponseBody> {
-    let accept = parts.headers.get(header::ACCEPT).cloned();
-    match try_answer(server, parts, body).await {
+    match try_answer(server, parts, body, wishes).await {
         Ok(response) => response,
-        Err(status) => refuse(&status, accept.as_ref()),
+        Err(status) => refuse(&status, wishes),
     }
 }
 
 /// Answers with what went wrong, in a form that the client accepts.
-fn refuse(status: &Status, accept: Option<&HeaderValue>) -> Response<ResponseBody> {
+fn refuse(status: &Status, wishes: &Wishes) -> Response<ResponseBody> {
     tracing::debug!(code = status.code, reason = %status.reason, message = %status.message, "request refused");
-    let accept = accept.and_then(|value| value.to_str().ok());
-    reply::failure_as(status, negotiate::accept_failure(accept))
+    reply::failure(status, wishes)
 }
 
 async fn try_answer(
     server: Arc<Server>,
     mut parts: Parts,
     body: Result<Bytes>,
+    wishes: &Wishes,
 ) -> Result<Response<ResponseBody>> {
     let path = segments(parts.uri.path())?;
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
+    let long = is_long_running(&path, &query);
+    let deadline = if long { DEADLINE_MAX } else { query.deadline()? };
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
     authz::authorize(&user, &path)?;
     if let Some(response) = not_a_resource(&server, &parts, &path, &query).await? {
         return Ok(response);
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
-    let call = resolve(server, user, info, parts.headers, body?)?;
+    let (resource, output) = resolve(&server, &info, wishes)?;
+    let (headers, body) = (parts.headers, body?);
+    let (api_version, warnings) = (resource.api_version(), Mutex::default());
+    let call = Call { server, user, info, resource, api_version, output, headers, body, warnings };
     let span = tracing::info_span!(
         "request",
         verb = ?call.info.verb,
@@ -64,10 +70,9 @@ async fn try_answer(
         user = %call.user.name,
     );
     async {
-        let reply = in_time(&call, perform(&call)).await;
+        let reply = in_time(deadline, perform(&call)).await;
         let rendered = reply.and_then(|reply| reply::render(&call, reply));
-        let mut response =
-            rendered.unwrap_or_else(|status| refuse(&status, call.headers.get(header::ACCEPT)));
+        let mut response = rendered.unwrap_or_else(|status| refuse(&status, wishes));
         reply::warn(&call, &mut response);
         Ok(response)
     }
@@ -77,8 +82,7 @@ async fn try_answer(
 
 /// Waits for an answer, but no longer than the client wants and the server allows. A watch is
 /// answered at once and then goes on.
-async fn in_time(call: &Call, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
-    let deadline = call.info.query.deadline()?;
+async fn in_time(deadline: Duration, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
     let late = |_| Status::timeout("request did not complete within the allotted timeout");
     tokio::time::timeout(deadline, answer).await.map_err(late)?
 }
@@ -102,23 +106,21 @@ async fn not_a_resource(
         ["healthz" | "livez" | "readyz", ..] => health::answer(server, &path, query).await,
         ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
         [".well-known" | "openid", ..] => openid::answer(server, &path).await,
-        _ => discovery::answer(&server.registry.table(), &path, &parts.headers),
+        _ => discovery::answer(&server.registry.table(), &path, parts),
     };
     response.map(Some)
 }
 
-/// Finds the resource, and checks that it knows the verb.
+/// Finds the resource, checks that it knows the verb, and chooses the form of the answer.
 fn resolve(
-    server: Arc<Server>,
-    user: User,
-    info: RequestInfo,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Call> {
+    server: &Server,
+    info: &RequestInfo,
+    wishes: &Wishes,
+) -> Result<(Arc<Resource>, Output)> {
     let table = server.registry.table();
     let resource = table.get(&info.group, &info.version, &info.resource);
     let resource = Arc::clone(resource.ok_or_else(Status::no_such_resource)?);
-    check_path(&resource, &info)?;
+    check_path(&resource, info)?;
     let verbs = match &info.subresource {
         None => resource.verbs,
         Some(name) => match resource.subresource(name) {
@@ -132,16 +134,14 @@ fn resolve(
     if !verbs.contains(&info.verb) {
         return Err(Status::method_not_allowed());
     }
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let has_table = resource.has_table(info.subresource.as_deref().unwrap_or(""));
     let offer = Offer {
-        shapes: &[Shape::Table, Shape::Metadata],
+        shapes: if has_table { &[Shape::Metadata, Shape::Table] } else { &[Shape::Metadata] },
         protobuf: protobuf::writes(&resource.schema),
         stream: info.verb == Verb::Watch,
     };
-    let output = offer.accept(accept)?;
-    let api_version = resource.api_version();
-    let warnings = Mutex::default();
-    Ok(Call { server, user, info, resource, api_version, output, headers, body, warnings })
+    let output = wishes.choose(offer)?;
+    Ok((resource, output))
 }
 
 /// Whether the path fits the scope of the resource.

@@ -4,6 +4,8 @@
 //! `/api/{version}/…` and `/apis/{group}/{version}/…`, then
 //! `[watch/][namespaces/{namespace}/]{resource}[/{name}[/{subresource}]]`.
 
+mod duration;
+
 use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
@@ -89,14 +91,35 @@ impl Query {
     /// `timeout` says so.
     pub fn deadline(&self) -> Result<Duration> {
         let Some(text) = self.text("timeout") else { return Ok(DEADLINE_MAX) };
-        let wanted = go_duration(text).ok_or_else(|| {
-            Status::bad_request(format!(
-                "invalid timeout specified in the request URL - time: invalid duration {text:?}"
-            ))
+        let wanted = duration::parse(text).map_err(|why| {
+            Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
         })?;
         Ok(if wanted.is_zero() { DEADLINE_MAX } else { wanted.min(DEADLINE_MAX) })
     }
 }
+
+/// Whether a request goes on until one side ends it: a watch, or what is streamed to a Pod. It has
+/// no deadline, so its `timeout` is not even looked at.
+pub fn is_long_running(path: &[String], query: &Query) -> bool {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let below = match path.as_slice() {
+        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+        _ => return false,
+    };
+    let below = match below {
+        ["watch" | "proxy", _, ..] => return true,
+        ["namespaces", _, rest @ [_, ..]] => rest,
+        below => below,
+    };
+    match below {
+        [_] => query.flag("watch").unwrap_or(false),
+        [_, _, subresource, ..] => STREAMED.contains(subresource),
+        _ => false,
+    }
+}
+
+/// Subresources that are streamed.
+const STREAMED: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 /// Splits a path into decoded segments; empty ones at both ends do not count, and empty ones
 /// between others name nothing.
@@ -107,40 +130,6 @@ pub fn segments(path: &str) -> Result<Vec<String>> {
     }
     path.split('/').filter(|part| !part.is_empty()).map(decode).collect()
 }
-
-/// A duration as Go writes it, such as `1m30s` or `1.5h`; negative ones are zero.
-fn go_duration(text: &str) -> Option<Duration> {
-    let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
-        Some(rest) => (text.starts_with('-'), rest),
-        None => (false, text),
-    };
-    if rest == "0" {
-        return Some(Duration::ZERO);
-    }
-    let mut seconds = 0.0;
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
-        let number: f64 = rest[..end].parse().ok()?;
-        let (unit, length) = GO_UNITS.iter().find(|(unit, _)| rest[end..].starts_with(unit))?;
-        seconds += number * length;
-        rest = &rest[end + unit.len()..];
-    }
-    let positive = !text.is_empty() && !negative;
-    let known = text.chars().any(|c| c.is_ascii_digit());
-    known.then(|| Duration::try_from_secs_f64(if positive { seconds } else { 0.0 }).ok())?
-}
-
-/// The units of durations; longer names before those that begin them.
-const GO_UNITS: [(&str, f64); 8] = [
-    ("ns", 1e-9),
-    ("us", 1e-6),
-    ("\u{b5}s", 1e-6),
-    ("\u{3bc}s", 1e-6),
-    ("ms", 1e-3),
-    ("s", 1.0),
-    ("m", 60.0),
-    ("h", 3600.0),
-];
 
 impl RequestInfo {
     /// Reads a request whose path starts with `/api/{version}/` or `/apis/{group}/{version}/`
@@ -228,7 +217,7 @@ impl RequestInfo {
 }
 
 /// Undoes percent-encoding.
-fn decode(text: &str) -> Result<String> {
+pub(crate) fn decode(text: &str) -> Result<String> {
     if !text.contains('%') {
         return Ok(text.to_owned());
     }
@@ -250,7 +239,7 @@ fn decode(text: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Query, RequestInfo, segments};
+    use super::{Query, RequestInfo, is_long_running, segments};
     use crate::resource::Verb;
     use http::Method;
 
@@ -299,12 +288,34 @@ mod tests {
             ("0.5s", 0.5),
             ("100ms", 0.1),
             ("-5s", 60.0),
-            ("9999999h", 60.0),
+            ("999999h", 60.0),
         ] {
             assert!((seconds(text).unwrap() - expected).abs() < 1e-9, "{text}");
         }
-        for text in ["5", "s", "5x", "1s2", ".s", "-", "NaNs", "1e400s"] {
-            assert_eq!(seconds(text).unwrap_err().code, 400, "{text}");
+        assert_eq!(seconds("1e400s").unwrap_err().code, 400);
+    }
+
+    #[test]
+    fn watches_and_streams_run_long_and_nothing_else_does() {
+        for (path, query, expected) in [
+            ("/version", "watch=1", false),
+            ("/apis/apps/v1", "watch=1", false),
+            ("/api/v1/pods", "", false),
+            ("/api/v1/pods", "watch=1", true),
+            ("/api/v1/namespaces/a/pods", "watch=true", true),
+            ("/api/v1/namespaces/a/pods/b", "watch=true", false),
+            ("/api/v1/watch/pods", "", true),
+            ("/apis/apps/v1/watch/namespaces/a/deployments/b", "", true),
+            ("/api/v1/namespaces/a/pods/b/log", "", true),
+            ("/api/v1/namespaces/a/services/b/proxy/path", "", true),
+            ("/api/v1/nodes/b/proxy", "", true),
+            ("/api/v1/namespaces/a/pods/b/status", "", false),
+            ("/api/v1/namespaces/a/finalize", "", false),
+            ("/api/v1/namespaces", "watch=1", true),
+        ] {
+            let query = Query::parse(query).unwrap();
+            let path_segments = segments(path).unwrap();
+            assert_eq!(is_long_running(&path_segments, &query), expected, "{path}");
         }
     }
 

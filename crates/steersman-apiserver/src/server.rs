@@ -20,6 +20,7 @@ use tower::BoxError;
 
 use crate::admission::Webhooks;
 use crate::authn::User;
+use crate::negotiate::Wishes;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
@@ -169,14 +170,16 @@ where
         let server = Arc::clone(&self.server);
         Box::pin(async move {
             let (parts, body) = request.into_parts();
+            let wishes = Wishes::of(&parts.uri, &parts.headers);
             let body = read_body(body).await;
             let is_heavy = body.as_ref().is_ok_and(|body| body.len() > HEAVY);
             // What a request breaks, it breaks for itself alone.
-            let answer = AssertUnwindSafe(pipeline::answer(server, parts, body)).catch_unwind();
+            let answer =
+                AssertUnwindSafe(pipeline::answer(server, parts, body, &wishes)).catch_unwind();
             let answer = if is_heavy { apart(answer).await } else { answer.await };
             Ok(answer.unwrap_or_else(|panic| {
                 tracing::error!(panic = panic_text(&*panic), "a request panicked");
-                reply::failure(&Status::internal("the request could not be processed"))
+                reply::failure(&Status::internal("the request could not be processed"), &wishes)
             }))
         })
     }

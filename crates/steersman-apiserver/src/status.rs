@@ -4,9 +4,11 @@
 //! [`From<StoreError>`] is the only place where a failure of the store becomes an answer.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 use steersman_store::StoreError;
 
 use crate::field::FieldError;
@@ -267,23 +269,9 @@ impl Status {
         Self::plain(500, "", message)
     }
 
-    /// The document on the wire.
+    /// The document on the wire, as a value.
     pub fn to_value(&self) -> Value {
-        let mut metadata = json!({});
-        if let Some(token) = &self.continue_token {
-            metadata["continue"] = token.as_str().into();
-        }
-        let mut value = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
-            "message": self.message, "code": self.code,
-        });
-        if !self.reason.is_empty() {
-            value["reason"] = json!(self.reason);
-        }
-        if let Some(details) = &self.details {
-            value["details"] = serde_json::to_value(details).unwrap_or_default();
-        }
-        value
+        serde_json::to_value(self).unwrap_or_default()
     }
 
     fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
@@ -294,6 +282,28 @@ impl Status {
     fn about(code: u16, reason: &'static str, message: String, details: Details) -> Self {
         let (reason, details) = (reason.into(), Some(Box::new(details)));
         Self { code, reason, message, details, continue_token: None }
+    }
+}
+
+/// The document on the wire, its fields in the order in which Kubernetes writes them.
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let metadata = self.continue_token.as_ref().map(|token| ("continue", token));
+        let metadata: BTreeMap<_, _> = metadata.into_iter().collect();
+        let mut document = serializer.serialize_map(None)?;
+        document.serialize_entry("kind", "Status")?;
+        document.serialize_entry("apiVersion", "v1")?;
+        document.serialize_entry("metadata", &metadata)?;
+        document.serialize_entry("status", "Failure")?;
+        document.serialize_entry("message", &self.message)?;
+        if !self.reason.is_empty() {
+            document.serialize_entry("reason", &self.reason)?;
+        }
+        if let Some(details) = &self.details {
+            document.serialize_entry("details", details)?;
+        }
+        document.serialize_entry("code", &self.code)?;
+        document.end()
     }
 }
 

@@ -49,19 +49,6 @@ impl Format {
     ) -> Result<()> {
         document::object(out, self.message, json, resource_version)
     }
-
-    /// Appends an item of a list.
-    pub(crate) fn write_item(
-        self,
-        out: &mut Vec<u8>,
-        json: &[u8],
-        resource_version: Option<&str>,
-    ) -> Result<()> {
-        let item = open(out, 2);
-        self.write(out, json, resource_version)?;
-        close(out, item);
-        Ok(())
-    }
 }
 
 impl<'a> Sealed<'a> {
@@ -119,13 +106,42 @@ pub(crate) fn writes(schema: &Schema) -> bool {
     place(schema.root()).is_some()
 }
 
-/// Appends a list's metadata.
-pub(crate) fn write_list_meta(out: &mut Vec<u8>, json: &[u8]) -> Result<()> {
-    let Some(list_meta) = Format::of("v1", "ListMeta") else { return Ok(()) };
-    let metadata = open(out, 1);
-    list_meta.write(out, json, None)?;
-    close(out, metadata);
-    Ok(())
+/// The numbers of a list's two fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListFields {
+    metadata: u32,
+    items: u32,
+}
+
+impl ListFields {
+    /// Those of every list but one.
+    pub(crate) const STANDARD: Self = Self { metadata: 1, items: 2 };
+
+    /// Those of `meta.k8s.io/v1beta1` `PartialObjectMetadataList`.
+    pub(crate) const ITEMS_FIRST: Self = Self { metadata: 2, items: 1 };
+
+    /// Appends a list's metadata.
+    pub(crate) fn write_metadata(self, out: &mut Vec<u8>, json: &[u8]) -> Result<()> {
+        let Some(list_meta) = Format::of("v1", "ListMeta") else { return Ok(()) };
+        let metadata = open(out, self.metadata);
+        list_meta.write(out, json, None)?;
+        close(out, metadata);
+        Ok(())
+    }
+
+    /// Appends an item of a list.
+    pub(crate) fn write_item(
+        self,
+        out: &mut Vec<u8>,
+        format: Format,
+        json: &[u8],
+        resource_version: Option<&str>,
+    ) -> Result<()> {
+        let item = open(out, self.items);
+        format.write(out, json, resource_version)?;
+        close(out, item);
+        Ok(())
+    }
 }
 
 /// Appends the frame of a watch event; `write` appends its object, envelope included.

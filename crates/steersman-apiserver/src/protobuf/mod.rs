@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use message::Place;
 use wire::Payload;
 
-pub(crate) use envelope::{Format, Sealed, event, write_list_meta, writes};
+pub(crate) use envelope::{Format, ListFields, Sealed, event, writes};
 
 /// The media type of such bodies.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

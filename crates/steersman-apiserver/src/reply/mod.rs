@@ -4,20 +4,23 @@
 //! ask for it, as long as it is not a watch.
 
 mod body;
+mod indent;
 mod view;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
 use serde_json::{Value, json};
 use steersman_store::Revision;
 
 pub use body::ResponseBody;
+use indent::Indenter;
 pub(crate) use view::View;
 
 use crate::call::Call;
 use crate::document::Stored;
-use crate::negotiate::Encoding;
+use crate::negotiate::{Encoding, Output, Wishes};
 use crate::status::{Result, Status};
 use crate::table::IncludeObject;
 
@@ -81,7 +84,7 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
             sized(call, code, encoding, View::of(call)?.object(&object)?)
         }
         Reply::Document { code, value } => {
-            let (encoding, bytes) = view::document(encoding, &view::shaped(call, value)?);
+            let (encoding, bytes) = view::document(call.output, &view::shaped(call, value)?);
             sized(call, code, encoding, bytes)
         }
         Reply::List(page) => list(call, page)?,
@@ -102,15 +105,10 @@ pub(crate) fn warn(call: &Call, response: &mut Response<ResponseBody>) {
     }
 }
 
-/// Writes a failure.
-pub(crate) fn failure(status: &Status) -> Response<ResponseBody> {
-    failure_as(status, Encoding::Json)
-}
-
-/// Writes a failure in an encoding.
-pub(crate) fn failure_as(status: &Status, encoding: Encoding) -> Response<ResponseBody> {
+/// Writes a failure in a form that the client accepts.
+pub(crate) fn failure(status: &Status, wishes: &Wishes) -> Response<ResponseBody> {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = document(code, encoding, &status.to_value());
+    let mut response = document(code, wishes.choose_failure(), status);
     if let Some(details) = status.details.as_ref().filter(|d| d.retry_after_seconds > 0) {
         response.headers_mut().insert(header::RETRY_AFTER, details.retry_after_seconds.into());
     }
@@ -120,11 +118,16 @@ pub(crate) fn failure_as(status: &Status, encoding: Encoding) -> Response<Respon
 /// Writes a document; one that has no protobuf form is JSON.
 pub(crate) fn document(
     code: StatusCode,
-    encoding: Encoding,
-    value: &Value,
+    output: Output,
+    value: &impl Serialize,
 ) -> Response<ResponseBody> {
-    let (encoding, bytes) = view::document(encoding, value);
+    let (encoding, bytes) = view::document(output, value);
     respond(code, encoding.media_type(), bytes.into())
+}
+
+/// JSON as people read it.
+pub(crate) fn indented(json: &[u8]) -> Bytes {
+    Indenter::whole(json)
 }
 
 /// Writes a list, and a large one only as fast as it is read.
@@ -135,10 +138,14 @@ fn list(call: &Call, page: Page) -> Result<Response<ResponseBody>> {
     if size <= GZIP_THRESHOLD || !view.comes_in_pieces() {
         return Ok(sized(call, StatusCode::OK, encoding, view.list(&page)?));
     }
+    let pretty = call.output.pretty;
+    let mut indenter = Indenter::default();
+    let pieces = view.pieces(page);
+    let pieces = pieces.map(move |piece| if pretty { indenter.piece(&piece) } else { piece });
     Ok(if accepts_gzip(&call.headers) {
-        compressed(StatusCode::OK, encoding, ResponseBody::gzip(view.pieces(page)))
+        compressed(StatusCode::OK, encoding, ResponseBody::gzip(pieces))
     } else {
-        respond(StatusCode::OK, encoding.media_type(), ResponseBody::pieces(view.pieces(page)))
+        respond(StatusCode::OK, encoding.media_type(), ResponseBody::pieces(pieces))
     })
 }
 

@@ -6,19 +6,21 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::{Value, json};
 use steersman_store::Revision;
 
 use super::Page;
 use super::body::PIECE;
+use super::indent::Indenter;
 use crate::call::Call;
 use crate::document::{Stored, write_json};
-use crate::negotiate::{Encoding, Output, Shape};
-use crate::protobuf::{self, Format, ProtobufError, Sealed};
+use crate::negotiate::{Encoding, MetaVersion, Output, Shape};
+use crate::protobuf::{Format, ListFields, ProtobufError, Sealed};
 use crate::resource::Resource;
 use crate::state::Clock;
 use crate::status::{Result, Status};
-use crate::table::{self, IncludeObject};
+use crate::table::{self, IncludeObject, TableForm};
 
 /// How one client sees stored objects.
 pub(crate) struct View {
@@ -36,7 +38,9 @@ impl View {
     /// What the caller wants to see.
     pub(crate) fn of(call: &Call) -> Result<Self> {
         let format = match call.output {
-            Output { encoding: Encoding::Protobuf, shape: Shape::Metadata } => Format::metadata(),
+            Output { encoding: Encoding::Protobuf, shape: Shape::Metadata, .. } => {
+                Format::metadata()
+            }
             Output { encoding: Encoding::Protobuf, .. } => {
                 Format::of(&call.api_version, &call.resource.kind)
             }
@@ -64,7 +68,7 @@ impl View {
         }
         let mut out = Vec::with_capacity(object.bytes.len() + 40);
         self.write_json(&mut out, object)?;
-        Ok(encoded(self.output.encoding, out))
+        Ok(encoded(self.output, out))
     }
 
     /// Objects as a list.
@@ -78,7 +82,7 @@ impl View {
         if self.output.shape == Shape::Table {
             let objects = page.objects.iter().map(|object| object.decode(&self.api_version));
             self.write_table(&mut out, &objects.collect::<Result<Vec<_>>>()?, metadata);
-            return Ok(encoded(self.output.encoding, out));
+            return Ok(encoded(self.output, out));
         }
         self.write_list_head(&mut out, &metadata);
         for (index, object) in page.objects.iter().enumerate() {
@@ -88,7 +92,7 @@ impl View {
             self.write_json(&mut out, object)?;
         }
         out.extend_from_slice(b"]}");
-        Ok(encoded(self.output.encoding, out))
+        Ok(encoded(self.output, out))
     }
 
     /// Whether a list can be written piece by piece: as JSON, which needs no lengths in front.
@@ -137,10 +141,13 @@ impl View {
         capacity: usize,
     ) -> Result<Bytes> {
         self.sealed_list().bytes(capacity, |out| {
-            protobuf::write_list_meta(out, metadata.to_string().as_bytes())?;
+            let beta =
+                self.output.shape == Shape::Metadata && self.output.meta == MetaVersion::V1beta1;
+            let fields = if beta { ListFields::ITEMS_FIRST } else { ListFields::STANDARD };
+            fields.write_metadata(out, metadata.to_string().as_bytes())?;
             for object in &page.objects {
                 let (json, version) = self.text(object)?;
-                format.write_item(out, &json, version.as_deref())?;
+                fields.write_item(out, format, &json, version.as_deref())?;
             }
             Ok(())
         })
@@ -161,7 +168,7 @@ impl View {
     /// Appends an object, or its metadata, as JSON.
     fn write_plain(&self, out: &mut Vec<u8>, object: &Stored) {
         match self.output.shape {
-            Shape::Metadata => object.write_metadata_to(out),
+            Shape::Metadata => object.write_metadata_to(out, self.output.meta.api_version()),
             _ => object.write_to(out, &self.api_version),
         }
     }
@@ -176,7 +183,8 @@ impl View {
     /// Appends objects as a table, as JSON.
     pub(crate) fn write_table(&self, out: &mut Vec<u8>, objects: &[Value], metadata: Value) {
         let now = (self.clock)();
-        let table = table::render(&self.resource.columns, objects, metadata, self.include, now);
+        let form = TableForm { include: self.include, api_version: self.output.meta.api_version() };
+        let table = table::render(&self.resource.columns, objects, metadata, form, now);
         write_json(out, &table);
     }
 
@@ -184,7 +192,8 @@ impl View {
     pub(crate) fn sealed(&self) -> Sealed<'_> {
         match self.output.shape {
             Shape::Metadata => {
-                Sealed { api_version: "meta.k8s.io/v1", kind: "PartialObjectMetadata" }
+                let api_version = self.output.meta.api_version();
+                Sealed { api_version, kind: "PartialObjectMetadata" }
             }
             _ => Sealed { api_version: &self.api_version, kind: &self.resource.kind },
         }
@@ -193,7 +202,8 @@ impl View {
     fn sealed_list(&self) -> Sealed<'_> {
         match self.output.shape {
             Shape::Metadata => {
-                Sealed { api_version: "meta.k8s.io/v1", kind: "PartialObjectMetadataList" }
+                let api_version = self.output.meta.api_version();
+                Sealed { api_version, kind: "PartialObjectMetadataList" }
             }
             _ => Sealed { api_version: &self.api_version, kind: &self.resource.list_kind },
         }
@@ -212,39 +222,54 @@ impl View {
     }
 }
 
-/// A document that is not stored as a client wants to see it: of those, a Scale has columns.
+/// A document that is not stored as a client wants to see it: of those, a Scale has columns, and
+/// all but a Status have metadata.
 pub(super) fn shaped(call: &Call, document: Value) -> Result<Value> {
-    if call.output.shape != Shape::Table || document["kind"] != "Scale" {
-        return Ok(document);
+    match (call.output.shape, document["kind"].as_str()) {
+        (Shape::Metadata, kind) if kind != Some("Status") => {
+            return Ok(json!({
+                "kind": "PartialObjectMetadata", "apiVersion": call.output.meta.api_version(),
+                "metadata": document.get("metadata").unwrap_or(&json!({})),
+            }));
+        }
+        (Shape::Table, Some("Scale")) => {}
+        _ => return Ok(document),
     }
     let metadata = json!({"resourceVersion": document["metadata"]["resourceVersion"]});
     let (columns, now) = (table::columns_for("autoscaling", "Scale"), (call.server.clock)());
-    Ok(table::render(&columns, &[document], metadata, call.include_object()?, now))
+    let api_version = call.output.meta.api_version();
+    let form = TableForm { include: call.include_object()?, api_version };
+    Ok(table::render(&columns, &[document], metadata, form, now))
 }
 
 /// A document that is not stored, in a form that its kind has: what has no protobuf form is JSON.
-pub(super) fn document(encoding: Encoding, value: &Value) -> (Encoding, Bytes) {
-    let mut json = Vec::new();
-    write_json(&mut json, value);
-    if encoding != Encoding::Protobuf {
-        return (encoding, encoded(encoding, json));
+pub(super) fn document(output: Output, value: &impl Serialize) -> (Encoding, Bytes) {
+    let json = serde_json::to_vec(value).expect("writing to memory cannot fail");
+    if output.encoding != Encoding::Protobuf {
+        return (output.encoding, encoded(output, json));
     }
-    match protobuf_document(value, &json) {
-        Some(bytes) => (encoding, bytes),
-        None => (Encoding::Json, json.into()),
+    match protobuf_document(&json) {
+        Some(bytes) => (Encoding::Protobuf, bytes),
+        None => (Encoding::Json, encoded(Output { encoding: Encoding::Json, ..output }, json)),
     }
 }
 
-fn protobuf_document(value: &Value, json: &[u8]) -> Option<Bytes> {
-    let sealed = Sealed::of(value)?;
-    let format = Format::of(sealed.api_version, sealed.kind)?;
+fn protobuf_document(json: &[u8]) -> Option<Bytes> {
+    let value: Value = serde_json::from_slice(json).ok()?;
+    let sealed = Sealed::of(&value)?;
+    let format = match sealed.kind {
+        "PartialObjectMetadata" => Format::metadata()?,
+        kind => Format::of(sealed.api_version, kind)?,
+    };
     let written = sealed.bytes(json.len(), |out| format.write(out, json, None));
     written.inspect_err(|error| tracing::error!(?sealed, %error, "an answer is not writable")).ok()
 }
 
-fn encoded(encoding: Encoding, json: Vec<u8>) -> Bytes {
-    if encoding != Encoding::Yaml {
-        return json.into();
+fn encoded(output: Output, json: Vec<u8>) -> Bytes {
+    match output.encoding {
+        Encoding::Json if output.pretty => return Indenter::whole(&json),
+        Encoding::Json | Encoding::Protobuf => return json.into(),
+        Encoding::Yaml => {}
     }
     let value: Value = serde_json::from_slice(&json).unwrap_or_default();
     serde_saphyr::to_string(&value).unwrap_or_default().into()

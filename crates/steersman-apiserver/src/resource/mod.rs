@@ -107,6 +107,13 @@ pub struct Place<'a> {
     pub name: &'a str,
 }
 
+/// The kinds whose status has no columns although they have.
+const WITHOUT_STATUS_TABLE: [(&str, &str); 3] = [
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("resource.k8s.io", "resourceclaims"),
+];
+
 impl Resource {
     /// `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
@@ -129,6 +136,18 @@ impl Resource {
     /// The subresource of that name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
+    }
+
+    /// Whether what a path of this resource answers has columns: an empty `subresource` is the
+    /// resource itself. What can be listed has, and so have most statuses; reviews and what is
+    /// done by creating something (bindings, evictions, tokens) have none.
+    pub fn has_table(&self, subresource: &str) -> bool {
+        match subresource {
+            "" => self.verbs.contains(&Verb::List),
+            "scale" => true,
+            "status" => !WITHOUT_STATUS_TABLE.iter().any(|(group, plural)| self.is(group, plural)),
+            _ => false,
+        }
     }
 
     /// Whether status is written through its own path only.

@@ -24,6 +24,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::duration::human as human_duration;
 pub use self::path::Path;
+use crate::negotiate::MetaVersion;
 use crate::schema::Text;
 
 /// One column of a table, with the way to fill it.
@@ -82,6 +83,22 @@ impl IncludeObject {
     }
 }
 
+/// How a table is told.
+#[derive(Clone, Copy, Debug)]
+pub struct TableForm {
+    /// What it carries of each object.
+    pub include: IncludeObject,
+    /// The version of `meta.k8s.io`, as documents carry it.
+    pub api_version: &'static str,
+}
+
+/// At `meta.k8s.io/v1`.
+impl From<IncludeObject> for TableForm {
+    fn from(include: IncludeObject) -> Self {
+        Self { include, api_version: MetaVersion::V1.api_version() }
+    }
+}
+
 /// The columns of a built-in kind.
 pub fn columns_for(group: &str, kind: &str) -> Arc<[Column]> {
     let families = [
@@ -105,26 +122,27 @@ pub fn columns_from_crd(columns: &Value) -> Arc<[Column]> {
     }
 }
 
-/// A `meta.k8s.io/v1` Table of the objects, with the metadata of their list.
+/// A `meta.k8s.io` Table of the objects, with the metadata of their list.
 pub fn render(
     columns: &[Column],
     objects: &[Value],
     list_metadata: Value,
-    include: IncludeObject,
+    form: impl Into<TableForm>,
     now: Timestamp,
 ) -> Value {
+    let form = form.into();
     let columns = all_columns(columns);
     let row = |object: &Value| {
         let cells = columns.iter().map(|column| column.cell(object, now)).collect();
         let mut row = Map::from_iter([("cells".to_owned(), Value::Array(cells))]);
-        if let Some(shown) = shown(object, include) {
+        if let Some(shown) = shown(object, form) {
             row.insert("object".to_owned(), shown);
         }
         Value::Object(row)
     };
     Value::Object(Map::from_iter([
         ("kind".to_owned(), "Table".into()),
-        ("apiVersion".to_owned(), "meta.k8s.io/v1".into()),
+        ("apiVersion".to_owned(), form.api_version.into()),
         ("metadata".to_owned(), list_metadata),
         ("columnDefinitions".to_owned(), columns.iter().map(Column::definition).collect()),
         ("rows".to_owned(), objects.iter().map(row).collect()),
@@ -269,13 +287,13 @@ fn typed(value: &Value, r#type: &str, now: Timestamp) -> Value {
     }
 }
 
-fn shown(object: &Value, include: IncludeObject) -> Option<Value> {
-    match include {
+fn shown(object: &Value, form: TableForm) -> Option<Value> {
+    match form.include {
         IncludeObject::None => None,
         IncludeObject::Object => Some(object.clone()),
         IncludeObject::Metadata => Some(json!({
             "kind": "PartialObjectMetadata",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": form.api_version,
             "metadata": object["metadata"],
         })),
     }

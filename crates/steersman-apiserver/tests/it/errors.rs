@@ -115,3 +115,19 @@ async fn yaml_can_be_posted() {
     let answer = post(&api, "application/yaml", "metadata:\n  name: a\ndata:\n  k: v\n").await;
     assert_eq!(answer.ok()["data"]["k"], "v");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_that_is_no_duration_is_refused_on_every_path_but_a_watch() {
+    let api = Api::start().await;
+    for path in ["/version", "/healthz", "/api/v1", "/openapi/v3", "/nowhere", CONFIG_MAPS] {
+        let status = api.get(&format!("{path}?timeout=invalid")).await.refused(400);
+        assert_eq!(status["reason"], "BadRequest");
+        assert_eq!(
+            status["message"],
+            "invalid timeout specified in the request URL - time: invalid duration \"invalid\"",
+            "{path}"
+        );
+    }
+    api.watch(&format!("{CONFIG_MAPS}?watch=1&timeout=invalid")).await;
+    api.watch("/api/v1/watch/configmaps?timeout=invalid").await;
+}

@@ -158,7 +158,7 @@ async fn the_plain_path_neither_resizes_nor_adds_ephemeral_containers() {
 }
 
 /// A request for the certificate of a user, with a key that nobody has.
-const REQUEST: &str = "\
+pub(crate) const REQUEST: &str = "\
     LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIWE1IOENBUUF3SFRFTk1Bc0dBMVVF\
     QXd3RWFtRnVaVEVNTUFvR0ExVUVDZ3dEWkdWMk1Ga3dFd1lIS29aSQp6ajBDQVFZSUtvWkl6ajBEQVFj\
     RFFnQUV0MEJvc1dlV0dYL2ZYNnJtVEw1ME1WbUZYWUhMaE9LUnZZcjlDZXp6ClowR1NKcEdCQXN5RkdY\

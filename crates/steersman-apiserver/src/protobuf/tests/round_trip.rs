@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Format, Sealed, decode, encode, table, write_list_meta};
+use super::super::{Format, ListFields, Sealed, decode, encode, table};
 use super::generate::{document, kinds};
 
 /// A stored document as a body.
@@ -109,8 +109,10 @@ fn a_list_has_its_metadata_and_its_items_in_order() {
     let sealed = Sealed { api_version: "v1", kind: "PodList" };
     let format = Format::of("v1", "Pod").unwrap();
     let list = sealed.bytes(0, |out| {
-        write_list_meta(out, metadata.to_string().as_bytes())?;
-        pods.iter().try_for_each(|pod| format.write_item(out, pod.to_string().as_bytes(), None))
+        let fields = ListFields::STANDARD;
+        fields.write_metadata(out, metadata.to_string().as_bytes())?;
+        let write = |pod: &Value| fields.write_item(out, format, pod.to_string().as_bytes(), None);
+        pods.iter().try_for_each(write)
     });
     let read = decode(&list.unwrap()).unwrap();
     let items: Vec<_> = pods
@@ -124,6 +126,15 @@ fn a_list_has_its_metadata_and_its_items_in_order() {
     let expected =
         json!({"apiVersion": "v1", "kind": "PodList", "metadata": metadata, "items": items});
     assert_eq!(read, expected);
+}
+
+#[test]
+fn the_beta_list_of_metadata_has_its_items_under_the_first_number() {
+    let mut out = Vec::new();
+    ListFields::ITEMS_FIRST.write_metadata(&mut out, b"{}").unwrap();
+    let format = Format::metadata().unwrap();
+    ListFields::ITEMS_FIRST.write_item(&mut out, format, br#"{"metadata":{}}"#, None).unwrap();
+    assert_eq!((out[0] >> 3, out[2 + usize::from(out[1])] >> 3), (2, 1));
 }
 
 #[test]

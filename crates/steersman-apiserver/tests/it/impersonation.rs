@@ -1,0 +1,58 @@
+//! Acting as another: who the server then takes the client for.
+
+use http::{HeaderMap, Method, Request, header};
+use http_body_util::Full;
+use serde_json::{Value, json};
+use steersman_apiserver::authn::User;
+
+use crate::api::{Answer, Api};
+use crate::parts::REQUEST;
+
+/// Posts as an administrator who acts as somebody.
+async fn post_as(api: &Api, path: &str, acting: &[(&str, &str)], body: &Value) -> Answer {
+    let admin = User::known("admin", &["system:masters"]);
+    let mut headers = HeaderMap::new();
+    for (name, value) in acting {
+        let name: header::HeaderName = format!("impersonate-{name}").parse().unwrap();
+        headers.append(name, value.parse().unwrap());
+    }
+    let user = api.server.authenticate(&headers, Some(&admin)).await.unwrap();
+    let mut request = Request::builder().method(Method::POST).uri(path);
+    request = request.header(header::CONTENT_TYPE, "application/json").extension(user);
+    api.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+}
+
+const BOB: [(&str, &str); 4] =
+    [("user", "bob"), ("group", "dev"), ("uid", "u1"), ("extra-acme.com%2fproject", "x")];
+
+#[tokio::test(start_paused = true)]
+async fn uid_and_extra_stand_in_a_review_of_oneself() {
+    let api = Api::start().await;
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let review = post_as(&api, path, &BOB, &json!({})).await.ok();
+    assert_eq!(
+        review["status"]["userInfo"],
+        json!({
+            "username": "bob", "uid": "u1", "groups": ["dev", "system:authenticated"],
+            "extra": {"acme.com/project": ["x"]},
+        })
+    );
+    let review = post_as(&api, path, &[("user", "system:anonymous")], &json!({})).await.ok();
+    let nobody = json!({"username": "system:anonymous", "groups": ["system:unauthenticated"]});
+    assert_eq!(review["status"]["userInfo"], nobody);
+}
+
+#[tokio::test(start_paused = true)]
+async fn uid_and_extra_stand_in_a_signing_request() {
+    let api = Api::start().await;
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let request = json!({
+        "metadata": {"name": "r"},
+        "spec": {"request": REQUEST, "signerName": "example.com/s", "usages": ["client auth"]},
+    });
+    let created = post_as(&api, path, &BOB, &request).await.ok();
+    assert_eq!(created["spec"]["username"], "bob");
+    assert_eq!(created["spec"]["uid"], "u1");
+    assert_eq!(created["spec"]["groups"], json!(["dev", "system:authenticated"]));
+    assert_eq!(created["spec"]["extra"], json!({"acme.com/project": ["x"]}));
+}
