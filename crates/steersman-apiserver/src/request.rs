@@ -108,7 +108,7 @@ pub fn is_long_running(path: &[String], query: &Query) -> bool {
     };
     let below = match below {
         ["watch" | "proxy", _, ..] => return true,
-        ["namespaces", _, rest @ [_, ..]] => rest,
+        ["namespaces", _, rest @ ..] if !rest.is_empty() => rest,
         below => below,
     };
     match below {
