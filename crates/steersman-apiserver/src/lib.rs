@@ -69,6 +69,7 @@ mod presence;
 mod random;
 mod retention;
 mod starts;
+mod strconv;
 
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;

@@ -19,6 +19,7 @@ use crate::field::FieldError;
 use crate::metadata;
 use crate::resource::Place;
 use crate::status::{MODIFIED, Result, Status};
+use crate::strconv;
 
 /// The subresources that write a part of the object; others are ways to write all of it.
 const PARTS: &[&str] = &["approval", "ephemeralcontainers", "finalize", "resize", "status"];
@@ -296,21 +297,10 @@ pub(super) fn check_version(writer: &Writer<'_>, old: &Value, new: &Value) -> Re
 
 /// The version that a document says it is of; zero where it says nothing.
 pub(super) fn resource_version(object: &Value) -> Result<u64> {
-    let text = metadata::text(object, "resourceVersion");
-    if text.is_empty() {
-        return Ok(0);
+    match metadata::text(object, "resourceVersion") {
+        "" => Ok(0),
+        text => strconv::parse_uint(text).map_err(Status::failure),
     }
-    // Unlike Go, Rust reads a number with a sign.
-    let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    digits.map_or(Ok(None), |digits| digits.parse().map(Some)).map_or_else(
-        |_| {
-            Err(Status::failure(format!("strconv.ParseUint: parsing {text:?}: value out of range")))
-        },
-        |version| {
-            let why = || format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-            version.ok_or_else(|| Status::failure(why()))
-        },
-    )
 }
 
 /// Refuses a change of another object than the one at a place, which has the uid `is`.

@@ -189,14 +189,8 @@ fn place(writer: &Writer<'_>, namespace: &str, object: &mut Value) -> Result<()>
 }
 
 /// What only the server says about an object.
-const OURS: [&str; 6] = [
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "selfLink",
-    "uid",
-];
+const OURS: [&str; 5] =
+    ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid"];
 
 /// Takes out what the client may not say, and fills in what it left out.
 fn complete(writer: &Writer<'_>, object: &mut Value) {
@@ -219,7 +213,9 @@ fn identify(writer: &Writer<'_>, object: &mut Value) {
     let uid = writer.server.random.uid();
     metadata::set(object, "uid", Some(uid.into()));
     metadata::set(object, "creationTimestamp", Some(writer.now.as_str().into()));
-    metadata::set(object, "generation", writer.resource.has_generation.then(|| 1.into()));
+    if writer.resource.has_generation {
+        metadata::set(object, "generation", Some(1.into()));
+    }
 }
 
 /// Generates what a new object of its kind has, and resets what a client may not set.

@@ -74,6 +74,10 @@ impl Language {
     /// The document after the patch.
     pub(super) fn run(self, call: &Call, old: &Value) -> Result<Value> {
         let body = &call.body;
+        // Nothing changes nothing; only a merge patch would be of another type.
+        if self != Self::Merge && body.trim_ascii() == b"null" {
+            return Ok(old.clone());
+        }
         let patched = match self {
             Self::Json => patch::json_patch(old, body),
             Self::Strategic => patch::strategic_merge_patch(&call.resource.schema, old, body),

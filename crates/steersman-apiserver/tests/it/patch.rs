@@ -228,3 +228,16 @@ async fn a_strategic_patch_of_the_wrong_type_is_told_which_types_do_not_fit() {
     let status = api.merge(&path, &json!({"spec": {"replicas": "x"}})).await.refused(422);
     assert!(status["message"].as_str().unwrap().contains("json: cannot unmarshal"), "{status}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_changes_nothing_and_a_strategic_patch_cannot_change_the_type() {
+    let api = Api::start().await;
+    let created = api.config_map("a", &json!({"k": "v"})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    for content_type in [JSON, STRATEGIC] {
+        assert_eq!(api.patch(&path, content_type, &json!(null)).await.ok(), created);
+    }
+    let other = json!({"apiVersion": "other/v1", "kind": "Other"});
+    assert_eq!(api.patch(&path, STRATEGIC, &other).await.ok(), created);
+    api.merge(&path, &other).await.refused(422);
+}
