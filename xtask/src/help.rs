@@ -13,6 +13,10 @@ The chores of this repository.
                                      takes --pods N, --rounds N and --system NAME, store
                                      --quick, --rounds N, --system NAME, --part PART
                                      (puts, watch, large, pods) and --directory PATH
+  cargo xtask compare --server URL --token T [--only PATTERN] [--report FILE] [--show N]
+                                     send the same requests to a real kube-apiserver and to
+                                     ours and print where they differ; --ours URL
+                                     --ours-token T takes a program that runs already
   cargo xtask tidy                   run only the checks of the repository's own rules
   cargo xtask schemas                write the API server's table of built-in types again
   cargo xtask help                   show this

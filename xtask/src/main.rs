@@ -3,6 +3,7 @@
 
 mod bench;
 mod clients;
+mod compare;
 mod conformance;
 mod debian;
 mod etcd;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         "test" => test::run(&rest),
         "conformance" => conformance::run(&rest),
         "bench" => bench::run(&rest),
+        "compare" => compare::run(&rest),
         "tidy" => tidy::run(&rest),
         "schemas" => schemas::generate(),
         "help" | "--help" | "-h" => help::run(),
