@@ -1,70 +1,96 @@
 //! What is served, as clients ask for it: `/api`, `/apis`, `/version` and the list of paths.
 //!
 //! Old clients walk group by group; new ones ask `/api` and `/apis` once for everything, in the
-//! aggregated form, and come back with the ETag.
+//! aggregated form, and come back with the ETag. The [`documents`] are written in upstream's order.
 
+mod documents;
+
+use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
+use self::documents::{
+    ApiGroup, ApiGroupList, ApiResource, ApiResourceList, ApiVersions, GroupDiscovery,
+    GroupDiscoveryList, GroupVersion, Metadata, ResourceDiscovery, ServerAddress, Version,
+    VersionDiscovery,
+};
 use crate::negotiate::{Output, Shape, Wishes};
 use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
-use crate::resource::{Resource, Subresource, Verb};
+use crate::resource::{Resource, Verb};
+use crate::state::Server;
 use crate::status::{Result, Status};
+use crate::{health, presence};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a discovery path.
 pub(crate) fn answer(
-    table: &Table,
+    server: &Server,
     path: &[&str],
     parts: &Parts,
 ) -> Result<Response<ResponseBody>> {
+    let table = &server.registry.table();
     let output = Wishes::of(&parts.uri, &parts.headers).choose_document(&[Shape::Discovery])?;
     // What is not an object of the API is for people.
     let output = Output { pretty: output.pretty || matches!(path, [] | ["version"]), ..output };
-    let value = match path {
+    Ok(match path {
         ["api" | "apis"] if output.shape == Shape::Discovery => {
-            return Ok(aggregated(table, path == ["api"], &parts.headers, output));
+            aggregated(table, path == ["api"], &parts.headers, output)
         }
-        [] => root(table),
-        ["version"] => version(),
-        ["api"] => json!({
-            "kind": "APIVersions", "versions": ["v1"],
-            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
-        }),
+        [] => respond(output, &json!({"paths": paths(table)})),
+        ["version"] => respond(output, &version()),
+        ["api"] => respond(output, &api_versions(server)),
         ["apis"] => {
-            let groups: Vec<Value> = groups(table).iter().map(|g| group_value(g, false)).collect();
-            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+            let groups = groups(table).iter().map(|group| api_group(group, false)).collect();
+            let list = ApiGroupList { kind: "APIGroupList", api_version: "v1", groups };
+            respond(output, &list)
         }
         ["apis", name] => {
             let groups = groups(table);
             let group = groups.iter().find(|group| group.name == *name);
-            group_value(group.ok_or_else(Status::no_such_resource)?, true)
+            respond(output, &api_group(group.ok_or_else(Status::no_such_resource)?, true))
         }
-        ["api", version] => resource_list(table, "", version)?,
-        ["apis", group, version] => resource_list(table, group, version)?,
+        ["api", version] => respond(output, &resource_list(table, "", version)?),
+        ["apis", group, version] => respond(output, &resource_list(table, group, version)?),
         _ => return Err(Status::no_such_resource()),
-    };
-    Ok(reply::document(StatusCode::OK, output, &value))
+    })
+}
+
+fn respond(output: Output, document: &impl Serialize) -> Response<ResponseBody> {
+    reply::document(StatusCode::OK, output, document)
 }
 
 /// A group with its versions, the preferred one first.
 struct Group<'a> {
     name: &'a str,
+    /// Whether only definitions add to it.
+    custom: bool,
     versions: Vec<(&'a str, Vec<&'a Resource>)>,
 }
 
+impl Group<'_> {
+    /// The name under which `/apis` sorts a group of definitions: that of the APIService of one
+    /// of its versions, the first in the alphabet.
+    fn service(&self) -> String {
+        let services = self.versions.iter().map(|(version, _)| format!("{version}.{}", self.name));
+        services.min().unwrap_or_default()
+    }
+}
+
+/// All groups: built-in ones in their order, then those of definitions by name.
 fn all_groups(table: &Table) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for resource in table.resources() {
         let index = groups.iter().position(|group| group.name == resource.group);
         let index = index.unwrap_or_else(|| {
-            groups.push(Group { name: &resource.group, versions: Vec::new() });
+            let custom = table.is_custom(resource);
+            groups.push(Group { name: &resource.group, custom, versions: Vec::new() });
             groups.len() - 1
         });
         let versions = &mut groups[index].versions;
@@ -74,19 +100,34 @@ fn all_groups(table: &Table) -> Vec<Group<'_>> {
         }
     }
     for group in &mut groups {
-        group.versions.sort_by_key(|(version, _)| std::cmp::Reverse(version_priority(version)));
+        group.versions.sort_by(|(a, _), (b, _)| version_order(b, a));
     }
+    groups.sort_by(|a, b| {
+        (a.custom, if a.custom { a.name } else { "" })
+            .cmp(&(b.custom, if b.custom { b.name } else { "" }))
+    });
     groups
 }
 
-/// The groups but core.
+/// The groups but core, as the plain form has them: those of definitions by their APIService.
 fn groups(table: &Table) -> Vec<Group<'_>> {
-    all_groups(table).into_iter().filter(|group| !group.name.is_empty()).collect()
+    let mut groups = all_groups(table);
+    groups.retain(|group| !group.name.is_empty());
+    let custom = groups.iter().position(|group| group.custom).unwrap_or(groups.len());
+    groups[custom..].sort_by_key(Group::service);
+    groups
 }
 
-/// How versions are preferred: stable before beta before alpha, then the higher number; names
-/// of another form come last.
-pub fn version_priority(version: &str) -> (u8, u32, u32) {
+/// How versions are preferred, the best one greatest: stable above beta above alpha, then by the
+/// number; names of another form are below, and among them the alphabet's first is best.
+pub fn version_order(a: &str, b: &str) -> Ordering {
+    version_priority(a).cmp(&version_priority(b)).then_with(|| match version_priority(a) {
+        (0, ..) => b.cmp(a),
+        _ => Ordering::Equal,
+    })
+}
+
+fn version_priority(version: &str) -> (u8, u32, u32) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -105,60 +146,51 @@ pub fn version_priority(version: &str) -> (u8, u32, u32) {
     parse().unwrap_or((0, 0, 0))
 }
 
-fn group_value(group: &Group<'_>, alone: bool) -> Value {
-    let versions: Vec<Value> = group.versions.iter().map(|(version, _)| {
-        json!({"groupVersion": format!("{}/{version}", group.name), "version": version})
-    }).collect();
-    let mut value = json!({
-        "name": group.name, "versions": versions, "preferredVersion": versions.first(),
-    });
-    if alone {
-        value["kind"] = "APIGroup".into();
-        value["apiVersion"] = "v1".into();
+fn api_versions(server: &Server) -> ApiVersions {
+    let endpoint = presence::reachable(server);
+    let server_address = endpoint.map(|endpoint| endpoint.to_string()).unwrap_or_default();
+    ApiVersions {
+        kind: "APIVersions",
+        versions: ["v1"],
+        server_addresses: [ServerAddress { client_cidr: "0.0.0.0/0", server_address }],
     }
-    value
 }
 
-fn resource_list(table: &Table, group: &str, version: &str) -> Result<Value> {
+fn api_group(group: &Group<'_>, alone: bool) -> ApiGroup {
+    let versions = group.versions.iter().map(|(version, _)| GroupVersion {
+        group_version: format!("{}/{version}", group.name),
+        version: (*version).to_owned(),
+    });
+    let versions: Vec<GroupVersion> = versions.collect();
+    ApiGroup {
+        kind: alone.then_some("APIGroup"),
+        api_version: alone.then_some("v1"),
+        name: group.name.to_owned(),
+        preferred_version: versions.first().cloned(),
+        versions,
+    }
+}
+
+fn resource_list(table: &Table, group: &str, version: &str) -> Result<ApiResourceList> {
     let known = table.resources().filter(|r| r.group == group && r.version == version);
-    let resources: Vec<Value> = known.flat_map(|resource| legacy(table, resource)).collect();
+    let resources: Vec<ApiResource> = known.flat_map(|resource| entries(table, resource)).collect();
     if resources.is_empty() {
         return Err(Status::no_such_resource());
     }
-    let group_version =
-        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    Ok(json!({
-        "kind": "APIResourceList", "apiVersion": "v1",
-        "groupVersion": group_version, "resources": resources,
-    }))
+    let core = group.is_empty();
+    Ok(ApiResourceList {
+        kind: "APIResourceList",
+        api_version: (!core).then_some("v1"),
+        group_version: if core { version.to_owned() } else { format!("{group}/{version}") },
+        resources,
+    })
 }
 
-fn legacy(table: &Table, resource: &Resource) -> Vec<Value> {
-    let mut main = json!({
-        "name": resource.plural, "singularName": resource.singular, "kind": resource.kind,
-        "namespaced": resource.namespaced, "verbs": verbs(resource.verbs),
-    });
-    if !resource.short_names.is_empty() {
-        main["shortNames"] = json!(resource.short_names);
-    }
-    if !resource.categories.is_empty() {
-        main["categories"] = json!(resource.categories);
-    }
-    if resource.verbs.contains(&Verb::Watch) {
-        main["storageVersionHash"] = storage_version_hash(table, resource).into();
-    }
-    let below = resource.subresources.iter().map(|sub| {
-        let mut value = json!({
-            "name": format!("{}/{}", resource.plural, sub.name), "singularName": "",
-            "namespaced": resource.namespaced, "kind": sub.kind, "verbs": verbs(sub.verbs),
-        });
-        if let Some((group, version)) = &sub.group_version {
-            value["group"] = json!(group);
-            value["version"] = json!(version);
-        }
-        value
-    });
-    std::iter::once(main).chain(below).collect()
+fn entries(table: &Table, resource: &Resource) -> Vec<ApiResource> {
+    let stored = resource.verbs.contains(&Verb::Watch);
+    let hash = if stored { storage_version_hash(table, resource) } else { String::new() };
+    let below = resource.subresources.iter().map(|sub| ApiResource::below(resource, sub));
+    std::iter::once(ApiResource::of(resource, hash)).chain(below).collect()
 }
 
 /// A name for how the objects are stored; Kubernetes gives the same.
@@ -167,13 +199,18 @@ fn storage_version_hash(table: &Table, resource: &Resource) -> String {
     // Of several built-in versions the first that discovery shows is the one that is stored.
     let shared = || table.resources().find(|r| r.storage_prefix == resource.storage_prefix);
     let stored = custom.or_else(shared).map_or(resource, |stored| stored);
-    let name = format!("{}/{}/{}", stored.group, stored.version, stored.kind);
+    let version = match (stored.group.as_ref(), stored.plural.as_ref()) {
+        // Kubernetes stores these in the version that it had before the stable one.
+        ("apiextensions.k8s.io", "customresourcedefinitions")
+        | (
+            "admissionregistration.k8s.io",
+            "mutatingadmissionpolicies" | "mutatingadmissionpolicybindings",
+        ) => "v1beta1",
+        _ => &stored.version,
+    };
+    let name = format!("{}/{version}/{}", stored.group, stored.kind);
     let hash = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
     base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &hash.as_ref()[..8])
-}
-
-fn verbs(verbs: &[Verb]) -> Vec<String> {
-    verbs.iter().map(|verb| format!("{verb:?}").to_lowercase()).collect()
 }
 
 fn aggregated(
@@ -182,8 +219,10 @@ fn aggregated(
     headers: &HeaderMap,
     output: Output,
 ) -> Response<ResponseBody> {
-    let document: &Bytes = table.discovery[usize::from(core)]
-        .get_or_init(|| aggregated_document(table, core).to_string().into());
+    let document: &Bytes = table.discovery[usize::from(core)].get_or_init(|| {
+        let list = group_discovery_list(table, core);
+        serde_json::to_vec(&list).expect("writing to memory cannot fail").into()
+    });
     let mut hasher = DefaultHasher::new();
     document.hash(&mut hasher);
     let etag = format!("\"{:016X}\"", hasher.finish());
@@ -206,80 +245,65 @@ fn aggregated(
     response
 }
 
-fn aggregated_document(table: &Table, core: bool) -> Value {
+fn group_discovery_list(table: &Table, core: bool) -> GroupDiscoveryList {
     let groups = all_groups(table).into_iter().filter(|group| group.name.is_empty() == core);
-    let items: Vec<Value> = groups
-        .map(|group| {
-            let versions: Vec<Value> = group
-                .versions
-                .iter()
-                .map(|(version, resources)| {
-                    let resources: Vec<Value> =
-                        resources.iter().map(|r| aggregated_resource(r)).collect();
-                    json!({"version": version, "resources": resources, "freshness": "Current"})
-                })
-                .collect();
-            let metadata = if core { json!({}) } else { json!({"name": group.name}) };
-            json!({"metadata": metadata, "versions": versions})
-        })
-        .collect();
-    json!({
-        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
-        "metadata": {}, "items": items,
-    })
-}
-
-fn aggregated_resource(resource: &Resource) -> Value {
-    let mut value = json!({
-        "resource": resource.plural, "singularResource": resource.singular,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
-        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
-        "verbs": verbs(resource.verbs),
-    });
-    if !resource.short_names.is_empty() {
-        value["shortNames"] = json!(resource.short_names);
-    }
-    if !resource.categories.is_empty() {
-        value["categories"] = json!(resource.categories);
-    }
-    if !resource.subresources.is_empty() {
-        let below = resource.subresources.iter().map(|sub| aggregated_subresource(resource, sub));
-        value["subresources"] = below.collect();
-    }
-    value
-}
-
-fn aggregated_subresource(resource: &Resource, sub: &Subresource) -> Value {
-    let (group, version) = match &sub.group_version {
-        Some((group, version)) => (group, version),
-        None => (&resource.group, &resource.version),
+    let discover =
+        |resource: &&Resource| ResourceDiscovery::of(resource, table.is_custom(resource));
+    let version = |(version, resources): &(&str, Vec<&Resource>)| VersionDiscovery {
+        version: (*version).to_owned(),
+        resources: resources.iter().map(discover).collect(),
+        freshness: "Current",
     };
-    json!({
-        "subresource": sub.name, "verbs": verbs(sub.verbs),
-        "responseKind": {"group": group, "version": version, "kind": sub.kind},
-    })
+    let items = groups.map(|group| GroupDiscovery {
+        metadata: Metadata { name: group.name.to_owned() },
+        versions: group.versions.iter().map(version).collect(),
+    });
+    GroupDiscoveryList {
+        kind: "APIGroupDiscoveryList",
+        api_version: "apidiscovery.k8s.io/v2",
+        metadata: Metadata::default(),
+        items: items.collect(),
+    }
 }
 
-fn root(table: &Table) -> Value {
-    let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
+/// Every path that says something by itself, in the order of the alphabet.
+fn paths(table: &Table) -> Vec<String> {
+    let fixed = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openid/v1/jwks",
+        "/version",
+    ];
+    let mut paths: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
     for group in groups(table) {
         paths.push(format!("/apis/{}", group.name));
         paths.extend(group.versions.iter().map(|(v, _)| format!("/apis/{}/{v}", group.name)));
     }
-    for path in ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"] {
-        paths.push(path.to_owned());
-    }
-    json!({"paths": paths})
+    paths.extend(health::paths());
+    paths.sort();
+    paths
 }
 
-fn version() -> Value {
-    json!({
-        "major": "1", "minor": "36", "gitVersion": "v1.36.0+steersman",
-        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "", "compiler": "rustc", "platform": format!("linux/{}", architecture()),
-        "emulationMajor": "1", "emulationMinor": "36",
-        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
-    })
+fn version() -> Version {
+    Version {
+        major: "1",
+        minor: "36",
+        emulation_major: "1",
+        emulation_minor: "36",
+        min_compatibility_major: "1",
+        min_compatibility_minor: "35",
+        git_version: "v1.36.0+steersman",
+        git_commit: "",
+        git_tree_state: "clean",
+        build_date: "1970-01-01T00:00:00Z",
+        go_version: "",
+        compiler: "rustc",
+        platform: format!("linux/{}", architecture()),
+    }
 }
 
 fn architecture() -> &'static str {
@@ -292,7 +316,7 @@ fn architecture() -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{storage_version_hash, version_priority};
+    use super::{storage_version_hash, version_order};
     use crate::registry::Registry;
 
     #[test]
@@ -305,6 +329,12 @@ mod tests {
         assert_eq!(hash("apps", "v1", "deployments"), "8aSe+NMegvE=");
         assert_eq!(hash("", "v1", "events"), "r2yiGXH7wu8=");
         assert_eq!(hash("events.k8s.io", "v1", "events"), "r2yiGXH7wu8=");
+        let definitions = "customresourcedefinitions";
+        assert_eq!(hash("apiextensions.k8s.io", "v1", definitions), "jfWCUB31mvA=");
+        let admission = |plural: &str| hash("admissionregistration.k8s.io", "v1", plural);
+        assert_eq!(admission("mutatingadmissionpolicies"), "LYmCf+UMVdg=");
+        assert_eq!(admission("mutatingadmissionpolicybindings"), "90V5FRZZ3Zg=");
+        assert_eq!(admission("validatingadmissionpolicies"), "6OxvlMmQ6is=");
         for version in ["v1", "v2"] {
             assert_eq!(hash("autoscaling", version, "horizontalpodautoscalers"), "qwQve8ut294=");
         }
@@ -312,8 +342,8 @@ mod tests {
 
     #[test]
     fn stable_versions_come_before_beta_before_alpha_before_other_names() {
-        let mut versions = ["foo", "v1alpha1", "v2", "v1", "v1beta1", "v10", "v1beta2"];
-        versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
-        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]);
+        let mut versions = ["foo", "bar", "v1alpha1", "v2", "v1", "v1beta1", "v10", "v1beta2"];
+        versions.sort_by(|a, b| version_order(b, a));
+        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "bar", "foo"]);
     }
 }

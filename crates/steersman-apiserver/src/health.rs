@@ -23,6 +23,16 @@ const READY: &[&str] = &["ping", "log", "etcd", "shutdown"];
 /// What `/livez` and `/healthz` look at.
 const ALIVE: &[&str] = &["ping", "log", "etcd"];
 
+/// The paths of all checks, alone and together.
+pub(crate) fn paths() -> impl Iterator<Item = String> {
+    [("healthz", ALIVE), ("livez", ALIVE), ("readyz", READY)].into_iter().flat_map(
+        |(endpoint, checks)| {
+            let each = checks.iter().map(move |check| format!("/{endpoint}/{check}"));
+            std::iter::once(format!("/{endpoint}")).chain(each)
+        },
+    )
+}
+
 /// Answers a health path.
 pub(crate) async fn answer(
     server: &Server,

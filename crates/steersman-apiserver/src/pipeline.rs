@@ -61,7 +61,8 @@ async fn try_answer(
     let info = RequestInfo::parse(&parts.method, &path, query)?;
     let (resource, output) = resolve(&server, &info, wishes)?;
     let (headers, body) = (parts.headers, body?);
-    let (api_version, warnings) = (resource.api_version(), Mutex::default());
+    let api_version = resource.api_version();
+    let warnings = Mutex::new(resource.deprecation.iter().map(ToString::to_string).collect());
     let call = Call { server, user, info, resource, api_version, output, headers, body, warnings };
     let span = tracing::info_span!(
         "request",
@@ -107,7 +108,7 @@ async fn not_a_resource(
         ["healthz" | "livez" | "readyz", ..] => health::answer(server, &path, query).await,
         ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
         [".well-known" | "openid", ..] => openid::answer(server, &path).await,
-        _ => discovery::answer(&server.registry.table(), &path, parts),
+        _ => discovery::answer(server, &path, parts),
     };
     response.map(Some)
 }

@@ -52,7 +52,7 @@ pub(crate) async fn withdraw(server: &Arc<Server>) -> Result<()> {
 }
 
 /// Where clients reach this server: "every address" is none, but this machine's own is.
-fn reachable(server: &Server) -> Option<SocketAddr> {
+pub(crate) fn reachable(server: &Server) -> Option<SocketAddr> {
     let mut endpoint = *server.endpoint.get()?;
     if endpoint.ip().is_unspecified() {
         endpoint.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));

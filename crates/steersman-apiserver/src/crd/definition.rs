@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::conversion::Conversion;
+use crate::discovery;
 use crate::resource::{Resource, ScalePaths, Subresource, Verb};
 use crate::schema::{Schema, Text};
 use crate::strategy::Plain;
@@ -68,9 +69,31 @@ fn resource(definition: &Value, version: &Value) -> Resource {
         strategy: Arc::new(Plain),
         columns: table::columns_from_crd(&version["additionalPrinterColumns"]),
         selectable_fields: selectable_fields(version),
+        deprecation: deprecation(definition, version),
         conversion: storage_version(definition)
             .map(|storage| Arc::new(Conversion::of(definition, storage))),
     }
+}
+
+/// What a deprecated version warns of: its own words, or where to go.
+fn deprecation(definition: &Value, version: &Value) -> Option<Text> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(warning) = version["deprecationWarning"].as_str() {
+        return Some(warning.to_owned().into());
+    }
+    let spec = &definition["spec"];
+    let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
+    let name = text(&version["name"]);
+    let mut warning = format!("{group}/{name} {kind} is deprecated");
+    let better = versions(definition).filter(|v| v["served"] == true && v["deprecated"] != true);
+    let better = better.filter_map(|v| v["name"].as_str());
+    let better = better.filter(|v| discovery::version_order(v, &name).is_gt());
+    if let Some(best) = better.max_by(|a, b| discovery::version_order(a, b)) {
+        warning += &format!("; use {group}/{best} {kind}");
+    }
+    Some(warning.into())
 }
 
 fn subresources(names: &Value, version: &Value) -> Vec<Subresource> {

@@ -52,6 +52,8 @@ pub struct Resource {
     pub columns: Arc<[Column]>,
     /// Dotted paths usable in field selectors besides `metadata.name` and `metadata.namespace`.
     pub selectable_fields: Vec<Text>,
+    /// What clients of this version are warned of, whatever they ask for.
+    pub deprecation: Option<Text>,
     /// How versions of a custom resource belong together.
     pub(crate) conversion: Option<Arc<Conversion>>,
 }

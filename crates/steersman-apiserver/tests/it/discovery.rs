@@ -5,6 +5,7 @@ use http_body_util::Full;
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::crd::{DEFINITIONS, definition};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
@@ -77,4 +78,78 @@ async fn version_and_health_are_told() {
     );
     let paths = api.get("/").await.ok();
     assert!(paths["paths"].as_array().unwrap().contains(&"/apis/apps/v1".into()));
+}
+
+fn text(answer: &crate::api::Answer) -> String {
+    String::from_utf8(answer.bytes.to_vec()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn documents_have_their_fields_in_the_order_of_kubernetes() {
+    let api = Api::start().await;
+    api.server.advertise("192.0.2.7:6443".parse().unwrap());
+    assert_eq!(
+        text(&api.get("/api").await),
+        r#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"192.0.2.7:6443"}]}"#
+    );
+    assert_eq!(
+        text(&api.get("/apis/apps").await),
+        r#"{"kind":"APIGroup","apiVersion":"v1","name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}"#
+    );
+    let core = text(&api.get("/api/v1").await);
+    for part in [
+        r#"{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"bindings","singularName":"binding","namespaced":true,"kind":"Binding","verbs":["create"]},"#,
+        r#"{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["po"],"categories":["all"],"storageVersionHash":"xPOwRZ+Yhw8="}"#,
+        r#"{"name":"pods/eviction","singularName":"","namespaced":true,"group":"policy","version":"v1","kind":"Eviction","verbs":["create"]}"#,
+    ] {
+        assert!(core.contains(part), "{part}");
+    }
+    let apps = text(&api.get("/apis/apps/v1").await);
+    assert!(apps.starts_with(
+        r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"controllerrevisions","#
+    ));
+    let aggregated = text(&api.get_as("/api", AGGREGATED).await);
+    assert!(aggregated.starts_with(
+        r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{},"versions":[{"version":"v1","resources":[{"resource":"bindings","responseKind":{"group":"","version":"","kind":"Binding"},"scope":"Namespaced","singularResource":"binding","verbs":["create"]},"#
+    ));
+    assert!(aggregated.contains(
+        r#"{"subresource":"eviction","responseKind":{"group":"policy","version":"v1","kind":"Eviction"},"verbs":["create"]}"#
+    ));
+    let version = text(&api.get("/version").await);
+    assert!(
+        version.starts_with("{\n  \"major\": \"1\",\n  \"minor\": \"36\",\n  \"emulationMajor\"")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_of_definitions_follow_the_others_by_the_name_of_their_service() {
+    let api = Api::start().await;
+    // The definitions' names are in another order than the groups'.
+    for (plural, group, version) in
+        [("as", "test.com", "v1"), ("zs", "bar.com", "v1"), ("ms", "aaa.com", "v2")]
+    {
+        let mut definition = definition();
+        definition["metadata"]["name"] = format!("{plural}.{group}").into();
+        definition["spec"]["group"] = group.into();
+        definition["spec"]["names"] = serde_json::json!({"plural": plural, "kind": "Widget"});
+        let versions = definition["spec"]["versions"].as_array_mut().unwrap();
+        versions.truncate(1);
+        versions[0]["name"] = version.into();
+        api.post(DEFINITIONS, &definition).await.ok();
+    }
+    let names = |items: &Value, name: &str| -> Vec<String> {
+        let names = items.as_array().unwrap().iter().map(|item| item.pointer(name).unwrap());
+        let names: Vec<String> = names.map(|name| name.as_str().unwrap().to_owned()).collect();
+        names[names.len() - 4..].to_vec()
+    };
+    let plain = names(&api.get("/apis").await.ok()["groups"], "/name");
+    assert_eq!(plain, ["flowcontrol.apiserver.k8s.io", "bar.com", "test.com", "aaa.com"]);
+    let list = api.get_as("/apis", AGGREGATED).await.ok();
+    let aggregated = names(&list["items"], "/metadata/name");
+    assert_eq!(aggregated, ["flowcontrol.apiserver.k8s.io", "aaa.com", "bar.com", "test.com"]);
+    let widget = &list["items"].as_array().unwrap().last().unwrap()["versions"][0]["resources"][0];
+    assert_eq!(
+        widget["responseKind"],
+        serde_json::json!({"group": "test.com", "version": "v1", "kind": "Widget"})
+    );
 }

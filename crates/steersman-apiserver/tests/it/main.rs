@@ -14,6 +14,7 @@ mod conversion;
 mod crd;
 mod create;
 mod delete;
+mod deprecation;
 mod discovery;
 mod errors;
 mod eviction;

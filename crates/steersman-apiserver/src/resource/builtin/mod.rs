@@ -88,7 +88,19 @@ fn resource(row: &Row) -> Resource {
             .iter()
             .map(|&field| field.into())
             .collect(),
+        deprecation: deprecation(row).map(Into::into),
         conversion: None,
+    }
+}
+
+/// Of what is served at a stable version, these two are deprecated as a whole.
+fn deprecation(row: &Row) -> Option<&'static str> {
+    match (row.group, row.kind) {
+        ("", "ComponentStatus") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        ("", "Endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
+        _ => None,
     }
 }
 
