@@ -1,12 +1,14 @@
-//! `/healthz`, `/livez` and `/readyz`: whether the server answers, reaches its store, and is not
-//! about to stop.
+//! `/healthz`, `/livez` and `/readyz`: whether the server answers, reaches its store, can write to
+//! it, and is not about to stop.
 //!
-//! The check of the store has the name that it has in Kubernetes, whatever the store is, for
-//! that is what probes ask for and exclude.
+//! Checks have the names that they have in Kubernetes, for those are what probes ask for and
+//! exclude: `etcd` is the store, whatever it is. What a hook does after the start upstream is done
+//! here before anything is served, so those checks only say that it is there.
 
 use std::time::Duration;
 
 use http::{HeaderValue, Response, StatusCode, header};
+use steersman_store::StoreError;
 
 use crate::read::list;
 use crate::reply::ResponseBody;
@@ -17,20 +19,45 @@ use crate::status::{Result, Status};
 /// How long the store may take to answer before it counts as gone.
 const STORE_TIME: Duration = Duration::from_secs(2);
 
-/// What `/readyz` looks at. A server that is about to stop lives, but wants no more requests.
-const READY: &[&str] = &["ping", "log", "etcd", "shutdown"];
+/// What `/readyz` looks at besides [`HOOKS`]. A server that is about to stop, or whose store is
+/// full, lives, but wants no more requests.
+const READY: &[&str] = &["ping", "log", "etcd", "etcd-readiness", "informer-sync"];
 
-/// What `/livez` and `/healthz` look at.
+/// What `/livez` and `/healthz` look at besides [`HOOKS`].
 const ALIVE: &[&str] = &["ping", "log", "etcd"];
+
+/// What the server does before it serves, by the names of upstream's hooks.
+const HOOKS: &[&str] = &[
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/storage-readiness",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+];
+
+/// The checks of an endpoint, in upstream's order.
+fn checks(endpoint: &str) -> impl Iterator<Item = &'static str> {
+    let ready = endpoint == "readyz";
+    let first = if ready { READY } else { ALIVE };
+    let last = ready.then_some("shutdown");
+    first.iter().chain(HOOKS).copied().chain(last)
+}
 
 /// The paths of all checks, alone and together.
 pub(crate) fn paths() -> impl Iterator<Item = String> {
-    [("healthz", ALIVE), ("livez", ALIVE), ("readyz", READY)].into_iter().flat_map(
-        |(endpoint, checks)| {
-            let each = checks.iter().map(move |check| format!("/{endpoint}/{check}"));
-            std::iter::once(format!("/{endpoint}")).chain(each)
-        },
-    )
+    ["healthz", "livez", "readyz"].into_iter().flat_map(|endpoint| {
+        let each = checks(endpoint).map(move |check| format!("/{endpoint}/{check}"));
+        std::iter::once(format!("/{endpoint}")).chain(each)
+    })
 }
 
 /// Answers a health path.
@@ -40,16 +67,17 @@ pub(crate) async fn answer(
     query: &Query,
 ) -> Result<Response<ResponseBody>> {
     let endpoint = path.first().copied().unwrap_or_default();
-    let checks = if endpoint == "readyz" { READY } else { ALIVE };
-    let (code, text) = match path {
-        [_] => all(server, endpoint, checks, query).await,
-        [_, name] if checks.contains(name) => match check(server, name).await {
+    let (code, text) = if let [_] = path {
+        all(server, endpoint, query).await
+    } else {
+        let name = path[1..].join("/");
+        let known = checks(endpoint).find(|known| *known == name);
+        match check(server, known.ok_or_else(Status::no_such_resource)?).await {
             Ok(()) => (StatusCode::OK, "ok".to_owned()),
             Err(why) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {why}\n"))
             }
-        },
-        _ => return Err(Status::no_such_resource()),
+        }
     };
     let mut response = Response::new(text.into_bytes().into());
     *response.status_mut() = code;
@@ -61,17 +89,13 @@ pub(crate) async fn answer(
 
 /// Makes all checks but those that are excluded. What failed is listed even if nobody asks for a
 /// list; why it failed is for the log alone, for anyone may ask.
-async fn all(
-    server: &Server,
-    endpoint: &str,
-    checks: &[&str],
-    query: &Query,
-) -> (StatusCode, String) {
-    let excluded: Vec<&str> = query.all("exclude").collect();
+async fn all(server: &Server, endpoint: &str, query: &Query) -> (StatusCode, String) {
+    let mut excluded: Vec<&str> = query.all("exclude").collect();
     let mut lines = String::new();
     let mut failed = false;
-    for name in checks {
-        if excluded.contains(name) {
+    for name in checks(endpoint) {
+        if excluded.contains(&name) {
+            excluded.retain(|other| *other != name);
             lines += &format!("[+]{name} excluded: ok\n");
             continue;
         }
@@ -83,6 +107,11 @@ async fn all(
                 lines += &format!("[-]{name} failed: reason withheld\n");
             }
         }
+    }
+    if !excluded.is_empty() {
+        let names: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
+        let names = names.join(", ");
+        lines += &format!("warn: some health checks cannot be excluded: no matches for {names}\n");
     }
     match (failed, query.get("verbose")) {
         (true, _) => {
@@ -96,17 +125,24 @@ async fn all(
 /// Makes one check; says what is wrong.
 async fn check(server: &Server, name: &str) -> Result<(), String> {
     match name {
-        "etcd" => {
-            // Reads alone do not tell: they go on when a disk takes no more writes.
-            server.store.health().map_err(|error| error.to_string())?;
-            let asked = list::current(server, false);
-            match tokio::time::timeout(STORE_TIME, asked).await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err("the store does not answer in time".to_owned()),
-            }
-        }
+        "etcd" => store(server).await,
+        "etcd-readiness" => server.store.health().map_err(|error| error.to_string()),
         "shutdown" if server.shutdown.is_cancelled() => Err("process is shutting down".to_owned()),
         _ => Ok(()),
+    }
+}
+
+/// Whether the store answers and takes writes. Reads alone do not tell: they go on when a disk has
+/// failed. One that is merely full takes deletions, and a new start would not help it.
+pub(crate) async fn store(server: &Server) -> Result<(), String> {
+    match server.store.health() {
+        Ok(()) | Err(StoreError::Full { .. }) => {}
+        Err(error) => return Err(error.to_string()),
+    }
+    let asked = list::current(server, false);
+    match tokio::time::timeout(STORE_TIME, asked).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the store does not answer in time".to_owned()),
     }
 }

@@ -17,6 +17,7 @@ pub mod authn;
 pub mod authz;
 pub mod body;
 mod call;
+mod connect;
 pub mod identity;
 pub mod listen;
 pub mod negotiate;
@@ -26,6 +27,7 @@ pub mod protobuf;
 pub mod request;
 
 // What is served.
+mod component;
 pub mod crd;
 pub mod discovery;
 mod health;

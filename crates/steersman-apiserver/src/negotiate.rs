@@ -152,9 +152,9 @@ impl Wishes {
         self.choose(Offer { shapes, protobuf: true, stream: false })
     }
 
-    /// The form for a failure: what is not on offer is told in JSON.
+    /// The form for a failure: what is not on offer is told in JSON, for people.
     pub fn choose_failure(&self) -> Output {
-        let plain = Output { pretty: self.pretty, ..Output::default() };
+        let plain = Output { pretty: true, ..Output::default() };
         let output = self.choose_document(&[]).unwrap_or(plain);
         Output { shape: Shape::Object, ..output }
     }

@@ -15,13 +15,12 @@ use crate::call::Call;
 use crate::negotiate::{Offer, Output, Shape, Wishes};
 use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{DEADLINE_MAX, Query, RequestInfo, is_long_running, segments};
-use crate::resource::{Resource, Verb};
+use crate::resource::{Resource, Subresource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::{authz, discovery, health, mutate, openapi, openid, protobuf, read, review};
-
-/// Subresources that need a real node behind the object; there is none yet.
-const NOT_YET: [&str; 5] = ["log", "exec", "attach", "portforward", "proxy"];
+use crate::{
+    authz, component, connect, discovery, health, mutate, openapi, openid, protobuf, read, review,
+};
 
 /// Answers any request. Never fails: what goes wrong is an answer, too.
 pub(crate) async fn answer(
@@ -127,9 +126,6 @@ fn resolve(
         None => resource.verbs,
         Some(name) => match resource.subresource(name) {
             Some(subresource) => subresource.verbs,
-            None if NOT_YET.contains(&name.as_str()) => {
-                return Err(Status::not_implemented(&resource.qualified(), name));
-            }
             None => return Err(Status::no_such_resource()),
         },
     };
@@ -167,6 +163,12 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
 async fn perform(call: &Call) -> Result<Reply> {
     if let Some(reply) = review::answer(call).await? {
         return Ok(reply);
+    }
+    if let Some(reply) = component::answer(call).await? {
+        return Ok(reply);
+    }
+    if call.resource.subresource(call.subresource()).is_some_and(Subresource::is_connection) {
+        return connect::answer(call).await;
     }
     match (call.info.verb, call.subresource()) {
         (Verb::Get, "scale") => mutate::scale::get(call).await,

@@ -112,7 +112,7 @@ pub fn is_long_running(path: &[String], query: &Query) -> bool {
 }
 
 /// Subresources that are streamed.
-const STREAMED: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+pub(crate) const STREAMED: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 /// Splits a path into decoded segments; empty ones at both ends do not count, and empty ones
 /// between others name nothing.
@@ -180,6 +180,8 @@ impl RequestInfo {
             [resource] => (resource, None, None),
             [resource, name] => (resource, Some(name), None),
             [resource, name, subresource] => (resource, Some(name), Some(subresource)),
+            // What follows is a path on the other side.
+            [resource, name, proxy, ..] if proxy == "proxy" => (resource, Some(name), Some(proxy)),
             _ => return Err(Status::no_such_resource()),
         };
         self.resource.clone_from(resource);

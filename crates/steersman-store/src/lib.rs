@@ -14,6 +14,7 @@ pub mod etcd;
 mod expiry;
 mod index;
 pub mod memory;
+mod room;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -204,7 +205,8 @@ pub trait Store: Send + Sync + 'static {
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Whether the store would take a write, as far as it knows without trying: reads may go on
-    /// after a disk has failed. A store that is merely full, or busy, is healthy.
+    /// after a disk has failed. [`StoreError::Full`] says that the last value found no room; the
+    /// next that does ends it. A store that is merely busy is healthy.
     fn health(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::definitions::{GVK, group_version_kind};
+use super::descriptions::Common;
 use super::{Dialect, names};
 use crate::resource::Resource;
 
@@ -56,14 +57,13 @@ fn object(dialect: Dialect, schema: &Value, open: bool) -> Value {
     }
     complete_embedded(dialect, &mut schema);
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
-    properties["apiVersion"] = json!({"type": "string", "description": API_VERSION});
-    properties["kind"] = json!({"type": "string", "description": KIND});
-    properties["metadata"] = metadata(dialect, "ObjectMeta", "Standard metadata of an object.");
+    let texts = Common::texts();
+    for name in ["apiVersion", "kind"] {
+        properties[name] = json!({"type": "string", "description": texts.of_object(name)});
+    }
+    properties["metadata"] = metadata(dialect, "ObjectMeta", texts.of_object("metadata"));
     schema.into()
 }
-
-const API_VERSION: &str = "The version of the schema of this object, as group/version.";
-const KIND: &str = "What this object is, in CamelCase.";
 
 /// A reference with a description, which version 3 does not allow side by side.
 fn metadata(dialect: Dialect, name: &str, text: &str) -> Value {
@@ -76,14 +76,15 @@ fn metadata(dialect: Dialect, name: &str, text: &str) -> Value {
 
 fn list(dialect: Dialect, resource: &Resource, item: &str) -> Value {
     let Resource { kind, list_kind, plural, .. } = resource;
+    let texts = Common::texts();
     json!({
         "description": format!("{list_kind} is a list of {kind}"),
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": {"type": "string", "description": API_VERSION},
-            "kind": {"type": "string", "description": KIND},
-            "metadata": metadata(dialect, "ListMeta", "Standard metadata of a list."),
+            "apiVersion": {"type": "string", "description": texts.of_list("apiVersion")},
+            "kind": {"type": "string", "description": texts.of_list("kind")},
+            "metadata": metadata(dialect, "ListMeta", texts.of_list("metadata")),
             "items": {
                 "description": format!("The {plural}."),
                 "type": "array",
@@ -101,9 +102,11 @@ fn complete_embedded(dialect: Dialect, schema: &mut Map<String, Value>) {
         return;
     }
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
-    properties["apiVersion"] = json!({"type": "string", "description": API_VERSION});
-    properties["kind"] = json!({"type": "string", "description": KIND});
-    properties["metadata"] = metadata(dialect, "ObjectMeta", "Standard metadata of an object.");
+    let texts = Common::texts();
+    for name in ["apiVersion", "kind"] {
+        properties[name] = json!({"type": "string", "description": texts.of_object(name)});
+    }
+    properties["metadata"] = metadata(dialect, "ObjectMeta", texts.of_object("metadata"));
     let required = schema.entry("required").or_insert_with(|| json!([]));
     for name in ["kind", "apiVersion"] {
         if let Some(required) = required.as_array_mut()

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::descriptions::Descriptions;
+use super::descriptions::{Common, Descriptions};
 use super::{Dialect, names};
 use crate::resource::{Resource, Verb, builtin};
 use crate::schema::builtin::{self as table, Kind};
@@ -247,7 +247,8 @@ impl Renderer {
         let Resource { kind, list_kind, .. } = resource;
         let described = &self.described.of(&names::meta("APIResourceList"))["properties"];
         let mut metadata = self.reference(&names::meta("ListMeta"));
-        metadata.insert("description".to_owned(), json!("Standard metadata of a list."));
+        let text = Common::texts().of_list("metadata");
+        metadata.insert("description".to_owned(), json!(text));
         let schema = json!({
             "description": format!("{list_kind} is a list of {kind}."),
             "type": "object",

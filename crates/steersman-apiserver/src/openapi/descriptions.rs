@@ -4,6 +4,8 @@
 //! the table of built-in types does not have, because no kind contains them, come from here as
 //! a whole.
 
+use std::sync::OnceLock;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use k8s_openapi::apimachinery::pkg::version;
@@ -11,8 +13,60 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistrat
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
+use super::names;
+
 /// Schemas by definition name.
 pub(super) struct Descriptions(pub(super) Map<String, Value>);
+
+/// What many definitions and parameters have in common, by field. Few enough to be kept.
+#[derive(Debug)]
+pub(super) struct Common {
+    /// `apiVersion`, `kind` and `metadata` of an object.
+    object: Value,
+    /// The same of a list.
+    list: Value,
+    delete_options: Value,
+}
+
+impl Common {
+    /// Collected when first asked for.
+    pub(super) fn texts() -> &'static Self {
+        static TEXTS: OnceLock<Common> = OnceLock::new();
+        TEXTS.get_or_init(|| {
+            let mut generator = SchemaGenerator::default();
+            generator.subschema_for::<k8s_openapi::api::core::v1::ConfigMap>();
+            generator.subschema_for::<meta::Status>();
+            generator.subschema_for::<meta::DeleteOptions>();
+            let mut known = generator.take_definitions(true);
+            let mut take = |name: &str| known.remove(name).unwrap_or_default()["properties"].take();
+            Self {
+                object: take("io.k8s.api.core.v1.ConfigMap"),
+                // The one kind with the metadata of a list that has a schema there.
+                list: take(&names::meta("Status")),
+                delete_options: take(&names::meta("DeleteOptions")),
+            }
+        })
+    }
+
+    /// A field that every object has.
+    pub(super) fn of_object(&self, field: &str) -> &str {
+        text(&self.object, field)
+    }
+
+    /// A field that every list has.
+    pub(super) fn of_list(&self, field: &str) -> &str {
+        text(&self.list, field)
+    }
+
+    /// A parameter of a deletion; empty for one that it does not have.
+    pub(super) fn of_deletion(&self, parameter: &str) -> &str {
+        text(&self.delete_options, parameter)
+    }
+}
+
+fn text<'a>(properties: &'a Value, field: &str) -> &'a str {
+    properties[field]["description"].as_str().unwrap_or("")
+}
 
 /// Asks for kinds of groups below `k8s_openapi::api`; what they contain comes along.
 macro_rules! describe {

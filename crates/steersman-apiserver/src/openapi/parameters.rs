@@ -1,10 +1,12 @@
 //! What the query of a request may say, by what it does.
 //!
 //! kubectl reads these lists to learn what the server can do: `fieldValidation` and `dryRun`
-//! on PATCH mean that it need not validate by itself.
+//! on PATCH mean that it need not validate by itself. What a deletion understands is described in
+//! Kubernetes' words, which its options have; the others have none here but ours.
 
 use serde_json::{Value, json};
 
+use super::descriptions::Common;
 use super::{Dialect, names};
 use crate::resource::Verb;
 
@@ -152,6 +154,11 @@ impl Parameter {
 
     fn inline(&self, dialect: Dialect) -> Value {
         let Self { name, ty, text } = self;
+        // Where Kubernetes' own words are at hand, those.
+        let text = match Common::texts().of_deletion(name) {
+            "" => *text,
+            text => text,
+        };
         match dialect {
             Dialect::V2 => json!({
                 "in": "query", "name": name, "description": text, "type": ty, "uniqueItems": true,

@@ -40,7 +40,7 @@ impl Paths<'_> {
         ));
         let on_one = [Verb::Get, Verb::Update, Verb::Delete, Verb::Patch];
         items.push(self.item(&object, &on_one, None));
-        for sub in &self.resource.subresources {
+        for sub in self.resource.subresources.iter().filter(|sub| !sub.is_connection()) {
             items.push(self.item(&format!("{object}/{}", sub.name), sub.verbs, Some(sub)));
         }
         if !self.custom && self.resource.verbs.contains(&Verb::Watch) {

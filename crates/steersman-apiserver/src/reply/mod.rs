@@ -43,6 +43,8 @@ pub(crate) enum Reply {
         /// The document.
         value: Value,
     },
+    /// A success that shows nothing.
+    Nothing(StatusCode),
     /// Several stored objects.
     List(Page),
     /// Events, in frames of the accepted encoding.
@@ -65,7 +67,11 @@ pub(crate) struct Page {
 impl Page {
     /// The list's metadata.
     pub(crate) fn metadata(&self) -> Value {
-        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        let mut metadata = json!({});
+        // What is not stored has none.
+        if self.revision != Revision(0) {
+            metadata["resourceVersion"] = self.revision.to_string().into();
+        }
         if let Some(token) = &self.continue_token {
             metadata["continue"] = token.as_str().into();
         }
@@ -87,6 +93,11 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
         Reply::Document { code, value } => {
             let (encoding, bytes) = view::document(call.output, &view::shaped(call, value)?);
             sized(call, code, encoding, bytes)
+        }
+        Reply::Nothing(code) => {
+            let mut response = Response::new(Bytes::new().into());
+            *response.status_mut() = code;
+            response
         }
         Reply::List(page) => list(call, page)?,
         Reply::Watch(events) => {

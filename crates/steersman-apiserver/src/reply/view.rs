@@ -161,12 +161,8 @@ impl View {
     pub(crate) fn write_json(&self, out: &mut Vec<u8>, object: &Stored) -> Result<()> {
         match self.output.shape {
             Shape::Table => {
-                let object = object.decode(&self.api_version)?;
-                let mut metadata = json!({});
-                if let Some(version) = object["metadata"].get("resourceVersion") {
-                    metadata["resourceVersion"] = version.clone();
-                }
-                self.write_table(out, &[object], metadata);
+                let metadata = Page { revision: object.revision, ..Page::default() }.metadata();
+                self.write_table(out, &[object.decode(&self.api_version)?], metadata);
             }
             _ => self.write_plain(out, object),
         }

@@ -5,6 +5,7 @@ pub mod builtin;
 use std::sync::Arc;
 
 use crate::conversion::Conversion;
+use crate::request::STREAMED;
 use crate::schema::{Schema, Text};
 use crate::status::Named;
 use crate::strategy::Strategy;
@@ -87,6 +88,13 @@ pub struct Subresource {
     pub metadata: &'static [&'static str],
     /// For `scale`: where replicas and selector are in the parent.
     pub scale: Option<ScalePaths>,
+}
+
+impl Subresource {
+    /// Whether it leads through the server to a node: it is streamed, and speaks no kind.
+    pub fn is_connection(&self) -> bool {
+        STREAMED.contains(&self.name.as_ref())
+    }
 }
 
 /// Where a scalable kind keeps what the `scale` subresource shows, as dotted paths.

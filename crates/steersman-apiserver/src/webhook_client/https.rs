@@ -14,7 +14,9 @@ use rustls::{CertificateError, Error};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::service;
 use super::target::Target;
+use crate::state::Server;
 
 /// An open connection.
 pub(super) type Connection = SendRequest<Full<Bytes>>;
@@ -28,6 +30,7 @@ const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
 /// Sends a request and reads the whole answer. A connection that was open but brings no answer,
 /// for the other side may have closed it or begun anew, is replaced by a new one, once.
 pub(super) async fn send(
+    server: &Server,
     target: &Target,
     request: Request<Bytes>,
 ) -> Result<Response<Bytes>, String> {
@@ -37,7 +40,7 @@ pub(super) async fn send(
     {
         return whole(target, connection, response).await;
     }
-    let mut connection = connect(target).await?;
+    let mut connection = connect(server, target).await?;
     let response = exchange(&mut connection, request).await.map_err(|error| text(&error))?;
     whole(target, connection, response).await
 }
@@ -84,19 +87,12 @@ async fn whole(
     Ok(Response::from_parts(parts, body))
 }
 
-async fn connect(target: &Target) -> Result<Connection, String> {
-    if let Some(service) = &target.service {
-        return Err(format!(
-            "service {service:?} has no address here: give clientConfig.url instead"
-        ));
-    }
-    let (host, port) = (target.host.as_str(), target.port);
+async fn connect(server: &Server, target: &Target) -> Result<Connection, String> {
     let tls = TlsConnector::from(target.tls()?);
-    let stream = TcpStream::connect((host, port)).await;
-    let stream = stream.map_err(|error| dial_error(&format!("{host}:{port}"), &error))?;
+    let stream = dial(server, target).await?;
     // What is asked is small and waited for.
     let _ = stream.set_nodelay(true);
-    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+    let name = ServerName::try_from(target.host.clone()).map_err(|error| error.to_string())?;
     let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error))?;
     let shaken = http1::handshake(TokioIo::new(stream)).await;
     let (sender, connection) = shaken.map_err(|error| text(&error))?;
@@ -106,6 +102,27 @@ async fn connect(target: &Target) -> Result<Connection, String> {
         }
     });
     Ok(sender)
+}
+
+/// Reaches the first address that can be reached.
+async fn dial(server: &Server, target: &Target) -> Result<TcpStream, String> {
+    let addresses = match &target.service {
+        Some(service) => service::addresses(server, service).await?,
+        None => vec![(target.host.clone(), target.port)],
+    };
+    let mut failed = String::new();
+    for (host, port) in addresses {
+        match TcpStream::connect((host.as_str(), port)).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = dial_error(&host_and_port(&host, port), &error),
+        }
+    }
+    Err(failed)
+}
+
+/// As Go writes them together.
+fn host_and_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 fn dial_error(address: &str, error: &io::Error) -> String {

@@ -1,12 +1,16 @@
 //! Calling webhooks: a POST of JSON to whom a `clientConfig` names, within a time.
 //!
-//! [`target`] reads a `clientConfig`, [`https`] speaks to the network. Servers in this process
+//! [`target`] reads a `clientConfig`, [`https`] speaks to the network, with whom [`trust`] lets it;
+//! [`service`] finds out where a service is. Servers in this process
 //! are known by their origin ([`Origins`]) and called without a socket, so that a cluster on
 //! virtual time can have webhooks. What goes wrong is told as Go's client tells it, for operators
 //! know those texts. Nothing is locked while anything is awaited.
 
 mod https;
+mod path;
+mod service;
 mod target;
+mod trust;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -21,6 +25,7 @@ use serde_json::Value;
 
 pub(crate) use target::Target;
 
+use crate::state::Server;
 use crate::status::panic_text;
 
 /// Answers the requests to an origin in this process.
@@ -46,6 +51,7 @@ impl Origins {
     /// Posts a document and gives the one that is answered, or the text of what went wrong.
     pub(crate) async fn post(
         &self,
+        server: &Server,
         target: &Target,
         document: &Value,
         within: Duration,
@@ -63,7 +69,7 @@ impl Origins {
         let answer = async {
             match self.handler(target) {
                 Some(handler) => in_process(&handler, request).await,
-                None => https::send(target, request).await,
+                None => https::send(server, target, request).await,
             }
         };
         let late = |_| failed("context deadline exceeded".to_owned());

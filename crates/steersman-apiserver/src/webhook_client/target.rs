@@ -5,27 +5,27 @@ use std::sync::{Arc, Mutex, OnceLock};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 
 use super::https::Connection;
+use super::path;
+use super::service::Service;
+use super::trust::client_config;
 
 const HTTPS_PORT: u16 = 443;
 
 /// One whom webhooks' requests go to, with the connections that are open to it.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// Where requests go, without a query.
+    /// Where requests go: origin and path, as Go writes them, without a query.
     pub(crate) url: String,
     /// Scheme, host and port.
     pub(super) origin: String,
     pub(super) host: String,
     pub(super) port: u16,
-    /// The name of the service, if it is one: those have no address here.
-    pub(super) service: Option<String>,
-    /// The authorities in PEM.
+    /// The service, if it is one: where it is, is found out at each connection.
+    pub(super) service: Option<Service>,
+    /// The authorities in PEM; none are the system's.
     authorities: Vec<u8>,
     /// Made at the first connection.
     tls: OnceLock<Result<Arc<rustls::ClientConfig>, String>>,
@@ -39,7 +39,7 @@ impl Target {
         let service = config.get("service").filter(|service| service.is_object());
         let url = match service {
             Some(service) => service_url(service),
-            None => config["url"].as_str().unwrap_or("").to_owned(),
+            None => path::cleaned(config["url"].as_str().unwrap_or("")),
         };
         let uri: Uri = url.parse().unwrap_or_default();
         let host = uri.host().unwrap_or("").trim_matches(['[', ']']).to_owned();
@@ -48,7 +48,7 @@ impl Target {
             origin: normal_origin(&url),
             host,
             port: uri.port_u16().unwrap_or(HTTPS_PORT),
-            service: service.map(|service| text(service, "name").to_owned()),
+            service: service.map(service_of),
             authorities: bundle.unwrap_or_default(),
             tls: OnceLock::new(),
             idle: Mutex::default(),
@@ -66,10 +66,18 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or("")
 }
 
+fn service_of(service: &Value) -> Service {
+    let port = service["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+    Service {
+        namespace: text(service, "namespace").to_owned(),
+        name: text(service, "name").to_owned(),
+        port: port.unwrap_or(HTTPS_PORT),
+    }
+}
+
 fn service_url(service: &Value) -> String {
-    let (name, namespace, path) =
-        (text(service, "name"), text(service, "namespace"), text(service, "path"));
-    let port = service["port"].as_u64().unwrap_or(HTTPS_PORT.into());
+    let Service { namespace, name, port } = service_of(service);
+    let path = path::of_service(text(service, "path"));
     format!("https://{name}.{namespace}.svc:{port}{path}")
 }
 
@@ -79,21 +87,6 @@ pub(super) fn normal_origin(url: &str) -> String {
     let (scheme, host) = (uri.scheme_str().unwrap_or("https"), uri.host().unwrap_or(""));
     let port = uri.port_u16().unwrap_or(if scheme == "http" { 80 } else { HTTPS_PORT });
     format!("{scheme}://{host}:{port}").to_lowercase()
-}
-
-fn client_config(authorities: &[u8]) -> Result<Arc<rustls::ClientConfig>, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(authorities) {
-        let added = certificate
-            .map_err(|error| error.to_string())
-            .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
-        added.map_err(|error| format!("unable to load root certificates: {error}"))?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
 #[cfg(test)]
@@ -113,6 +106,7 @@ mod tests {
         let config = json!({"service": {"name": "hooks", "namespace": "ns", "path": "/m"}});
         let target = Target::of(&config);
         assert_eq!(target.url, "https://hooks.ns.svc:443/m");
-        assert_eq!(target.service.as_deref(), Some("hooks"));
+        let service = target.service.unwrap();
+        assert_eq!((service.name.as_str(), service.port), ("hooks", 443));
     }
 }

@@ -72,10 +72,17 @@ async fn version_and_health_are_told() {
         assert_eq!(api.get(path).await.bytes, "ok");
     }
     let verbose = api.get("/readyz?verbose").await;
-    assert_eq!(
-        verbose.bytes,
-        "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]shutdown ok\nreadyz check passed\n"
-    );
+    let lines = text(&verbose);
+    assert!(lines.starts_with("[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n"));
+    assert!(lines.ends_with("[+]shutdown ok\nreadyz check passed\n"), "{lines}");
+    for check in lines.lines().filter_map(|line| line.strip_prefix("[+]")) {
+        let check = check.strip_suffix(" ok").unwrap();
+        assert_eq!(api.get(&format!("/readyz/{check}")).await.bytes, "ok", "{check}");
+    }
+    assert!(lines.contains("[+]poststarthook/start-apiextensions-controllers ok\n"));
+    for absent in ["/readyz/poststarthook", "/livez/shutdown", "/readyz/nothing"] {
+        api.get(absent).await.refused(404);
+    }
     let paths = api.get("/").await.ok();
     assert!(paths["paths"].as_array().unwrap().contains(&"/apis/apps/v1".into()));
 }

@@ -10,6 +10,7 @@ mod apply;
 mod autoscalers;
 mod bootstrap;
 mod client;
+mod components;
 mod conversion;
 mod crd;
 mod create;

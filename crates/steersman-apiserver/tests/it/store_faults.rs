@@ -43,8 +43,11 @@ async fn a_store_that_cannot_be_reached_is_a_503_to_try_again_and_the_health_say
     store.fail(None);
     assert_eq!(api.get("/readyz").await.bytes, "ok");
     assert_eq!(api.get("/readyz/etcd").await.bytes, "ok");
-    let verbose = api.get("/livez?verbose&exclude=etcd").await;
-    assert_eq!(verbose.bytes, "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\nlivez check passed\n");
+    let verbose = api.get("/livez?verbose&exclude=etcd&exclude=a&exclude=b").await;
+    let text = String::from_utf8_lossy(&verbose.bytes).into_owned();
+    assert!(text.starts_with("[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n"), "{text}");
+    let warning = "warn: some health checks cannot be excluded: no matches for \"a\", \"b\"\nlivez check passed\n";
+    assert!(text.ends_with(warning), "{text}");
     api.get(&format!("{CONFIG_MAPS}/a")).await.ok();
 }
 
@@ -58,6 +61,21 @@ async fn a_store_that_takes_no_more_writes_is_read_and_the_health_says_so() {
     for path in ["/readyz", "/livez", "/readyz/etcd"] {
         assert_eq!(api.get(path).await.code, 500, "{path}");
     }
+    store.break_down(None);
+    assert_eq!(api.get("/readyz").await.bytes, "ok");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_lives_but_is_not_ready() {
+    let (api, store) = faulty().await;
+    store.break_down(Some(StoreError::Full { reason: "no room".to_owned() }));
+    assert_eq!(api.get("/livez").await.code, 200);
+    assert_eq!(api.get("/readyz/etcd").await.code, 200);
+    let answer = api.get("/readyz").await;
+    assert_eq!(answer.code, 500);
+    let text = String::from_utf8_lossy(&answer.bytes).into_owned();
+    assert!(text.contains("[-]etcd-readiness failed: reason withheld\n"), "{text}");
+    assert_eq!(api.get("/readyz/etcd-readiness").await.code, 500);
     store.break_down(None);
     assert_eq!(api.get("/readyz").await.bytes, "ok");
 }

@@ -137,3 +137,40 @@ async fn a_binding_brings_labels_and_takes_the_nomination_away() {
     assert_eq!(bound["metadata"]["labels"], labels);
     assert!(bound["status"].get("nominatedNodeName").is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_leads_to_a_node_is_discovered_and_answered_as_far_as_it_goes() {
+    let api = Api::start().await;
+    let core = api.get("/api/v1").await.ok();
+    let resources = core["resources"].as_array().unwrap();
+    let any = json!(["create", "delete", "get", "patch", "update"]);
+    for (name, kind, verbs) in [
+        ("nodes/proxy", "NodeProxyOptions", &any),
+        ("services/proxy", "ServiceProxyOptions", &any),
+        ("pods/proxy", "PodProxyOptions", &any),
+        ("pods/attach", "PodAttachOptions", &json!(["create", "get"])),
+        ("pods/exec", "PodExecOptions", &json!(["create", "get"])),
+        ("pods/portforward", "PodPortForwardOptions", &json!(["create", "get"])),
+        ("pods/log", "Pod", &json!(["get"])),
+    ] {
+        let found = resources.iter().find(|resource| resource["name"] == name).unwrap();
+        assert_eq!((&found["kind"], &found["verbs"]), (&json!(kind), verbs), "{name}");
+    }
+    for part in ["log", "exec", "attach", "portforward", "proxy", "proxy/a/b"] {
+        let status = api.get(&format!("{PODS}/absent/{part}")).await.refused(404);
+        assert_eq!(status["message"], "pods \"absent\" not found");
+    }
+    api.post(PODS, &pod("p")).await.ok();
+    assert_eq!(api.get(&format!("{PODS}/p/log")).await.code, 204);
+    for part in ["exec", "attach", "portforward"] {
+        let status = api.post(&format!("{PODS}/p/{part}"), &json!({})).await.refused(400);
+        assert_eq!(status["message"], "pod p does not have a host assigned");
+    }
+    let mut assigned = pod("q");
+    assigned["spec"]["nodeName"] = "n".into();
+    api.post(PODS, &assigned).await.ok();
+    for part in ["log", "exec", "attach", "portforward", "proxy", "proxy/a/b"] {
+        api.get(&format!("{PODS}/q/{part}")).await.refused(501);
+    }
+    api.delete(&format!("{PODS}/q/log")).await.refused(405);
+}

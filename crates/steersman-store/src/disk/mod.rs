@@ -48,6 +48,7 @@ use self::ttl::Ttls;
 use crate::expiry::Expiry;
 use crate::index::Index;
 pub use crate::index::Stats;
+use crate::room::Room;
 use crate::{
     Entry, RangeRequest, RangeResponse, Revision, Store, StoreError, Watch, WatchRequest,
     WriteRequest, Written,
@@ -91,6 +92,7 @@ struct Shared {
     expiry: Arc<Expiry>,
     requests: mpsc::Sender<Request>,
     failure: Failure,
+    room: Room,
     /// Closed when the directory is free again.
     ended: watch::Receiver<()>,
 }
@@ -143,7 +145,8 @@ impl DiskStore {
         let space = Space { live_bytes, snapshot_bytes };
         let committer = Committer::new(log, Arc::clone(&index), ttls, space);
         let ended = thread::start(committer, received, lock)?;
-        let shared = Shared { index, expiry, requests, failure, ended };
+        let room = Room::default();
+        let shared = Shared { index, expiry, requests, failure, room, ended };
         Ok((Self { shared: Arc::new(shared) }, opened))
     }
 }
@@ -208,7 +211,15 @@ impl Store for DiskStore {
     }
 
     fn write(&self, request: WriteRequest) -> BoxFuture<'_, Result<Written, StoreError>> {
-        submit(&self.shared.requests, request).boxed()
+        async move {
+            let puts = request.value.is_some();
+            let written = submit(&self.shared.requests, request).await;
+            if puts {
+                self.shared.room.note(&written);
+            }
+            written
+        }
+        .boxed()
     }
 
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, StoreError>> {
@@ -230,7 +241,7 @@ impl Store for DiskStore {
         match self.shared.failure.get() {
             Some(failed) => Err(failed),
             None if self.shared.requests.is_closed() => Err(closed()),
-            None => Ok(()),
+            None => self.shared.room.check(),
         }
     }
 }

@@ -41,6 +41,7 @@ pub use self::options::{ConnectError, Options};
 use self::progress::{Head, Progress, STALL};
 use crate::index::Index;
 pub use crate::index::Stats;
+use crate::room::Room;
 use crate::{
     Entry, RangeRequest, RangeResponse, Revision, Store, StoreError, Watch, WatchRequest,
     WriteRequest, Written,
@@ -62,6 +63,7 @@ struct Core {
     progress: Arc<Progress>,
     freshness: Freshness,
     leases: Leases,
+    room: Room,
     request_timeout: Duration,
 }
 
@@ -105,8 +107,8 @@ impl EtcdStore {
             let compactor = Compactor::new(Arc::clone(&client), interval, request_timeout);
             tasks.push(spawn(compactor.run()));
         }
-        let leases = Leases::default();
-        let core = Core { client, keys, index, progress, freshness, leases, request_timeout };
+        let (leases, room) = (Leases::default(), Room::default());
+        let core = Core { client, keys, index, progress, freshness, leases, room, request_timeout };
         let store = Self { core: Arc::new(core), _tasks: Arc::new(Tasks(tasks)) };
         store.core.catch_up(revision(head.revision)).await.map_err(failed)?;
         Ok(store)
@@ -221,7 +223,15 @@ impl Store for EtcdStore {
     }
 
     fn write(&self, request: WriteRequest) -> BoxFuture<'_, Result<Written, StoreError>> {
-        self.core.write(request).boxed()
+        async move {
+            let puts = request.value.is_some();
+            let written = self.core.write(request).await;
+            if puts {
+                self.core.room.note(&written);
+            }
+            written
+        }
+        .boxed()
     }
 
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, StoreError>> {
@@ -230,5 +240,9 @@ impl Store for EtcdStore {
 
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
         self.core.compact(revision).boxed()
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        self.core.room.check()
     }
 }

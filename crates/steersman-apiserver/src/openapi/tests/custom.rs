@@ -44,6 +44,24 @@ fn a_schema_is_completed_by_version_kind_and_metadata() {
 }
 
 #[test]
+fn version_kind_and_metadata_are_described_as_those_of_builtin_kinds() {
+    let schema = json!({"type": "object", "properties": {
+        "template": {"type": "object", "x-kubernetes-embedded-resource": true},
+    }});
+    let builtin = super::v3("api/v1")["components"]["schemas"]["io.k8s.api.core.v1.Pod"].take();
+    for dialect in [Dialect::V2, Dialect::V3] {
+        let custom = definition(dialect, &schema);
+        for object in [&custom, &custom["properties"]["template"]] {
+            for name in ["apiVersion", "kind", "metadata"] {
+                let text = |object: &Value| object["properties"][name]["description"].clone();
+                assert!(text(object).as_str().is_some_and(|text| text.len() > 50), "{name}");
+                assert_eq!(text(object), text(&builtin), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_root_that_keeps_unknown_fields_says_nothing_in_version_two() {
     let schema = json!({
         "type": "object", "x-kubernetes-preserve-unknown-fields": true,

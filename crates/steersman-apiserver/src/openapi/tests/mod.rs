@@ -131,7 +131,7 @@ fn every_verb_of_every_resource_is_an_operation_in_both_versions() {
             let wanted = (action(*verb).to_owned(), kind.clone());
             assert!(v3.contains(&wanted) && v2.contains(&wanted), "{wanted:?}");
         }
-        for sub in &resource.subresources {
+        for sub in resource.subresources.iter().filter(|sub| !sub.is_connection()) {
             let (group, version) = sub
                 .group_version
                 .as_ref()
@@ -251,4 +251,19 @@ fn version_two_has_no_defaults_and_keeps_references_beside_descriptions() {
     assert_eq!(pod["spec"].get("default"), None);
     let quantity = &document["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"];
     assert_eq!(quantity["type"], "string");
+}
+
+#[test]
+fn what_a_deletion_understands_and_lists_have_is_told_in_the_words_of_kubernetes() {
+    let document = json(&contents(Form::V2).v2());
+    let options = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+    let options = &document["definitions"][options]["properties"];
+    for name in ["gracePeriodSeconds", "orphanDependents", "propagationPolicy"] {
+        let parameter = &document["parameters"][name];
+        assert!(parameter["description"].is_string());
+        assert_eq!(parameter["description"], options[name]["description"], "{name}");
+    }
+    let list = &document["definitions"]["io.k8s.api.core.v1.PodList"]["properties"];
+    let text = list["metadata"]["description"].as_str().unwrap();
+    assert!(text.starts_with("Standard list metadata. More info: https://"), "{text}");
 }

@@ -4,8 +4,8 @@
 //! versions. This module expands a line into a [`Resource`]; what a field selector reads is in
 //! [`selectable`], and how two versions of one stored kind translate is in [`crate::convert`].
 //!
-//! Left out until they work, so that discovery promises nothing else: `pods/{exec, attach,
-//! portforward, proxy, log}`, `nodes/proxy` and `services/proxy`.
+//! Discovery shows what needs a real node as well (`pods/{exec, attach, portforward, proxy, log}`,
+//! `nodes/proxy`, `services/proxy`); [`crate::connect`] answers it as far as it can.
 
 mod rows;
 pub mod selectable;
@@ -34,6 +34,9 @@ const READ: &[Verb] = &[Verb::Get, Verb::List];
 const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
 const CREATE: &[Verb] = &[Verb::Create];
 const UPDATE: &[Verb] = &[Verb::Update];
+const GET: &[Verb] = &[Verb::Get];
+const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
+const ANY_METHOD: &[Verb] = &[Verb::Create, Verb::Delete, Verb::Get, Verb::Patch, Verb::Update];
 
 /// What of metadata a client can change at all. Most kinds let it be written through every path,
 /// because that is what they always did; newer ones are stricter.
@@ -144,6 +147,14 @@ fn subresource(row: &Row, t: Trait) -> Option<Subresource> {
         Trait::Token => {
             Some(foreign(sub("token", "TokenRequest", CREATE), "authentication.k8s.io"))
         }
+        Trait::Attach => Some(sub("attach", "PodAttachOptions", STREAM)),
+        Trait::Exec => Some(sub("exec", "PodExecOptions", STREAM)),
+        Trait::PortForward => Some(sub("portforward", "PodPortForwardOptions", STREAM)),
+        Trait::Log => of_parent("log", GET),
+        Trait::Proxy => Some(Subresource {
+            kind: format!("{}ProxyOptions", row.kind).into(),
+            ..sub("proxy", row.kind, ANY_METHOD)
+        }),
         Trait::Scale => Some(Subresource {
             scale: Some(ScalePaths {
                 spec_replicas: "spec.replicas".into(),

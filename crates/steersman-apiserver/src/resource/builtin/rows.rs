@@ -52,6 +52,11 @@ pub(super) enum Trait {
     EphemeralContainers,
     Eviction,
     Resize,
+    Attach,
+    Exec,
+    Log,
+    PortForward,
+    Proxy,
 }
 
 enum Scope {
@@ -85,16 +90,16 @@ pub(super) const ROWS: &[Row] = rows! {
         events                  Event                   Namespaced [ev]     [CreateOnUpdate]
         limitranges             LimitRange              Namespaced [limits] [CreateOnUpdate]
         namespaces              Namespace               Cluster    [ns]     [OneByOne Finalize Status]
-        nodes                   Node                    Cluster    [no]     [Status]
+        nodes                   Node                    Cluster    [no]     [Proxy Status]
         persistentvolumeclaims  PersistentVolumeClaim   Namespaced [pvc]    [Status]
         persistentvolumes       PersistentVolume        Cluster    [pv]     [Status]
-        pods                    Pod                     Namespaced [po]     [All Generation Binding EphemeralContainers Eviction Resize Status]
+        pods                    Pod                     Namespaced [po]     [All Generation Attach Binding EphemeralContainers Eviction Exec Log PortForward Proxy Resize Status]
         podtemplates            PodTemplate             Namespaced []       [Generation]
         replicationcontrollers  ReplicationController   Namespaced [rc]     [All Generation Scale Status]
         resourcequotas          ResourceQuota           Namespaced [quota]  [Status]
         secrets                 Secret                  Namespaced []       []
         serviceaccounts         ServiceAccount          Namespaced [sa]     [Token]
-        services                Service                 Namespaced [svc]    [All CreateOnUpdate Status]
+        services                Service                 Namespaced [svc]    [All CreateOnUpdate Proxy Status]
     }
     "apiregistration.k8s.io" "v1" {
         apiservices             APIService              Cluster    []       [ApiExtensions VersionedUpdate StatusAlone Status]

@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
 use steersman_apiserver::pki::Pki;
 use tokio::net::TcpListener;
@@ -22,9 +23,30 @@ use crate::webhooks::{VALIDATING, allowed, configure, message, serve, warnings, 
 
 /// A webhook on a socket, which allows everything. Counts connections.
 async fn serve_https(pki: &Pki) -> (u16, Arc<AtomicUsize>) {
+    serve_tls(pki.server_config().unwrap()).await
+}
+
+/// A server with a certificate that nobody else has signed, for these names and until then.
+fn self_signed(names: &[&str], until: (i32, u8, u8)) -> (rustls::ServerConfig, String) {
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let mut parameters = rcgen::CertificateParams::new(names).unwrap();
+    parameters.not_after = rcgen::date_time_ymd(until.0, until.1, until.2);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&key).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = builder.with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    (config, certificate.pem())
+}
+
+async fn serve_tls(config: rustls::ServerConfig) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let acceptor = TlsAcceptor::from(Arc::new(pki.server_config().unwrap()));
+    let acceptor = TlsAcceptor::from(Arc::new(config));
     let connections = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&connections);
     tokio::spawn(async move {
@@ -33,6 +55,7 @@ async fn serve_https(pki: &Pki) -> (u16, Arc<AtomicUsize>) {
             counted.fetch_add(1, Ordering::SeqCst);
             let service = service_fn(|request: http::Request<Incoming>| async {
                 assert_eq!(request.uri().query(), Some("timeout=10s"));
+                assert_eq!(request.uri().path(), "/judge");
                 let body = request.into_body().collect().await?.to_bytes();
                 let review: Value = serde_json::from_slice(&body).unwrap();
                 let answer = json!({
@@ -95,4 +118,67 @@ async fn a_service_is_answered_by_whom_its_name_is_given_to() {
     configure(&api, VALIDATING, "a", &[hook]).await;
     api.config_map("a", &json!({})).await;
     assert_eq!(asked.count(), 1);
+}
+
+#[tokio::test]
+async fn a_certificate_that_stands_in_the_bundle_itself_is_known_by_its_name_and_time() {
+    let api = Api::start().await;
+    let other = self_signed(&["localhost"], (2100, 1, 1)).1;
+    for (names, until, bundle, expected) in [
+        (["localhost"], (2100, 1, 1), None, None),
+        (["localhost"], (2100, 1, 1), Some(other), Some("signed by unknown authority")),
+        (["elsewhere"], (2100, 1, 1), None, Some("not valid for name")),
+        (["localhost"], (2001, 1, 1), None, Some("expired")),
+    ] {
+        let (config, own) = self_signed(&names, until);
+        let (port, _) = serve_tls(config).await;
+        let bundle = STANDARD.encode(bundle.unwrap_or(own));
+        // Go cleans the path.
+        let url = format!("https://localhost:{port}//judge/");
+        let hook = webhook_with("far", &json!({"clientConfig": {"url": url, "caBundle": bundle}}));
+        configure(&api, VALIDATING, "a", &[hook]).await;
+        let answer = api.post(CONFIG_MAPS, &config_map(&format!("c{port}"), &json!({}))).await;
+        match expected {
+            None => drop(answer.ok()),
+            Some(why) => {
+                let refused = answer.refused(500);
+                assert!(message(&refused).contains(why), "{why}: {refused}");
+            }
+        }
+        api.delete(&format!("{VALIDATING}/a")).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn a_service_is_reached_at_its_ready_endpoints() {
+    let api = Api::start().await;
+    let (config, bundle) = self_signed(&["hooks.default.svc"], (2100, 1, 1));
+    let (port, connections) = serve_tls(config).await;
+    let client = json!({
+        "service": {"name": "hooks", "namespace": "default", "path": "/judge"},
+        "caBundle": STANDARD.encode(bundle),
+    });
+    let hook = webhook_with("near", &json!({"clientConfig": client}));
+    let service = json!({
+        "metadata": {"name": "hooks"},
+        "spec": {"ports": [{"name": "https", "port": 443}], "clusterIP": "None"},
+    });
+    let try_it = async |name: &str| api.post(CONFIG_MAPS, &config_map(name, &json!({}))).await;
+    configure(&api, VALIDATING, "a", std::slice::from_ref(&hook)).await;
+    let refused = try_it("a").await.refused(500);
+    assert!(message(&refused).contains("service \"hooks\" not found"), "{refused}");
+    api.post("/api/v1/namespaces/default/services", &service).await.ok();
+    let refused = try_it("a").await.refused(500);
+    assert!(message(&refused).contains("no endpoints available for service"), "{refused}");
+    let slice = json!({
+        "metadata": {"name": "s", "labels": {"kubernetes.io/service-name": "hooks"}},
+        "addressType": "IPv4", "ports": [{"name": "https", "port": port}],
+        "endpoints": [
+            {"addresses": ["127.0.0.9"], "conditions": {"ready": false}},
+            {"addresses": ["127.0.0.1"], "conditions": {"ready": true}},
+        ],
+    });
+    api.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice).await.ok();
+    try_it("a").await.ok();
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
 }

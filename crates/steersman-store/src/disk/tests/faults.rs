@@ -116,7 +116,7 @@ fn start(scratch: &Scratch, disk: &Disk) -> DiskStore {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_knows_that_its_disk_has_failed_and_a_full_one_is_healthy() {
+async fn a_store_knows_that_its_disk_has_failed_and_that_it_is_full_until_it_is_not() {
     let (scratch, disk) = (Scratch::new(), Disk::default());
     let store = start(&scratch, &disk);
     let put = |key| store.write(WriteRequest::put(key, "1", Expected::Any));
@@ -124,8 +124,11 @@ async fn a_store_knows_that_its_disk_has_failed_and_a_full_one_is_healthy() {
     disk.fail(disk.steps().len(), ErrorKind::StorageFull);
     let full = put("/b").await.unwrap_err();
     assert!(matches!(full, StoreError::Full { .. }), "{full}");
-    store.health().unwrap();
+    assert_eq!(store.health().unwrap_err(), full);
+    store.write(WriteRequest::delete("/a", Expected::Any)).await.unwrap();
+    assert_eq!(store.health().unwrap_err(), full, "a deletion says nothing about room");
     put("/b").await.unwrap();
+    store.health().unwrap();
     disk.fail(disk.steps().len() + 1, ErrorKind::Other);
     let failed = put("/c").await.unwrap_err();
     assert!(matches!(failed, StoreError::Failed { .. }), "{failed}");

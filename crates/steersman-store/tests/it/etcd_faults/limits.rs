@@ -18,6 +18,7 @@ async fn a_full_etcd_is_read_and_emptied_and_takes_writes_again_once_there_is_ro
     };
     assert!(matches!(full, StoreError::Full { .. }), "{full}");
     assert!(full.to_string().contains("quota"), "{full}");
+    assert_eq!(store.health().unwrap_err(), full);
     assert_eq!(store.get("/registry/large").await.unwrap().unwrap().value.len(), LARGE);
     let request = WriteRequest::delete("/registry/large", Expected::Any);
     let deleted = store.write(request).await.unwrap().revision;

@@ -1,0 +1,75 @@
+//! `componentstatuses`: the parts of a control plane, as the server sees them. They are made when
+//! asked for and stored nowhere.
+//!
+//! Scheduler and controllers run beside the server or not at all, and it must not know them; what
+//! it can tell is the health of its store.
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::{Value, json};
+use steersman_store::Revision;
+
+use crate::call::Call;
+use crate::document::{self, Stored};
+use crate::health;
+use crate::read::options::ListOptions;
+use crate::reply::{Page, Reply};
+use crate::resource::{Place, Verb};
+use crate::status::{Named, Result, Status};
+
+/// The parts, in the order in which they are listed.
+const COMPONENTS: [&str; 3] = ["scheduler", "controller-manager", "etcd-0"];
+
+/// Answers a get or a list; `None` if it is about something else.
+pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
+    if !call.resource.is("", "componentstatuses") {
+        return Ok(None);
+    }
+    Ok(Some(match call.info.verb {
+        Verb::Get => get(call).await?,
+        _ => list(call).await?,
+    }))
+}
+
+async fn get(call: &Call) -> Result<Reply> {
+    let name = call.place().name;
+    let Some(name) = COMPONENTS.iter().find(|component| **component == name) else {
+        // Kubernetes names the kind here where it names the resource elsewhere.
+        return Err(Status::not_found(Named { group: "", resource: "componentstatus", name }));
+    };
+    Ok(Reply::Object { code: StatusCode::OK, object: stored(&component(call, name).await)? })
+}
+
+async fn list(call: &Call) -> Result<Reply> {
+    let options = ListOptions::of_list(call)?;
+    let mut page = Page::default();
+    for name in COMPONENTS {
+        let object = stored(&component(call, name).await)?;
+        let key = call.resource.key(Place { namespace: "", name });
+        if options.selector.matches(&call.resource, &key, &object) {
+            page.objects.push(object);
+        }
+    }
+    Ok(Reply::List(page))
+}
+
+async fn component(call: &Call, name: &str) -> Value {
+    let health = match name {
+        "etcd-0" => health::store(&call.server).await,
+        _ => Ok(()),
+    };
+    let (status, message) = match health {
+        Ok(()) => ("True", "ok".to_owned()),
+        Err(why) => ("False", why),
+    };
+    json!({
+        "apiVersion": "v1", "kind": "ComponentStatus", "metadata": {"name": name},
+        "conditions": [{"type": "Healthy", "status": status, "message": message}],
+    })
+}
+
+/// What was never stored has no revision.
+fn stored(object: &Value) -> Result<Stored> {
+    let bytes: Bytes = document::encode(object)?;
+    Ok(Stored { bytes, revision: Revision(0) })
+}
