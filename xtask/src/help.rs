@@ -9,10 +9,17 @@ The chores of this repository.
                                      ARGS go to cargo test, which is then all that runs
   cargo xtask conformance [SUITE]... run the clients of other languages against the program:
                                      python, javascript, go, or all
+  cargo xtask upstream --controller-manager COMMAND --scheduler COMMAND [--kubectl COMMAND]
+                                     let Kubernetes' own programs, which you have, work on a
+                                     cluster of ours
   cargo xtask bench [NAME] [--json]  run the benchmark NAME, or all of them; informer also
                                      takes --pods N, --rounds N and --system NAME, store
                                      --quick, --rounds N, --system NAME, --part PART
                                      (puts, watch, large, pods) and --directory PATH
+  cargo xtask compare --server URL --token T [--only PATTERN] [--report FILE] [--show N]
+                                     send the same requests to a real kube-apiserver and to
+                                     ours and print where they differ; --ours URL
+                                     --ours-token T takes a program that runs already
   cargo xtask tidy                   run only the checks of the repository's own rules
   cargo xtask schemas                write the API server's table of built-in types again
   cargo xtask help                   show this

@@ -3,6 +3,7 @@
 
 mod bench;
 mod clients;
+mod compare;
 mod conformance;
 mod debian;
 mod etcd;
@@ -11,6 +12,7 @@ mod process;
 mod schemas;
 mod test;
 mod tidy;
+mod upstream;
 
 use std::process::ExitCode;
 
@@ -21,7 +23,9 @@ fn main() -> ExitCode {
     let outcome = match command.as_str() {
         "test" => test::run(&rest),
         "conformance" => conformance::run(&rest),
+        "upstream" => upstream::run(&rest),
         "bench" => bench::run(&rest),
+        "compare" => compare::run(&rest),
         "tidy" => tidy::run(&rest),
         "schemas" => schemas::generate(),
         "help" | "--help" | "-h" => help::run(),

@@ -31,7 +31,7 @@ pub(super) enum Stream {
 impl Target {
     /// The server of a kubeconfig.
     pub(super) async fn https(kubeconfig: &Path) -> Result<Self, String> {
-        Ok(Self::Https(Server::of(kubeconfig).await?))
+        Ok(Self::Https(wire::server(kubeconfig).await?))
     }
 
     /// The service of a cluster in this process.

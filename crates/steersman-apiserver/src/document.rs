@@ -93,6 +93,27 @@ impl Stored {
         }
     }
 
+    /// Appends the document as an item of a list of its kind, which says once what its items are.
+    pub(crate) fn write_item_to(&self, out: &mut Vec<u8>, api_version: &str) {
+        let at = self.bytes.windows(METADATA.len()).position(|window| window == METADATA);
+        match at {
+            Some(at) if self.speaks(api_version) => {
+                out.reserve(self.bytes.len() + 40);
+                out.push(b'{');
+                out.extend_from_slice(METADATA);
+                self.write_resource_version(out);
+                out.extend_from_slice(&self.bytes[at + METADATA.len()..]);
+            }
+            _ => {
+                let mut object = self.decode(api_version).unwrap_or_default();
+                if let Some(fields) = object.as_object_mut() {
+                    fields.retain(|field, _| !matches!(field.as_str(), "apiVersion" | "kind"));
+                }
+                write_json(out, &object);
+            }
+        }
+    }
+
     /// Appends only the metadata, as a `PartialObjectMetadata` of this `apiVersion`.
     pub fn write_metadata_to(&self, out: &mut Vec<u8>, api_version: &str) {
         let metadata: Option<OnlyMetadata<'_>> = serde_json::from_slice(&self.bytes).ok();

@@ -72,6 +72,7 @@ mod presence;
 mod random;
 mod retention;
 mod starts;
+mod strconv;
 
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;

@@ -13,6 +13,23 @@ pub fn number(object: &Value, field: &str) -> Option<i64> {
     object["metadata"][field].as_i64()
 }
 
+/// Leaves each owner once, and gives the uids of those that stood again.
+pub(crate) fn drop_repeated_owners(object: &mut Value) -> Vec<String> {
+    let mut again = Vec::new();
+    let Some(owners) = object["metadata"]["ownerReferences"].as_array_mut() else { return again };
+    let mut seen: Vec<Value> = Vec::with_capacity(owners.len());
+    owners.retain(|owner| {
+        let repeated = seen.contains(owner);
+        if repeated {
+            again.push(owner["uid"].as_str().unwrap_or("").to_owned());
+        } else {
+            seen.push(owner.clone());
+        }
+        !repeated
+    });
+    again
+}
+
 /// The finalizers.
 pub fn finalizers(object: &Value) -> Vec<String> {
     let list = object["metadata"]["finalizers"].as_array().map_or(&[][..], Vec::as_slice);

@@ -198,6 +198,10 @@ pub fn validate_metadata_with(
     let metadata = &object["metadata"];
     let mut errors = validate_name(metadata, name_rule);
     errors.extend(validate_namespace(metadata, namespaced));
+    if metadata["generation"].as_i64().is_some_and(|generation| generation < 0) {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("metadata.generation", &metadata["generation"], why));
+    }
     errors.extend(validate_labels(&metadata["labels"], "metadata.labels"));
     errors.extend(validate_annotations(&metadata["annotations"]));
     errors.extend(validate_owners(&metadata["ownerReferences"]));
@@ -291,36 +295,47 @@ fn validate_owners(owners: &Value) -> Vec<FieldError> {
     const FIELD: &str = "metadata.ownerReferences";
     let owners = owners.as_array().map_or(&[][..], Vec::as_slice);
     let mut errors = Vec::new();
-    for (i, owner) in owners.iter().enumerate() {
-        for (key, detail) in [
-            ("apiVersion", "version must not be empty"),
-            ("kind", "must not be empty"),
-            ("name", "must not be empty"),
-            ("uid", "must not be empty"),
-        ] {
-            if owner[key].as_str().unwrap_or_default().is_empty() {
-                let field = format!("{FIELD}[{i}].{key}");
-                errors.push(FieldError::invalid(field, &Value::from(""), detail));
+    let mut controller: Option<String> = None;
+    for owner in owners {
+        errors.extend(validate_owner(owner, FIELD));
+        if owner["controller"] != true {
+            continue;
+        }
+        let named = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
+        match &controller {
+            None => controller = Some(named),
+            Some(first) => {
+                let detail = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in \
+                     references for {first} and {named}"
+                );
+                errors.push(FieldError::invalid(FIELD, &Value::from(owners.to_vec()), &detail));
             }
         }
     }
-    for (i, owner) in owners.iter().enumerate() {
-        if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
-            let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid(format!("{FIELD}[{i}]"), owner, detail));
+    errors
+}
+
+fn validate_owner(owner: &Value, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let version = match text(owner, "apiVersion").split('/').collect::<Vec<_>>()[..] {
+        [version] | [_, version] => version,
+        _ => "",
+    };
+    for (key, value, detail) in [
+        ("apiVersion", version, "version must not be empty"),
+        ("kind", text(owner, "kind"), "must not be empty"),
+        ("name", text(owner, "name"), "must not be empty"),
+        ("uid", text(owner, "uid"), "must not be empty"),
+    ] {
+        if value.is_empty() {
+            let value = Value::from(text(owner, key));
+            errors.push(FieldError::invalid(format!("{field}.{key}"), &value, detail));
         }
     }
-    let mut controllers = owners.iter().filter(|owner| owner["controller"] == true);
-    if let (Some(first), Some(second)) = (controllers.next(), controllers.next()) {
-        let detail = format!(
-            "Only one reference can have Controller set to true. Found \"true\" in references \
-             for {}/{} and {}/{}",
-            text(first, "kind"),
-            text(first, "name"),
-            text(second, "kind"),
-            text(second, "name"),
-        );
-        errors.push(FieldError::invalid(FIELD, &Value::from(owners.to_vec()), &detail));
+    if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
+        let detail = "/v1, Kind=Event is disallowed from being an owner";
+        errors.push(FieldError::invalid(field, owner, detail));
     }
     errors
 }
@@ -454,7 +469,7 @@ mod tests {
             (json!({"name": "a", "ownerReferences": [owner]}), vec![]),
             (
                 json!({"name": "a", "ownerReferences": [{"kind": "Pod", "name": "a"}]}),
-                vec!["metadata.ownerReferences[0].apiVersion", "metadata.ownerReferences[0].uid"],
+                vec!["metadata.ownerReferences.apiVersion", "metadata.ownerReferences.uid"],
             ),
             (json!({"name": "a-b", "generateName": "a-"}), vec![]),
             (json!({"name": "a", "generateName": "Ab-"}), vec!["metadata.generateName"]),
@@ -463,7 +478,7 @@ mod tests {
                 json!({"name": "a", "ownerReferences": [
                     {"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"},
                 ]}),
-                vec!["metadata.ownerReferences[0]"],
+                vec!["metadata.ownerReferences"],
             ),
             (
                 json!({"name": "a", "ownerReferences": [

@@ -80,6 +80,8 @@ pub struct Output {
     pub shape: Shape,
     /// In which version a table, or metadata alone, is told.
     pub meta: MetaVersion,
+    /// Whether the metadata of a list was asked for, and not that of one object.
+    pub of_list: bool,
     /// Whether JSON is indented, for people. Events never are.
     pub pretty: bool,
 }
@@ -180,8 +182,10 @@ impl Offer<'_> {
     /// The first form on offer that an alternative allows.
     fn find(&self, clause: &Clause<'_>) -> Option<Output> {
         let (shape, meta) = clause.shape()?;
+        let of_list = clause.convert[0] == "PartialObjectMetadataList";
+        let pretty = clause.pretty;
         let outputs =
-            Encoding::ALL.map(|encoding| Output { encoding, shape, meta, pretty: clause.pretty });
+            Encoding::ALL.map(|encoding| Output { encoding, shape, meta, of_list, pretty });
         outputs.into_iter().find(|output| clause.allows(output.encoding) && self.has(*output))
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Method, Response};
+use http::{HeaderValue, Method, Response, header};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -32,10 +32,11 @@ pub(crate) async fn answer(
     body: Result<Bytes>,
     wishes: &Wishes,
 ) -> Response<ResponseBody> {
-    match try_answer(server, parts, body, wishes).await {
-        Ok(response) => response,
-        Err(status) => refuse(&status, wishes),
-    }
+    let answer = try_answer(server, parts, body, wishes).await;
+    let mut response = answer.unwrap_or_else(|status| refuse(&status, wishes));
+    let caching = response.headers_mut().entry(header::CACHE_CONTROL);
+    caching.or_insert(HeaderValue::from_static("no-cache, private"));
+    response
 }
 
 /// Answers with what went wrong, in a form that the client accepts.

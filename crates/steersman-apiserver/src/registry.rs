@@ -19,7 +19,8 @@ pub struct Registry {
     table: RwLock<Arc<Table>>,
     /// The OpenAPI documents' parts of what definitions add.
     pub(crate) openapi: Published,
-    /// Cancelled when what a definition says is no longer served, by the definition's name.
+    /// Cancelled when what a definition says is no longer served, or served differently, by the
+    /// definition's name.
     gone: Mutex<HashMap<String, CancellationToken>>,
     /// When definitions were removed that may yet be told of: what is older is not news. Locked
     /// while the table is, never before it.
@@ -53,6 +54,8 @@ pub struct Custom {
     pub storage: Arc<Resource>,
     /// Whether the definition is being deleted: nothing can be created any more.
     pub terminating: bool,
+    /// A digest of what the definition says, its status apart.
+    pub says: u64,
 }
 
 impl Default for Registry {
@@ -81,13 +84,26 @@ impl Registry {
 
     /// Serves, or serves differently, what a definition says. Older news change nothing.
     pub fn install(&self, definition: &str, custom: Custom) {
+        let mut otherwise = false;
         self.change(|customs| {
             let newer = customs.get(definition).is_none_or(|old| old.revision <= custom.revision);
             let removed = self.removed().get(definition).is_some_and(|at| *at >= custom.revision);
             if newer && !removed {
-                customs.insert(definition.to_owned(), custom);
+                let says = custom.says;
+                let old = customs.insert(definition.to_owned(), custom);
+                otherwise = old.is_some_and(|old| old.says != says);
             }
         });
+        if otherwise {
+            self.end_watches(definition);
+        }
+    }
+
+    /// Ends the watches of what a definition said: they know it as it was.
+    fn end_watches(&self, definition: &str) {
+        if let Some(gone) = self.gone().remove(definition) {
+            gone.cancel();
+        }
     }
 
     /// Whether what a definition says at a revision is no news.
@@ -100,10 +116,13 @@ impl Registry {
     /// Forgets everything of definitions that was told after a revision, for there is another
     /// history since.
     pub(crate) fn forget_after(&self, revision: Revision) {
+        let mut forgotten = Vec::new();
         self.change(|customs| {
-            customs.retain(|_, custom| custom.revision <= revision);
+            let later = customs.extract_if(.., |_, custom| custom.revision > revision);
+            forgotten = later.map(|(definition, _)| definition).collect();
             self.removed().retain(|_, at| *at <= revision);
         });
+        forgotten.iter().for_each(|definition| self.end_watches(definition));
     }
 
     /// Stops to serve what a definition said that was removed at a revision. What a namesake
@@ -117,22 +136,24 @@ impl Registry {
             }
             remember(&mut self.removed(), definition, at);
         });
-        if removed && let Some(gone) = self.gone().remove(definition) {
-            gone.cancel();
+        if removed {
+            self.end_watches(definition);
         }
     }
 
-    /// Tells when a resource is no longer served; never for built-in ones.
-    pub fn until_gone(&self, resource: &Resource) -> CancellationToken {
+    /// Tells when a resource is no longer served as it is; never for built-in ones.
+    pub fn until_gone(&self, resource: &Arc<Resource>) -> CancellationToken {
         let definition = resource.qualified();
-        // Locked before looking: a removal that comes after the look finds the token.
+        // Locked before looking: a change that comes after the look finds the token.
         let mut tokens = self.gone();
         let table = self.table();
-        if table.custom(&definition).is_some() {
+        let served = table.get(&resource.group, &resource.version, &resource.plural);
+        let is_served = served.is_some_and(|served| Arc::ptr_eq(served, resource));
+        if is_served && table.custom(&definition).is_some() {
             return tokens.entry(definition).or_default().clone();
         }
         let gone = CancellationToken::new();
-        if table.get(&resource.group, &resource.version, &resource.plural).is_none() {
+        if !is_served {
             gone.cancel();
         }
         gone
@@ -256,7 +277,7 @@ mod tests {
             let resources = vec![Arc::clone(&resource)];
             let storage = Arc::clone(&resource);
             let revision = Revision(revision);
-            let custom = Custom { revision, resources, storage, terminating: false };
+            let custom = Custom { revision, resources, storage, terminating: false, says: 0 };
             registry.install(&definition, custom);
             let start = Barrier::new(2);
             let gone = std::thread::scope(|scope| {
@@ -281,6 +302,7 @@ mod tests {
             resources: Vec::new(),
             storage: Arc::clone(&storage),
             terminating: false,
+            says: 0,
         };
         registry.install("widgets.example.com", custom(7));
         registry.remove("widgets.example.com", Revision(6));

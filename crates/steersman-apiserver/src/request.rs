@@ -6,13 +6,13 @@
 
 mod duration;
 
-use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
 use http::Method;
 
 use crate::resource::Verb;
 use crate::status::{Result, Status};
+use crate::strconv;
 
 /// The longest that a request other than a watch may take.
 pub const DEADLINE_MAX: Duration = Duration::from_secs(60);
@@ -77,14 +77,7 @@ impl Query {
     /// A whole number.
     pub fn number(&self, name: &str) -> Result<Option<i64>> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        let number = text.parse().map_err(|error: ParseIntError| {
-            let why = match error.kind() {
-                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-                _ => "invalid syntax",
-            };
-            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
-        })?;
-        Ok(Some(number))
+        strconv::parse_int(text).map(Some).map_err(Status::bad_request)
     }
 
     /// How long a request that is not a watch may take: [`DEADLINE_MAX`], or less if its
@@ -198,9 +191,9 @@ impl RequestInfo {
 
     fn verb_of(&self, method: &Method, watched: bool) -> Result<Verb> {
         let verb = match (method, self.name.is_some()) {
-            (&Method::GET | &Method::HEAD, _) if watched || self.asks_to_watch() => Verb::Watch,
-            (&Method::GET | &Method::HEAD, true) => Verb::Get,
-            (&Method::GET | &Method::HEAD, false) => Verb::List,
+            (&Method::GET, _) if watched || self.asks_to_watch() => Verb::Watch,
+            (&Method::GET, true) => Verb::Get,
+            (&Method::GET, false) => Verb::List,
             (&Method::POST, false) => Verb::Create,
             (&Method::POST, true) if self.subresource.is_some() => Verb::Create,
             (&Method::PUT, true) => Verb::Update,
@@ -212,7 +205,7 @@ impl RequestInfo {
         Ok(verb)
     }
 
-    /// Only who asks for many may watch them by the query; one object is simply got.
+    /// One object is not watched, whatever the query says: only its collection is.
     fn asks_to_watch(&self) -> bool {
         self.name.is_none() && self.query.flag("watch").unwrap_or(false)
     }

@@ -218,6 +218,11 @@ impl Status {
         Self::plain(406, "NotAcceptable", message)
     }
 
+    /// 406, with a text of its own.
+    pub(crate) fn not_acceptable_because(message: String) -> Self {
+        Self::plain(406, "NotAcceptable", message)
+    }
+
     /// 415: the body is in a format this server does not read.
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use steersman_cluster::Controllers;
 
 /// A Kubernetes-compatible cluster in one process, for people who write and test controllers.
 #[derive(Parser)]
@@ -43,6 +44,15 @@ pub(crate) struct Up {
     /// How many simulated nodes the cluster has.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=250))]
     pub(crate) nodes: u16,
+    /// How many seconds the containers of a simulated Pod take to end when it is deleted; at most
+    /// its grace period.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub(crate) pod_termination: f64,
+    /// Which controllers run: `*` for all, a name for one, `-NAME` for all the others if there is
+    /// a `*`, `none` for none. The names are those of kube-controller-manager; `kube-scheduler`
+    /// is one of them.
+    #[arg(long, value_name = "LIST", default_value = "*")]
+    pub(crate) controllers: Controllers,
     /// How many seconds of history watches and paged lists can go back to.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) history: u64,
@@ -172,6 +182,15 @@ fn reachable(text: &str) -> Result<IpAddr, String> {
     }
 }
 
+/// A time that can pass.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    match (0.0..=86_400.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err("it is not between 0 and 86400".to_owned()),
+    }
+}
+
 /// Reads the command line. Help and version are printed here and end the program.
 pub(crate) fn parse() -> Result<Command, String> {
     match CommandLine::try_parse() {
@@ -209,6 +228,25 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn controllers_are_chosen_by_name() {
+        let chosen = |line: &str| match CommandLine::try_parse_from(line.split(' ')) {
+            Ok(CommandLine { command: Command::Up(up) }) => up.controllers.to_string(),
+            _ => panic!("{line} is refused"),
+        };
+        assert_eq!(chosen("steersman up"), "*");
+        assert_eq!(chosen("steersman up --controllers none"), "none");
+        let kept = "namespace-controller,serviceaccount-controller,\
+                    root-ca-certificate-publisher-controller,kube-scheduler";
+        let out = "-deployment-controller,-replicaset,-garbagecollector";
+        assert_eq!(chosen(&format!("steersman up --controllers=*,{out}")), kept);
+        let text = refused("steersman up --controllers=*,-nonsense");
+        for part in ["--controllers", "\"nonsense\"", "garbage-collector-controller", "*"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(text.lines().count(), 1, "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use steersman_cluster::{Cluster, Endpoint, Storage};
+use steersman_cluster::{Cluster, Controllers, Endpoint, Storage};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Up;
@@ -21,9 +21,14 @@ pub(crate) fn run(up: Up) -> Result<(), String> {
 }
 
 async fn serve(up: Up) -> Result<(), String> {
+    if up.demo && up.controllers != Controllers::ALL {
+        return Err("--demo needs all controllers; leave --controllers out".to_owned());
+    }
     let history = Duration::from_secs(up.history);
     let storage = storage::chosen(&up.storage, history)?;
     let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);
+    let builder = builder.pod_termination(Duration::from_secs_f64(up.pod_termination));
+    let builder = builder.controllers(up.controllers);
     let mut builder = builder.history(history).storage(storage.clone());
     if let Some(address) = up.advertise_address {
         builder = builder.advertise(address);
@@ -39,7 +44,7 @@ async fn serve(up: Up) -> Result<(), String> {
         cluster.stop().await;
         return Err(error);
     }
-    greet(&cluster, endpoint, &kubeconfig, &storage);
+    greet(&cluster, endpoint, &kubeconfig, &storage, up.controllers);
     let stop = steersman::shutdown_signal();
     let demonstration = async {
         if up.demo {
@@ -58,7 +63,13 @@ async fn serve(up: Up) -> Result<(), String> {
 }
 
 /// Says what was started, how long it took, and what to do with it.
-fn greet(cluster: &Cluster, endpoint: &Endpoint, kubeconfig: &Path, storage: &Storage) {
+fn greet(
+    cluster: &Cluster,
+    endpoint: &Endpoint,
+    kubeconfig: &Path,
+    storage: &Storage,
+    controllers: Controllers,
+) {
     say!("steersman {}, speaking Kubernetes v1.36\n", env!("CARGO_PKG_VERSION"));
     for (part, took) in cluster.timings() {
         say!("  {part:<12} {:>7.1} ms", took.as_secs_f64() * 1000.0);
@@ -69,6 +80,9 @@ fn greet(cluster: &Cluster, endpoint: &Endpoint, kubeconfig: &Path, storage: &St
     say!("  kubeconfig   {}", kubeconfig.display());
     for (number, line) in storage::described(cluster, storage).iter().enumerate() {
         say!("  {:<12} {line}", if number == 0 { "store" } else { "" });
+    }
+    if controllers != Controllers::ALL {
+        say!("  controllers  {controllers}");
     }
     say!();
     say!("Try, in another terminal:\n");

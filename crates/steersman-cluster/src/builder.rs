@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::built_in::{BuiltIn, Parts};
 use crate::fork::Forking;
-use crate::{Cluster, Endpoint, OpenStore, STOP_GRACE, Storage};
+use crate::{Cluster, Controllers, Endpoint, OpenStore, STOP_GRACE, Storage};
 
 /// How long a leader among several servers is waited for, unless said otherwise: as in Kubernetes.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -27,7 +27,8 @@ const LEASE_DURATION: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug)]
 pub struct Builder {
     nodes: usize,
-    controllers: bool,
+    pod_termination: Duration,
+    controllers: Controllers,
     seed: Option<u64>,
     history: Duration,
     listen: Option<SocketAddr>,
@@ -37,11 +38,13 @@ pub struct Builder {
 }
 
 impl Default for Builder {
-    /// Three nodes, five minutes of history, no socket, everything in memory.
+    /// Three nodes whose Pods end at once, five minutes of history, no socket, everything in
+    /// memory.
     fn default() -> Self {
         Self {
             nodes: 3,
-            controllers: true,
+            pod_termination: Duration::ZERO,
+            controllers: Controllers::ALL,
             seed: None,
             history: Duration::from_secs(300),
             listen: None,
@@ -97,11 +100,20 @@ impl Builder {
         self
     }
 
-    /// Whether the built-in controllers and the scheduler run. Without them objects stay as they
-    /// were written, and idle time costs next to nothing.
+    /// How long the containers of simulated nodes take to end when their Pod is deleted, unless
+    /// its grace period is shorter: as long can clients see it terminating.
     #[must_use]
-    pub fn controllers(mut self, run: bool) -> Self {
-        self.controllers = run;
+    pub fn pod_termination(mut self, termination: Duration) -> Self {
+        self.pod_termination = termination;
+        self
+    }
+
+    /// Whether the built-in controllers and the scheduler run, or [which](Controllers) of them.
+    /// Without them objects stay as they were written, and idle time costs next to nothing; nodes
+    /// still run the Pods that are bound to them.
+    #[must_use]
+    pub fn controllers(mut self, run: impl Into<Controllers>) -> Self {
+        self.controllers = run.into();
         self
     }
 
@@ -191,19 +203,22 @@ impl Builder {
         // Servers that share a store elect one that forgets the past: that is the store's task.
         let history = (!store.is_shared()).then_some(self.history);
         spawn_upkeep(&mut tasks, &api, history, &shutdown);
-        let endpoint = match listener {
-            Some(listener) => {
-                let identity = Identity::of(&store).await?;
+        let known = listener.is_some() || self.controllers.publishes_root_ca();
+        let identity = if known { Some(Identity::of(&store).await?) } else { None };
+        let endpoint = match listener.zip(identity.as_ref()) {
+            Some((listener, identity)) => {
                 let socket = Socket { listener, advertise: self.advertise };
-                Some(serve(&mut tasks, &api, &identity, socket, &shutdown)?)
+                Some(serve(&mut tasks, &api, identity, socket, &shutdown)?)
             }
             None => None,
         };
         stopwatch.lap("https");
 
         let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
-        let Self { nodes, controllers, .. } = self;
-        let parts = Parts { client: client.clone(), nodes, controllers };
+        let Self { nodes, pod_termination, controllers, .. } = self;
+        let root_ca = identity.map(|identity| identity.ca().into());
+        let client_of_parts = client.clone();
+        let parts = Parts { client: client_of_parts, nodes, pod_termination, controllers, root_ca };
         let built_in = BuiltIn::start(parts, lease_duration);
         stopwatch.lap("controllers");
         let (forking, timings) = (Forking::new(self, seed), stopwatch.laps);

@@ -11,11 +11,14 @@ use steersman::Error;
 use steersman::controller::ReconcileRecord;
 use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
+use steersman_controllers::Installation;
 use steersman_node::SimulatedNodes;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::Controllers;
 
 /// How long reconciles under way get to end when the cluster stops: what they did not do is done
 /// after the next start, or by the next leader.
@@ -34,17 +37,24 @@ const RECORDS_MAX: usize = 4096;
 pub(crate) struct Parts {
     pub(crate) client: kube::Client,
     pub(crate) nodes: usize,
-    pub(crate) controllers: bool,
+    pub(crate) pod_termination: Duration,
+    pub(crate) controllers: Controllers,
+    /// The certificates by which Pods know the API server, if anybody is to publish them.
+    pub(crate) root_ca: Option<Arc<str>>,
 }
 
 impl Parts {
     fn manager(&self) -> Manager {
-        let mut manager = Manager::new(self.client.clone()).graceful_timeout(CONTROLLERS_GRACE);
-        if self.controllers {
-            manager = steersman_controllers::install(manager);
+        let manager = Manager::new(self.client.clone()).graceful_timeout(CONTROLLERS_GRACE);
+        let manager = steersman_controllers::restrict_caches(manager);
+        let runs = |name: &str| self.controllers.runs(name);
+        let installation = Installation { root_ca: self.root_ca.as_deref(), runs: &runs };
+        let mut manager = steersman_controllers::install_with(manager, &installation);
+        if self.controllers.schedules() {
             manager = manager.with(steersman_scheduler::controller());
         }
-        SimulatedNodes::new(self.nodes).install(manager)
+        let nodes = SimulatedNodes::new(self.nodes).with_termination(self.pod_termination);
+        nodes.install(manager)
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod builder;
 mod built_in;
+mod controllers;
 mod fork;
 mod storage;
 
@@ -23,6 +24,7 @@ use built_in::BuiltIn;
 use fork::Forking;
 
 pub use builder::{Builder, StartError};
+pub use controllers::{ChoiceError, Controllers};
 pub use fork::ForkError;
 pub use steersman_apiserver::{ApiServer, WebhookHandler};
 pub use steersman_store::memory::MemoryStore;

@@ -3,7 +3,7 @@
 //! A group may serve a resource in several versions; the group's preferred version is taken,
 //! and another one only for what the preferred version lacks.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use http::header::{ACCEPT, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::{Request, StatusCode};
@@ -77,8 +77,8 @@ impl ChangeCheck {
 pub(crate) struct Discovered {
     /// Every resource once.
     pub(crate) resources: Vec<ServedResource>,
-    /// Whether every group version could be read.
-    pub(crate) complete: bool,
+    /// The group versions that could not be read, and why.
+    pub(crate) failures: BTreeMap<String, String>,
 }
 
 /// Asks the server for every resource it serves. Of a group version that cannot be read, as
@@ -88,17 +88,27 @@ pub(crate) async fn served_resources(
     known: &[ServedResource],
 ) -> Result<Discovered> {
     let mut resources = resources_of("v1", client.kube().list_core_api_resources("v1").await?);
-    let mut complete = true;
+    let mut failures = BTreeMap::new();
     for group in client.kube().list_api_groups().await?.groups {
         let mut seen = HashSet::new();
         for version in versions(&group) {
             let answer = client.kube().list_api_group_resources(version).await;
-            complete &= answer.is_ok();
+            if let Err(error) = &answer {
+                failures.insert(version.to_owned(), reason(error));
+            }
             let new = read_or_known(version, answer, known);
             resources.extend(new.into_iter().filter(|r| seen.insert(r.api.plural.clone())));
         }
     }
-    Ok(Discovered { resources, complete })
+    Ok(Discovered { resources, failures })
+}
+
+/// What went wrong, in the server's words where it has some.
+pub(crate) fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        error => error.to_string(),
+    }
 }
 
 /// The resources of a group version, or those known before if it could not be read.

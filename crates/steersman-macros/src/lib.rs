@@ -10,7 +10,7 @@ use syn::punctuated::Punctuated;
 use syn::{FnArg, ItemFn, Meta, Token, parse_macro_input};
 
 /// The settings that a test may name; `anywhere` alone needs no value.
-const SETTINGS: [&str; 4] = ["nodes", "controllers", "seed", "anywhere"];
+const SETTINGS: [&str; 6] = ["nodes", "termination", "controllers", "which", "seed", "anywhere"];
 
 /// Runs an async test with a whole cluster inside, on virtual time.
 ///

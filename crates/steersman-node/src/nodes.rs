@@ -30,10 +30,13 @@ pub struct SimulatedNodes {
     pub prefix: String,
     /// What each node offers, by resource name, as quantities.
     pub capacity: BTreeMap<String, String>,
+    /// How long containers take to end when their Pod is deleted, or less if its grace period is
+    /// shorter.
+    pub termination: Duration,
 }
 
 impl Default for SimulatedNodes {
-    /// One node with 8 cpus, 32 GiB of memory and room for 110 Pods.
+    /// One node with 8 cpus, 32 GiB of memory and room for 110 Pods, which end at once.
     fn default() -> Self {
         let capacity = [
             ("cpu", "8"),
@@ -46,6 +49,7 @@ impl Default for SimulatedNodes {
             count: 1,
             prefix: "node-".into(),
             capacity: capacity.map(|(name, amount)| (name.into(), amount.into())).into(),
+            termination: Duration::ZERO,
         }
     }
 }
@@ -63,6 +67,13 @@ impl SimulatedNodes {
         self
     }
 
+    /// Lets containers take so long to end.
+    #[must_use]
+    pub fn with_termination(mut self, termination: Duration) -> Self {
+        self.termination = termination;
+        self
+    }
+
     /// Adds these nodes to a manager.
     #[must_use]
     pub fn install(self, manager: Manager) -> Manager {
@@ -70,7 +81,8 @@ impl SimulatedNodes {
         let heartbeats: Vec<_> = machines.iter().cloned().map(Heartbeat::new).collect();
         let by_name = machines.into_iter().map(|machine| (machine.name.clone(), machine));
         let machines: Machines = Arc::new(by_name.collect());
-        manager.with(pods::controller(machines, Simulated)).with_runnable_in(
+        let runtime = Simulated::new(self.termination);
+        manager.with(pods::controller(machines, runtime)).with_runnable_in(
             Group::LeaderElected,
             "node-heartbeat",
             |client, shutdown| async move {

@@ -12,7 +12,7 @@ use steersman::informer::{Event, Informer};
 use steersman::manager::{Manager, Running};
 use steersman::reflector::Selection;
 use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
-use steersman_cluster::Storage;
+use steersman_cluster::{Controllers, Storage};
 use tokio::sync::{broadcast, watch};
 
 use crate::faults::Faults;
@@ -49,7 +49,9 @@ impl Cluster {
     /// Starts a cluster on what is in a store, or on nothing.
     pub(crate) async fn start(settings: Settings, storage: Storage) -> Result<Self> {
         let builder = steersman_cluster::Cluster::builder().seed(settings.seed).storage(storage);
-        let builder = builder.nodes(settings.nodes).controllers(settings.controllers);
+        let controllers = if settings.controllers { settings.which } else { Controllers::NONE };
+        let builder = builder.nodes(settings.nodes).pod_termination(settings.termination);
+        let builder = builder.controllers(controllers);
         Ok(Self::ours(builder.start().await?, Failures::default()))
     }
 

@@ -15,7 +15,8 @@
 //! ```
 //!
 //! `#[steersman::test(nodes = 5, seed = 7, controllers = false)]` chooses another cluster, see
-//! [`Settings`]. `#[steersman::test(anywhere)]` says that the test asks for nothing that only
+//! [`Settings`], and [`Controllers`] to leave out some of the built-in ones.
+//! `#[steersman::test(anywhere)]` says that the test asks for nothing that only
 //! this cluster has: with `STEERSMAN_TEST_KUBECONFIG` in the environment, it runs on that one
 //! instead, on real time, in a namespace of its own.
 //!
@@ -38,3 +39,4 @@ pub use faults::{Fault, Faults};
 pub use link::{Condition, Link};
 pub use prepared::Prepared;
 pub use run::{Settings, run, run_with};
+pub use steersman_cluster::Controllers;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use steersman::{clock, random};
-use steersman_cluster::{MemoryStore, Storage};
+use steersman_cluster::{Controllers, MemoryStore, Storage};
 
 use crate::{Cluster, existing};
 
@@ -19,8 +19,13 @@ const START: &str = "2030-01-01T00:00:00Z";
 pub struct Settings {
     /// How many simulated nodes there are.
     pub nodes: usize,
+    /// How long the containers of a Pod take to end when it is deleted. At once unless said
+    /// otherwise; on a real cluster it is a second or more.
+    pub termination: Duration,
     /// Whether the built-in controllers and the scheduler run.
     pub controllers: bool,
+    /// Which of them, if they do: all, or such as `"*,-garbage-collector-controller"`, parsed.
+    pub which: Controllers,
     /// Everything random follows from this.
     pub seed: u64,
     /// Whether the test asks for nothing that only this cluster has: then it also runs on any
@@ -30,14 +35,21 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: 3, controllers: true, seed: 1, anywhere: false }
+        Self {
+            nodes: 3,
+            termination: Duration::ZERO,
+            controllers: true,
+            which: Controllers::ALL,
+            seed: 1,
+            anywhere: false,
+        }
     }
 }
 
 impl Settings {
     /// Only an API server: nothing happens that the test does not do.
     pub fn bare(seed: u64) -> Self {
-        Self { nodes: 0, controllers: false, seed, anywhere: false }
+        Self { nodes: 0, controllers: false, seed, ..Self::default() }
     }
 }
 

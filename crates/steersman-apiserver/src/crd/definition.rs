@@ -105,6 +105,7 @@ fn subresources(names: &Value, version: &Value) -> Vec<Subresource> {
             kind: text(&names["kind"]),
             group_version: None,
             verbs: PART_VERBS,
+            metadata: &[],
             scale: None,
         });
     }
@@ -114,6 +115,7 @@ fn subresources(names: &Value, version: &Value) -> Vec<Subresource> {
             kind: "Scale".into(),
             group_version: Some(("autoscaling".into(), "v1".into())),
             verbs: PART_VERBS,
+            metadata: &[],
             scale: Some(ScalePaths {
                 spec_replicas: path(&scale["specReplicasPath"]),
                 status_replicas: path(&scale["statusReplicasPath"]),

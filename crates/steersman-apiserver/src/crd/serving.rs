@@ -5,6 +5,7 @@
 //! counts only if it is newer than what is known.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -112,6 +113,16 @@ fn serve(server: &Server, definition: &Value, revision: Revision) {
         Vec::new()
     };
     let terminating = metadata::is_deleting(definition);
-    let custom = Custom { revision, resources, storage: Arc::new(storage), terminating };
+    let says = digest(definition);
+    let custom = Custom { revision, resources, storage: Arc::new(storage), terminating, says };
     server.registry.install(name, custom);
+}
+
+/// A digest of what is served because of a definition: of its spec and the names it got.
+fn digest(definition: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    definition["spec"].hash(&mut hasher);
+    definition["status"]["acceptedNames"].hash(&mut hasher);
+    is_established(definition).hash(&mut hasher);
+    hasher.finish()
 }

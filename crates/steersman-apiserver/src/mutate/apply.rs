@@ -52,10 +52,11 @@ async fn update_applied(
     force: bool,
 ) -> Result<Reply> {
     let object = change::write(writer, call.place(), |old| {
-        change::check_preconditions(writer, old, applied)?;
         let mut merged = merged(writer, Some(old), applied, force)?;
-        // The configuration's own resourceVersion was a condition, not a wish.
-        metadata::set(&mut merged, "resourceVersion", None);
+        // A configuration that names no version is for whichever there is.
+        let named = applied["metadata"].get("resourceVersion");
+        let version = named.or(old["metadata"].get("resourceVersion"));
+        metadata::set(&mut merged, "resourceVersion", version.cloned());
         let new = change::prepare(writer, old, merged, Tracking::Recorded)?;
         // A value without the server's defaults in it differs only until they are set again.
         Ok(if same_but_for_times(old, &new) { old.clone() } else { new })
@@ -149,7 +150,10 @@ fn configuration(call: &Call) -> Result<Value> {
     patch::same_identity(call, &mut object)?;
     let Some(fields) = object.as_object_mut() else { return Ok(object) };
     match call.subresource() {
-        "status" | "approval" => keep_status(fields),
+        "status" | "approval" => {
+            let written = call.resource.subresource(call.subresource());
+            keep_status(fields, written.map_or(&[], |subresource| subresource.metadata));
+        }
         _ if call.resource.has_status() => {
             fields.remove("status");
         }
@@ -184,13 +188,15 @@ fn with_name(call: &Call, mut body: Value) -> Value {
     body
 }
 
-/// Leaves of a configuration what says which object it is about, and its status.
-fn keep_status(fields: &mut Map<String, Value>) {
+/// Leaves of a configuration what says which object it is about, its status, and what of
+/// metadata is written with that.
+fn keep_status(fields: &mut Map<String, Value>, written: &[&str]) {
     fields
         .retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
     if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
         metadata.retain(|field, _| {
             matches!(field.as_str(), "name" | "namespace" | "uid" | "resourceVersion")
+                || written.contains(&field.as_str())
         });
     }
 }

@@ -33,7 +33,11 @@ pub(crate) async fn bind(call: &Call) -> Result<Reply> {
     let writer = Writer { resource: &pods, subresource: "binding", ..call.writer()? };
     let place = Place { namespace: call.namespace(), name };
     change::change(&writer, place, |pod| {
-        change::check_preconditions(&writer, pod, &binding)?;
+        change::check_uid(&writer, place, metadata::text(pod, "uid"), &binding)?;
+        let [is, wants] = [pod, &binding].map(|object| metadata::text(object, "resourceVersion"));
+        if !wants.is_empty() && wants != is {
+            return Err(change::unmet(&writer, place, "ResourceVersion", wants, is));
+        }
         let mut bound = assign(pod, &binding, &writer.now)?;
         writer.track(Some(pod), &mut bound);
         Ok(bound)

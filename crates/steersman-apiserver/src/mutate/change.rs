@@ -14,10 +14,12 @@ use crate::admission::{Operation, Request};
 use crate::allocate;
 use crate::conversion;
 use crate::crd;
-use crate::document::{Stored, encode};
+use crate::document::Stored;
+use crate::field::FieldError;
 use crate::metadata;
 use crate::resource::Place;
 use crate::status::{MODIFIED, Result, Status};
+use crate::strconv;
 
 /// The subresources that write a part of the object; others are ways to write all of it.
 const PARTS: &[&str] = &["approval", "ephemeralcontainers", "finalize", "resize", "status"];
@@ -179,7 +181,7 @@ async fn put(
     held: Held,
 ) -> Result<Attempt> {
     crd::prepare_in_turn(writer, Some(&found.old), &mut new);
-    let bytes = encode(&new)?;
+    let bytes = writer.encode(&mut new)?;
     if writer.dry_run {
         return Ok(Attempt::Written(Stored { bytes, revision: found.modified }));
     }
@@ -258,7 +260,7 @@ pub(super) fn prepare(
     new: Value,
     tracking: Tracking,
 ) -> Result<Value> {
-    check_preconditions(writer, old, &new)?;
+    check_version(writer, old, &new)?;
     let mut new = shape(writer, old, new);
     if tracking == Tracking::Record {
         writer.track(Some(old), &mut new);
@@ -277,20 +279,59 @@ fn shape(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
     new
 }
 
-/// Compares resourceVersion and uid, where the client gave them.
-pub(super) fn check_preconditions(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+/// Refuses a change that was decided on another version than the one there is. Zero stands for
+/// none, which some kinds do not take.
+pub(super) fn check_version(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
     let named = writer.resource.named(metadata::text(old, "name"));
-    let (is, wants) = (metadata::text(old, "uid"), metadata::text(new, "uid"));
-    if !wants.is_empty() && wants != is {
-        let why =
-            format!("Precondition failed: UID in precondition: {wants}, UID in object meta: {is}");
-        return Err(Status::conflict(named, &why));
+    match resource_version(new)? {
+        0 if writer.resource.unconditional_update => Ok(()),
+        0 => {
+            let why = "must be specified for an update";
+            let error = FieldError::invalid("metadata.resourceVersion", &0.into(), why);
+            Err(Status::invalid(named, &[error]))
+        }
+        wanted if Ok(wanted) != resource_version(old) => Err(Status::conflict(named, MODIFIED)),
+        _ => Ok(()),
     }
-    let wants = metadata::text(new, "resourceVersion");
-    if !wants.is_empty() && wants != metadata::text(old, "resourceVersion") {
-        return Err(Status::conflict(named, MODIFIED));
+}
+
+/// The version that a document says it is of; zero where it says nothing.
+pub(super) fn resource_version(object: &Value) -> Result<u64> {
+    match metadata::text(object, "resourceVersion") {
+        "" => Ok(0),
+        text => strconv::parse_uint(text).map_err(Status::failure),
     }
-    Ok(())
+}
+
+/// Refuses a change of another object than the one at a place, which has the uid `is`.
+pub(super) fn check_uid(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    is: &str,
+    wanted: &Value,
+) -> Result<()> {
+    match metadata::text(wanted, "uid") {
+        "" => Ok(()),
+        wants if wants == is => Ok(()),
+        wants => Err(unmet(writer, place, "UID", wants, is)),
+    }
+}
+
+/// A precondition that does not hold, in the words of the store that Kubernetes has.
+pub(super) fn unmet(
+    writer: &Writer<'_>,
+    place: Place<'_>,
+    what: &str,
+    wants: &str,
+    is: &str,
+) -> Status {
+    let key = writer.resource.key(place);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: {what} in precondition: {wants}, \
+         {what} in object meta: {is}"
+    );
+    Status::conflict(writer.resource.named(place.name), &why)
 }
 
 fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
@@ -314,22 +355,23 @@ fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
 
 /// Puts back what only the server sets.
 fn restore(old: &Value, new: &mut Value) {
-    let ours = [
-        "resourceVersion",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "selfLink",
-    ];
-    for field in ours {
+    for field in ["resourceVersion", "creationTimestamp", "generation", "selfLink"] {
         metadata::set(new, field, old["metadata"].get(field).cloned());
     }
-    for field in ["uid", "creationTimestamp", "namespace", "name"] {
-        if new["metadata"][field].as_str().unwrap_or("").is_empty() {
+    // What is being deleted stays so; that it were to be, an update cannot say.
+    if let due @ Some(_) = old["metadata"].get("deletionTimestamp") {
+        metadata::set(new, "deletionTimestamp", due.cloned());
+    }
+    for field in ["uid", "namespace", "name", "deletionGracePeriodSeconds"] {
+        if is_empty(&new["metadata"][field]) {
             metadata::set(new, field, old["metadata"].get(field).cloned());
         }
     }
     metadata::of(new).retain(|_, value| !value.is_null());
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(str::is_empty)
 }
 
 /// Counts a change of anything but metadata and status.

@@ -4,13 +4,13 @@ use http::StatusCode;
 use serde_json::Value;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
-use super::{Held, Tracking, Writer, decode, lifecycle, validate};
+use super::{Held, Tracking, Writer, change, decode, lifecycle, validate};
 use crate::admission::{Operation, Request};
 use crate::allocate;
 use crate::authn::User;
 use crate::call::Call;
 use crate::crd;
-use crate::document::{Stored, encode};
+use crate::document::Stored;
 use crate::field::FieldError;
 use crate::metadata;
 use crate::reply::Reply;
@@ -150,11 +150,16 @@ async fn insert(
     }
     let held = Held { reservation, turn: crd::turn(writer).await };
     crd::prepare_in_turn(writer, None, &mut object);
+    let has_version = change::resource_version(&object).is_ok_and(|version| version != 0);
+    metadata::set(&mut object, "resourceVersion", None);
+    let bytes = writer.encode(&mut object)?;
     let place = Place { namespace, name: metadata::text(&object, "name") };
-    let bytes = encode(&object)?;
     if writer.dry_run {
         let taken = writer.server.get(&writer.resource.key(place)).await?.is_some();
         return Ok((!taken).then_some(Stored { bytes, revision: Revision(0) }));
+    }
+    if has_version {
+        return Err(Status::failure("resourceVersion should not be set on objects to be created"));
     }
     let written = Some(writer.to_storage(&object, &bytes).await?);
     match writer.commit_holding(place, written.clone(), &object, Expected::Absent, held).await {
@@ -172,10 +177,6 @@ async fn insert(
 
 /// Puts the object where the path says, and refuses one that says otherwise.
 fn place(writer: &Writer<'_>, namespace: &str, object: &mut Value) -> Result<()> {
-    if !metadata::text(object, "resourceVersion").is_empty() {
-        let why = "resourceVersion should not be set on objects to be created";
-        return Err(Status::bad_request(why));
-    }
     let given = metadata::text(object, "namespace");
     if !given.is_empty() && given != namespace && writer.resource.namespaced {
         let why =
@@ -188,15 +189,8 @@ fn place(writer: &Writer<'_>, namespace: &str, object: &mut Value) -> Result<()>
 }
 
 /// What only the server says about an object.
-const OURS: [&str; 7] = [
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
+const OURS: [&str; 5] =
+    ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid"];
 
 /// Takes out what the client may not say, and fills in what it left out.
 fn complete(writer: &Writer<'_>, object: &mut Value) {
@@ -219,7 +213,9 @@ fn identify(writer: &Writer<'_>, object: &mut Value) {
     let uid = writer.server.random.uid();
     metadata::set(object, "uid", Some(uid.into()));
     metadata::set(object, "creationTimestamp", Some(writer.now.as_str().into()));
-    metadata::set(object, "generation", writer.resource.has_generation.then(|| 1.into()));
+    if writer.resource.has_generation {
+        metadata::set(object, "generation", Some(1.into()));
+    }
 }
 
 /// Generates what a new object of its kind has, and resets what a client may not set.

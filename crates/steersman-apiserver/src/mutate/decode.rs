@@ -5,9 +5,10 @@
 //! through [`part`]. What strict decoding complains about is refused, told or passed over in
 //! [`report`], as the query wants.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::options::{self, FieldValidation};
+use super::patch::Language;
 use crate::body::{Finding, json, yaml};
 use crate::call::Call;
 use crate::field::FieldError;
@@ -23,7 +24,22 @@ const SHOWN_MAX: usize = 30;
 pub(super) fn object(call: &Call) -> Result<Value> {
     options::check(call)?;
     let (object, found) = read(call)?;
-    accept(call, object, &found, |why| cannot_handle(call, why))
+    let mut object = accept(call, object, &found, |why| cannot_handle(call, why))?;
+    let again = metadata::drop_repeated_owners(&mut object);
+    warn_of_owners(call, &again, "entries");
+    Ok(object)
+}
+
+/// Tells that owners stood twice.
+fn warn_of_owners(call: &Call, again: &[String], when: &str) {
+    if !again.is_empty() {
+        call.warn(format!(
+            ".metadata.ownerReferences contains duplicate {when}; API server dedups owner \
+             references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+             requests; duplicate UID(s) observed: {}",
+            again.join(", ")
+        ));
+    }
 }
 
 /// Checks type and fields of a document, and drops what the schema does not know.
@@ -34,10 +50,12 @@ pub(super) fn checked(call: &Call, mut object: Value) -> Result<Value> {
 }
 
 /// Checks what a patch has made of an object. `found` is what is wrong with the patch itself;
-/// what cannot be decoded now is an unprocessable patch, which is then `shown`.
+/// what cannot be decoded now is an unprocessable patch, which is then `shown`. A strategic patch
+/// makes a document from which the object is restored, the others make JSON.
 pub(super) fn patched(
     call: &Call,
     mut object: Value,
+    language: Language,
     mut found: Vec<Finding>,
     shown: impl Fn() -> String,
 ) -> Result<Value> {
@@ -45,18 +63,30 @@ pub(super) fn patched(
         let error = FieldError::invalid("patch", &shown().into(), why);
         Status::invalid(Named { group: "", resource: "", name: "" }, &[error])
     };
+    if language == Language::Strategic {
+        // What it says of its type is passed over: it is restored as what the path says.
+        for field in ["apiVersion", "kind"] {
+            object[field] = Value::Null;
+        }
+        if let Some(mistake) = call.resource.schema.restore_mistake(&object) {
+            return Err(refuse(&mistake));
+        }
+    }
     check_type(call, &mut object).map_err(|status| refuse(&status.message))?;
     found.extend(unknown_fields(call, &object));
     call.resource.schema.prune(&mut object);
-    accept(call, object, &found, refuse)
+    let mut object = accept(call, object, &found, refuse)?;
+    let again = metadata::drop_repeated_owners(&mut object);
+    warn_of_owners(call, &again, "entries after mutating admission happens");
+    Ok(object)
 }
 
 /// What strict decoding complains about in a patch: of JSON patch its operations, of the others
 /// fields that stand twice.
-pub(super) fn patch_findings(call: &Call, is_json_patch: bool) -> Vec<Finding> {
+pub(super) fn patch_findings(call: &Call, language: Language) -> Vec<Finding> {
     match FieldValidation::of(call) {
         FieldValidation::Ignore => Vec::new(),
-        _ if is_json_patch => json::operations(&call.body),
+        _ if language == Language::Json => json::operations(&call.body),
         _ => json::duplicates(&call.body),
     }
 }
@@ -111,11 +141,15 @@ fn read(call: &Call) -> Result<(Value, Vec<Finding>)> {
             let (object, found) = read.map_err(|error| {
                 unrecognised(call, &format!("couldn't get version/kind; json parse error: {error}"))
             })?;
-            if !object.is_object() {
-                let why = "couldn't get version/kind; json parse error: not an object";
-                return Err(unrecognised(call, why));
-            }
-            return Ok((object, found));
+            return match object {
+                Value::Object(_) => Ok((object, found)),
+                // Nothing is an object without fields.
+                Value::Null => Ok((Value::Object(Map::new()), found)),
+                _ => {
+                    let why = "couldn't get version/kind; json parse error: not an object";
+                    Err(unrecognised(call, why))
+                }
+            };
         }
         "application/yaml" => {
             let object = yaml::read(&call.body).map_err(|error| {
@@ -153,7 +187,10 @@ fn accept(
     if let Some(error) = call.resource.schema.type_errors(&object).first() {
         return Err(refuse(error));
     }
-    metadata::of(&mut object).retain(|_, value| !value.is_null());
+    metadata::of(&mut object).retain(|field, value| {
+        let is_list = matches!(field.as_str(), "finalizers" | "ownerReferences");
+        !(value.is_null() || is_list && value.as_array().is_some_and(Vec::is_empty))
+    });
     report(call, found, refuse)?;
     Ok(object)
 }

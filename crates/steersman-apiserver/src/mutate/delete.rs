@@ -175,7 +175,7 @@ async fn attempt(
     }
     let bytes = encode(&marked)?;
     // Whoever gets the last version of an object with a grace period sees that it ended.
-    let last = if writer.resource.is("", "pods") { bytes.clone() } else { stored.bytes };
+    let last = if ends_gracefully(writer.resource) { bytes.clone() } else { stored.bytes };
     let deleted = |revision: Revision| match gone {
         true => Deleted::Gone(Stored { bytes: last.clone(), revision }),
         false => Deleted::Marked(Stored { bytes: bytes.clone(), revision }),
@@ -183,14 +183,27 @@ async fn attempt(
     if options.dry_run || writer.dry_run {
         return Ok(Attempt::Written(deleted(entry.modified)));
     }
+    let mut expected = Expected::Modified(entry.modified);
+    // Whoever watches a pod hears that it ends before it is gone, however short its grace is.
+    if gone && ends_gracefully(writer.resource) && marked != old {
+        match writer.commit(place, Some(bytes.clone()), &marked, expected).await {
+            Ok(revision) => expected = Expected::Modified(revision),
+            Err(StoreError::Conflict { .. }) => return Ok(Attempt::Conflict),
+            Err(error) => return Ok(Attempt::Failed(error.into())),
+        }
+    }
     let value = (!gone).then(|| bytes.clone());
-    let (expected, turn) = (Expected::Modified(entry.modified), crd::turn(writer).await);
-    let held = Held { turn, ..Held::default() };
+    let held = Held { turn: crd::turn(writer).await, ..Held::default() };
     Ok(match writer.commit_holding(place, value, &marked, expected, held).await {
         Ok(revision) => Attempt::Written(deleted(revision)),
         Err(StoreError::Conflict { .. }) => Attempt::Conflict,
         Err(error) => Attempt::Failed(error.into()),
     })
+}
+
+/// Whether a kind knows grace periods.
+fn ends_gracefully(resource: &Resource) -> bool {
+    resource.is("", "pods")
 }
 
 /// The version to delete an object in. Deletion concerns metadata alone, so a custom resource

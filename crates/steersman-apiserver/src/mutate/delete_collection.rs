@@ -12,7 +12,6 @@ use crate::status::Result;
 /// Deletes what matches, and answers with the list of it.
 pub(crate) async fn delete_collection(call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
-    options.check_collection()?;
     let page = list::page(call, &ListOptions::of_list(call)?).await?;
     let writer = call.writer()?;
     for object in &page.objects {

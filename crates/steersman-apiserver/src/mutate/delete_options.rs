@@ -119,15 +119,6 @@ impl DeleteOptions {
         }
         document
     }
-
-    /// Refuses, for a whole collection, what is meant for one object.
-    pub(crate) fn check_collection(&self) -> Result<()> {
-        if !self.ignore_read_error {
-            return Ok(());
-        }
-        let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
-        Err(invalid(&[FieldError::invalid(IGNORE_READ_ERROR, &true.into(), why)]))
-    }
 }
 
 fn invalid(errors: &[FieldError]) -> Status {

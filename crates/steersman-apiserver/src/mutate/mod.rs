@@ -36,10 +36,15 @@ use crate::authn::User;
 use crate::call::Call;
 use crate::conversion::{self, Known};
 use crate::crd;
-use crate::document::Stored;
+use crate::document::{self, Stored};
+use crate::metadata;
 use crate::resource::{Place, Resource, ScalePaths};
 use crate::state::Server;
-use crate::status::Result;
+use crate::status::{Result, Status};
+
+/// The largest object that is stored, in bytes: what etcd takes by default, so that what can be
+/// written does not depend on the store.
+const OBJECT_MAX: usize = 3 * 512 * 1024;
 
 /// Who writes what, and how: what all writes of one request share.
 pub(crate) struct Writer<'a> {
@@ -151,6 +156,23 @@ impl<'a> Writer<'a> {
             schema: &self.resource.schema,
             versions: &apply::Served::of(self),
         });
+    }
+
+    /// The bytes of an object to write. One that is too large loses the record of who owns its
+    /// fields, which the next writes begin anew; only an apply cannot do without.
+    fn encode(&self, object: &mut Value) -> Result<Bytes> {
+        let bytes = document::encode(object)?;
+        if self.dry_run || bytes.len() <= OBJECT_MAX {
+            return Ok(bytes);
+        }
+        if !self.call.is_some_and(patch::is_apply) {
+            metadata::set(object, "managedFields", None);
+            let bytes = document::encode(object)?;
+            if bytes.len() <= OBJECT_MAX {
+                return Ok(bytes);
+            }
+        }
+        Err(Status::failure("etcdserver: request is too large"))
     }
 
     /// The bytes to store of an object, which `bytes` are in the version of the writer.

@@ -26,11 +26,11 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     }
     refuse_force(call)?;
     let writer = call.writer()?;
-    let found = decode::patch_findings(call, language == Language::Json);
+    let found = decode::patch_findings(call, language);
     let object = change::write(&writer, call.place(), |old| {
         let patched = language.run(call, old)?;
         let shown = || language.shown(call, old);
-        let mut patched = decode::patched(call, patched, found.clone(), shown)?;
+        let mut patched = decode::patched(call, patched, language, found.clone(), shown)?;
         same_identity(call, &mut patched)?;
         change::prepare(&writer, old, patched, Tracking::Record)
     })
@@ -74,6 +74,10 @@ impl Language {
     /// The document after the patch.
     pub(super) fn run(self, call: &Call, old: &Value) -> Result<Value> {
         let body = &call.body;
+        // Nothing changes nothing; only a merge patch would be of another type.
+        if self != Self::Merge && body.trim_ascii() == b"null" {
+            return Ok(old.clone());
+        }
         let patched = match self {
             Self::Json => patch::json_patch(old, body),
             Self::Strategic => patch::strategic_merge_patch(&call.resource.schema, old, body),
@@ -94,6 +98,11 @@ impl Language {
             _ => self.run(call, old).unwrap_or_default().to_string(),
         }
     }
+}
+
+/// Whether a call applies a configuration.
+pub(super) fn is_apply(call: &Call) -> bool {
+    negotiate::media_type(call.content_type()) == APPLY
 }
 
 fn is_json(body: &[u8]) -> bool {

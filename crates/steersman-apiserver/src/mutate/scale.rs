@@ -55,10 +55,11 @@ async fn write(
         let mut scale = decide(&scale_of(old, paths))?;
         decode::part(schema(), "Scale", &mut scale)?;
         check_name(call, &scale)?;
-        change::check_preconditions(&writer, old, &scale)?;
+        check_uid(call, old, &scale)?;
         let replicas = replicas(call, &scale)?;
         let mut new = old.clone();
         metadata::set_at(&mut new, &paths.spec_replicas, replicas.into());
+        take_version(&mut new, &scale);
         change::prepare(&writer, old, new, Tracking::Record)
     })
     .await?;
@@ -83,16 +84,38 @@ async fn apply(call: &Call) -> Result<Reply> {
     }
     let writer = Writer { scale: Some(paths), ..call.writer()? };
     let object = change::write(&writer, call.place(), |old| {
-        change::check_preconditions(&writer, old, &scale)?;
+        check_uid(call, old, &scale)?;
         let mut merged = apply::merged(&writer, Some(old), &applied, apply::is_forced(call))?;
         // Who gives the number up leaves none, and none is zero.
         if metadata::at(&merged, &paths.spec_replicas).is_null() {
             metadata::set_at(&mut merged, &paths.spec_replicas, 0.into());
         }
+        take_version(&mut merged, &scale);
         change::prepare(&writer, old, merged, Tracking::Recorded)
     })
     .await?;
     answer(call, &object)
+}
+
+/// A Scale that names a uid is for that object.
+fn check_uid(call: &Call, object: &Value, scale: &Value) -> Result<()> {
+    let [is, wants] = [object, scale].map(|document| metadata::text(document, "uid"));
+    if wants.is_empty() || wants == is {
+        return Ok(());
+    }
+    let why =
+        format!("Precondition failed: UID in precondition: {wants}, UID in object meta: {is}");
+    let resource = format!("{}/scale", call.resource.plural);
+    let what = Named { group: &call.resource.group, resource: &resource, name: call.place().name };
+    Err(Status::conflict(what, &why))
+}
+
+/// A Scale that names a version is for that version of its object.
+fn take_version(object: &mut Value, scale: &Value) {
+    let version = metadata::text(scale, "resourceVersion");
+    if !version.is_empty() {
+        metadata::set(object, "resourceVersion", Some(version.into()));
+    }
 }
 
 fn schema() -> Option<Schema> {

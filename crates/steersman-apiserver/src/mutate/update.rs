@@ -1,11 +1,10 @@
 //! PUT: the whole object, its status, or another part with a path of its own.
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Tracking, Writer, change, create, decode};
 use crate::call::Call;
-use crate::field::FieldError;
 use crate::metadata;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
@@ -24,7 +23,7 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
         }
     }
     let written = change::write(&writer, place, |old| {
-        check_resource_version(&writer, old, &object)?;
+        change::check_uid(&writer, place, metadata::text(old, "uid"), &object)?;
         change::prepare(&writer, old, object.clone(), Tracking::Record)
     });
     match written.await {
@@ -38,6 +37,7 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
 
 /// Creates what an update finds missing.
 async fn create(call: &Call, writer: &Writer<'_>, object: &Value) -> Result<Reply> {
+    change::check_uid(writer, call.place(), "", object)?;
     let mut new = object.clone();
     metadata::set(&mut new, "resourceVersion", None);
     let namespace = call.place().namespace;
@@ -82,15 +82,4 @@ pub(super) fn has_name(call: &Call, object: &Value) -> Result<()> {
         }
     };
     Err(Status::bad_request(why))
-}
-
-/// Some kinds are only replaced by someone who says which version they have seen.
-fn check_resource_version(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
-    let given = !metadata::text(new, "resourceVersion").is_empty();
-    if given || writer.resource.unconditional_update {
-        return Ok(());
-    }
-    let why = "must be specified for an update";
-    let error = FieldError::invalid("metadata.resourceVersion", &json!(0), why);
-    Err(Status::invalid(writer.resource.named_kind(metadata::text(old, "name")), &[error]))
 }

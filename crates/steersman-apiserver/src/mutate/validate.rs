@@ -8,6 +8,16 @@ use crate::resource::Resource;
 use crate::status::{Result, Status};
 use crate::{crd, metadata, names};
 
+/// What of metadata never changes by an update.
+const IMMUTABLE: [&str; 6] = [
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
 /// Refuses a new object with mistakes.
 pub(super) fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
     let resource = writer.resource;
@@ -21,20 +31,27 @@ pub(super) fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
 /// Refuses a changed object with mistakes.
 pub(super) fn changed_object(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
     let resource = writer.resource;
-    let mut errors = names::validate_metadata(new, resource.namespaced);
-    errors.extend(of_metadata_change(old, new));
+    let mut errors = changed_metadata(writer, old, new);
     errors.extend(resource.strategy.validate_update(old, new));
     errors.extend(of_kind(writer, new));
     refuse(resource, metadata::text(old, "name"), &errors)
 }
 
+/// The mistakes in the metadata of a changed object, whichever path it is written through.
+pub(super) fn changed_metadata(writer: &Writer<'_>, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = names::validate_metadata(new, writer.resource.namespaced);
+    errors.extend(of_metadata_change(old, new));
+    errors
+}
+
 /// Refuses a status with mistakes.
 pub(super) fn changed_status(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
-    let errors = if is_custom(writer) {
+    let mut errors = changed_metadata(writer, old, new);
+    errors.extend(if is_custom(writer) {
         writer.resource.schema.validate(new)
     } else {
         writer.resource.strategy.validate_status_update(old, new)
-    };
+    });
     refuse(writer.resource, metadata::text(old, "name"), &errors)
 }
 
@@ -61,7 +78,7 @@ fn is_custom(writer: &Writer<'_>) -> bool {
 
 fn of_metadata_change(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    for field in ["name", "namespace", "uid", "creationTimestamp"] {
+    for field in IMMUTABLE {
         let (old, new) = (&old["metadata"][field], &new["metadata"][field]);
         if old != new {
             let path = format!("metadata.{field}");

@@ -15,7 +15,7 @@ use crate::status::{Result, Status};
 /// Answers with the stored object.
 pub(crate) async fn get(call: &Call) -> Result<Reply> {
     let revision = call.info.query.text("resourceVersion").map(options::parse_revision);
-    let object = match revision.transpose()? {
+    let object = match revision.transpose().map_err(Status::failure)? {
         None => call.stored().await?,
         Some(revision) => {
             list::reach(&call.server, revision).await?;

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::field::FieldError;
 use crate::selector::{FieldSelector, LabelSelector, Selector};
 use crate::status::{Named, Result, Status};
+use crate::strconv;
 
 /// What a list or watch asks for.
 #[derive(Clone, Debug)]
@@ -43,16 +44,21 @@ impl ListOptions {
     /// Reads the options of a list.
     pub(crate) fn of_list(call: &Call) -> Result<Self> {
         let errors = list_errors(call);
-        Self::read(call, &errors)
+        let invalid = |why| Status::bad_request(format!("invalid resource version: {why}"));
+        Self::read(call, &errors, invalid)
     }
 
     /// Reads the options of a watch.
     pub(crate) fn of_watch(call: &Call) -> Result<Self> {
         let errors = watch_errors(call);
-        Self::read(call, &errors)
+        Self::read(call, &errors, Status::failure)
     }
 
-    fn read(call: &Call, errors: &[FieldError]) -> Result<Self> {
+    fn read(
+        call: &Call,
+        errors: &[FieldError],
+        odd_revision: fn(String) -> Status,
+    ) -> Result<Self> {
         let query = &call.info.query;
         if !errors.is_empty() {
             let what = Named { group: "meta.k8s.io", resource: "ListOptions", name: "" };
@@ -73,13 +79,14 @@ impl ListOptions {
             Some(_) => Some(Match::NotOlderThan),
             None => None,
         };
+        let revision = query.text("resourceVersion").map(parse_revision);
         let limit = query.number("limit")?.unwrap_or(0);
         // A watch whose time is over before it begins ends at once.
         let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds != 0);
         let timeout = timeout.map(|seconds| u64::try_from(seconds).unwrap_or(0));
         Ok(Self {
             selector: Selector { labels, fields },
-            revision: query.text("resourceVersion").map(parse_revision).transpose()?,
+            revision: revision.transpose().map_err(odd_revision)?,
             revision_match,
             limit: usize::try_from(limit).unwrap_or(0),
             continue_token: query.text("continue").map(str::to_owned),
@@ -100,11 +107,11 @@ impl ListOptions {
     }
 }
 
-pub(super) fn parse_revision(text: &str) -> Result<Revision> {
-    text.parse().map(Revision).map_err(|_| {
-        let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-        Status::bad_request(format!("invalid resource version: {why}"))
-    })
+/// Reads a version; in other words than the rest of the query, what is wrong with it is told by
+/// the store, and only a list takes the blame.
+pub(super) fn parse_revision(text: &str) -> Result<Revision, String> {
+    let revision = strconv::parse_uint(text).map(Revision);
+    revision.map_err(|why| format!("resourceVersion: Invalid value: {text:?}: {why}"))
 }
 
 const MATCH: &str = "resourceVersionMatch";
@@ -143,7 +150,7 @@ fn watch_errors(call: &Call) -> Vec<FieldError> {
     if how.is_some() && !initial {
         forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
     }
-    if how.is_some() && query.text("continue").is_some() {
+    if query.text("continue").is_some() {
         forbid("resourceVersionMatch is forbidden when continue is provided");
     }
     errors.extend(how.and_then(|how| unknown_match(how, &["NotOlderThan", ""])));

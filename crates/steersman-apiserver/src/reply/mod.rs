@@ -20,7 +20,7 @@ pub(crate) use view::View;
 
 use crate::call::Call;
 use crate::document::Stored;
-use crate::negotiate::{Encoding, Output, Wishes};
+use crate::negotiate::{Encoding, Output, Shape, Wishes};
 use crate::status::{Result, Status};
 use crate::table::IncludeObject;
 
@@ -85,6 +85,7 @@ impl Page {
 /// Writes the answer to a call.
 pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>> {
     let encoding = call.output.encoding;
+    check_metadata(call, &reply)?;
     let response = match reply {
         Reply::Object { code, object } => {
             sized(call, code, encoding, View::of(call)?.object(&object)?)
@@ -104,6 +105,31 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
         }
     };
     Ok(response)
+}
+
+/// Refuses to tell the metadata of one object as that of a list, or the other way round.
+fn check_metadata(call: &Call, reply: &Reply) -> Result<()> {
+    let is_list = match reply {
+        Reply::Object { .. } => false,
+        Reply::List(_) => true,
+        Reply::Document { .. } | Reply::Watch(_) => return Ok(()),
+    };
+    if call.output.shape != Shape::Metadata || call.output.of_list == is_list {
+        return Ok(());
+    }
+    let (list, asked) = if is_list { ("List", "") } else { ("", "List") };
+    let found = match (call.resource.conversion.is_some(), call.resource.group.as_ref()) {
+        (true, _) => format!("unstructured.Unstructured{list}"),
+        (false, "" | "events.k8s.io") => format!("core.{}{list}", call.resource.kind),
+        (false, group) => {
+            let package = group.split('.').next().unwrap_or("");
+            format!("{package}.{}{list}", call.resource.kind)
+        }
+    };
+    let is = if is_list { "a list" } else { "not a list" };
+    Err(Status::not_acceptable_because(format!(
+        "you requested PartialObjectMetadata{asked}, but the requested object is {is} (*{found})"
+    )))
 }
 
 /// Adds what the client is warned of, whether its request succeeded or not.

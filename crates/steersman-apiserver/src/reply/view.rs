@@ -4,6 +4,7 @@
 //! are the forms that decode. Gets, lists and [watches](crate::read::watch) all write through here.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -29,6 +30,8 @@ pub(crate) struct View {
     pub(crate) api_version: String,
     pub(crate) output: Output,
     include: IncludeObject,
+    /// Whether a table has said what its columns are.
+    headed: AtomicBool,
     clock: Clock,
     /// How objects are written in protobuf, if they are.
     format: Option<Format>,
@@ -54,6 +57,7 @@ impl View {
                 Shape::Table => call.include_object()?,
                 _ => IncludeObject::None,
             },
+            headed: AtomicBool::new(false),
             clock: Arc::clone(&call.server.clock),
             format,
         })
@@ -89,7 +93,7 @@ impl View {
             if index > 0 {
                 out.push(b',');
             }
-            self.write_json(&mut out, object)?;
+            self.write_item(&mut out, object);
         }
         out.extend_from_slice(b"]}");
         Ok(encoded(self.output, out))
@@ -119,7 +123,7 @@ impl View {
                 if index > 0 {
                     out.push(b',');
                 }
-                self.write_plain(&mut out, &object);
+                self.write_item(&mut out, &object);
             }
             Some(std::mem::take(&mut out).into())
         })
@@ -173,6 +177,16 @@ impl View {
         }
     }
 
+    /// Appends an object, or its metadata, as an item of a list. Items of a built-in kind do not
+    /// repeat what they are.
+    fn write_item(&self, out: &mut Vec<u8>, object: &Stored) {
+        let is_custom = self.resource.conversion.is_some();
+        match self.output.shape {
+            Shape::Object if !is_custom => object.write_item_to(out, &self.api_version),
+            _ => self.write_plain(out, object),
+        }
+    }
+
     /// Appends an object as protobuf, in its envelope.
     pub(crate) fn write_protobuf(&self, out: &mut Vec<u8>, object: &Stored) -> Result<()> {
         let Some(format) = self.format else { return Ok(()) };
@@ -183,7 +197,11 @@ impl View {
     /// Appends objects as a table, as JSON.
     pub(crate) fn write_table(&self, out: &mut Vec<u8>, objects: &[Value], metadata: Value) {
         let now = (self.clock)();
-        let form = TableForm { include: self.include, api_version: self.output.meta.api_version() };
+        let form = TableForm {
+            include: self.include,
+            api_version: self.output.meta.api_version(),
+            headers: !self.headed.swap(true, Ordering::Relaxed),
+        };
         let table = table::render(&self.resource.columns, objects, metadata, form, now);
         write_json(out, &table);
     }
@@ -238,7 +256,7 @@ pub(super) fn shaped(call: &Call, document: Value) -> Result<Value> {
     let metadata = json!({"resourceVersion": document["metadata"]["resourceVersion"]});
     let (columns, now) = (table::columns_for("autoscaling", "Scale"), (call.server.clock)());
     let api_version = call.output.meta.api_version();
-    let form = TableForm { include: call.include_object()?, api_version };
+    let form = TableForm { include: call.include_object()?, api_version, headers: true };
     Ok(table::render(&columns, &[document], metadata, form, now))
 }
 

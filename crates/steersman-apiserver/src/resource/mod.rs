@@ -84,6 +84,8 @@ pub struct Subresource {
     pub group_version: Option<(Text, Text)>,
     /// What may be done with it.
     pub verbs: &'static [Verb],
+    /// The fields of `metadata` that are written with the part; the others stay as they are.
+    pub metadata: &'static [&'static str],
     /// For `scale`: where replicas and selector are in the parent.
     pub scale: Option<ScalePaths>,
 }

@@ -62,7 +62,7 @@ impl Object {
     }
 }
 
-fn scalar_error(scalar: Scalar, value: &Value, place: Place<'_>) -> Option<String> {
+pub(super) fn scalar_error(scalar: Scalar, value: &Value, place: Place<'_>) -> Option<String> {
     let fits = match scalar {
         Scalar::String => value.is_string(),
         Scalar::Bytes if value.is_string() => return base64_error(value),

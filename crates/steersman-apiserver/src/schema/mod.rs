@@ -11,6 +11,7 @@ mod format;
 mod node;
 mod normal;
 mod pattern;
+mod restore;
 mod structural;
 #[cfg(test)]
 mod tests;
@@ -99,6 +100,12 @@ impl Schema {
             decode::check(self.root.child("metadata"), &object["metadata"], place, &mut errors);
         }
         errors
+    }
+
+    /// The first value of the wrong type in an object of a built-in kind that was patched as a
+    /// document (`cannot restore struct from: string`).
+    pub fn restore_mistake(&self, object: &Value) -> Option<String> {
+        restore::mistake(&self.root, object)
     }
 
     /// Brings an object of a built-in kind into the form that decoding and encoding it gives.

@@ -90,12 +90,14 @@ pub struct TableForm {
     pub include: IncludeObject,
     /// The version of `meta.k8s.io`, as documents carry it.
     pub api_version: &'static str,
+    /// Whether it says what its columns are; of the tables of a watch only the first does.
+    pub headers: bool,
 }
 
 /// At `meta.k8s.io/v1`.
 impl From<IncludeObject> for TableForm {
     fn from(include: IncludeObject) -> Self {
-        Self { include, api_version: MetaVersion::V1.api_version() }
+        Self { include, api_version: MetaVersion::V1.api_version(), headers: true }
     }
 }
 
@@ -134,17 +136,14 @@ pub fn render(
     let columns = all_columns(columns);
     let row = |object: &Value| {
         let cells = columns.iter().map(|column| column.cell(object, now)).collect();
-        let mut row = Map::from_iter([("cells".to_owned(), Value::Array(cells))]);
-        if let Some(shown) = shown(object, form) {
-            row.insert("object".to_owned(), shown);
-        }
-        Value::Object(row)
+        json!({"cells": Value::Array(cells), "object": shown(object, form)})
     };
+    let definitions = || columns.iter().map(Column::definition).collect::<Value>();
     Value::Object(Map::from_iter([
         ("kind".to_owned(), "Table".into()),
         ("apiVersion".to_owned(), form.api_version.into()),
         ("metadata".to_owned(), list_metadata),
-        ("columnDefinitions".to_owned(), columns.iter().map(Column::definition).collect()),
+        ("columnDefinitions".to_owned(), form.headers.then(definitions).into()),
         ("rows".to_owned(), objects.iter().map(row).collect()),
     ]))
 }

@@ -26,7 +26,9 @@ async fn an_autoscaler_of_v1_is_read_as_v2_and_back() {
     assert_eq!(v2["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
     assert_eq!(v2["metadata"]["uid"], created["metadata"]["uid"]);
     assert_eq!(api.get(&format!("{V1}/web")).await.ok(), created);
-    assert_eq!(api.get(V2).await.ok()["items"][0]["apiVersion"], "autoscaling/v2");
+    let list = api.get(V2).await.ok();
+    assert_eq!(list["apiVersion"], "autoscaling/v2");
+    assert_eq!(list["items"][0]["spec"], v2["spec"]);
 }
 
 #[tokio::test(start_paused = true)]

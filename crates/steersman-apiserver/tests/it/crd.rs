@@ -97,7 +97,7 @@ async fn custom_resources_follow_the_rules_of_all_resources() {
         unversioned["message"]
             .as_str()
             .unwrap()
-            .starts_with("Widget.example.com \"a\" is invalid: metadata.resourceVersion")
+            .starts_with("widgets.example.com \"a\" is invalid: metadata.resourceVersion")
     );
     let scaled = api.merge(&path, &json!({"spec": {"size": 2}})).await.ok();
     assert_eq!(scaled["metadata"]["generation"], 2);
@@ -256,4 +256,20 @@ async fn a_definition_with_mistakes_is_invalid() {
         let causes = status["details"]["causes"].as_array().unwrap();
         assert!(causes.iter().any(|cause| cause["field"] == field), "{field}: {status}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_when_its_definition_says_something_else() {
+    let api = Api::start().await;
+    let created = api.post(DEFINITIONS, &definition()).await.ok();
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    let mut events = api.watch(&format!("{WIDGETS}?watch=1")).await;
+    // What only concerns the definition's own metadata or status changes nothing.
+    api.merge(&path, &json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
+    assert!(events.is_silent().await);
+    let mut wanted = api.get(&path).await.ok();
+    wanted["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "new".into();
+    api.put(&path, &wanted).await.ok();
+    assert_eq!(events.next().await, None, "the watch knows the definition as it was");
+    assert_eq!(api.get(WIDGETS).await.code, 200, "{created}");
 }

@@ -22,7 +22,7 @@ async fn a_created_object_has_what_the_server_gives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_the_server_may_say_is_ignored_or_refused() {
+async fn what_only_the_server_may_say_is_ignored() {
     let api = Api::start().await;
     let mut object = config_map("a", &json!({}));
     object["metadata"]["uid"] = "mine".into();
@@ -30,11 +30,6 @@ async fn what_only_the_server_may_say_is_ignored_or_refused() {
     let created = api.post(CONFIG_MAPS, &object).await.ok();
     assert_ne!(created["metadata"]["uid"], "mine");
     assert!(created["metadata"].get("deletionTimestamp").is_none());
-
-    let mut object = config_map("b", &json!({}));
-    object["metadata"]["resourceVersion"] = "5".into();
-    let status = api.post(CONFIG_MAPS, &object).await.refused(400);
-    assert_eq!(status["message"], "resourceVersion should not be set on objects to be created");
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,4 +142,28 @@ async fn protobuf_is_read_for_built_in_kinds() {
         .unwrap();
     let created = api.send(request).await.ok();
     assert_eq!((name(&created), &created["data"]), ("a", &json!({"k": "v"})));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_stands_twice_stays_once() {
+    let api = Api::start().await;
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u", "controller": true});
+    let mut object = config_map("a", &json!({}));
+    object["metadata"]["ownerReferences"] = json!([owner, owner]);
+    let answer = api.post(CONFIG_MAPS, &object).await;
+    assert_eq!(answer.ok()["metadata"]["ownerReferences"], json!([owner]));
+    let warning = answer.headers[header::WARNING].to_str().unwrap();
+    assert!(warning.contains("duplicate UID(s) observed: u"), "{warning}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_counts_no_generation_keeps_the_one_it_is_given() {
+    let api = Api::start().await;
+    let mut object = config_map("a", &json!({}));
+    object["metadata"]["generation"] = json!(7);
+    let created = api.post(CONFIG_MAPS, &object).await.ok();
+    assert_eq!(created["metadata"]["generation"], 7);
+    object["metadata"]["generation"] = json!(-7);
+    let status = api.post(CONFIG_MAPS, &object).await.refused(422);
+    assert_eq!(status["details"]["causes"][0]["field"], "metadata.generation");
 }

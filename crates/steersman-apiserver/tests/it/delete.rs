@@ -286,7 +286,6 @@ async fn options_that_contradict_each_other_are_refused() {
         let status = api.delete_with(&path, &options).await.refused(422);
         assert!(status["message"].as_str().unwrap().contains(expected), "{status}");
     }
-    api.delete_with(CONFIG_MAPS, &json!({option: true})).await.refused(422);
     api.get(&path).await.ok();
 }
 
@@ -314,4 +313,49 @@ async fn a_dry_run_deletes_no_collection() {
     let listed = api.delete(&format!("{CONFIG_MAPS}?dryRun=All")).await.ok();
     assert_eq!(names(&listed), ["a"]);
     assert_eq!(names(&api.get(CONFIG_MAPS).await.ok()), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_seen_to_end_before_it_is_gone_however_short_its_grace() {
+    let api = Api::start().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    for (name, node, grace) in [("waits", "", None), ("forced", "n", Some(0))] {
+        let mut object = pod(name);
+        if !node.is_empty() {
+            object["spec"]["nodeName"] = node.into();
+        }
+        let created = api.post(pods, &object).await.ok();
+        let from = &created["metadata"]["resourceVersion"];
+        let from = from.as_str().unwrap();
+        let mut events = api.watch(&format!("{pods}?watch=1&resourceVersion={from}")).await;
+        api.delete_with(&format!("{pods}/{name}"), &json!({"gracePeriodSeconds": grace}))
+            .await
+            .ok();
+        for expected in ["MODIFIED", "DELETED"] {
+            let event = events.next().await.unwrap();
+            assert_eq!(event["type"], expected, "{name}");
+            let metadata = &event["object"]["metadata"];
+            assert!(metadata["deletionTimestamp"].is_string(), "{name} {expected}");
+            assert_eq!(metadata["deletionGracePeriodSeconds"], 0, "{name} {expected}");
+            assert_eq!(metadata["generation"], 2, "{name} {expected}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_ends_in_grace_is_seen_to_lose_the_rest_of_it() {
+    let api = Api::start().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let mut object = pod("p");
+    object["spec"]["nodeName"] = "n".into();
+    api.post(pods, &object).await.ok();
+    let path = format!("{pods}/p");
+    let marked = api.delete(&path).await.ok();
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
+    let from = marked["metadata"]["resourceVersion"].as_str().unwrap();
+    let mut events = api.watch(&format!("{pods}?watch=1&resourceVersion={from}")).await;
+    api.delete_with(&path, &json!({"gracePeriodSeconds": 0})).await.ok();
+    let seen = [events.brief().await.0, events.brief().await.0];
+    assert_eq!(seen, ["MODIFIED", "DELETED"]);
+    assert!(events.is_silent().await);
 }

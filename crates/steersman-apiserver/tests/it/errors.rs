@@ -68,7 +68,6 @@ async fn broken_bodies_are_bad_requests() {
         "{",
         "[]",
         "\"text\"",
-        "null",
         "{\"metadata\": 1}",
         "{\"metadata\": {\"name\": 5}}",
         "{\"metadata\": {\"name\": \"a\", \"labels\": {\"a\": 1}}}",
@@ -78,6 +77,9 @@ async fn broken_bodies_are_bad_requests() {
         let status = post(&api, "application/json", body).await.refused(400);
         assert_eq!(status["reason"], "BadRequest", "{body}");
     }
+    // Nothing is an object without fields.
+    let status = post(&api, "application/json", "null").await.refused(422);
+    assert_eq!(status["details"]["causes"][0]["field"], "metadata.name");
     post(&api, "application/json", vec![b'{', 0xff, 0xfe, b'}']).await.refused(400);
     post(&api, "application/json", "[".repeat(100_000)).await.refused(400);
     post(&api, "application/yaml", "a: [").await.refused(400);

@@ -68,7 +68,6 @@ async fn absurd_numbers_in_the_query_are_taken_as_far_as_they_make_sense() {
         "resourceVersion=-1",
         "resourceVersion=1e3",
         "resourceVersion=99999999999999999999",
-        "watch=1&resourceVersion=abc",
         "timeout=never",
     ] {
         api.get(&format!("{CONFIG_MAPS}?{query}")).await.refused(400);
@@ -124,11 +123,10 @@ async fn tokens_that_someone_made_up_show_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn methods_that_do_not_exist_are_not_allowed() {
     let api = Api::start().await;
-    for method in ["OPTIONS", "TRACE", "CONNECT", "FOO"] {
+    for method in ["OPTIONS", "TRACE", "CONNECT", "FOO", "HEAD"] {
         let answer = send(&api, method, CONFIG_MAPS, "application/json", Vec::new()).await;
         assert_eq!(answer.refused(405)["reason"], "MethodNotAllowed", "{method}");
     }
-    assert_eq!(send(&api, "HEAD", CONFIG_MAPS, "application/json", Vec::new()).await.code, 200);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,13 +9,13 @@ use crate::api::Api;
 const EXAMPLES: &str = include_str!("../../src/strategy/examples.txt");
 
 /// One kind: where it is served, a sound object, and a change that makes it wrong.
-struct Example {
-    path: String,
-    object: Value,
+pub(crate) struct Example {
+    pub(crate) path: String,
+    pub(crate) object: Value,
     change: Value,
 }
 
-fn examples() -> Vec<Example> {
+pub(crate) fn examples() -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     for line in EXAMPLES.lines() {
         match line.split_once(' ') {

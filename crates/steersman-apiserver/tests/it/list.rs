@@ -39,11 +39,15 @@ async fn a_list_is_ordered_by_name_and_has_the_revision_of_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_are_the_stored_objects_with_their_own_versions() {
+async fn items_are_the_stored_objects_with_their_own_versions_and_without_their_kind() {
     let api = with_three().await;
     let all = list(&api, "").await;
     for item in all["items"].as_array().unwrap() {
-        assert_eq!(*item, api.get(&format!("{CONFIG_MAPS}/{}", name(item))).await.ok());
+        let mut object = api.get(&format!("{CONFIG_MAPS}/{}", name(item))).await.ok();
+        for field in ["apiVersion", "kind"] {
+            object.as_object_mut().unwrap().remove(field).unwrap();
+        }
+        assert_eq!(*item, object);
     }
 }
 
@@ -269,4 +273,38 @@ async fn a_long_list_is_written_while_it_is_read() {
     let list: Value = serde_json::from_slice(&whole).unwrap();
     assert_eq!(names(&list).len(), 20);
     assert_eq!(list["kind"], "ConfigMapList");
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_is_asked_for_as_that_of_one_object_or_of_a_list() {
+    let api = with_three().await;
+    let accept = |kind: &str| format!("application/json;as={kind};g=meta.k8s.io;v=v1");
+    let one = format!("{CONFIG_MAPS}/a");
+    for (path, kind, message) in [
+        (
+            CONFIG_MAPS,
+            "PartialObjectMetadata",
+            "you requested PartialObjectMetadata, but the requested object is a list \
+             (*core.ConfigMapList)",
+        ),
+        (
+            &one,
+            "PartialObjectMetadataList",
+            "you requested PartialObjectMetadataList, but the requested object is not a list \
+             (*core.ConfigMap)",
+        ),
+    ] {
+        let status = api.get_as(path, &accept(kind)).await.refused(406);
+        assert_eq!((&status["reason"], &status["message"]), (&"NotAcceptable".into(), &message.into()));
+    }
+    let version = "resourceVersion=abc";
+    let status = api.get(&format!("{CONFIG_MAPS}?{version}")).await.refused(400);
+    assert_eq!(
+        status["message"],
+        "invalid resource version: resourceVersion: Invalid value: \"abc\": \
+         strconv.ParseUint: parsing \"abc\": invalid syntax"
+    );
+    api.get(&format!("{one}?{version}")).await.refused(500);
+    // One object is not watched by the query.
+    assert_eq!(api.get(&format!("{one}?watch=1")).await.ok()["kind"], "ConfigMap");
 }

@@ -201,3 +201,43 @@ async fn a_body_that_is_no_patch_is_refused() {
     let many = vec![json!({"op": "test", "path": "/kind", "value": "ConfigMap"}); 10_001];
     api.patch(&path, JSON, &json!(many)).await.refused(413);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_strategic_patch_of_the_wrong_type_is_told_which_types_do_not_fit() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 1)).await.ok();
+    let path = format!("{DEPLOYMENTS}/web");
+    for (patch, shown, why) in [
+        (json!({"spec": "x"}), "map[spec:x]", "cannot restore struct from: string"),
+        (
+            json!({"spec": {"replicas": "x"}}),
+            "map[spec:map[replicas:x]]",
+            "unrecognized type: int32",
+        ),
+        (
+            json!({"metadata": {"labels": {"a": 1}}}),
+            "map[metadata:map[labels:map[a:1]]]",
+            "cannot convert int64 to string",
+        ),
+    ] {
+        let status = api.patch(&path, STRATEGIC, &patch).await.refused(422);
+        let expected = format!(" \"\" is invalid: patch: Invalid value: \"{shown}\": {why}");
+        assert_eq!(status["message"], expected);
+    }
+    // Other patches are read as JSON, and told so.
+    let status = api.merge(&path, &json!({"spec": {"replicas": "x"}})).await.refused(422);
+    assert!(status["message"].as_str().unwrap().contains("json: cannot unmarshal"), "{status}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_changes_nothing_and_a_strategic_patch_cannot_change_the_type() {
+    let api = Api::start().await;
+    let created = api.config_map("a", &json!({"k": "v"})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    for content_type in [JSON, STRATEGIC] {
+        assert_eq!(api.patch(&path, content_type, &json!(null)).await.ok(), created);
+    }
+    let other = json!({"apiVersion": "other/v1", "kind": "Other"});
+    assert_eq!(api.patch(&path, STRATEGIC, &other).await.ok(), created);
+    api.merge(&path, &other).await.refused(422);
+}

@@ -174,3 +174,33 @@ async fn the_servers_conditions_of_a_definition_are_its_own() {
     let going = api.delete(&path).await.ok();
     assert_eq!(condition(&going, "Terminating")["reason"], "InstanceDeletionPending");
 }
+
+/// Many keys: what tells who owns them is larger than they are.
+fn wide(keys: usize) -> Value {
+    let data = (0..keys).map(|key| (format!("{key:0>30}"), json!("")));
+    config_map("wide", &Value::Object(data.collect()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_too_large_is_kept_without_the_owners_of_its_fields() {
+    let api = Api::start().await;
+    let created = api.post(CONFIG_MAPS, &wide(25_000)).await.ok();
+    assert!(created["metadata"].get("managedFields").is_none());
+    let path = format!("{CONFIG_MAPS}/wide");
+    let patched = api.merge(&path, &json!({"data": {"more": ""}})).await.ok();
+    assert_eq!(patched["data"].as_object().unwrap().len(), 25_001);
+    assert!(patched["metadata"].get("managedFields").is_none());
+    let apply = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "wide"},
+        "data": wide(25_000)["data"],
+    });
+    let applied = format!("{path}?fieldManager=me&force=true");
+    let status = api.patch(&applied, "application/apply-patch+yaml", &apply).await.refused(500);
+    assert_eq!(status["message"], "etcdserver: request is too large");
+
+    let status = api.put(&path, &wide(50_000)).await.refused(500);
+    assert_eq!(status["message"], "etcdserver: request is too large");
+    assert!(status.get("reason").is_none(), "{status}");
+    api.put(&format!("{path}?dryRun=All"), &wide(50_000)).await.ok();
+    assert_eq!(api.get(&path).await.ok(), patched);
+}

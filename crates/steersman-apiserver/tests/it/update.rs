@@ -97,8 +97,17 @@ async fn identity_cannot_change() {
         "the name of the object (b) does not match the name on the URL (a)"
     );
     let older = with(created, "/metadata/creationTimestamp", json!("2001-01-01T00:00:00Z"));
-    let status = api.put(&path, &older).await.refused(422);
-    assert_eq!(status["details"]["causes"][0]["field"], "metadata.creationTimestamp");
+    let unchanged = api.put(&path, &older).await.ok();
+    assert_ne!(unchanged["metadata"]["creationTimestamp"], "2001-01-01T00:00:00Z");
+    for (field, value) in [
+        ("deletionTimestamp", json!("2030-01-01T00:00:00Z")),
+        ("deletionGracePeriodSeconds", json!(5)),
+    ] {
+        let mut ending = unchanged.clone();
+        ending["metadata"][field] = value;
+        let status = api.put(&path, &ending).await.refused(422);
+        assert_eq!(status["details"]["causes"][0]["field"], format!("metadata.{field}"));
+    }
 }
 
 #[tokio::test(start_paused = true)]

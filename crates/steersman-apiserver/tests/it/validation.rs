@@ -110,3 +110,34 @@ async fn a_pod_is_frozen_but_for_its_image() {
     ));
     assert!(message.contains("+ spec.hostNetwork: true"), "{message}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_replaces_a_pod_need_not_repeat_the_tolerations_of_every_pod() {
+    let api = Api::start().await;
+    let created = api.post(PODS, &pod("p")).await.ok();
+    let mut wanted = created.clone();
+    wanted["spec"]["tolerations"] = json!([{"key": "mine", "operator": "Exists"}]);
+    let path = format!("{PODS}/p");
+    let updated = api.put(&path, &wanted).await.ok();
+    let keys: Vec<_> = updated["spec"]["tolerations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|toleration| toleration["key"].as_str().unwrap())
+        .collect();
+    let [not_ready, unreachable] =
+        ["not-ready", "unreachable"].map(|key| format!("node.kubernetes.io/{key}"));
+    assert_eq!(keys, ["mine", &not_ready, &unreachable]);
+    assert_eq!(updated["metadata"]["generation"], 2);
+
+    let mut less = updated.clone();
+    less["spec"]["tolerations"] =
+        json!([{"key": not_ready, "operator": "Exists", "effect": "NoExecute"}, {"key": "other"}]);
+    less["spec"]["tolerations"][1]["operator"] = "Exists".into();
+    let status = api.put(&path, &less).await.refused(422);
+    assert_eq!(
+        status["message"],
+        "Pod \"p\" is invalid: spec.tolerations: Forbidden: existing toleration can not be \
+         modified except its tolerationSeconds"
+    );
+}

@@ -187,7 +187,11 @@ async fn options_without_meaning_are_invalid() {
         let status = api.get(&format!("{CONFIG_MAPS}?watch=1&{query}")).await.refused(422);
         assert!(status["message"].as_str().unwrap().contains(message), "{status}");
     }
-    api.get(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=x")).await.refused(400);
+    let status = api.get(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=x")).await.refused(500);
+    assert_eq!(
+        status["message"],
+        "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,4 +234,15 @@ async fn events_come_as_tables_and_as_metadata() {
     let event = events.next().await.unwrap();
     assert_eq!(event["object"]["kind"], "PartialObjectMetadata");
     assert!(event["object"].get("data").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_the_tables_of_a_watch_only_the_first_says_what_its_columns_are() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    api.config_map("b", &json!({})).await;
+    let accept = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let mut events = api.watch_as(&format!("{CONFIG_MAPS}?watch=1"), accept).await;
+    assert!(events.next().await.unwrap()["object"]["columnDefinitions"].is_array());
+    assert!(events.next().await.unwrap()["object"]["columnDefinitions"].is_null());
 }

@@ -1,17 +1,21 @@
 //! Carries out the plan: creates, changes and deletes ReplicaSets, and reports.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use kube::api::Patch;
 use serde_json::{Map, Value, json};
+use steersman::events::EventType;
 use steersman::object::is_controlled_by;
 use steersman::{Context, Next, ObjectKey, Result, clock};
 
 use super::plan::{Action, Change, Rollout};
 use super::revision::REVISION;
+use super::rolling::spec_replicas;
 use super::status::{self, Progress};
 use super::template;
+use crate::namespace::namespace_terminating;
 use crate::ownership;
 
 /// How creating a ReplicaSet ended.
@@ -65,8 +69,12 @@ async fn create(set: ReplicaSet, ctx: &Context<Deployment>) -> Result<Creation> 
     let key = ObjectKey::of(&set);
     let template = set.spec.as_ref().and_then(|spec| spec.template.clone()).unwrap_or_default();
     let name = key.name.to_string();
+    let size = spec_replicas(&set);
     match ctx.create(set).await {
-        Ok(_) => Ok(Creation::Done(name)),
+        Ok(_) => {
+            tell_of_scaling(&name, 0, size, ctx);
+            Ok(Creation::Done(name))
+        }
         Err(error) if error.is_already_exists() => {
             let existing: Option<ReplicaSet> = ctx.live().get(&key).await?;
             let uid = ctx.object().metadata.uid.as_deref().unwrap_or_default();
@@ -80,8 +88,25 @@ async fn create(set: ReplicaSet, ctx: &Context<Deployment>) -> Result<Creation> 
                 Some(_) | None => Err(error), // it is being released, adopted or deleted: try again
             }
         }
-        Err(error) => Err(error),
+        Err(error) => {
+            if !namespace_terminating(&error) {
+                let note = format!("Failed to create new replica set {name:?}: {error}");
+                ctx.event(EventType::Warning, "ReplicaSetCreateError", "Create", note);
+            }
+            Err(error)
+        }
     }
+}
+
+/// Tells people that a ReplicaSet has another size.
+fn tell_of_scaling(set: &str, from: i32, to: i32, ctx: &Context<Deployment>) {
+    let way = match from.cmp(&to) {
+        Ordering::Less => "up",
+        Ordering::Greater => "down",
+        Ordering::Equal => return,
+    };
+    let note = format!("Scaled {way} replica set {set} from {from} to {to}");
+    ctx.event(EventType::Normal, "ScalingReplicaSet", "Scale", note);
 }
 
 async fn apply(change: &Change, ctx: &Context<Deployment>) -> Result<()> {
@@ -97,7 +122,11 @@ async fn apply(change: &Change, ctx: &Context<Deployment>) -> Result<()> {
         patch["spec"] = Value::Object(spec);
     }
     let key = ObjectKey::of(&*change.set);
-    ctx.patch::<ReplicaSet, _>(&key, &Patch::Merge(patch)).await.map(drop)
+    ctx.patch::<ReplicaSet, _>(&key, &Patch::Merge(patch)).await?;
+    if let Some(replicas) = change.replicas {
+        tell_of_scaling(&key.name, spec_replicas(&change.set), replicas, ctx);
+    }
+    Ok(())
 }
 
 /// Gives the Deployment the revision of its new ReplicaSet.

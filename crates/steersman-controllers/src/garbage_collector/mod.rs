@@ -98,8 +98,8 @@ impl Collector {
             let changed = self.resources_changed.notified();
             let pause = match caught(self.discover(&mut check, &known)).await {
                 Ok(None) => DISCOVERY_INTERVAL,
-                Ok(Some(Discovered { resources, complete })) => {
-                    if !complete {
+                Ok(Some(Discovered { resources, failures })) => {
+                    if !failures.is_empty() {
                         check = ChangeCheck::default(); // what failed has to be asked for again
                     }
                     known.clone_from(&resources);

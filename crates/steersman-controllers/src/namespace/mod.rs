@@ -1,9 +1,10 @@
 //! The namespace controller: empties a namespace that is being deleted, then lets it go.
 //!
 //! Pods go first and must be gone before anything else, so that nothing they use is taken from
-//! under them. The namespace itself is held by the finalizer `kubernetes` in its spec; it is
-//! removed once nothing is left.
+//! under them. What is in the way stands in the namespace's conditions. The namespace itself is
+//! held by the finalizer `kubernetes` in its spec; it is removed once nothing is left.
 
+mod conditions;
 mod plan;
 mod reconcile;
 #[cfg(test)]
@@ -19,4 +20,18 @@ pub(crate) fn controller() -> Controller {
         .only(|namespace| namespace.metadata.deletion_timestamp.is_some())
         .concurrency(10)
         .reconcile(reconcile::reconcile)
+}
+
+/// Whether nothing could be put into a namespace because it goes or is gone.
+pub(crate) fn refuses_content(error: &steersman::Error) -> bool {
+    error.is_not_found() || error.status().is_some_and(kube::core::Status::is_forbidden)
+}
+
+/// Whether the server refused because the namespace is being deleted: then there is nothing
+/// to do and nothing to report.
+pub(crate) fn namespace_terminating(error: &steersman::Error) -> bool {
+    let details = error.status().and_then(|status| status.details.as_ref());
+    details.is_some_and(|details| {
+        details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+    })
 }

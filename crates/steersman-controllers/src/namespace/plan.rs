@@ -1,10 +1,14 @@
-//! In which order a namespace is emptied, and how long to wait between looks.
+//! In which order a namespace is emptied, what may be left of it, and how long to wait between
+//! looks.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::conditions::Pass;
 use crate::discovery::ServedResource;
 
 /// The finalizer that this controller is responsible for.
@@ -25,9 +29,66 @@ pub(super) struct Content {
 pub(super) fn content(served: Vec<ServedResource>) -> Content {
     let deletable =
         |resource: &ServedResource| resource.namespaced && resource.has_verbs(&["list", "delete"]);
-    let is_pods = |r: &ServedResource| r.api.group.is_empty() && r.api.plural == "pods";
     let (pods, rest) = served.into_iter().filter(deletable).partition(is_pods);
     Content { pods, rest }
+}
+
+/// Whether this is the resource that goes first.
+pub(super) fn is_pods(resource: &ServedResource) -> bool {
+    resource.api.group.is_empty() && resource.api.plural == "pods"
+}
+
+/// What is left of a resource after everything was deleted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Leftover {
+    /// How many objects.
+    count: usize,
+    /// How many of them each finalizer holds.
+    finalizers: BTreeMap<String, usize>,
+    /// Whether they go by themselves in good time.
+    expected: bool,
+}
+
+impl Leftover {
+    /// What these objects are, if there are any.
+    pub(super) fn of(left: &[ObjectMeta], expected: bool) -> Option<Self> {
+        let mut finalizers = BTreeMap::new();
+        for finalizer in left.iter().flat_map(|object| object.finalizers.iter().flatten()) {
+            *finalizers.entry(finalizer.clone()).or_default() += 1;
+        }
+        (!left.is_empty()).then_some(Self { count: left.len(), finalizers, expected })
+    }
+}
+
+impl Pass {
+    /// Notes what is left of a resource. What nothing holds and nobody waits for should be gone.
+    pub(super) fn note(&mut self, resource: &ServedResource, namespace: &str, left: Leftover) {
+        let (group, plural) = (&resource.api.group, &resource.api.plural);
+        if !left.expected && left.finalizers.is_empty() {
+            let version = &resource.api.version;
+            self.failures.push(format!(
+                "unexpected items still remain in namespace: {namespace} for gvr: \
+                 {group}/{version}, Resource={plural}"
+            ));
+        }
+        self.remaining.insert(format!("{plural}.{group}"), left.count);
+        for (finalizer, count) in left.finalizers {
+            *self.finalizers.entry(finalizer).or_default() += count;
+        }
+    }
+}
+
+/// Whether Pods of a namespace that was deleted at this time may still be there now: until the
+/// longest of their grace periods is over.
+pub(super) fn end_is_expected(pods: &[Pod], deleted_at: Timestamp, now: Timestamp) -> bool {
+    let ended = |pod: &Pod| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        matches!(phase, Some("Succeeded" | "Failed"))
+    };
+    let graces = pods.iter().filter(|pod| !ended(pod));
+    let graces = graces.filter_map(|pod| pod.spec.as_ref()?.termination_grace_period_seconds);
+    let longest = SignedDuration::from_secs(graces.max().unwrap_or(0));
+    now.duration_since(deleted_at) < longest
 }
 
 /// Whether this controller still holds the namespace.

@@ -1,98 +1,149 @@
-//! Deletes what a namespace contains.
+//! Deletes what a namespace contains, and tells how far that is.
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Namespace;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, ListParams};
 use kube::core::{DynamicObject, ObjectList, PartialObjectMeta, Request};
+use serde::de::DeserializeOwned;
 use steersman::{Client, Context, Next, Result, clock};
 
-use super::plan;
-use crate::discovery::{self, ServedResource};
+use super::conditions::Pass;
+use super::plan::{self, Leftover};
+use crate::discovery::{self, ServedResource, reason};
 
 /// Empties one namespace as far as possible, and lets it go once it is empty.
 pub(super) async fn reconcile(namespace: Arc<Namespace>, ctx: Context<Namespace>) -> Result<Next> {
     if !plan::is_held(&namespace) {
         return Ok(Next::Settled);
     }
-    let name = namespace.metadata.name.as_deref().unwrap_or_default();
-    let served = discovery::served_resources(ctx.live(), &[]).await?;
-    let content = plan::content(served.resources);
-    let mut empty = delete_all(&content.pods, name, ctx.live()).await?;
-    if empty {
-        empty = delete_all(&content.rest, name, ctx.live()).await?;
-    }
-    if !(empty && served.complete) {
-        // What could not be discovered may still have objects here.
-        return Ok(Next::After(plan::look_again(&namespace, clock::now())));
-    }
-    let finalized = ctx.live().replace_subresource("finalize", &plan::released(&namespace)).await;
-    match finalized {
+    let pass = empty(&namespace, ctx.live()).await?;
+    let finished = match report(&namespace, &pass, ctx.live()).await {
+        Ok(namespace) if pass.is_complete() => {
+            ctx.live().replace_subresource("finalize", &plan::released(&namespace)).await
+        }
+        reported => reported,
+    };
+    match finished {
         Err(error) if error.is_not_found() => Ok(Next::Settled),
-        finalized => finalized.map(|_| Next::Settled),
+        Ok(_) if pass.is_complete() => Ok(Next::Settled),
+        Err(error) if !error.is_conflict() => Err(error),
+        // Something is left, or somebody has changed the namespace meanwhile.
+        _ => Ok(Next::After(plan::look_again(&namespace, clock::now()))),
     }
 }
 
-/// Deletes every object of these resources in a namespace; true if none is left.
-async fn delete_all(
-    resources: &[ServedResource],
-    namespace: &str,
-    client: &Client,
-) -> Result<bool> {
-    let mut empty = true;
-    for resource in resources {
-        empty &= delete_collection(resource, namespace, client).await?;
+/// Writes the conditions if they have changed; returns the namespace as it is then.
+async fn report(namespace: &Namespace, pass: &Pass, client: &Client) -> Result<Namespace> {
+    let current = namespace.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut namespace = namespace.clone();
+    match pass.conditions(current, &clock::now_time()) {
+        None => Ok(namespace),
+        Some(conditions) => {
+            namespace.status.get_or_insert_default().conditions = Some(conditions);
+            client.update_status(&namespace).await
+        }
     }
-    Ok(empty)
 }
 
-/// Deletes every object of a resource in a namespace; true if none is left.
-async fn delete_collection(
+/// Deletes all content, Pods first and alone.
+async fn empty(namespace: &Namespace, client: &Client) -> Result<Pass> {
+    let served = discovery::served_resources(client, &[]).await?;
+    let content = plan::content(served.resources);
+    let mut pass = Pass { undiscovered: served.failures, ..Pass::default() };
+    for resources in [content.pods, content.rest] {
+        for resource in resources {
+            delete_content(&resource, namespace, client, &mut pass).await;
+        }
+        if !(pass.remaining.is_empty() && pass.failures.is_empty()) {
+            break; // Pods that may still be there keep what they use
+        }
+    }
+    Ok(pass)
+}
+
+/// Deletes every object of a resource in a namespace, and notes what is left or went wrong.
+async fn delete_content(
     resource: &ServedResource,
-    namespace: &str,
+    namespace: &Namespace,
     client: &Client,
-) -> Result<bool> {
-    let collection = Request::new(resource.path(Some(namespace)));
-    let names = list(&collection, client).await?;
-    if names.is_empty() {
-        return Ok(true);
+    pass: &mut Pass,
+) {
+    let name = namespace.metadata.name.as_deref().unwrap_or_default();
+    let collection =
+        Collection { resource, request: Request::new(resource.path(Some(name))), client };
+    let deleted_at = namespace.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    match collection.delete(deleted_at.unwrap_or_else(clock::now)).await {
+        Ok(None) => {}
+        Ok(Some(leftover)) => pass.note(resource, name, leftover),
+        Err(error) => pass.failures.push(reason(&error)),
     }
-    let params = DeleteParams::background();
-    if resource.has_verbs(&["deletecollection"]) {
-        let request = collection.delete_collection(&params, &ListParams::default());
+}
+
+/// The objects of a resource in a namespace.
+struct Collection<'a> {
+    resource: &'a ServedResource,
+    request: Request,
+    client: &'a Client,
+}
+
+impl Collection<'_> {
+    /// Deletes every object; tells what is left of a namespace that was deleted at this time.
+    async fn delete(&self, deleted_at: Timestamp) -> Result<Option<Leftover>, kube::Error> {
+        let pods = plan::is_pods(self.resource);
+        let (found, expected) = match pods {
+            true => {
+                let pods: Vec<Pod> =
+                    self.list_of(self.request.list(&ListParams::default())).await?;
+                let expected = plan::end_is_expected(&pods, deleted_at, clock::now());
+                (pods.into_iter().map(|pod| pod.metadata).collect(), expected)
+            }
+            false => (self.list().await?, false),
+        };
+        if found.is_empty() {
+            return Ok(None);
+        }
+        self.delete_all(&found).await?;
+        Ok(Leftover::of(&self.list().await?, expected))
+    }
+
+    async fn delete_all(&self, found: &[ObjectMeta]) -> Result<(), kube::Error> {
+        let params = DeleteParams::background();
+        if self.resource.has_verbs(&["deletecollection"]) {
+            let request = self.request.delete_collection(&params, &ListParams::default());
+            self.client.kube().request_text(request.map_err(kube::Error::BuildRequest)?).await?;
+            return Ok(());
+        }
+        for name in found.iter().filter_map(|object| object.name.as_deref()) {
+            let request = self.request.delete(name, &params).map_err(kube::Error::BuildRequest)?;
+            match self.client.kube().request_text(request).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                deleted => drop(deleted?),
+            }
+        }
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<ObjectMeta>, kube::Error> {
+        let request = self.request.list_metadata(&ListParams::default());
+        let objects: Vec<PartialObjectMeta<DynamicObject>> = self.list_of(request).await?;
+        Ok(objects.into_iter().map(|object| object.metadata).collect())
+    }
+
+    /// What is in the collection. A resource that is no longer served has nothing.
+    async fn list_of<T: DeserializeOwned + Clone>(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Vec<T>, kube::Error> {
         let request = request.map_err(kube::Error::BuildRequest)?;
-        client.kube().request_text(request).await?;
-    } else {
-        for name in names {
-            delete_one(&collection, &name, &params, client).await?;
+        match self.client.kube().request::<ObjectList<T>>(request).await {
+            Ok(list) => Ok(list.items),
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.code == 405 => {
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error),
         }
-    }
-    Ok(list(&collection, client).await?.is_empty())
-}
-
-async fn delete_one(
-    collection: &Request,
-    name: &str,
-    params: &DeleteParams,
-    client: &Client,
-) -> Result<()> {
-    let request = collection.delete(name, params).map_err(kube::Error::BuildRequest)?;
-    match client.kube().request_text(request).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        deleted => Ok(deleted.map(drop)?),
-    }
-}
-
-/// The names of the objects in a collection. A resource that is no longer served has none.
-async fn list(collection: &Request, client: &Client) -> Result<Vec<String>> {
-    let request = collection.list_metadata(&ListParams::default());
-    let request = request.map_err(kube::Error::BuildRequest)?;
-    let listed = client.kube().request::<ObjectList<PartialObjectMeta<DynamicObject>>>(request);
-    match listed.await {
-        Ok(list) => Ok(list.items.into_iter().filter_map(|object| object.metadata.name).collect()),
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.code == 405 => {
-            Ok(Vec::new())
-        }
-        Err(error) => Err(error.into()),
     }
 }

@@ -5,12 +5,21 @@ use std::sync::Arc;
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
+use steersman::events::EventType;
 use steersman::object::controller_of;
-use steersman::{Context, Error, Next, Result, clock};
+use steersman::{Context, Deleted, Error, Next, Result, clock};
 
 use super::plan::{self, Plan};
 use super::status::{self, Failure};
+use crate::namespace::namespace_terminating;
 use crate::ownership;
+
+/// Why Pods could not be created or deleted, in conditions and Events.
+const FAILED_CREATE: &str = "FailedCreate";
+const FAILED_DELETE: &str = "FailedDelete";
+/// What was tried, in Events.
+const CREATE: &str = "Create";
+const DELETE: &str = "Delete";
 
 /// Brings the Pods of one ReplicaSet to the number it asks for.
 pub(super) async fn reconcile(set: Arc<ReplicaSet>, ctx: Context<ReplicaSet>) -> Result<Next> {
@@ -35,14 +44,14 @@ async fn correct(
     let active = plan::active(pods);
     let surplus = active.len() > plan::desired(set);
     let related = if surplus { related_pods(set, ctx) } else { Ok(Vec::new()) };
-    let related = related.map_err(|error| failed("FailedDelete", error))?;
+    let related = related.map_err(|error| failed(FAILED_DELETE, error))?;
     match plan::plan(set, &active, &related, clock::now()) {
         Plan::Nothing => Ok(()),
         Plan::Create(count) => {
-            create(set, count, ctx).await.map_err(|error| failed("FailedCreate", error))
+            create(set, count, ctx).await.map_err(|error| failed(FAILED_CREATE, error))
         }
         Plan::Delete(pods) => {
-            delete(&pods, ctx).await.map_err(|error| failed("FailedDelete", error))
+            delete(&pods, ctx).await.map_err(|error| failed(FAILED_DELETE, error))
         }
     }
 }
@@ -56,6 +65,7 @@ async fn create(set: &ReplicaSet, count: usize, ctx: &Context<ReplicaSet>) -> Re
     let pod = plan::new_pod(set);
     for batch in plan::slow_start(count) {
         let created = join_all((0..batch).map(|_| ctx.create(pod.clone()))).await;
+        created.iter().for_each(|result| tell_of_creation(result, ctx));
         for result in created {
             match result {
                 Err(error) if namespace_terminating(&error) => return Ok(()),
@@ -66,18 +76,52 @@ async fn create(set: &ReplicaSet, count: usize, ctx: &Context<ReplicaSet>) -> Re
     Ok(())
 }
 
-/// Whether the server refused because the namespace is being deleted: then there is nothing
-/// to do and nothing to report.
-fn namespace_terminating(error: &Error) -> bool {
-    let details = error.status().and_then(|status| status.details.as_ref());
-    details.is_some_and(|details| {
-        details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
-    })
+fn tell_of_creation(result: &Result<Pod>, ctx: &Context<ReplicaSet>) {
+    match result {
+        Ok(pod) => {
+            let note = format!("Created pod: {}", name_of(pod));
+            ctx.event(EventType::Normal, "SuccessfulCreate", CREATE, note);
+        }
+        Err(error) if namespace_terminating(error) => {}
+        Err(error) => {
+            ctx.event(
+                EventType::Warning,
+                FAILED_CREATE,
+                CREATE,
+                format!("Error creating: {error}"),
+            );
+        }
+    }
+}
+
+fn name_of(pod: &Pod) -> &str {
+    pod.metadata.name.as_deref().unwrap_or_default()
 }
 
 async fn delete(pods: &[Arc<Pod>], ctx: &Context<ReplicaSet>) -> Result<()> {
     let deleted = join_all(pods.iter().map(|pod| ctx.delete(&**pod))).await;
+    for (pod, result) in pods.iter().zip(&deleted) {
+        tell_of_deletion(pod, result, ctx);
+    }
     deleted.into_iter().try_for_each(|result| result.map(drop))
+}
+
+fn tell_of_deletion(pod: &Pod, result: &Result<Deleted>, ctx: &Context<ReplicaSet>) {
+    match result {
+        Ok(Deleted::NotFound) => {}
+        Ok(Deleted::Gone | Deleted::Terminating) => {
+            let note = format!("Deleted pod: {}", name_of(pod));
+            ctx.event(EventType::Normal, "SuccessfulDelete", DELETE, note);
+        }
+        Err(error) => {
+            ctx.event(
+                EventType::Warning,
+                FAILED_DELETE,
+                DELETE,
+                format!("Error deleting: {error}"),
+            );
+        }
+    }
 }
 
 /// The Pods of all ReplicaSets that have the same controller as this one, its own included.

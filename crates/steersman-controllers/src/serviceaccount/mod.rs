@@ -8,6 +8,8 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::{Context, Controller, Next, ObjectKey, Result};
 
+use crate::namespace::refuses_content;
+
 /// The name of the ServiceAccount that every namespace has.
 const DEFAULT: &str = "default";
 
@@ -45,14 +47,9 @@ async fn reconcile(namespace: Arc<Namespace>, ctx: Context<Namespace>) -> Result
     // The namespace contains it but does not own it, so it is created past the context.
     match ctx.live().create(&account).await {
         Ok(_) => Ok(Next::Settled),
-        Err(error) if error.is_already_exists() || is_refused(&error) => Ok(Next::Settled),
+        Err(error) if error.is_already_exists() || refuses_content(&error) => Ok(Next::Settled),
         Err(error) => Err(error),
     }
-}
-
-/// Whether the namespace has begun to go meanwhile.
-fn is_refused(error: &steersman::Error) -> bool {
-    error.is_not_found() || error.status().is_some_and(kube::core::Status::is_forbidden)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The built-in controllers on a whole cluster, on virtual time.
 
 mod deployments;
+mod events;
 mod garbage;
 mod namespaces;
 mod objects;
+mod pods;
 mod scheduling;

@@ -1,8 +1,11 @@
 //! Pod workers: make each Pod that is bound to one of our nodes run, report it, and end it.
 //!
-//! [`status`] says what a running Pod's status is (pure); [`reconcile`] starts and stops
-//! containers through the runtime and writes.
+//! [`status`] says what a running Pod's status is and [`ended`] that of one that has ended (both
+//! pure); [`reconcile`] starts and stops containers through the runtime and writes, and
+//! [`events`] tells people of it.
 
+mod ended;
+mod events;
 mod reconcile;
 mod status;
 #[cfg(test)]
@@ -30,14 +33,17 @@ pub(crate) type Machines = Arc<HashMap<String, Machine>>;
 pub(crate) fn controller(machines: Machines, runtime: impl ContainerRuntime) -> Controller {
     let ours = Arc::clone(&machines);
     let addresses = Arc::new(Addresses::default());
-    let released = Arc::clone(&addresses);
+    let runtime = Arc::new(runtime);
+    let (released, forgetting) = (Arc::clone(&addresses), Arc::clone(&runtime));
     Controller::of::<Pod>()
         .named("kubelet")
         .only(move |pod| bound_to(pod).is_some_and(|node| ours.contains_key(node)))
         .observes(move |event| {
             // A Pod removed by force is never reconciled again.
             if let Event::Deleted { object, .. } = event {
-                released.settle(object.uid().unwrap_or_default());
+                let uid = object.uid().unwrap_or_default();
+                released.settle(uid);
+                forgetting.forget(uid);
             }
         })
         .concurrency(CONCURRENCY)

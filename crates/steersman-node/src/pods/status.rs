@@ -1,12 +1,14 @@
-//! The status of a Pod that runs, or that its node cannot run.
+//! The status of a Pod that runs.
 
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus,
-    HostIP, Pod, PodCondition, PodIP, PodStatus,
+    ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus, HostIP, Pod,
+    PodCondition, PodIP, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::addresses::OutOfPods;
 use crate::runtime::StartedContainer;
 
 /// The conditions that a kubelet reports for a Pod that runs.
@@ -24,12 +26,6 @@ pub(super) struct Surroundings {
     pub(super) containers: Vec<StartedContainer>,
 }
 
-/// Whether a Pod has ended for good.
-pub(super) fn has_ended(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
-}
-
 /// The status of a Pod whose containers all run. What others wrote into it stays.
 pub(super) fn running(pod: &Pod, around: &Surroundings, now: &Time) -> PodStatus {
     let mut status = pod.status.clone().unwrap_or_default();
@@ -42,28 +38,53 @@ pub(super) fn running(pod: &Pod, around: &Surroundings, now: &Time) -> PodStatus
     status.pod_ips = Some(vec![PodIP { ip: around.pod_address.clone() }]);
     report(status.conditions.get_or_insert_default(), pod.metadata.generation, now);
     if let Some(spec) = &pod.spec {
-        let of = |container: &Container, state| container_status(container, around, state);
-        let runs = |container: &Container| of(container, started(&since));
-        status.container_statuses = Some(spec.containers.iter().map(runs).collect());
+        let of = |name: &str, image: &Option<String>, state| {
+            container_status(name, image.as_deref(), around, state)
+        };
+        let main = spec.containers.iter().map(|c| of(&c.name, &c.image, started(&since)));
+        status.container_statuses = Some(main.collect());
         let init = spec.init_containers.iter().flatten().map(|container| {
             let stays = container.restart_policy.as_deref() == Some("Always");
-            of(container, if stays { started(&since) } else { completed(&since) })
+            let state = if stays { started(&since) } else { completed(&since) };
+            of(&container.name, &container.image, state)
         });
-        status.init_container_statuses =
-            Some(init.collect()).filter(|all: &Vec<_>| !all.is_empty());
+        status.init_container_statuses = not_empty(init.collect());
+        let known = status.ephemeral_container_statuses.take().unwrap_or_default();
+        let added = spec.ephemeral_containers.iter().flatten().map(|container| {
+            let known = known.iter().find(|status| status.name == container.name).cloned();
+            known.unwrap_or_else(|| {
+                let added = of(&container.name, &container.image, started(now));
+                ContainerStatus { ready: false, started: None, ..added } // they have no readiness
+            })
+        });
+        status.ephemeral_container_statuses = not_empty(added.collect());
     }
     status
 }
 
-/// The status of a Pod that its node has no room for.
-pub(super) fn rejected(pod: &Pod, full: &OutOfPods, now: &Time) -> PodStatus {
+/// The status of a Pod that still runs, although it has been told to end.
+pub(super) fn observed(pod: &Pod) -> PodStatus {
     let mut status = pod.status.clone().unwrap_or_default();
-    status.start_time.get_or_insert_with(|| now.clone());
     status.observed_generation = pod.metadata.generation;
-    status.phase = Some("Failed".into());
-    status.reason = Some("OutOfpods".into());
-    status.message = Some(format!("Pod was rejected: {full}"));
+    for condition in status.conditions.iter_mut().flatten() {
+        if CONDITIONS.contains(&condition.type_.as_str()) {
+            condition.observed_generation = pod.metadata.generation;
+        }
+    }
     status
+}
+
+/// Whether a Pod's status is about its latest generation.
+pub(super) fn is_observed(pod: &Pod) -> bool {
+    let observed = pod.status.as_ref().and_then(|status| status.observed_generation);
+    observed == pod.metadata.generation
+}
+
+/// How long a Pod with this status may still be active, if that is limited.
+pub(super) fn time_left(pod: &Pod, status: &PodStatus, now: Timestamp) -> Option<Duration> {
+    let allowed = pod.spec.as_ref()?.active_deadline_seconds?;
+    let end = status.start_time.as_ref()?.0 + SignedDuration::from_secs(allowed);
+    Some(Duration::try_from(end.duration_since(now)).unwrap_or_default())
 }
 
 /// Sets the conditions of a Pod that runs; those that were true before keep their time.
@@ -83,16 +104,21 @@ fn report(conditions: &mut Vec<PodCondition>, generation: Option<i64>, now: &Tim
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_)); // the same order every time
 }
 
+fn not_empty(statuses: Vec<ContainerStatus>) -> Option<Vec<ContainerStatus>> {
+    (!statuses.is_empty()).then_some(statuses)
+}
+
 fn container_status(
-    container: &Container,
+    name: &str,
+    image: Option<&str>,
     around: &Surroundings,
     state: ContainerState,
 ) -> ContainerStatus {
-    let found = around.containers.iter().find(|started| started.name == container.name);
+    let found = around.containers.iter().find(|started| started.name == name);
     let runs = state.running.is_some();
     ContainerStatus {
-        name: container.name.clone(),
-        image: container.image.clone().unwrap_or_default(),
+        name: name.to_owned(),
+        image: image.unwrap_or_default().to_owned(),
         image_id: found.map(|started| started.image_id.clone()).unwrap_or_default(),
         container_id: found.map(|started| started.id.clone()),
         ready: true, // of an init container this says that it is done

@@ -7,7 +7,9 @@ mod servers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use serde_json::json;
 use steersman::{Context, Controller, Error, ListOptions, Next, Result, clock};
 use steersman_testkit::{Cluster, Settings, run_with};
 use tokio::time::Instant;
@@ -90,6 +92,45 @@ fn a_bare_cluster_leaves_everything_to_the_test() {
 async fn a_test_says_what_cluster_it_wants(cluster: Cluster) -> Result<()> {
     cluster.advance(Duration::from_secs(60)).await;
     assert!(cluster.client().list::<Node>(&ListOptions::default()).await?.is_empty());
+    Ok(())
+}
+
+#[steersman::test(which = "*,-replicaset-controller,-kube-scheduler".parse().unwrap())]
+async fn a_test_leaves_controllers_out(cluster: Cluster) -> Result<()> {
+    let labels = json!({"app": "web"});
+    let web = json!({
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        }},
+    });
+    let web: Deployment = serde_json::from_value(web)?;
+    cluster.client().create(&web).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    let everything = ListOptions::default();
+    assert_eq!(cluster.client().list::<ReplicaSet>(&everything).await?.len(), 1);
+    assert!(cluster.client().list::<Pod>(&everything).await?.is_empty());
+    Ok(())
+}
+
+#[steersman::test(controllers = false, nodes = 2)]
+async fn nodes_run_what_is_bound_to_them_without_any_controller(cluster: Cluster) -> Result<()> {
+    let pod = json!({
+        "metadata": {"name": "bound"},
+        "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "nginx"}]},
+    });
+    let mut pod: Pod = serde_json::from_value(pod)?;
+    cluster.client().create(&pod).await?;
+    pod.metadata.name = Some("waits".into());
+    pod.spec.as_mut().unwrap().node_name = None;
+    cluster.client().create(&pod).await?;
+    let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+    cluster.eventually("bound", |pod: &Pod| phase(pod).as_deref() == Some("Running")).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    let waits: Pod = cluster.client().get("waits").await?.unwrap();
+    assert_eq!(phase(&waits).as_deref(), Some("Pending"));
+    assert!(cluster.client().list::<ConfigMap>(&ListOptions::default()).await?.is_empty());
     Ok(())
 }
 

@@ -35,6 +35,13 @@ impl Reporter {
         let instance = format!("{controller}-{}", host());
         Self { instance: cut(&instance, INSTANCE_MAX).into(), controller: controller.into() }
     }
+
+    /// Another instance of the same controller.
+    pub(super) fn instance(&self, instance: &str) -> Self {
+        let instance = cut(instance, INSTANCE_MAX);
+        let instance = if instance.is_empty() { &*self.instance } else { instance };
+        Self { instance: instance.into(), controller: Arc::clone(&self.controller) }
+    }
 }
 
 /// Events that agree in all of this are one series.
@@ -200,6 +207,15 @@ mod tests {
             assert_eq!(qualified_name(given), name, "{given}");
         }
         assert_eq!(qualified_name(&"x".repeat(80)).len(), 63);
+    }
+
+    #[test]
+    fn an_instance_has_a_name_that_fits() {
+        let kubelet = Reporter::new("kubelet");
+        assert_eq!(&*kubelet.instance("node-1").instance, "node-1");
+        assert_eq!(&*kubelet.instance("node-1").controller, "kubelet");
+        assert_eq!(kubelet.instance("").instance, kubelet.instance);
+        assert_eq!(kubelet.instance(&"n".repeat(200)).instance.len(), 128);
     }
 
     #[test]

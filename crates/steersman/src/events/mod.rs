@@ -83,6 +83,13 @@ impl Recorder {
         Self { reporter: Reporter::new(controller), shared: Arc::clone(&self.shared) }
     }
 
+    /// The same recorder, reporting as one of several instances of the controller, such as the
+    /// agent of one node; otherwise the instance is named after the machine.
+    #[must_use]
+    pub fn instance(&self, instance: &str) -> Self {
+        Self { reporter: self.reporter.instance(instance), shared: Arc::clone(&self.shared) }
+    }
+
     /// Records that something happened to `object`: `reason` says why, in one word for
     /// machines, `action` what was done or tried, also in one word, and `note` tells people.
     ///

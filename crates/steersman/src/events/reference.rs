@@ -12,6 +12,7 @@ pub struct Reference {
     namespace: Option<Box<str>>,
     name: Box<str>,
     uid: Option<Box<str>>,
+    field_path: Option<Box<str>>,
 }
 
 impl Reference {
@@ -28,7 +29,15 @@ impl Reference {
             namespace: given(meta.namespace.as_deref()).map(Into::into),
             name: given(meta.name.as_deref()).unwrap_or_default().into(),
             uid: given(meta.uid.as_deref()).map(Into::into),
+            field_path: None,
         }
+    }
+
+    /// Names a part of the object, such as `spec.containers{main}`.
+    #[must_use]
+    pub fn part(mut self, field_path: &str) -> Self {
+        self.field_path = given(Some(field_path)).map(Into::into);
+        self
     }
 
     pub(super) fn name(&self) -> &str {
@@ -47,6 +56,7 @@ impl Reference {
             namespace: self.namespace.as_deref().map(str::to_owned),
             name: Some(self.name.as_ref().into()),
             uid: self.uid.as_deref().map(str::to_owned),
+            field_path: self.field_path.as_deref().map(str::to_owned),
             ..ObjectReference::default()
         }
     }

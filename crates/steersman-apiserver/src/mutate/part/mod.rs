@@ -26,8 +26,11 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
         "approval" => approval::taken(old, new, &writer.now),
         _ => with(old, new, "status"),
     };
-    let managed = new["metadata"]["managedFields"].clone();
-    metadata::set(&mut result, "managedFields", Some(managed));
+    let written = writer.resource.subresource(writer.subresource);
+    let written = written.map_or(&[][..], |subresource| subresource.metadata);
+    for field in written.iter().chain(&["managedFields", "uid"]) {
+        metadata::set(&mut result, field, new["metadata"].get(field).cloned());
+    }
     if writer.subresource == "status" {
         writer.resource.strategy.prepare_status_update(old, &mut result);
     }
@@ -57,6 +60,7 @@ pub(super) fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()>
     if errors.is_empty() {
         return validate::changed_status(writer, old, new);
     }
+    errors.splice(0..0, validate::changed_metadata(writer, old, new));
     let name = metadata::text(old, "name");
     Err(Status::invalid(writer.resource.named_kind(name), &errors))
 }

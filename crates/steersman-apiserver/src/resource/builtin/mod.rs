@@ -38,6 +38,30 @@ const GET: &[Verb] = &[Verb::Get];
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
 const ANY_METHOD: &[Verb] = &[Verb::Create, Verb::Delete, Verb::Get, Verb::Patch, Verb::Update];
 
+/// What of metadata a client can change at all. Most kinds let it be written through every path,
+/// because that is what they always did; newer ones are stricter.
+const METADATA: &[&str] = &[
+    "annotations",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "labels",
+    "ownerReferences",
+];
+/// What the agent of a node may say of a pod: not whose it is, nor that it ends.
+const POD_METADATA: &[&str] =
+    &["annotations", "deletionGracePeriodSeconds", "finalizers", "generateName", "labels"];
+/// Who reports on a deployment does not label it.
+const DEPLOYMENT_METADATA: &[&str] = &[
+    "annotations",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "ownerReferences",
+];
+
 /// Every built-in resource, in the order discovery shows groups and versions.
 pub fn all() -> Vec<Resource> {
     rows::ROWS.iter().map(resource).collect()
@@ -106,11 +130,18 @@ fn category(t: Trait) -> Option<Text> {
 fn subresource(row: &Row, t: Trait) -> Option<Subresource> {
     let of_parent = |name, verbs| Some(sub(name, row.kind, verbs));
     match t {
-        Trait::Status => of_parent("status", READ_WRITE),
-        Trait::Approval => of_parent("approval", READ_WRITE),
+        Trait::Status => Some(Subresource {
+            metadata: status_metadata(row),
+            ..sub("status", row.kind, READ_WRITE)
+        }),
+        Trait::Approval => {
+            Some(Subresource { metadata: METADATA, ..sub("approval", row.kind, READ_WRITE) })
+        }
         Trait::EphemeralContainers => of_parent("ephemeralcontainers", READ_WRITE),
         Trait::Resize => of_parent("resize", READ_WRITE),
-        Trait::Finalize => of_parent("finalize", UPDATE),
+        Trait::Finalize => {
+            Some(Subresource { metadata: METADATA, ..sub("finalize", row.kind, UPDATE) })
+        }
         Trait::Binding => Some(sub("binding", "Binding", CREATE)),
         Trait::Eviction => Some(foreign(sub("eviction", "Eviction", CREATE), "policy")),
         Trait::Token => {
@@ -136,8 +167,18 @@ fn subresource(row: &Row, t: Trait) -> Option<Subresource> {
     }
 }
 
+fn status_metadata(row: &Row) -> &'static [&'static str] {
+    match (row.group, row.kind) {
+        _ if row.has(Trait::StatusAlone) => &[],
+        ("", "Pod") => POD_METADATA,
+        ("apps", "Deployment") => DEPLOYMENT_METADATA,
+        _ => METADATA,
+    }
+}
+
 fn sub(name: &'static str, kind: &'static str, verbs: &'static [Verb]) -> Subresource {
-    Subresource { name: name.into(), kind: kind.into(), group_version: None, verbs, scale: None }
+    let (name, kind) = (name.into(), kind.into());
+    Subresource { name, kind, group_version: None, verbs, metadata: &[], scale: None }
 }
 
 /// A subresource that speaks a kind of another group; all of those are at `v1`.

@@ -40,6 +40,8 @@ pub(super) enum Trait {
     CreateOnUpdate,
     /// PUT must carry a resourceVersion.
     VersionedUpdate,
+    /// Who writes the status cannot write metadata with it.
+    StatusAlone,
     /// The rest are subresources.
     Status,
     Scale,
@@ -100,7 +102,7 @@ pub(super) const ROWS: &[Row] = rows! {
         services                Service                 Namespaced [svc]    [All CreateOnUpdate Proxy Status]
     }
     "apiregistration.k8s.io" "v1" {
-        apiservices             APIService              Cluster    []       [ApiExtensions VersionedUpdate Status]
+        apiservices             APIService              Cluster    []       [ApiExtensions VersionedUpdate StatusAlone Status]
     }
     "apps" "v1" {
         controllerrevisions     ControllerRevision      Namespaced []       []
@@ -140,7 +142,7 @@ pub(super) const ROWS: &[Row] = rows! {
         ingresses               Ingress                 Namespaced [ing]    [Generation Status]
         ipaddresses             IPAddress               Cluster    [ip]     []
         networkpolicies         NetworkPolicy           Namespaced [netpol] [Generation]
-        servicecidrs            ServiceCIDR             Cluster    []       [Status]
+        servicecidrs            ServiceCIDR             Cluster    []       [StatusAlone Status]
     }
     "policy" "v1" {
         poddisruptionbudgets    PodDisruptionBudget     Namespaced [pdb]    [Generation VersionedUpdate Status]
@@ -156,14 +158,14 @@ pub(super) const ROWS: &[Row] = rows! {
         csinodes                CSINode                 Cluster    []       [VersionedUpdate]
         csistoragecapacities    CSIStorageCapacity      Namespaced []       [VersionedUpdate]
         storageclasses          StorageClass            Cluster    [sc]     []
-        volumeattachments       VolumeAttachment        Cluster    []       [VersionedUpdate Status]
+        volumeattachments       VolumeAttachment        Cluster    []       [VersionedUpdate StatusAlone Status]
         volumeattributesclasses VolumeAttributesClass   Cluster    [vac]    []
     }
     "admissionregistration.k8s.io" "v1" {
         mutatingadmissionpolicies MutatingAdmissionPolicy Cluster  []       [ApiExtensions Generation VersionedUpdate]
         mutatingadmissionpolicybindings MutatingAdmissionPolicyBinding Cluster [] [ApiExtensions Generation VersionedUpdate]
         mutatingwebhookconfigurations MutatingWebhookConfiguration Cluster [] [ApiExtensions Generation VersionedUpdate]
-        validatingadmissionpolicies ValidatingAdmissionPolicy Cluster []    [ApiExtensions Generation VersionedUpdate Status]
+        validatingadmissionpolicies ValidatingAdmissionPolicy Cluster []    [ApiExtensions Generation VersionedUpdate StatusAlone Status]
         validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding Cluster [] [ApiExtensions Generation VersionedUpdate]
         validatingwebhookconfigurations ValidatingWebhookConfiguration Cluster [] [ApiExtensions Generation VersionedUpdate]
     }
@@ -184,12 +186,12 @@ pub(super) const ROWS: &[Row] = rows! {
     }
     "resource.k8s.io" "v1" {
         deviceclasses           DeviceClass             Cluster    []       [Generation]
-        resourceclaims          ResourceClaim           Namespaced []       [Status]
+        resourceclaims          ResourceClaim           Namespaced []       [StatusAlone Status]
         resourceclaimtemplates  ResourceClaimTemplate   Namespaced []       []
         resourceslices          ResourceSlice           Cluster    []       [Generation]
     }
     "flowcontrol.apiserver.k8s.io" "v1" {
-        flowschemas             FlowSchema              Cluster    []       [Generation Status]
-        prioritylevelconfigurations PriorityLevelConfiguration Cluster []   [Generation Status]
+        flowschemas             FlowSchema              Cluster    []       [Generation StatusAlone Status]
+        prioritylevelconfigurations PriorityLevelConfiguration Cluster []   [Generation StatusAlone Status]
     }
 };

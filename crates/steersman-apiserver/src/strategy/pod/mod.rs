@@ -77,8 +77,11 @@ impl Strategy for Pod {
         set(pod, "status", status);
     }
 
+    /// Also does what admission does in Kubernetes, which is asked about updates, too: whoever
+    /// replaces a pod need not repeat the tolerations that every pod has.
     fn prepare_update(&self, old: &Value, new: &mut Value) {
         within(new, "spec", |spec| {
+            tolerate_lost_nodes(spec);
             for key in ["priority", "preemptionPolicy", "resources"] {
                 if !old["spec"][key].is_null() {
                     fill(spec, key, old["spec"][key].clone());

@@ -56,7 +56,7 @@ fn tolerations(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
             keys.iter().all(|key| text(candidate, key) == text(toleration, key))
         })
     };
-    for _ in old.list().iter().filter(|toleration| !kept(toleration)) {
+    if !old.list().iter().all(kept) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(new.forbidden(why));
     }

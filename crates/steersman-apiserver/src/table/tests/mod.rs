@@ -366,7 +366,7 @@ fn a_table_carries_what_was_asked_of_each_object() {
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
     assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "a");
     assert_eq!(render("Object")["rows"][0]["object"], object);
-    assert!(render("None")["rows"][0].get("object").is_none());
+    assert!(render("None")["rows"][0]["object"].is_null());
     assert_eq!(IncludeObject::parse("All"), None);
 }
 

@@ -1,0 +1,115 @@
+//! What people are told of Deployments, ReplicaSets and Pods.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, Patch};
+use serde_json::json;
+use steersman::{ListOptions, Result};
+use steersman_testkit::Cluster;
+
+use crate::objects::{all, all_become, deployment, is_ready, pod};
+
+/// Everything told of a kind of objects: who, type, reason and note.
+async fn told(cluster: &Cluster, kind: &str) -> Result<Vec<String>> {
+    cluster.advance(Duration::from_secs(1)).await; // they are written in the background
+    let events: Vec<Event> = cluster.client().list(&ListOptions::namespace("default")).await?;
+    let about = |event: &&Event| {
+        event.regarding.as_ref().and_then(|object| object.kind.as_deref()) == Some(kind)
+    };
+    let said = |text: &Option<String>| text.clone().unwrap_or_default();
+    let line = |event: &Event| {
+        let (who, type_) = (said(&event.reporting_controller), said(&event.type_));
+        format!("{who} {type_} {}: {}", said(&event.reason), said(&event.note))
+    };
+    let mut lines: Vec<String> = events.iter().filter(about).map(line).collect();
+    lines.sort();
+    Ok(lines)
+}
+
+#[steersman::test]
+async fn a_deployment_and_its_replica_set_tell_how_they_scale(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&deployment("web", 2, "nginx")).await?;
+    all_become(&cluster, |pods: &[Pod]| pods.len() == 2 && pods.iter().all(is_ready)).await?;
+    let before: Vec<String> =
+        all::<Pod>(&cluster).await?.into_iter().filter_map(|pod| pod.metadata.name).collect();
+    let fewer = Patch::Merge(json!({"spec": {"replicas": 1}}));
+    cluster.client().patch::<Deployment, _>("web", &fewer).await?;
+    let after = all_become(&cluster, |pods: &[Pod]| pods.len() == 1).await?;
+    let left = after[0].metadata.name.clone().unwrap();
+    let gone = before.iter().find(|name| **name != left).unwrap();
+    let set = all::<ReplicaSet>(&cluster).await?.remove(0).metadata.name.unwrap();
+    let by = "deployment-controller Normal ScalingReplicaSet: Scaled";
+    assert_eq!(
+        told(&cluster, "Deployment").await?,
+        [
+            format!("{by} down replica set {set} from 2 to 1"),
+            format!("{by} up replica set {set} from 0 to 2"),
+        ]
+    );
+    let mut expected: Vec<String> = before
+        .iter()
+        .map(|name| format!("replicaset-controller Normal SuccessfulCreate: Created pod: {name}"))
+        .collect();
+    expected.push(format!("replicaset-controller Normal SuccessfulDelete: Deleted pod: {gone}"));
+    expected.sort();
+    assert_eq!(told(&cluster, "ReplicaSet").await?, expected);
+    Ok(())
+}
+
+#[steersman::test(nodes = 1)]
+async fn a_pod_tells_where_it_went_what_was_started_and_what_ends(cluster: Cluster) -> Result<()> {
+    let mut web = pod("web", &json!({"initContainers": [{"name": "setup", "image": "busybox"}]}));
+    web.metadata.finalizers = Some(vec!["example.com/hold".into()]);
+    cluster.client().create(&web).await?;
+    cluster.eventually("web", is_ready).await?;
+    let present = |image: &str| {
+        format!(
+            "kubelet Normal Pulled: Container image \"{image}\" already present on machine and can \
+             be accessed by the pod"
+        )
+    };
+    let started = |lines: &mut Vec<String>, image: &str| {
+        lines.push("kubelet Normal Created: Container created".into());
+        lines.push("kubelet Normal Started: Container started".into());
+        lines.push(present(image));
+    };
+    let mut expected = vec![
+        "default-scheduler Normal Scheduled: Successfully assigned default/web to node-0".into(),
+    ];
+    started(&mut expected, "busybox");
+    started(&mut expected, "nginx");
+    expected.sort();
+    assert_eq!(told(&cluster, "Pod").await?, expected);
+    cluster.client().delete::<Pod>("web", &DeleteParams::default()).await?;
+    let killing = "kubelet Normal Killing: Stopping container main".to_owned();
+    assert!(told(&cluster, "Pod").await?.contains(&killing));
+    let events: Vec<Event> = cluster.client().list(&ListOptions::namespace("default")).await?;
+    let killing = events.iter().find(|event| event.reason.as_deref() == Some("Killing")).unwrap();
+    assert_eq!(killing.reporting_instance.as_deref(), Some("node-0"));
+    let part = killing.regarding.as_ref().unwrap().field_path.as_deref();
+    assert_eq!(part, Some("spec.containers{main}"));
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_pod_that_fits_nowhere_is_told_of_in_one_series(cluster: Cluster) -> Result<()> {
+    let large = json!({"requests": {"cpu": "100"}});
+    let containers = json!([{"name": "main", "image": "nginx", "resources": large}]);
+    cluster.client().create(&pod("large", &json!({"containers": containers}))).await?;
+    cluster.advance(Duration::from_secs(60)).await;
+    assert_eq!(
+        told(&cluster, "Pod").await?,
+        [
+            "default-scheduler Warning FailedScheduling: 0/3 nodes are available: 3 Insufficient cpu."
+        ]
+    );
+    let events: Vec<Event> = cluster.client().list(&ListOptions::namespace("default")).await?;
+    let failed = events.iter().find(|event| event.reason.as_deref() == Some("FailedScheduling"));
+    let failed = failed.unwrap();
+    assert!(failed.metadata.name.as_deref().unwrap().starts_with("large."));
+    assert_eq!(failed.action.as_deref(), Some("Scheduling"));
+    Ok(())
+}
