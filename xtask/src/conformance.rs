@@ -43,7 +43,7 @@ pub(crate) fn run_built(names: &[String]) -> Outcome {
         }
         let name = suite.name;
         if let Some(mut command) = (suite.prepare)()? {
-            let program = Program::start(name)?;
+            let program = Program::start(name, &[])?;
             command.env("KUBECONFIG", &program.kubeconfig);
             process::run(command.env("STEERSMAN_TEST_KUBECONFIG", &program.kubeconfig))?;
         } else {
@@ -87,19 +87,21 @@ fn rust() -> Result<Option<Command>, String> {
 }
 
 /// `steersman up` on a free port, stopped when dropped.
-struct Program {
+pub(crate) struct Program {
     child: Child,
-    kubeconfig: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
 }
 
 impl Program {
-    /// Starts the program that stands beside this one, and waits until it is ready.
-    fn start(name: &str) -> Result<Self, String> {
+    /// Starts the program that stands beside this one, with further flags, and waits until it is
+    /// ready.
+    pub(crate) fn start(name: &str, flags: &[&str]) -> Result<Self, String> {
         let myself = env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
         let kubeconfig = clients::directory()?.join(format!("kubeconfig-{name}"));
         let mut child = Command::new(myself.with_file_name("steersman"))
             .args(["up", "--memory", "--listen", "127.0.0.1:0", "--kubeconfig"])
             .arg(&kubeconfig)
+            .args(flags)
             // Clients delete what controllers work on, which these would warn of.
             .env("RUST_LOG", "error")
             .stdout(Stdio::piped())

@@ -9,6 +9,9 @@ The chores of this repository.
                                      ARGS go to cargo test, which is then all that runs
   cargo xtask conformance [SUITE]... run the clients of other languages against the program:
                                      python, javascript, go, or all
+  cargo xtask upstream --controller-manager COMMAND --scheduler COMMAND [--kubectl COMMAND]
+                                     let Kubernetes' own programs, which you have, work on a
+                                     cluster of ours
   cargo xtask bench [NAME] [--json]  run the benchmark NAME, or all of them; informer also
                                      takes --pods N, --rounds N and --system NAME, store
                                      --quick, --rounds N, --system NAME, --part PART

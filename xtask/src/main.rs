@@ -11,6 +11,7 @@ mod process;
 mod schemas;
 mod test;
 mod tidy;
+mod upstream;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let outcome = match command.as_str() {
         "test" => test::run(&rest),
         "conformance" => conformance::run(&rest),
+        "upstream" => upstream::run(&rest),
         "bench" => bench::run(&rest),
         "tidy" => tidy::run(&rest),
         "schemas" => schemas::generate(),
