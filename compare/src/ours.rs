@@ -39,5 +39,10 @@ fn known(user: &Value) -> User {
         values.filter_map(|value| value.as_str().map(str::to_owned)).collect()
     };
     // The credential's own id is of the other server.
-    User { name: text("username"), groups: texts(&user["groups"]), uid: text("uid"), ..User::default() }
+    User {
+        name: text("username"),
+        groups: texts(&user["groups"]),
+        uid: text("uid"),
+        ..User::default()
+    }
 }

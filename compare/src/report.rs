@@ -137,7 +137,8 @@ fn alike(text: &str) -> String {
         .filter_map(|(pattern, word)| Some((Regex::new(pattern).ok()?, word)))
         .collect()
     });
-    let mut text = text.to_owned();
+    // A whole text is what it says, not just some text.
+    let mut text = serde_json::from_str::<String>(text).unwrap_or_else(|_| text.to_owned());
     for (pattern, word) in WORDS.iter() {
         text = pattern.replace_all(&text, *word).into_owned();
     }

@@ -65,9 +65,8 @@ impl Walk {
             return;
         }
         if theirs.len() != ours.len() {
-            let shown = |items: &[Value]| {
-                format!("{} items: {}", items.len(), Value::from(items.to_vec()))
-            };
+            let shown =
+                |items: &[Value]| format!("{} items: {}", items.len(), Value::from(items.to_vec()));
             self.found.push(Leaf { place: below, theirs: shown(theirs), ours: shown(ours) });
             return;
         }

@@ -12,7 +12,8 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 pub fn trusting() -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let anyone = Arc::new(Anyone(Arc::clone(&provider)));
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| error.to_string())?;
     Ok(builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth())
 }

@@ -152,9 +152,7 @@ fn rules(kind: &Kind, place: &Place, scenario: &mut Scenario) {
     scenario.add(Step::get("group", &format!("/apis/{group}")));
     scenario.add(Step::get("resources", &format!("/apis/{group}/v1")));
     scenario.add(Step::get("openapi", &format!("/openapi/v3/apis/{group}/v1")));
-    scenario.add(
-        Step::post("make", &place.collection, kind.object(place, "x")).role(Role::Needed),
-    );
+    scenario.add(Step::post("make", &place.collection, kind.object(place, "x")).role(Role::Needed));
     let old = kind.path(place, "x").replace("/v1/", "/v1beta1/");
     scenario.add(Step::get("other-version", &old));
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -164,7 +162,11 @@ fn rules(kind: &Kind, place: &Place, scenario: &mut Scenario) {
     let protobuf = "application/vnd.kubernetes.protobuf";
     scenario.add(Step::get("protobuf", &old).accept(protobuf));
     let object = kind.object(place, "y");
-    scenario.add(Step::post("wrong-version", &place.collection.replace("/v1/", "/v1beta1/"), object));
+    scenario.add(Step::post(
+        "wrong-version",
+        &place.collection.replace("/v1/", "/v1beta1/"),
+        object,
+    ));
     definitions(kind, place, scenario);
     let unserved = json!([{"op": "replace", "path": "/spec/versions/1/served", "value": false}]);
     scenario.add(Step::patch("unserve", &path, Language::Json, unserved).role(Role::Setup));
@@ -176,9 +178,7 @@ fn rules(kind: &Kind, place: &Place, scenario: &mut Scenario) {
 fn definitions(kind: &Kind, place: &Place, scenario: &mut Scenario) {
     let path = format!("{DEFINITIONS}/widgets.{}", kind.resource.group);
     let version = "/spec/versions/0";
-    let set = |at: &str, value: Value| {
-        json!([{"op": "add", "path": format!("{version}{at}"), "value": value}])
-    };
+    let set = |at: &str, value: Value| json!([{"op": "add", "path": format!("{version}{at}"), "value": value}]);
     let field = "/schema/openAPIV3Schema/properties/spec/properties/size";
     let changes = [
         ("no-schema", set("/schema", json!({}))),

@@ -54,8 +54,7 @@ fn openapi(kinds: &[Kind]) -> Scenario {
     let mut scenario = Scenario::new("openapi", Tidy::default());
     scenario.add(Step::get("v2", "/openapi/v2").subject(Subject::OpenApi));
     scenario.add(Step::get("v3", "/openapi/v3").subject(Subject::OpenApi));
-    let mut paths: BTreeSet<String> =
-        ["api", "apis", "version", "api/v1"].map(String::from).into();
+    let mut paths: BTreeSet<String> = ["api", "apis", "version", "api/v1"].map(String::from).into();
     for kind in kinds.iter().filter(|kind| !kind.resource.group.is_empty()) {
         let (group, version) = (&kind.resource.group, &kind.resource.version);
         paths.insert(format!("apis/{group}"));

@@ -95,8 +95,16 @@ fn paths() -> Scenario {
 
 fn methods() -> Scenario {
     let mut scenario = scenario("methods");
-    let paths =
-        ["/api", "/api/v1", "/apis", "/apis/apps", "/version", "/healthz", "/openapi/v2", "/api/v1/pods"];
+    let paths = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/apps",
+        "/version",
+        "/healthz",
+        "/openapi/v2",
+        "/api/v1/pods",
+    ];
     for method in ["POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "ODD"] {
         for path in paths {
             if (method, path) == ("DELETE", "/api/v1/pods") {
@@ -125,7 +133,7 @@ fn parameters() -> Scenario {
         "fieldSelector=a%3D%3D%3Db",
         "limit=x",
         "limit=9999999999999999999999",
-        "watch=x",
+        "watch=x&timeoutSeconds=1",
         "resourceVersion=x",
         "continue=x",
         "odd=1",
@@ -134,7 +142,9 @@ fn parameters() -> Scenario {
         "resourceVersion=99999999999999999999",
     ];
     for query in queries {
-        for (name, path) in [("list", list), ("get", one), ("version", "/version"), ("api", "/api/v1")] {
+        for (name, path) in
+            [("list", list), ("get", one), ("version", "/version"), ("api", "/api/v1")]
+        {
             scenario.add(Step::get(format!("{name} {query}"), &format!("{path}?{query}")));
         }
     }

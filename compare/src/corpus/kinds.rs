@@ -173,9 +173,9 @@ impl Kind {
         match &*self.resource.plural {
             _ if self.resource.namespaced => tag.to_owned(),
             "ipaddresses" => {
-                let sum = format!("{}{tag}", place.mark).bytes().fold(7_u16, |sum, byte| {
-                    sum.wrapping_mul(31).wrapping_add(u16::from(byte))
-                });
+                let sum = format!("{}{tag}", place.mark)
+                    .bytes()
+                    .fold(7_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(u16::from(byte)));
                 format!("10.200.{}.{}", sum >> 8, sum & 0xff)
             }
             "apiservices" => format!("v1.{tag}-{}.example.com", place.mark),
@@ -260,8 +260,7 @@ fn examples() -> BTreeMap<(String, String), Kind> {
                 let kind = last.as_ref().and_then(|key| kinds.get_mut(key));
                 if let (Some(kind), Ok(patch)) = (kind, serde_json::from_str(patch)) {
                     let kind: &mut Kind = kind;
-                    let patches =
-                        if word == "stays" { &mut kind.stays } else { &mut kind.refuses };
+                    let patches = if word == "stays" { &mut kind.stays } else { &mut kind.refuses };
                     patches.push(patch);
                 }
             }
@@ -272,15 +271,13 @@ fn examples() -> BTreeMap<(String, String), Kind> {
 }
 
 /// `SCOPE GROUP/VERSION PLURAL KIND OBJECT`.
-fn example(
-    line: &str,
-    kinds: &mut BTreeMap<(String, String), Kind>,
-) -> Option<(String, String)> {
+fn example(line: &str, kinds: &mut BTreeMap<(String, String), Kind>) -> Option<(String, String)> {
     let mut words = line.splitn(5, ' ');
     let [_, version, plural, kind, object] = std::array::from_fn(|_| words.next());
     let key = (version?.to_owned(), kind?.to_owned());
-    let resource =
-        builtin::all().into_iter().find(|r| r.api_version() == key.0 && Some(&*r.plural) == plural)?;
+    let resource = builtin::all()
+        .into_iter()
+        .find(|r| r.api_version() == key.0 && Some(&*r.plural) == plural)?;
     let mut kind = Kind::without_example(&resource);
     kind.example = serde_json::from_str(object?).ok()?;
     kinds.insert(key.clone(), kind);

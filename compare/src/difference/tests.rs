@@ -13,8 +13,14 @@ fn found(step: &Step, theirs: &Answer, ours: &Answer) -> Vec<(Class, String)> {
 
 #[test]
 fn answers_that_differ_only_in_what_servers_make_up_are_alike() {
-    let theirs = answer(200, r#"{"metadata":{"uid":"0f8fad5b-d9cb-469f-a165-70867728950e","resourceVersion":"3"}}"#);
-    let ours = answer(200, r#"{"metadata":{"uid":"7c9e6679-7425-40de-944b-e07fc1f90ae7","resourceVersion":"9"}}"#);
+    let theirs = answer(
+        200,
+        r#"{"metadata":{"uid":"0f8fad5b-d9cb-469f-a165-70867728950e","resourceVersion":"3"}}"#,
+    );
+    let ours = answer(
+        200,
+        r#"{"metadata":{"uid":"7c9e6679-7425-40de-944b-e07fc1f90ae7","resourceVersion":"9"}}"#,
+    );
     assert_eq!(found(&Step::get("x", "/x"), &theirs, &ours), []);
 }
 
@@ -47,7 +53,10 @@ fn reasons_messages_headers_and_fields_are_told_apart() {
 #[test]
 fn events_are_compared_in_order_without_bookmarks_that_come_by_chance() {
     let step = Step::get("x", "/x").role(Role::Watch);
-    let theirs = answer(200, "{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n{\"type\":\"BOOKMARK\",\"object\":{}}\n");
+    let theirs = answer(
+        200,
+        "{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n{\"type\":\"BOOKMARK\",\"object\":{}}\n",
+    );
     let ours = answer(200, "{\"type\":\"ADDED\",\"object\":{\"a\":2}}\n");
     assert_eq!(found(&step, &theirs, &ours), [(Class::Watch, "ADDED a".to_owned())]);
     let none = answer(200, "");

@@ -4,8 +4,14 @@
 use steersman_compare::compare_with_itself;
 
 /// What is compared here: one kind of each sort, with everything there is for it.
-const PARTS: [&str; 6] =
-    ["errors/*", "configmaps/*", "services/list/*", "poddisruptionbudgets.policy/*", "widgets.custom/rules/*", "discovery/*"];
+const PARTS: [&str; 6] = [
+    "errors/*",
+    "configmaps/*",
+    "services/list/*",
+    "poddisruptionbudgets.policy/*",
+    "widgets.custom/rules/*",
+    "discovery/*",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn our_server_differs_in_nothing_from_itself() {

@@ -14,7 +14,10 @@ const QUERIES: [(&str, &str); 50] = [
     ("continue-odd", "continue=abc"),
     ("continue-odd-json", "continue=e30"),
     ("continue-and-version", "limit=1&continue=${page:/metadata/continue}&resourceVersion=1"),
-    ("continue-and-match", "limit=1&continue=${page:/metadata/continue}&resourceVersionMatch=Exact"),
+    (
+        "continue-and-match",
+        "limit=1&continue=${page:/metadata/continue}&resourceVersionMatch=Exact",
+    ),
     ("labels", "labelSelector=compare"),
     ("labels-none", "labelSelector=compare%3Dnobody"),
     ("labels-set", "labelSelector=a%20in%20(b,c)"),
@@ -58,7 +61,7 @@ const QUERIES: [(&str, &str); 50] = [
     ("watch-match", "watch=1&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"),
     ("watch-continue", "watch=1&continue=abc&timeoutSeconds=1"),
     ("watch-version-odd", "watch=1&resourceVersion=abc&timeoutSeconds=1"),
-    ("watch-odd", "watch=odd"),
+    ("watch-odd", "watch=odd&timeoutSeconds=1"),
     ("timeout-seconds-odd", "timeoutSeconds=abc"),
     ("timeout-odd", "timeout=abc"),
     ("bookmarks", "allowWatchBookmarks=true"),
@@ -70,7 +73,8 @@ pub(super) fn steps(kind: &Kind, place: &Place, scenario: &mut Scenario) {
     if kind.is_stored() {
         scenario.add(Step::get("empty", &list));
         for tag in ["x", "y", "z"] {
-            let step = Step::post(format!("make-{tag}"), &place.collection, kind.object(place, tag));
+            let step =
+                Step::post(format!("make-{tag}"), &place.collection, kind.object(place, tag));
             scenario.add(step.role(Role::Needed));
         }
     }
@@ -113,7 +117,10 @@ pub(super) fn steps(kind: &Kind, place: &Place, scenario: &mut Scenario) {
 fn forms(list: &str, scenario: &mut Scenario) {
     let metadata = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
     let more = [
-        ("metadata-v1beta1", "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io"),
+        (
+            "metadata-v1beta1",
+            "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io",
+        ),
         ("metadata-protobuf", &format!("application/vnd.kubernetes.protobuf;{metadata}")),
         ("metadata-yaml", &format!("application/yaml;{metadata}")),
         ("one-metadata", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"),

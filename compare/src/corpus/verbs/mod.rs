@@ -61,7 +61,5 @@ pub(super) fn scenarios(kinds: &[Kind], run: &str) -> Vec<Scenario> {
 /// The object that the steps of a scenario are about, kept as `object`.
 fn make(kind: &Kind, place: &Place, scenario: &mut Scenario) {
     let object = kind.object(place, "x");
-    scenario.add(
-        Step::post("make", &place.collection, object).role(Role::Needed).keep("object"),
-    );
+    scenario.add(Step::post("make", &place.collection, object).role(Role::Needed).keep("object"));
 }

@@ -64,8 +64,11 @@ impl Part<'_> {
             ("put-label", json!({"metadata": {"labels": {"part": "put"}}})),
             ("put-annotation", json!({"metadata": {"annotations": {"part": "put"}}})),
             ("put-finalizer", json!({"metadata": {"finalizers": ["example.com/x"]}})),
-            ("put-owner", json!({"metadata": {"ownerReferences": [
-                {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u"}]}})),
+            (
+                "put-owner",
+                json!({"metadata": {"ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u"}]}}),
+            ),
             ("put-rv-zero", json!({"metadata": {"resourceVersion": "0"}})),
             ("put-rv-empty", json!({"metadata": {"resourceVersion": ""}})),
             ("put-rv-odd", json!({"metadata": {"resourceVersion": "abc"}})),
@@ -135,7 +138,8 @@ impl Part<'_> {
         let applied = |change: Value| Body::Kept("part", change);
         let bare = json!({"metadata": {"managedFields": null, "uid": null, "resourceVersion": null,
             "creationTimestamp": null, "generation": null}});
-        let step = Step::patch(self.id("apply"), &self.path, Language::Apply, applied(bare.clone()));
+        let step =
+            Step::patch(self.id("apply"), &self.path, Language::Apply, applied(bare.clone()));
         scenario.add(step.query("fieldManager=part"));
         let step = Step::patch(self.id("apply-alone"), &self.path, Language::Apply, applied(bare));
         scenario.add(step);
@@ -163,10 +167,16 @@ impl Part<'_> {
             ("post-spec-odd", typed(json!({"spec": {"expirationSeconds": 1}}))),
             ("post-target", typed(json!({"metadata": {"name": "x"}, "target": {"kind": "Node"}}))),
             ("post-odd-target", typed(json!({"target": {"kind": "Odd", "name": "n"}}))),
-            ("post-options", typed(json!({"metadata": {"name": "x"}, "deleteOptions": {
-                "preconditions": {"uid": "other"}}}))),
-            ("post-bound", typed(json!({"metadata": {"name": "x"}, "target": {
-                "kind": "Node", "name": "n"}}))),
+            (
+                "post-options",
+                typed(json!({"metadata": {"name": "x"}, "deleteOptions": {
+                "preconditions": {"uid": "other"}}})),
+            ),
+            (
+                "post-bound",
+                typed(json!({"metadata": {"name": "x"}, "target": {
+                "kind": "Node", "name": "n"}})),
+            ),
         ];
         for (id, body) in bodies {
             let body = if body.is_null() { Body::Empty } else { body.into() };

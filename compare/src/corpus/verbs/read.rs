@@ -39,7 +39,7 @@ pub(super) fn steps(kind: &Kind, place: &Place, scenario: &mut Scenario) {
         ("pretty", "pretty=true"),
         ("pretty-odd", "pretty=x"),
         ("timeout-odd", "timeout=x"),
-        ("watch", "watch=x"),
+        ("watch", "watch=x&timeoutSeconds=1"),
     ];
     for (id, query) in queries {
         scenario.add(Step::get(id, &path).query(query));
@@ -56,7 +56,8 @@ pub(super) fn missing(kind: &Kind, place: &Place, scenario: &mut Scenario) {
     let path = kind.path(place, "missing");
     scenario.add(Step::get("missing", &path));
     scenario.add(Step::get("missing-yaml", &path).accept("application/yaml"));
-    scenario.add(Step::get("missing-protobuf", &path).accept("application/vnd.kubernetes.protobuf"));
+    scenario
+        .add(Step::get("missing-protobuf", &path).accept("application/vnd.kubernetes.protobuf"));
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
     scenario.add(Step::get("missing-table", &path).accept(table));
     scenario.add(Step::get("missing-subresource", &format!("{path}/odd")));
