@@ -26,7 +26,7 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"20(?:2[6-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "NANOTIME"),
         (r"20(?:2[6-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
         (r"20(?:2[6-9]|[3-9]\d)-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \+0000 UTC(?: m=\S+)?", "TIME"),
-        (r"(gen-)[a-z0-9]{5}\b", "${1}NAME"),
+        (r"(gen-|kube-api-access-)[a-z0-9]{5}\b", "${1}NAME"),
         (r"(Too large resource version: \d+, current: )\d+", "${1}RV"),
         (r"(too old resource version: \d+ \()\d+", "${1}RV"),
         (r"((?i:resource ?version)(?: in [a-z ]+)?:? )[1-9]\d*", "${1}RV"),
