@@ -112,7 +112,7 @@ fn check_metadata(call: &Call, reply: &Reply) -> Result<()> {
     let is_list = match reply {
         Reply::Object { .. } => false,
         Reply::List(_) => true,
-        Reply::Document { .. } | Reply::Watch(_) => return Ok(()),
+        Reply::Document { .. } | Reply::Nothing(_) | Reply::Watch(_) => return Ok(()),
     };
     if call.output.shape != Shape::Metadata || call.output.of_list == is_list {
         return Ok(());
