@@ -37,7 +37,7 @@ pub(crate) enum Class {
     Body,
     /// The events of a watch.
     Watch,
-    /// Their bytes do not survive being read and written by us.
+    /// What is in their bytes does not survive being read and written by us.
     Protobuf,
     Discovery,
     OpenApi,
@@ -109,10 +109,14 @@ impl Pair<'_> {
         }
         let mut found = self.headers();
         found.extend(self.bodies());
-        let is_protobuf = theirs.header("content-type").contains("protobuf");
-        if is_protobuf && content::survives(&theirs.body) == Some(false) {
-            let sizes = format!("{} bytes", theirs.body.len());
-            found.push(self.difference(Class::Protobuf, "", sizes, "other bytes".into()));
+        if theirs.header("content-type").contains("protobuf")
+            && let Some((theirs, ours)) = content::lost(&theirs.body)
+        {
+            for leaf in tree::differences(&theirs, &ours, false) {
+                let difference =
+                    self.difference(Class::Protobuf, &leaf.place, leaf.theirs, leaf.ours);
+                found.push(difference);
+            }
         }
         found
     }
@@ -192,7 +196,10 @@ impl Pair<'_> {
 
     fn events(&self, theirs: &[Value], ours: &[Value]) -> Vec<Difference> {
         let types = |events: &[Value]| {
-            let types = events.iter().map(|event| event["type"].as_str().unwrap_or("?"));
+            let types = events.iter().map(|event| {
+                let message = event["object"]["message"].as_str().unwrap_or_default();
+                format!("{} {message}", event["type"].as_str().unwrap_or("?")).trim_end().to_owned()
+            });
             types.collect::<Vec<_>>().join(" ")
         };
         let kept = |events: &[Value]| -> Vec<Value> {

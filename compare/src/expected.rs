@@ -31,14 +31,12 @@ impl Expected {
 
     /// Why a difference is there, if that is known.
     pub(crate) fn reason(&self, difference: &Difference) -> Option<&str> {
-        let place = match difference.place.as_str() {
-            "" => &difference.theirs,
-            place => place,
-        };
         let row = self.0.iter().find(|row| {
             glob::fits(&row.class, difference.class.name())
                 && glob::fits(&row.id, &difference.id)
-                && glob::fits(&row.place, place)
+                && [&difference.place, &difference.theirs]
+                    .iter()
+                    .any(|text| glob::fits(&row.place, text))
         });
         row.map(|row| row.reason.as_str())
     }

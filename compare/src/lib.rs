@@ -81,7 +81,7 @@ fn compare(arguments: &Arguments) -> Result<(String, bool), String> {
     let findings = runtime.block_on(find(arguments))?;
     let report = Report::new(&findings, &expected);
     if let Some(path) = &arguments.report {
-        let whole = report.text(Extent { ids: 60, width: 1200 });
+        let whole = report.text(Extent { ids: 12, width: 500 });
         std::fs::write(path, whole).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let text = report.text(Extent { ids: arguments.show, width: 300 });

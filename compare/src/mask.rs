@@ -26,11 +26,12 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"20(?:2[6-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "NANOTIME"),
         (r"20(?:2[6-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
         (r"20(?:2[6-9]|[3-9]\d)-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \+0000 UTC(?: m=\S+)?", "TIME"),
-        (r"\b(gen-)[a-z0-9]{5}\b", "${1}NAME"),
+        (r"(gen-|kube-api-access-)[a-z0-9]{5}\b", "${1}NAME"),
         (r"(Too large resource version: \d+, current: )\d+", "${1}RV"),
         (r"(too old resource version: \d+ \()\d+", "${1}RV"),
         (r"((?i:resource ?version)(?: in [a-z ]+)?:? )[1-9]\d*", "${1}RV"),
         (r"\bhash=[0-9A-Fa-f]{32,}", "hash=HASH"),
+        (r"(in record \()\d+", "${1}RV"),
         (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
         (r"\(0x[0-9a-f]{6,}\)", "(POINTER)"),
     ]
@@ -39,6 +40,10 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .collect()
 });
 
+/// A value that an error quotes.
+static QUOTED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"Invalid value: ("\{(?:[^"\\]|\\.)*")"#).ok());
+
 /// A cell of a table that tells an age.
 static AGE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(?:\d+(?:ms|s|m|h|d))+(?: ago)?$").ok());
@@ -46,9 +51,12 @@ static AGE: LazyLock<Option<Regex>> =
 impl Masks {
     /// Masks what stands in a text.
     pub(crate) fn text(&self, text: &str) -> String {
-        let mut masked = text.replace(&self.address, "HOST");
+        let mut masked = self.quoted(text).replace(&self.address, "HOST");
         if !self.run.is_empty() {
             masked = masked.replace(&self.run, "RUN");
+        }
+        if !masked.bytes().any(|byte| byte.is_ascii_digit() || byte == b'-') {
+            return masked;
         }
         for (pattern, word) in TEXTS.iter() {
             if pattern.is_match(&masked) {
@@ -56,6 +64,25 @@ impl Masks {
             }
         }
         masked
+    }
+
+    /// Masks the documents that errors quote; the order of their keys does not count.
+    fn quoted(&self, text: &str) -> String {
+        let Some(quoted) = QUOTED.as_ref().filter(|_| text.contains("Invalid value: \"{")) else {
+            return text.to_owned();
+        };
+        let masked = quoted.replace_all(text, |found: &regex::Captures<'_>| {
+            let document = serde_json::from_str::<String>(&found[1])
+                .and_then(|text| serde_json::from_str::<Value>(&text));
+            match document {
+                Ok(mut document) => {
+                    self.document(&mut document);
+                    format!("Invalid value: {:?}", document.to_string())
+                }
+                Err(_) => found[0].to_owned(),
+            }
+        });
+        masked.into_owned()
     }
 
     /// Masks a document.
@@ -216,6 +243,15 @@ mod tests {
         for (text, masked) in cases {
             assert_eq!(masks().text(text), masked);
         }
+    }
+
+    #[test]
+    fn documents_that_errors_quote_are_masked_too() {
+        let text =
+            r#"patch: Invalid value: "{\"metadata\":{\"resourceVersion\":\"7\"},\"a\":1}": no"#;
+        let masked =
+            r#"patch: Invalid value: "{\"a\":1,\"metadata\":{\"resourceVersion\":\"RV\"}}": no"#;
+        assert_eq!(masks().text(text), masked);
     }
 
     #[test]

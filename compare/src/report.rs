@@ -122,13 +122,24 @@ impl<'a> Report<'a> {
 
 /// What is alike in differences of the same origin: names, numbers and quoted texts do not count.
 fn pattern(difference: &Difference) -> [String; 3] {
-    [&difference.place, &difference.theirs, &difference.ours].map(|text| alike(text))
+    let place = match difference.class {
+        // The same field at the end of another way.
+        Class::Discovery | Class::OpenApi | Class::Description => {
+            let mut parts = difference.place.rsplit('.');
+            let (last, before) = (parts.next(), parts.next());
+            format!("{}.{}", before.unwrap_or_default(), last.unwrap_or_default())
+        }
+        _ => difference.place.clone(),
+    };
+    [&place, &difference.theirs, &difference.ours].map(|text| alike(text))
 }
 
 fn alike(text: &str) -> String {
     static WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         [
             (r#""(?:[^"\\]|\\.)*""#, "\"\""),
+            (r"\b[a-z0-9.]*\bv[0-9][a-z0-9]*\b|[a-z.]+/v[0-9][a-z0-9]*", "VERSION"),
+            (r"\[[^\]]*\]", "[]"),
             (r"[A-Za-z]+(?:\.[a-z0-9.]+)? (?:in version )?\x22\x22", "KIND \"\""),
             (r"\b(?:v\d\.|[A-Z])[A-Za-z]+(?:\.[a-zA-Z]+)*\b", "TYPE"),
             (r"\b[0-9]+\b", "N"),
@@ -137,7 +148,8 @@ fn alike(text: &str) -> String {
         .filter_map(|(pattern, word)| Some((Regex::new(pattern).ok()?, word)))
         .collect()
     });
-    let mut text = text.to_owned();
+    // A whole text is what it says, not just some text.
+    let mut text = serde_json::from_str::<String>(text).unwrap_or_else(|_| text.to_owned());
     for (pattern, word) in WORDS.iter() {
         text = pattern.replace_all(&text, *word).into_owned();
     }

@@ -13,7 +13,7 @@ use crate::side::{Answer, Side};
 use crate::step::{Role, Scenario, Step};
 
 /// How many scenarios run at once; both servers share the machine.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 24;
 
 /// The two servers.
 pub(crate) struct Sides {
@@ -21,7 +21,8 @@ pub(crate) struct Sides {
     pub(crate) ours: Side,
 }
 
-/// Runs the corpus, or what has a request that fits the pattern.
+/// Runs the corpus, telling how far it is, or what has a request that fits the pattern.
+#[expect(clippy::print_stderr, reason = "it takes minutes")]
 pub(crate) async fn all(sides: &Sides, only: Option<&str>) -> Findings {
     let run = name_of_run();
     let mut findings = Findings::default();
@@ -29,13 +30,19 @@ pub(crate) async fn all(sides: &Sides, only: Option<&str>) -> Findings {
     for phase in corpus::phases(&run) {
         let wanted = |step: &Step| only.is_none_or(|pattern| glob::fits(pattern, &step.id));
         let scenarios = phase.into_iter().filter(|scenario| scenario.steps.iter().any(wanted));
-        let runs = scenarios.map(|scenario| one(sides, &run, scenario));
+        let scenarios: Vec<Scenario> = scenarios.collect();
+        let count = scenarios.len();
+        let runs = scenarios.into_iter().map(|scenario| one(sides, &run, scenario));
         let mut done = futures::stream::iter(runs).buffer_unordered(AT_ONCE);
         while let Some(mut found) = done.next().await {
             if let Some(pattern) = only {
                 found.differences.retain(|difference| glob::fits(pattern, &difference.id));
             }
             findings.scenarios += 1;
+            if findings.scenarios.is_multiple_of(50) {
+                let (scenarios, requests) = (findings.scenarios, findings.requests);
+                eprintln!("compare: {requests} requests, {scenarios} scenarios of {count} or more");
+            }
             findings.requests += found.requests;
             findings.skipped += found.skipped;
             findings.differences.extend(found.differences);

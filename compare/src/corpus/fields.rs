@@ -13,7 +13,7 @@ const TYPES: &str = include_str!("../../../crates/steersman-apiserver/src/schema
 /// How deep fields are looked for.
 const DEPTH: usize = 6;
 /// How many fields of one type are tried in each kind.
-const PER_TYPE: usize = 3;
+const PER_TYPE: usize = 2;
 
 /// The table of types, as far as it is needed here.
 pub(super) struct Types {
@@ -38,13 +38,13 @@ impl Types {
         for line in TYPES.lines() {
             let words: Vec<&'static str> = line.split_whitespace().collect();
             match words[..] {
+                [field, ty, ..] if line.starts_with("  ") => {
+                    types.structs.entry(current).or_default().push((field, ty));
+                }
                 ["kind", version, kind, ty] => {
                     types.kinds.insert((version, kind), ty);
                 }
                 ["type", name, ..] => current = name,
-                [field, ty, ..] if line.starts_with("  ") => {
-                    types.structs.entry(current).or_default().push((field, ty));
-                }
                 _ => {}
             }
         }
@@ -153,8 +153,6 @@ fn steps(kind: &Kind, place: &Place, field: &Field, scenario: &mut Scenario) {
         let id = |verb: &str| format!("{way} {id} {verb}");
         let mut object = kind.object(place, "y");
         set(&mut object, &field.way, &value);
-        let strict = Step::post(id("strict"), &place.collection, &object);
-        scenario.add(strict.dry().query("fieldValidation=Strict"));
         scenario.add(Step::post(id("post"), &place.collection, object).dry());
         let mut patch = json!({});
         set(&mut patch, &field.way, &value);
@@ -203,7 +201,7 @@ mod tests {
     fn fields_of_every_type_are_found_in_a_kind() {
         let fields = Types::read().fields("apps/v1", "Deployment");
         let find = |way: &str| fields.iter().find(|field| field.way.join(".") == way);
-        assert_eq!(find("spec.replicas").map(|field| field.ty), Some("int32"));
+        assert_eq!(find("spec.minReadySeconds").map(|field| field.ty), Some("int32"));
         for wanted in ["string", "int32", "int64", "bool", "list", "map", "struct", "time"] {
             assert!(fields.iter().any(|field| class(field.ty) == wanted), "{wanted}");
         }

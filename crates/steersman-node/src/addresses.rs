@@ -1,13 +1,16 @@
-//! Addresses of nodes and Pods: a block per node, one address per Pod.
+//! Addresses of nodes and Pods: a block per node, one address per Pod, and each port of a node for
+//! one Pod.
 //!
-//! Which addresses are taken is read from the Pods themselves; only those given out a moment
-//! ago, which the cache does not show yet, are remembered.
+//! What is taken is read from the Pods themselves; only what was given out a moment ago, which
+//! the cache does not show yet, is remembered.
 
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Pod;
+
+use crate::host_ports::HostPort;
 
 /// Where the blocks of Pod addresses begin.
 const PODS: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 0);
@@ -52,21 +55,47 @@ pub(crate) fn node_address(index: u32) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(NODES).wrapping_add(index))
 }
 
-/// A node runs as many Pods as it can. Said as a kubelet says it.
-#[derive(Debug, thiserror::Error)]
-#[error("Node didn't have enough resource: pods, requested: 1, used: {used}, capacity: {capacity}")]
-pub(crate) struct OutOfPods {
-    /// How many Pods it runs.
-    pub(crate) used: usize,
-    /// How many it can run.
-    pub(crate) capacity: u32,
+/// Why a node does not take a Pod. Said as a kubelet says it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Rejection {
+    /// It runs as many Pods as it can.
+    #[error(
+        "Node didn't have enough resource: pods, requested: 1, used: {used}, capacity: {capacity}"
+    )]
+    OutOfPods {
+        /// How many Pods it runs.
+        used: usize,
+        /// How many it can run.
+        capacity: u32,
+    },
+    /// Another Pod has a port that it asks for.
+    #[error(
+        "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+    )]
+    NodePorts,
+}
+
+impl Rejection {
+    /// The reason in the Pod's status.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::OutOfPods { .. } => "OutOfpods",
+            Self::NodePorts => "NodePorts",
+        }
+    }
 }
 
 /// Gives out Pod addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     /// By the Pod's uid: given out, but possibly not yet in the Pod's status.
-    reserved: Mutex<HashMap<String, Ipv4Addr>>,
+    reserved: Mutex<HashMap<String, Reserved>>,
+}
+
+#[derive(Debug)]
+struct Reserved {
+    address: Ipv4Addr,
+    ports: Vec<HostPort>,
 }
 
 impl Addresses {
@@ -78,17 +107,22 @@ impl Addresses {
         block: Block,
         capacity: u32,
         running: &[Arc<Pod>],
-    ) -> Result<String, OutOfPods> {
+    ) -> Result<String, Rejection> {
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        if let Some(address) = reserved.get(&uid) {
-            return Ok(address.to_string());
+        if let Some(reserved) = reserved.get(&uid) {
+            return Ok(reserved.address.to_string());
         }
         let started = running.iter().filter(|pod| address_of(pod).is_some());
         let unsettled = started.clone().filter_map(|pod| pod.metadata.uid.as_ref());
         let unsettled = unsettled.filter(|uid| reserved.contains_key(*uid)).count();
-        let held: HashSet<Ipv4Addr> =
-            reserved.values().copied().filter(|address| block.contains(*address)).collect();
+        let here = reserved.values().filter(|reserved| block.contains(reserved.address));
+        let held: HashSet<Ipv4Addr> = here.clone().map(|reserved| reserved.address).collect();
+        let ports = HostPort::all_of(pod);
+        let mut used_ports = here.flat_map(|reserved| reserved.ports.clone());
+        let mut others = started.clone().flat_map(|pod| HostPort::all_of(pod));
+        let conflicts = |used: HostPort| ports.iter().any(|port| port.conflicts(&used));
+        let no_port = used_ports.any(conflicts) || others.any(conflicts);
         let used = started.clone().count() + held.len() - unsettled;
         let taken: HashSet<&str> = started.filter_map(|pod| address_of(pod)).collect();
         let free = |address: &Ipv4Addr| {
@@ -96,8 +130,11 @@ impl Addresses {
         };
         let room = u32::try_from(used).is_ok_and(|used| used < capacity);
         let address = block.hosts().find(free).filter(|_| room);
-        let address = address.ok_or(OutOfPods { used, capacity })?;
-        reserved.insert(uid, address);
+        let address = address.ok_or(Rejection::OutOfPods { used, capacity })?;
+        if no_port {
+            return Err(Rejection::NodePorts);
+        }
+        reserved.insert(uid, Reserved { address, ports });
         Ok(address.to_string())
     }
 
@@ -165,7 +202,30 @@ mod tests {
         reserve(1, "elsewhere", &[]).unwrap();
         reserve(0, "b", &running).unwrap();
         let full = reserve(0, "c", &running).unwrap_err();
-        assert_eq!((full.used, full.capacity), (3, 3));
+        assert_eq!(full, Rejection::OutOfPods { used: 3, capacity: 3 });
         assert!(reserve(0, "b", &running).is_ok(), "it has its place already");
+    }
+
+    #[test]
+    fn a_port_of_a_node_is_given_to_one_pod() {
+        let addresses = Addresses::default();
+        let pod = |uid: &str, address: Option<&str>| {
+            let ports = json!([{"containerPort": 80, "hostPort": 8080}]);
+            let pod = json!({
+                "metadata": {"uid": uid},
+                "spec": {"containers": [{"name": "c", "ports": ports}]},
+                "status": {"podIP": address},
+            });
+            Arc::new(serde_json::from_value::<Pod>(pod).unwrap())
+        };
+        let reserve = |node, uid, running: &[_]| {
+            addresses.reserve(&pod(uid, None), Block::of_node(node, 110), 110, running)
+        };
+        let running = [pod("old", Some("10.244.1.1"))];
+        assert_eq!(reserve(1, "a", &running), Err(Rejection::NodePorts), "it is in use");
+        assert!(reserve(0, "a", &[]).is_ok());
+        assert_eq!(reserve(0, "b", &[]), Err(Rejection::NodePorts), "it was given a moment ago");
+        assert!(reserve(0, "a", &[]).is_ok(), "it has its port already");
+        assert!(reserve(2, "c", &[]).is_ok(), "another node has ports of its own");
     }
 }

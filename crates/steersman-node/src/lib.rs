@@ -6,6 +6,7 @@
 //! through its client; this crate knows nothing of API servers, stores or controllers.
 
 mod addresses;
+mod host_ports;
 mod registration;
 
 mod heartbeat;

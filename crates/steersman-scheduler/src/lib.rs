@@ -6,6 +6,7 @@
 //! tried again when a node or a Pod changes, or after a while. The scheduler sees a cluster only
 //! through its client; it knows nothing of API servers, stores or node agents.
 
+mod host_ports;
 mod quantity;
 mod requests;
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use crate::host_ports::HostPort;
 use crate::quantity::Amount;
 
 /// What scoring assumes for a container that requests no cpu: a tenth of one.
@@ -90,6 +91,8 @@ pub(crate) struct PodRequests {
     pub(crate) asked: Resources,
     /// The same with an assumption where it does not say: what scoring counts.
     pub(crate) assumed: Resources,
+    /// The ports of its node that it takes.
+    pub(crate) ports: Vec<HostPort>,
 }
 
 impl PodRequests {
@@ -103,7 +106,7 @@ impl PodRequests {
         for name in ["cpu", "memory"] {
             assumed.set(name, assumed.get(name).max(asked.get(name)));
         }
-        Self { asked, assumed }
+        Self { asked, assumed, ports: HostPort::all_of(pod) }
     }
 }
 

@@ -12,6 +12,7 @@ use steersman::ObjectKey;
 use steersman::informer::Event;
 
 use crate::backlog::Backlog;
+use crate::host_ports::HostPort;
 use crate::requests::{PodRequests, Resources};
 
 /// The scheduler's knowledge behind one lock, which is never held across an await.
@@ -54,6 +55,8 @@ pub(crate) struct Usage {
     pub(crate) assumed: Resources,
     /// How many Pods it has.
     pub(crate) pods: i64,
+    /// Which of its ports they have.
+    pub(crate) ports: Vec<HostPort>,
 }
 
 /// A node as plugins see it.
@@ -165,6 +168,7 @@ impl State {
         usage.asked.add(&placed.requests.asked);
         usage.assumed.add(&placed.requests.assumed);
         usage.pods += 1;
+        usage.ports.extend(placed.requests.ports.iter().cloned());
         self.placed.insert(uid.to_owned(), placed);
     }
 
@@ -174,6 +178,11 @@ impl State {
         usage.asked.subtract(&requests.asked);
         usage.assumed.subtract(&requests.assumed);
         usage.pods -= 1;
+        for port in &requests.ports {
+            if let Some(index) = usage.ports.iter().position(|used| used == port) {
+                usage.ports.swap_remove(index);
+            }
+        }
         if usage.pods == 0 {
             self.used.remove(&node);
         }

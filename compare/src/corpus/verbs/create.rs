@@ -87,7 +87,7 @@ fn metadata(kind: &Kind, place: &Place, scenario: &mut Scenario) {
         ("bad-name", json!({"metadata": {"name": "Bad_Name"}})),
         ("slash-name", json!({"metadata": {"name": "a/b"}})),
         ("long-name", json!({"metadata": {"name": long}})),
-        ("bad-generate-name", json!({"metadata": {"name": null, "generateName": "Bad_"}})),
+        ("bad-generate-name", json!({"metadata": {"name": null, "generateName": "Bad_gen-"}})),
         ("other-namespace", json!({"metadata": {"namespace": "other"}})),
         ("other-kind", json!({"kind": "Other"})),
         ("other-version", json!({"apiVersion": "other/v1"})),

@@ -61,7 +61,7 @@ const QUERIES: [(&str, &str); 50] = [
     ("watch-match", "watch=1&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"),
     ("watch-continue", "watch=1&continue=abc&timeoutSeconds=1"),
     ("watch-version-odd", "watch=1&resourceVersion=abc&timeoutSeconds=1"),
-    ("watch-odd", "watch=odd"),
+    ("watch-odd", "watch=odd&timeoutSeconds=1"),
     ("timeout-seconds-odd", "timeoutSeconds=abc"),
     ("timeout-odd", "timeout=abc"),
     ("bookmarks", "allowWatchBookmarks=true"),

@@ -39,7 +39,7 @@ pub(super) fn steps(kind: &Kind, place: &Place, scenario: &mut Scenario) {
         ("pretty", "pretty=true"),
         ("pretty-odd", "pretty=x"),
         ("timeout-odd", "timeout=x"),
-        ("watch", "watch=x"),
+        ("watch", "watch=x&timeoutSeconds=1"),
     ];
     for (id, query) in queries {
         scenario.add(Step::get(id, &path).query(query));

@@ -6,6 +6,8 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::addresses::Rejection;
+
 /// Why a Pod has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -105,12 +107,12 @@ fn finish(container: &mut ContainerStatus, now: &Time) {
 }
 
 /// The status of a Pod that its node does not take.
-pub(super) fn rejected(pod: &Pod, reason: &str, message: &str, now: &Time) -> PodStatus {
+pub(super) fn rejected(pod: &Pod, rejection: &Rejection, now: &Time) -> PodStatus {
     let mut status = pod.status.clone().unwrap_or_default();
     status.start_time.get_or_insert_with(|| now.clone());
     status.observed_generation = pod.metadata.generation;
     status.phase = Some("Failed".into());
-    status.reason = Some(reason.into());
-    status.message = Some(format!("Pod was rejected: {message}"));
+    status.reason = Some(rejection.reason().into());
+    status.message = Some(format!("Pod was rejected: {rejection}"));
     status
 }

@@ -6,6 +6,7 @@ use steersman::Context;
 use steersman::events::{EventType, Recorder, Reference};
 
 use super::ended::End;
+use crate::addresses::Rejection;
 
 /// A container as Events name it.
 struct Named<'a> {
@@ -59,9 +60,9 @@ impl<'a> Teller<'a> {
     }
 
     /// Tells why the node does not take the Pod.
-    pub(super) fn rejected(&self, reason: &str, message: &str) {
-        let pod = Reference::of(self.pod);
-        let note = message.to_owned();
+    pub(super) fn rejected(&self, rejection: &Rejection) {
+        let (pod, reason) = (Reference::of(self.pod), rejection.reason());
+        let note = rejection.to_string();
         self.recorder.record(pod, None, EventType::Warning, reason, "Admitting", note);
     }
 

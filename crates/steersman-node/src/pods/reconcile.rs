@@ -10,7 +10,7 @@ use super::ended::{self, End};
 use super::events::Teller;
 use super::status::{self, Surroundings};
 use super::{Machines, bound_to};
-use crate::addresses::{Addresses, OutOfPods};
+use crate::addresses::{Addresses, Rejection};
 use crate::registration::Machine;
 use crate::runtime::{ContainerRuntime, Stopping};
 
@@ -33,9 +33,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
         let now = clock::now_time();
         let pod_address = match self.address(pod, machine, ctx)? {
             Ok(address) => address,
-            Err(full) => {
-                Teller::new(pod, &machine.name, ctx).rejected("OutOfpods", &full.to_string());
-                ctx.status(ended::rejected(pod, "OutOfpods", &full.to_string(), &now));
+            Err(rejection) => {
+                Teller::new(pod, &machine.name, ctx).rejected(&rejection);
+                ctx.status(ended::rejected(pod, &rejection, &now));
                 return Ok(Next::Settled);
             }
         };
@@ -70,7 +70,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         pod: &Pod,
         machine: &Machine,
         ctx: &Context<Pod>,
-    ) -> Result<Result<String, OutOfPods>> {
+    ) -> Result<Result<String, Rejection>> {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         if let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) {
             self.addresses.settle(uid); // the Pod itself holds it now

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::ended::{End, ended, has_ended, rejected};
 use super::status::{Surroundings, observed, running, time_left};
-use crate::addresses::OutOfPods;
+use crate::addresses::Rejection;
 use crate::runtime::{ContainerRuntime, Simulated};
 
 fn pod() -> Pod {
@@ -85,9 +85,9 @@ async fn looking_again_changes_nothing() {
 
 #[test]
 fn a_pod_that_finds_no_room_fails_and_says_why() {
-    let full = OutOfPods { used: 110, capacity: 110 };
+    let full = Rejection::OutOfPods { used: 110, capacity: 110 };
     let mut pod = pod();
-    let status = rejected(&pod, "OutOfpods", &full.to_string(), &time("2030-01-01T12:00:00Z"));
+    let status = rejected(&pod, &full, &time("2030-01-01T12:00:00Z"));
     assert_eq!(status.reason.as_deref(), Some("OutOfpods"));
     let why = "Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110";
     assert_eq!(status.message, Some(format!("Pod was rejected: {why}")));

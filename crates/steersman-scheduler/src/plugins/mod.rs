@@ -4,6 +4,7 @@
 
 mod node_affinity;
 mod node_name;
+mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
 mod taint_toleration;
@@ -30,6 +31,7 @@ pub(crate) const FILTERS: &[&dyn FilterPlugin] = &[
     &node_name::NodeName,
     &taint_toleration::TaintToleration,
     &node_affinity::NodeAffinity,
+    &node_ports::NodePorts,
     &node_resources_fit::NodeResourcesFit,
 ];
 

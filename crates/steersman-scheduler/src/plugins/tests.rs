@@ -169,3 +169,20 @@ fn a_cordoned_node_takes_only_pods_that_tolerate_it() {
     assert!(!fits(&pod(&json!({})), cordoned()));
     assert!(fits(&pod(&json!({"tolerations": [{"operator": "Exists"}]})), cordoned()));
 }
+
+#[test]
+fn a_port_of_a_node_is_given_once() {
+    let taking = |port: i32| {
+        let ports = json!([{"containerPort": 80, "hostPort": port}]);
+        pod(&json!({"containers": [{"name": "c", "ports": ports}]}))
+    };
+    let (mut state, node) = (State::default(), plain("n"));
+    state.assume("a", "n", PodRequests::of(&taking(8080)));
+    let place = |pod: &Pod, state: &mut State| place(pod, std::slice::from_ref(&node), state);
+    let refused = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod \
+                   ports.";
+    assert_eq!(place(&taking(8080), &mut state), Decision::Nowhere(refused.into()));
+    assert_eq!(place(&taking(8081), &mut state), Decision::Node("n".into()));
+    state.forget("a");
+    assert_eq!(place(&taking(8080), &mut state), Decision::Node("n".into()));
+}
