@@ -14,7 +14,7 @@ use rustls::{CertificateError, Error};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::service;
+use super::backend;
 use super::target::Target;
 use crate::state::Server;
 
@@ -107,7 +107,7 @@ async fn connect(server: &Server, target: &Target) -> Result<Connection, String>
 /// Reaches the first address that can be reached.
 async fn dial(server: &Server, target: &Target) -> Result<TcpStream, String> {
     let addresses = match &target.service {
-        Some(service) => service::addresses(server, service).await?,
+        Some(service) => backend::addresses(server, service).await?,
         None => vec![(target.host.clone(), target.port)],
     };
     let mut failed = String::new();
