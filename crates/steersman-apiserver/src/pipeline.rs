@@ -126,7 +126,10 @@ async fn not_a_resource(
         [".well-known" | "openid", ..] => openid::answer(server, &path).await,
         _ => discovery::answer(server, &path, parts),
     };
-    response.map(Some)
+    match response {
+        Err(status) if status == Status::no_such_resource() => Ok(Some(reply::no_such_page())),
+        response => response.map(Some),
+    }
 }
 
 /// Whether a path that names no resource knows a method. Some do not look.
@@ -134,7 +137,11 @@ fn allows(method: &Method, path: &[&str]) -> bool {
     match path {
         ["healthz" | "livez" | "readyz", ..] | ["openapi", "v2"] | ["apis"] | ["apis", _] => true,
         ["api", ..] | ["apis", ..] | ["version"] => method == Method::GET,
-        _ => matches!(*method, Method::GET | Method::HEAD),
+        ["openapi" | ".well-known" | "openid" | "metrics", ..] | [] => {
+            matches!(*method, Method::GET | Method::HEAD)
+        }
+        // There is nothing at the others, whatever one wants of it.
+        _ => true,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::status::{Result, Status};
 use crate::{crd, metadata, names};
 
 /// The kinds whose finalizers need no prefix, because nobody ever asked it of them.
-const PLAIN_FINALIZERS: [(&str, &str); 12] = [
+const PLAIN_FINALIZERS: [(&str, &str); 11] = [
     ("", "events"),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
@@ -19,7 +19,6 @@ const PLAIN_FINALIZERS: [(&str, &str); 12] = [
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
     ("apiregistration.k8s.io", "apiservices"),
     ("coordination.k8s.io", "leases"),
-    ("events.k8s.io", "events"),
     ("node.k8s.io", "runtimeclasses"),
     ("policy", "poddisruptionbudgets"),
 ];

