@@ -9,12 +9,9 @@ use super::{Column, age, duration};
 pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
     match (group, kind) {
         ("", "Pod") => Some(vec![
-            Column::text("Ready", |pod, _| state(pod).ready.into())
-                .about("The aggregate readiness state of this pod for accepting traffic."),
-            Column::text("Status", |pod, _| state(pod).reason.into())
-                .about("The aggregate status of the containers in this pod."),
-            Column::text("Restarts", restarts)
-                .about("How often containers of this pod were restarted, and when last."),
+            Column::text("Ready", |pod, _| state(pod).ready.into()),
+            Column::text("Status", |pod, _| state(pod).reason.into()),
+            Column::text("Restarts", restarts),
             age(),
             Column::text("IP", ip).wide(),
             Column::field("Node", "spec.nodeName", "<none>").wide(),
