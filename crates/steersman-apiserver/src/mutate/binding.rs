@@ -19,7 +19,10 @@ use crate::status::{Named, Result, Status};
 
 /// Binds the pod of the path, or of the body for `POST …/bindings`.
 pub(crate) async fn bind(call: &Call) -> Result<Reply> {
-    let mut binding = call.document()?;
+    let mut binding = match call.info.name {
+        Some(_) => call.document()?,
+        None => decode::object(call)?,
+    };
     decode::part(Schema::builtin("", "v1", "Binding"), "Binding", &mut binding)?;
     Request::body(call, call.info.dry_run()?, &mut binding).await?;
     let given = metadata::text(&binding, "name");

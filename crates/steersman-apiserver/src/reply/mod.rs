@@ -238,7 +238,10 @@ impl Call {
             return Ok(IncludeObject::default());
         };
         IncludeObject::parse(text).ok_or_else(|| {
-            Status::bad_request(format!("unrecognized includeObject value: {text:?}"))
+            Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {text:?}: \
+                 must be 'Metadata', 'Object', 'None', or empty"
+            ))
         })
     }
 }

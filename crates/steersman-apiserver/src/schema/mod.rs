@@ -101,10 +101,21 @@ impl Schema {
         errors
     }
 
+    /// Wraps numbers that are too large for their field, as Kubernetes does where it fills a
+    /// struct from a document.
+    pub fn wrap_integers(&self, object: &mut Value) {
+        if let Shape::Named(_) = self.root.shape {
+            restore::wrap(&self.root, object);
+        }
+    }
+
     /// The first value of the wrong type in an object of a built-in kind that was patched as a
     /// document (`cannot restore struct from: string`).
     pub fn restore_mistake(&self, object: &Value) -> Option<String> {
-        restore::mistake(&self.root, object, None)
+        match self.root.shape {
+            Shape::Named(_) => restore::mistake(&self.root, object, None),
+            _ => None,
+        }
     }
 
     /// Brings an object of a built-in kind into the form that decoding and encoding it gives.

@@ -38,6 +38,30 @@ pub(super) fn mistake(node: &Node, value: &Value, place: Option<&Place<'_>>) -> 
     }
 }
 
+/// Wraps numbers that do not fit into 32 bits. Go converts them so.
+pub(super) fn wrap(node: &Node, value: &mut Value) {
+    match (&node.shape, value) {
+        (Shape::Scalar(Scalar::Int32), value) => {
+            let Some(number) = value.as_i64().filter(|n| i32::try_from(*n).is_err()) else {
+                return;
+            };
+            #[expect(clippy::cast_possible_truncation, reason = "that is what wrapping is")]
+            let wrapped = number as i32;
+            *value = wrapped.into();
+        }
+        (Shape::Map(inner), Value::Object(map)) => {
+            map.values_mut().for_each(|value| wrap(inner, value));
+        }
+        (Shape::List(list), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| wrap(&list.item, item));
+        }
+        (Shape::Object(_) | Shape::Named(_), Value::Object(map)) => {
+            map.iter_mut().for_each(|(key, value)| wrap(node.child(key), value));
+        }
+        _ => {}
+    }
+}
+
 fn scalar_mistake(scalar: Scalar, value: &Value, place: Option<&Place<'_>>) -> Option<String> {
     let read = || decode::scalar_error(scalar, value, None);
     let target = match scalar {

@@ -18,7 +18,7 @@ async fn a_scale_is_typed_for_built_in_and_custom_resources() {
         for replicas in [json!(2_147_483_648_i64), json!("3"), json!(1.5)] {
             let scale = json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas}});
             api.put(&path, &scale).await.refused(400);
-            api.merge(&path, &json!({"spec": {"replicas": replicas}})).await.refused(400);
+            api.merge(&path, &json!({"spec": {"replicas": replicas}})).await.refused(422);
         }
         let status = api.merge(&path, &json!({"spec": {"replicas": -1}})).await.refused(422);
         let message = status["message"].as_str().unwrap();
