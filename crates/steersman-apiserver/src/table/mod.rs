@@ -157,7 +157,9 @@ pub fn render(
     let columns = all_columns(columns);
     let row = |object: &Value| {
         let cells = columns.iter().map(|column| column.cell(object, now)).collect();
-        json!({"cells": Value::Array(cells), "object": shown(object, form)})
+        let conditions = pods::row_conditions(object).map(|c| ("conditions".to_owned(), c));
+        let cells = [("cells".to_owned(), Value::Array(cells))].into_iter().chain(conditions);
+        Value::Object(cells.chain([("object".to_owned(), shown(object, form).into())]).collect())
     };
     let announced = || columns.iter().filter(|column| column.announced);
     let definitions = || announced().map(Column::definition).collect::<Value>();
@@ -234,6 +236,12 @@ impl Column {
         Self { format: "name".into(), ..self }
     }
 
+    /// Whether a built-in kind shows the name of its objects here. What definitions of custom
+    /// resources call so is something else.
+    fn is_own_name(&self) -> bool {
+        self.name == "Name" && matches!(self.description, Description::Documented { .. })
+    }
+
     fn definition(&self) -> Value {
         let description = match &self.description {
             Description::Told(words) => words,
@@ -281,7 +289,7 @@ fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
 
 /// The name comes first, unless the kind has its own idea of where (events have).
 fn all_columns(columns: &[Column]) -> Vec<Column> {
-    let own_name = columns.iter().any(|column| column.name == "Name");
+    let own_name = columns.iter().any(Column::is_own_name);
     let mut all = if own_name { Vec::new() } else { vec![name()] };
     all.extend_from_slice(columns);
     if columns.is_empty() {

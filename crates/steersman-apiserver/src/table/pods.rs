@@ -1,7 +1,7 @@
 //! What `kubectl get pods` shows: the state of a pod in a word or two.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cells::{condition, items, number, or_none, text};
 use super::{Column, age, duration};
@@ -20,6 +20,23 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
         ]),
         _ => None,
     }
+}
+
+/// What is to be said of the row of an object besides its cells: that a pod is done.
+pub(super) fn row_conditions(object: &Value) -> Option<Value> {
+    if object["kind"] != "Pod" || object["apiVersion"] != "v1" {
+        return None;
+    }
+    let phase = text(&object["status"]["phase"]);
+    let message = match phase {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    let condition = json!({
+        "type": "Completed", "status": "True", "reason": phase, "message": message,
+    });
+    Some(Value::Array(vec![condition]))
 }
 
 /// What the containers of a pod add up to.
