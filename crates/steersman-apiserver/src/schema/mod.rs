@@ -93,11 +93,10 @@ impl Schema {
     pub fn type_errors(&self, object: &Value) -> Vec<String> {
         let mut errors = Vec::new();
         if let Shape::Named(_) = self.root.shape {
-            let place = decode::Place { holder: "", path: "" };
-            decode::check(&self.root, object, place, &mut errors);
+            decode::check(&self.root, object, None, &mut errors);
         } else {
-            let place = decode::Place { holder: "ObjectMeta", path: "metadata" };
-            decode::check(self.root.child("metadata"), &object["metadata"], place, &mut errors);
+            let (node, place) = (self.root.child("metadata"), decode::Place::metadata());
+            decode::check(node, &object["metadata"], Some(&place), &mut errors);
         }
         errors
     }
@@ -114,7 +113,7 @@ impl Schema {
     /// document (`cannot restore struct from: string`).
     pub fn restore_mistake(&self, object: &Value) -> Option<String> {
         match self.root.shape {
-            Shape::Named(_) => restore::mistake(&self.root, object),
+            Shape::Named(_) => restore::mistake(&self.root, object, None),
             _ => None,
         }
     }
