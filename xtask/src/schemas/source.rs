@@ -36,9 +36,22 @@ pub(super) struct Flags {
     pub(super) atomic_map: bool,
     pub(super) granular: bool,
     pub(super) value: bool,
+    pub(super) unset: Unset,
     pub(super) patch: Option<String>,
     pub(super) default: Option<String>,
     pub(super) enumeration: Option<String>,
+}
+
+/// What Go writes of a field in which nothing is set.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Unset {
+    /// Nothing; a zero is a value.
+    #[default]
+    Absent,
+    Zero,
+    Null,
+    /// Nothing, not even a zero.
+    OmitEmpty,
 }
 
 #[derive(Default)]
@@ -127,7 +140,15 @@ impl Display for Flags {
         if let Some(values) = &self.enumeration {
             write!(f, " enum={values}")?;
         }
-        if self.value { f.write_str(" value") } else { Ok(()) }
+        if self.value {
+            f.write_str(" value")?;
+        }
+        f.write_str(match self.unset {
+            Unset::Absent => "",
+            Unset::Zero => " unset=zero",
+            Unset::Null => " unset=null",
+            Unset::OmitEmpty => " omitempty",
+        })
     }
 }
 

@@ -147,7 +147,8 @@ async fn protobuf_is_read_for_built_in_kinds() {
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_stands_twice_stays_once() {
     let api = Api::start().await;
-    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u", "controller": true});
+    let owner =
+        json!({"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u", "controller": true});
     let mut object = config_map("a", &json!({}));
     object["metadata"]["ownerReferences"] = json!([owner, owner]);
     let answer = api.post(CONFIG_MAPS, &object).await;

@@ -295,7 +295,10 @@ async fn metadata_is_asked_for_as_that_of_one_object_or_of_a_list() {
         ),
     ] {
         let status = api.get_as(path, &accept(kind)).await.refused(406);
-        assert_eq!((&status["reason"], &status["message"]), (&"NotAcceptable".into(), &message.into()));
+        assert_eq!(
+            (&status["reason"], &status["message"]),
+            (&"NotAcceptable".into(), &message.into())
+        );
     }
     let version = "resourceVersion=abc";
     let status = api.get(&format!("{CONFIG_MAPS}?{version}")).await.refused(400);
