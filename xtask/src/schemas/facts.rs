@@ -1,13 +1,18 @@
-//! What k8s-openapi does not tell, read from `facts.txt`, `enums.txt` and `names.txt`.
+//! What k8s-openapi does not tell, read from `facts.txt`, `enums.txt`, `names.txt` and `zeros.txt`.
 
 use std::collections::BTreeMap;
 
-use super::source::{ListType, Type};
+use super::source::{ListType, Type, Unset};
 
 /// Changes the types by the facts; an unknown type or field is an error, so that the table cannot
 /// rot silently.
 pub(super) fn lay_over(types: &mut BTreeMap<String, Type>) -> Result<(), String> {
-    let facts = [include_str!("facts.txt"), include_str!("enums.txt"), include_str!("names.txt")];
+    let facts = [
+        include_str!("facts.txt"),
+        include_str!("enums.txt"),
+        include_str!("names.txt"),
+        include_str!("zeros.txt"),
+    ];
     for line in facts.into_iter().flat_map(str::lines) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
@@ -24,8 +29,25 @@ pub(super) fn lay_over(types: &mut BTreeMap<String, Type>) -> Result<(), String>
                     }
                 }
             }
+            ["zeros", ty, ref fields @ ..] => zeros(find(types, ty)?, ty, fields)?,
             _ => return Err(format!("facts.txt: what is {line:?}?")),
         }
+    }
+    Ok(())
+}
+
+/// `+spec ?rules -replicas`
+fn zeros(object: &mut Type, ty: &str, words: &[&str]) -> Result<(), String> {
+    for word in words {
+        let (sign, name) = word.split_at(1);
+        let field = object.fields.iter_mut().find(|field| field.name == name);
+        let field = field.ok_or_else(|| format!("zeros.txt: no field {ty}.{name}"))?;
+        field.flags.unset = match sign {
+            "+" => Unset::Zero,
+            "?" => Unset::Null,
+            "-" => Unset::OmitEmpty,
+            _ => return Err(format!("zeros.txt: what is {word:?}?")),
+        };
     }
     Ok(())
 }

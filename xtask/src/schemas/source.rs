@@ -36,6 +36,7 @@ pub(super) struct Flags {
     pub(super) atomic_map: bool,
     pub(super) granular: bool,
     pub(super) value: bool,
+    pub(super) unset: Unset,
     pub(super) patch: Option<String>,
     pub(super) default: Option<String>,
     pub(super) enumeration: Option<String>,
@@ -43,6 +44,18 @@ pub(super) struct Flags {
     pub(super) go: Option<String>,
     /// The embedded structs that hold the field.
     pub(super) embedded: Option<String>,
+}
+
+/// What Go writes of a field in which nothing is set.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Unset {
+    /// Nothing; a zero is a value.
+    #[default]
+    Absent,
+    Zero,
+    Null,
+    /// Nothing, not even a zero.
+    OmitEmpty,
 }
 
 #[derive(Default)]
@@ -137,7 +150,15 @@ impl Display for Flags {
         if let Some(structs) = &self.embedded {
             write!(f, " in={structs}")?;
         }
-        if self.value { f.write_str(" value") } else { Ok(()) }
+        if self.value {
+            f.write_str(" value")?;
+        }
+        f.write_str(match self.unset {
+            Unset::Absent => "",
+            Unset::Zero => " unset=zero",
+            Unset::Null => " unset=null",
+            Unset::OmitEmpty => " omitempty",
+        })
     }
 }
 

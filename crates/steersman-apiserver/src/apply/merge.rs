@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::fieldset::FieldSet;
 use super::path::Step;
 use super::typed::{paths_of, step};
-use crate::schema::{Node, Relation};
+use crate::schema::{Node, Relation, Unset};
 
 /// Gives the live object everything that the configuration sets. Leaves are replaced, objects
 /// merge field by field, list items by their keys, in the configuration's order where it has one.
@@ -55,7 +55,8 @@ pub(super) fn drop_nulls(node: &Node, value: &mut Value) {
         (Relation::Granular, Value::Object(map)) => map.retain(|key, value| {
             let child = node.child(key);
             drop_nulls(child, value);
-            !value.is_null() || child.is_nullable()
+            let stays = || node.field(key).is_some_and(|field| field.unset == Unset::Null);
+            !value.is_null() || child.is_nullable() || stays()
         }),
         (Relation::Set | Relation::Keyed(..), Value::Array(items)) => {
             items.iter_mut().for_each(|item| drop_nulls(node.item(), item));

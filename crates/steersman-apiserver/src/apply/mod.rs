@@ -170,7 +170,7 @@ pub fn apply(apply: Apply<'_>) -> Result<Value, ApplyError> {
     if !same_fields || merge::has_nulls(apply.applied) {
         merge::drop_nulls(node, &mut new);
     }
-    let same = same_fields && is_same(live, &new);
+    let same = same_fields && (is_same(live, &new) || is_same(live, &settled(&apply, &new)));
     let time = if same { last.and_then(|last| last.time) } else { Some(apply.now.to_owned()) };
     let fields = Fields::Encoded(encoded);
     managers.insert(id, Owned { fields, api_version: apply.api_version.to_owned(), time });
@@ -222,6 +222,13 @@ fn managers_after(sent: Option<Value>, known: Option<&Value>) -> Managers {
             _ => known_managers(),
         },
     }
+}
+
+/// An object as it will be stored: what was applied may set a field to nothing.
+fn settled(apply: &Apply<'_>, new: &Value) -> Value {
+    let mut new = new.clone();
+    apply.schema.settle(&mut new);
+    new
 }
 
 /// Whether two objects are the same but for managedFields, the order of lists included.

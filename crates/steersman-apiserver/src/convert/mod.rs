@@ -11,6 +11,8 @@ mod tests;
 
 use serde_json::{Map, Value};
 
+use crate::schema::{builtin_kind, settle};
+
 /// Fields of an Event: the core name, then the name in `events.k8s.io`.
 const EVENT_FIELDS: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
@@ -38,6 +40,10 @@ pub(crate) fn to_api_version(object: &mut Value, api_version: &str) {
     }
     if let Some(fields) = object.as_object_mut() {
         fields.insert("apiVersion".to_owned(), api_version.into());
+    }
+    // The versions differ in what they write of a field in which nothing is set.
+    if let Some(node) = object["kind"].as_str().and_then(|kind| builtin_kind(api_version, kind)) {
+        settle(&node, object);
     }
 }
 

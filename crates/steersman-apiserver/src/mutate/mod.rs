@@ -146,6 +146,7 @@ impl<'a> Writer<'a> {
 
     /// Records who owns which fields of a new version of an object.
     pub(crate) fn track(&self, live: Option<&Value>, new: &mut Value) {
+        self.resource.schema.settle(new);
         track(Track {
             live,
             new,
@@ -161,6 +162,7 @@ impl<'a> Writer<'a> {
     /// The bytes of an object to write. One that is too large loses the record of who owns its
     /// fields, which the next writes begin anew; only an apply cannot do without.
     fn encode(&self, object: &mut Value) -> Result<Bytes> {
+        self.resource.schema.settle(object);
         let bytes = document::encode(object)?;
         if self.dry_run || bytes.len() <= OBJECT_MAX {
             return Ok(bytes);

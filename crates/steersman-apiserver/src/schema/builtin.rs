@@ -9,7 +9,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::node::{Field, List, ListKind, Merge, Node, Object, PatchRule, Scalar, Shape, Text};
+use super::node::{
+    Field, List, ListKind, Merge, Node, Object, PatchRule, Scalar, Shape, Text, Unset,
+};
 
 const TEXT: &str = include_str!("builtin.txt");
 
@@ -146,12 +148,16 @@ impl Table {
             required: false,
             default: None,
             value: false,
+            unset: Unset::Absent,
         };
         let mut patch = None;
         for word in words {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("!", _) => field.required = true,
                 ("value", _) => field.value = true,
+                ("unset", "zero") => field.unset = Unset::Zero,
+                ("unset", "null") => field.unset = Unset::Null,
+                ("omitempty", _) => field.unset = Unset::OmitEmpty,
                 ("atomic", _) => field.node.atomic = Some(true),
                 ("granular", _) => field.node.atomic = Some(false),
                 ("set", _) => set_list(&mut field.node, ListKind::Set),

@@ -17,6 +17,7 @@ mod structural;
 mod tests;
 mod time;
 mod unknown;
+mod unset;
 mod validate;
 
 use std::fmt::{self, Debug};
@@ -29,9 +30,10 @@ use crate::field::FieldError;
 
 pub(crate) use builtin::{kind as builtin_kind, named as builtin_named, object as builtin_object};
 pub(crate) use node::{
-    ANY, Field, List, ListKind, Merge, Node, Object, Relation, Scalar, Shape, Text,
+    ANY, Field, List, ListKind, Merge, Node, Object, Relation, Scalar, Shape, Text, Unset,
 };
 pub(crate) use structural::node as structural_node;
+pub(crate) use unset::settle;
 
 /// The shape of one kind's documents; cheap to clone.
 #[derive(Clone)]
@@ -67,9 +69,22 @@ impl Schema {
         unknown::prune(&self.root, object);
     }
 
-    /// Fills in the defaults that the schema states, and drops nulls that mean "not set".
+    /// Fills in the defaults that the schema states, and drops nulls that mean "not set". Of a
+    /// built-in kind that is [`Self::settle`].
     pub fn apply_defaults(&self, object: &mut Value) {
-        defaults::apply(&self.root, object);
+        if self.is_typed() {
+            settle(&self.root, object);
+        } else {
+            defaults::apply(&self.root, object);
+        }
+    }
+
+    /// Gives an object of a built-in kind the fields that are always written, and takes those
+    /// from it in which nothing is set. Other kinds have no such fields.
+    pub fn settle(&self, object: &mut Value) {
+        if self.is_typed() {
+            settle(&self.root, object);
+        }
     }
 
     /// The paths of fields that the schema does not know, such as `spec.foo`.

@@ -79,6 +79,21 @@ pub(crate) struct Field {
     pub(crate) default: Option<Value>,
     /// Whether the struct exists even when nothing is set in it.
     pub(crate) value: bool,
+    /// What a document has in it when nothing is set.
+    pub(crate) unset: Unset,
+}
+
+/// What Go writes of a field in which nothing is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unset {
+    /// Nothing. A zero that is set stays; an empty list or map is nothing.
+    #[default]
+    Absent,
+    /// The zero of its type.
+    Zero,
+    Null,
+    /// Nothing, not even a zero.
+    OmitEmpty,
 }
 
 /// A list and how apply merges it.

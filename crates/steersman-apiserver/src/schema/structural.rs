@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::builtin;
 use super::format::Format;
 use super::node::{
-    Bound, Field, Junctors, List, ListKind, Node, Object, Range, Rules, Scalar, Shape, Text,
+    Bound, Field, Junctors, List, ListKind, Node, Object, Range, Rules, Scalar, Shape, Text, Unset,
 };
 use super::pattern::Pattern;
 
@@ -81,7 +81,7 @@ fn object(schema: &Value, open: bool, embedded: bool) -> Object {
 }
 
 fn field(name: impl Into<Text>, node: Node, required: bool) -> Field {
-    Field { name: name.into(), node, required, default: None, value: false }
+    Field { name: name.into(), node, required, default: None, value: false, unset: Unset::Absent }
 }
 
 /// Every object has these, whether its schema names them or not.

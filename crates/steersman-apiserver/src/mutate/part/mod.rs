@@ -44,6 +44,7 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
         ("ephemeralcontainers" | "resize", _) => writer.resource.strategy.default(&mut result),
         _ => {}
     }
+    writer.resource.schema.settle(&mut result);
     result
 }
 
