@@ -43,9 +43,10 @@ impl Error {
         self.status().is_some_and(kube::core::Status::is_not_found)
     }
 
-    /// Whether the API server refused the write because the object has changed meanwhile.
+    /// Whether the API server refused the write because the object has changed meanwhile, or
+    /// because another one has its name by now.
     pub fn is_conflict(&self) -> bool {
-        self.status().is_some_and(kube::core::Status::is_conflict)
+        self.status().is_some_and(|status| status.is_conflict() || is_about_another(status))
     }
 
     /// Whether the API server refused to create what exists already.
@@ -104,6 +105,13 @@ impl fmt::Debug for Error {
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+}
+
+/// Whether a patch was refused because of the uid in it, which must be that of the object. Unlike
+/// a PUT, that is answered as a mistake in the object, not as a conflict.
+fn is_about_another(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
 }
 
 #[cfg(test)]

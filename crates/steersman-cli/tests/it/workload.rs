@@ -72,9 +72,12 @@ pub(crate) async fn pods(client: &kube::Client) -> BTreeMap<String, String> {
 
 /// Waits until a cache holds the same ConfigMaps, in the same versions, as the server.
 pub(crate) async fn assert_equal(cache: &Informer<ConfigMap>, client: &kube::Client) {
-    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    let versions = |maps: Vec<ConfigMap>| -> BTreeMap<String, String> {
-        let named = |map: ConfigMap| Some((map.metadata.name?, map.metadata.resource_version?));
+    let maps: Api<ConfigMap> = Api::all(client.clone());
+    let versions = |maps: Vec<ConfigMap>| -> BTreeMap<(String, String), String> {
+        let named = |map: ConfigMap| {
+            let metadata = map.metadata;
+            Some(((metadata.namespace?, metadata.name?), metadata.resource_version?))
+        };
         maps.into_iter().filter_map(named).collect()
     };
     eventually("the cache is equal to the store", || async {
