@@ -175,7 +175,8 @@ pub fn apply(apply: Apply<'_>) -> Result<Value, ApplyError> {
     if !same_fields || merge::has_nulls(apply.applied) {
         merge::drop_nulls(node, &mut new);
     }
-    let same = same_fields && (is_same(live, &new) || is_same(live, &settled(&apply, &new)));
+    // Who applies what is there already owns it without a time.
+    let same = is_same(live, &new) || is_same(live, &settled(&apply, &new));
     let time = if same { last.and_then(|last| last.time) } else { Some(apply.now.to_owned()) };
     let fields = Fields::Encoded(encoded);
     managers.insert(id, Owned { fields, api_version: apply.api_version.to_owned(), time });

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::api::Api;
+use crate::api::{Api, CONFIG_MAPS, config_map, deployment};
 use crate::crd::{DEFINITIONS, definition};
+
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// What the first manager of an object owns.
 fn owned(object: &Value) -> &Value {
@@ -70,4 +72,39 @@ async fn a_definition_is_held_from_when_it_is_deleted() {
     let cleanup = "customresourcecleanup.apiextensions.k8s.io";
     assert_eq!(marked["metadata"]["finalizers"], json!([cleanup]));
     assert_eq!(marked["metadata"]["generation"], created["metadata"]["generation"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_annotation_makes_a_generation_of_a_deployment_but_not_through_its_status() {
+    let api = Api::start().await;
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let mut web = api.post(path, &deployment("web", 1)).await.ok();
+    web["metadata"]["annotations"] = json!({"a": "b"});
+    let web = api.put(&format!("{path}/web/status"), &web).await.ok();
+    assert_eq!(web["metadata"]["generation"], 1);
+    let mut web = web;
+    web["metadata"]["annotations"] = json!({"a": "c"});
+    let web = api.put(&format!("{path}/web"), &web).await.ok();
+    assert_eq!(web["metadata"]["generation"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_applies_what_is_there_already_owns_it_without_a_time() {
+    let api = Api::start().await;
+    api.post(CONFIG_MAPS, &config_map("a", &json!({"k": "v"}))).await.ok();
+    let path = format!("{CONFIG_MAPS}/a?fieldManager=");
+    let applied = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"},
+    });
+    let time = |object: &Value, manager: &str| {
+        let entries = object["metadata"]["managedFields"].as_array().unwrap().iter();
+        let mut entries = entries.filter(|entry| entry["manager"] == manager);
+        entries.next().unwrap().get("time").is_some()
+    };
+    let answer = api.patch(&format!("{path}one"), APPLY, &applied).await.ok();
+    assert!(!time(&answer, "one"), "{answer}");
+    let mut changed = applied;
+    changed["data"]["other"] = "w".into();
+    let answer = api.patch(&format!("{path}two"), APPLY, &changed).await.ok();
+    assert!(time(&answer, "two"), "{answer}");
 }
