@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::step::{Kept, Role, Scenario, Step, Tidy};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(12);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(100);

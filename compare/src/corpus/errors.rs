@@ -133,7 +133,6 @@ fn parameters() -> Scenario {
         "fieldSelector=a%3D%3D%3Db",
         "limit=x",
         "limit=9999999999999999999999",
-        "watch=x&timeoutSeconds=1",
         "resourceVersion=x",
         "continue=x",
         "odd=1",

@@ -178,7 +178,7 @@ fn set(object: &mut Value, way: &[String], value: &Value) {
     }
     let field = &mut object[name_alone];
     let field = if name.ends_with("[]") {
-        if !field.as_array().is_some_and(|items| !items.is_empty()) {
+        if field.as_array().is_none_or(Vec::is_empty) {
             *field = json!([{}]);
         }
         &mut field[0]

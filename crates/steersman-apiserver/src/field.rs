@@ -42,7 +42,8 @@ pub struct FieldError {
 impl FieldError {
     /// `Invalid value: <value>: <detail>`
     pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        Self::new(FieldErrorKind::Invalid, field, format!("Invalid value: {value}: {detail}"))
+        let text = format!("Invalid value: {}: {detail}", shown(value));
+        Self::new(FieldErrorKind::Invalid, field, text)
     }
 
     /// `Required value[: <detail>]`
@@ -52,12 +53,13 @@ impl FieldError {
 
     /// `Duplicate value: <value>`
     pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        Self::new(FieldErrorKind::Duplicate, field, format!("Duplicate value: {value}"))
+        Self::new(FieldErrorKind::Duplicate, field, format!("Duplicate value: {}", shown(value)))
     }
 
     /// `Unsupported value: <value>: supported values: "a", "b"`
     pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
         let list: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let value = shown(value);
         let text = format!("Unsupported value: {value}: supported values: {}", list.join(", "));
         Self::new(FieldErrorKind::NotSupported, field, text)
     }
@@ -108,6 +110,35 @@ impl FieldError {
     fn new(kind: FieldErrorKind, field: impl Into<String>, text: String) -> Self {
         Self { kind, field: field.into(), text }
     }
+}
+
+/// A value as Kubernetes shows it: texts as Go quotes them, everything else as JSON.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), quoted)
+}
+
+/// A text in quotes, as Go's `%q` writes it.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\x07' => out.push_str(r"\a"),
+            '\x08' => out.push_str(r"\b"),
+            '\x0c' => out.push_str(r"\f"),
+            '\n' => out.push_str(r"\n"),
+            '\r' => out.push_str(r"\r"),
+            '\t' => out.push_str(r"\t"),
+            '\x0b' => out.push_str(r"\v"),
+            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            // What the debug form escapes cannot be printed.
+            c if c.escape_debug().len() > 1 => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
 
 fn with_detail(head: &str, detail: &str) -> String {

@@ -16,7 +16,8 @@ pub fn number(object: &Value, field: &str) -> Option<i64> {
 /// Leaves each owner once, and gives the uids of those that stood again.
 pub(crate) fn drop_repeated_owners(object: &mut Value) -> Vec<String> {
     let mut again = Vec::new();
-    let Some(owners) = object["metadata"]["ownerReferences"].as_array_mut() else { return again };
+    let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
+    let Some(owners) = owners else { return again };
     let mut seen: Vec<Value> = Vec::with_capacity(owners.len());
     owners.retain(|owner| {
         let repeated = seen.contains(owner);

@@ -216,6 +216,7 @@ pub fn validate_metadata(object: &Value, namespaced: bool) -> Vec<FieldError> {
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => dns1123_label,
         ("networking.k8s.io", "IPAddress") => ip_address,
         ("", "Event")
+        | ("policy", "PodDisruptionBudget")
         | ("rbac.authorization.k8s.io" | "certificates.k8s.io" | "apiregistration.k8s.io", _) => {
             path_segment
         }

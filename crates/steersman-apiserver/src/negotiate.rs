@@ -13,6 +13,8 @@
 use http::{HeaderMap, HeaderValue, Uri, header};
 use serde_json::Value;
 
+use crate::body::{syntax, yaml};
+use crate::patch;
 use crate::protobuf::{self, ProtobufError};
 use crate::request::Query;
 use crate::status::{Result, Status};
@@ -146,6 +148,21 @@ impl Wishes {
         Ok(Output { pretty: output.pretty || (self.pretty && !offer.stream), ..output })
     }
 
+    /// Refuses a request that likes none of the media types of its path, whatever their
+    /// parameters; the path of a collection is also watched.
+    pub(crate) fn check_route(&self, is_collection: bool) -> Result<()> {
+        let accept = self.accept.as_ref().and_then(|value| value.to_str().ok()).unwrap_or("");
+        let likes = |clause: &str| {
+            let media_type = clause.split(';').next().unwrap_or("").trim();
+            matches!(media_type, "" | "*/*" | "application/*") || MEDIA_TYPES.contains(&media_type)
+        };
+        if accept.split(',').any(likes) {
+            return Ok(());
+        }
+        let streams = if is_collection { &STREAM_TYPES[..] } else { &[] };
+        Err(Status::no_route_writes(&[&MEDIA_TYPES[..], streams].concat()))
+    }
+
     /// The form for a document that has no kind of its own. `shapes` are the transformations that
     /// its path knows besides the document itself.
     pub fn choose_document(&self, shapes: &[Shape]) -> Result<Output> {
@@ -276,11 +293,22 @@ pub fn decode(content_type: Option<&str>, body: &[u8]) -> Result<Value> {
         protobuf::MEDIA_TYPE => decode_protobuf(body)?,
         _ => return Err(unsupported()),
     };
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(Status::bad_request("couldn't get version/kind; json parse error: not an object"))
+    match value {
+        Value::Object(_) => Ok(value),
+        // Nothing is an object without fields.
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        value => Err(Status::bad_request(no_object(&value))),
     }
+}
+
+/// Why a body that is no object has no kind, in the words of Go.
+pub(crate) fn no_object(value: &Value) -> String {
+    let found = patch::json_type(value);
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
+         value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+         Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
 }
 
 fn unsupported() -> Status {
@@ -294,13 +322,14 @@ pub fn media_type(content_type: Option<&str>) -> &str {
 
 fn decode_json(body: &[u8]) -> Result<Value> {
     serde_json::from_slice(body).map_err(|error| {
-        Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+        let why = syntax::complaint(body, &error);
+        Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     })
 }
 
 /// Reads YAML, of which JSON is a part.
 pub fn decode_yaml(body: &[u8]) -> Result<Value> {
-    serde_saphyr::from_slice(body)
+    yaml::read(body)
         .map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))
 }
 

@@ -116,7 +116,7 @@ async fn not_a_resource(
     if is_resource {
         return Ok(None);
     }
-    if !matches!(parts.method, Method::GET | Method::HEAD) {
+    if !allows(&parts.method, &path) {
         return Err(Status::method_not_allowed());
     }
     let response = match path.as_slice() {
@@ -126,7 +126,23 @@ async fn not_a_resource(
         [".well-known" | "openid", ..] => openid::answer(server, &path).await,
         _ => discovery::answer(server, &path, parts),
     };
-    response.map(Some)
+    match response {
+        Err(status) if status == Status::no_such_resource() => Ok(Some(reply::no_such_page())),
+        response => response.map(Some),
+    }
+}
+
+/// Whether a path that names no resource knows a method. Some do not look.
+fn allows(method: &Method, path: &[&str]) -> bool {
+    match path {
+        ["healthz" | "livez" | "readyz", ..] | ["openapi", "v2"] | ["apis"] | ["apis", _] => true,
+        ["api", ..] | ["apis", ..] | ["version"] => method == Method::GET,
+        ["openapi" | ".well-known" | "openid" | "metrics", ..] | [] => {
+            matches!(*method, Method::GET | Method::HEAD)
+        }
+        // There is nothing at the others, whatever one wants of it.
+        _ => true,
+    }
 }
 
 /// Finds the resource, checks that it knows the verb, and chooses the form of the answer.
@@ -139,6 +155,10 @@ fn resolve(
     let resource = table.get(&info.group, &info.version, &info.resource);
     let resource = Arc::clone(resource.ok_or_else(Status::no_such_resource)?);
     check_path(&resource, info)?;
+    // Reviews and their like are only ever created: no path leads to one of them.
+    if resource.verbs == [Verb::Create] && info.name.is_some() {
+        return Err(Status::no_such_resource());
+    }
     let verbs = match &info.subresource {
         None => resource.verbs,
         Some(name) => match resource.subresource(name) {
@@ -148,6 +168,9 @@ fn resolve(
     };
     if !verbs.contains(&info.verb) {
         return Err(Status::method_not_allowed());
+    }
+    if resource.conversion.is_none() {
+        wishes.check_route(matches!(info.verb, Verb::List | Verb::Watch))?;
     }
     let has_table = resource.has_table(info.subresource.as_deref().unwrap_or(""));
     let offer = Offer {

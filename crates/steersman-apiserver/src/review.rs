@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use crate::authenticate::{self, Authenticated, Refused};
 use crate::authn::User;
 use crate::call::Call;
+use crate::field::FieldError;
+use crate::mutate;
 use crate::reply::Reply;
-use crate::status::{Result, Status};
+use crate::status::{Named, Result, Status};
 use crate::token;
 
 /// Answers a review; `None` if the resource is not one.
@@ -15,9 +17,8 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     if !matches!(call.resource.group.as_ref(), "authentication.k8s.io" | "authorization.k8s.io") {
         return Ok(None);
     }
-    let mut review = call.document()?;
-    review["apiVersion"] = call.api_version.as_str().into();
-    review["kind"] = call.resource.kind.as_ref().into();
+    let mut review = mutate::body(call)?;
+    check(call, &review)?;
     let status = match call.resource.kind.as_ref() {
         "SelfSubjectReview" => {
             if !review["metadata"].is_object() {
@@ -37,6 +38,51 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     };
     review["status"] = status;
     Ok(Some(Reply::Document { code: StatusCode::CREATED, value: review }))
+}
+
+/// Refuses a review that asks nothing, or too much.
+fn check(call: &Call, review: &Value) -> Result<()> {
+    let kind = call.resource.kind.as_ref();
+    let spec = &review["spec"];
+    if kind == "SelfSubjectRulesReview" && spec["namespace"].as_str().unwrap_or("").is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    if !kind.ends_with("SubjectAccessReview") {
+        return Ok(());
+    }
+    let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    let mut errors = Vec::new();
+    if resource.is_object() && other.is_object() {
+        let why = "cannot be specified in combination with resourceAttributes";
+        errors.push(FieldError::invalid("spec.nonResourceAttributes", other, why));
+    }
+    if !resource.is_object() && !other.is_object() {
+        let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push(FieldError::invalid("spec.resourceAttributes", &Value::Null, why));
+    }
+    let is_empty = |value: &Value| value.as_str().is_none_or(str::is_empty);
+    let no_groups = spec["groups"].as_array().is_none_or(Vec::is_empty);
+    if kind != "SelfSubjectAccessReview" && is_empty(&spec["user"]) && no_groups {
+        let why = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid("spec.user", &"".into(), why));
+    }
+    if kind == "LocalSubjectAccessReview" {
+        let wanted = resource["namespace"].as_str().unwrap_or("");
+        if resource.is_object() && wanted != call.namespace() {
+            let why = "must match metadata.namespace";
+            let field = "spec.resourceAttributes.namespace";
+            errors.push(FieldError::invalid(field, &wanted.into(), why));
+        }
+        if other.is_object() {
+            let why = "disallowed on this kind of request";
+            errors.push(FieldError::invalid("spec.nonResourceAttributes", other, why));
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let what = Named { group: &call.resource.group, resource: "", name: "" };
+    Err(Status::invalid(what, &errors))
 }
 
 /// Whose a token is. Tokens that are just known are for this server, and for no other audience.

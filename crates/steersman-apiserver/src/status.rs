@@ -21,6 +21,9 @@ pub type Result<T, E = Status> = std::result::Result<T, E>;
 pub const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
+/// The start of what whoever creates an object is told whose namesake is being deleted.
+const GOING: &str = "object is being deleted: ";
+
 /// The largest request body, in bytes.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
@@ -135,6 +138,23 @@ impl Status {
         Self::about(409, "AlreadyExists", message, what.details(Vec::new()))
     }
 
+    /// Whether this says that an object of that name exists, going or not. Webhooks may refuse
+    /// with the same reason, but not with the same answer.
+    pub(crate) fn says_taken(&self, what: Named<'_>) -> bool {
+        let mut taken = self.clone();
+        if let Some(text) = self.message.strip_prefix(GOING) {
+            taken.message = text.to_owned();
+        }
+        taken == Self::already_exists(what)
+    }
+
+    /// 409: an object of that name exists, and is being deleted.
+    pub(crate) fn still_exists(what: Named<'_>) -> Self {
+        let mut status = Self::already_exists(what);
+        status.message.insert_str(0, GOING);
+        status
+    }
+
     /// 409: a precondition of the write does not hold.
     pub fn conflict(what: Named<'_>, why: &str) -> Self {
         Self::conflict_because(what, why, Vec::new())
@@ -221,6 +241,25 @@ impl Status {
     /// 406, with a text of its own.
     pub(crate) fn not_acceptable_because(message: String) -> Self {
         Self::plain(406, "NotAcceptable", message)
+    }
+
+    /// 406, where not even the media type is one that the path answers in.
+    pub(crate) fn no_route_writes(offered: &[&str]) -> Self {
+        let offered = offered.join(", ");
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {offered}");
+        Self::about(406, "NotAcceptable", message, Details::default())
+    }
+
+    /// 415, where not even the media type is one that the path reads.
+    pub(crate) fn no_route_reads() -> Self {
+        let message = "415: Unsupported Media Type".to_owned();
+        Self::about(415, "UnsupportedMediaType", message, Details::default())
+    }
+
+    /// 422 without a reason that a client would understand.
+    pub(crate) fn rejected() -> Self {
+        let message = "the server rejected our request due to an error in our request".to_owned();
+        Self::about(422, "Invalid", message, Details::default())
     }
 
     /// 415: the body is in a format this server does not read.

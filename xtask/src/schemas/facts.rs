@@ -1,4 +1,4 @@
-//! What k8s-openapi does not tell, read from `facts.txt`, `enums.txt` and `zeros.txt`.
+//! What k8s-openapi does not tell, read from `facts.txt`, `enums.txt`, `names.txt` and `zeros.txt`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,12 @@ use super::source::{ListType, Type, Unset};
 /// Changes the types by the facts; an unknown type or field is an error, so that the table cannot
 /// rot silently.
 pub(super) fn lay_over(types: &mut BTreeMap<String, Type>) -> Result<(), String> {
-    let facts = [include_str!("facts.txt"), include_str!("enums.txt"), include_str!("zeros.txt")];
+    let facts = [
+        include_str!("facts.txt"),
+        include_str!("enums.txt"),
+        include_str!("names.txt"),
+        include_str!("zeros.txt"),
+    ];
     for line in facts.into_iter().flat_map(str::lines) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
@@ -61,6 +66,8 @@ fn set(flags: &mut super::source::Flags, flag: &str) -> Result<(), String> {
         }
         Some(("patch", rule)) => flags.patch = Some(rule.to_owned()),
         Some(("default", value)) => flags.default = Some(value.to_owned()),
+        Some(("go", name)) => flags.go = Some(name.to_owned()),
+        Some(("in", structs)) => flags.embedded = Some(structs.to_owned()),
         Some(("enum", values)) => flags.enumeration = Some(values.to_owned()),
         _ => return Err(format!("facts.txt: unknown flag {flag}")),
     }

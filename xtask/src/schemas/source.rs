@@ -40,6 +40,10 @@ pub(super) struct Flags {
     pub(super) patch: Option<String>,
     pub(super) default: Option<String>,
     pub(super) enumeration: Option<String>,
+    /// The name that Go has for the type.
+    pub(super) go: Option<String>,
+    /// The embedded structs that hold the field.
+    pub(super) embedded: Option<String>,
 }
 
 /// What Go writes of a field in which nothing is set.
@@ -139,6 +143,12 @@ impl Display for Flags {
         }
         if let Some(values) = &self.enumeration {
             write!(f, " enum={values}")?;
+        }
+        if let Some(name) = &self.go {
+            write!(f, " go={name}")?;
+        }
+        if let Some(structs) = &self.embedded {
+            write!(f, " in={structs}")?;
         }
         if self.value {
             f.write_str(" value")?;

@@ -4,17 +4,21 @@ use serde_json::{Value, json};
 
 use super::{FORMS, make};
 use crate::corpus::kinds::{Kind, Place};
-use crate::step::{Body, Scenario, Step};
+use crate::step::{Body, Role, Scenario, Step};
 
 pub(super) fn steps(kind: &Kind, place: &Place, scenario: &mut Scenario) {
     make(kind, place, scenario);
     let path = kind.path(place, "x");
     let changed = |change: Value| Body::Kept("object", change);
     let put = |id: &str, change: Value| Step::put(id, &path, changed(change));
+    // Controllers within a server may have written since.
+    let fresh = |id: &str, name| Step::get(id, &path).role(Role::Setup).keep(name);
+    scenario.add(fresh("fresh", "object"));
     scenario.add(put("unchanged", json!({})));
     let label = json!({"metadata": {"labels": {"changed": "yes"}}});
     scenario.add(put("dry-run", label.clone()).dry());
-    scenario.add(put("label", label).keep("newer"));
+    scenario.add(put("label", label));
+    scenario.add(fresh("newer", "newer"));
     scenario.add(put("stale", json!({"metadata": {"labels": {"changed": "late"}}})));
     versions(&path, scenario);
     for (id, change) in metadata() {

@@ -6,6 +6,7 @@
 //! the media types, [`crate::schema`] the fields.
 
 pub mod json;
+pub(crate) mod syntax;
 pub mod yaml;
 
 use std::fmt;

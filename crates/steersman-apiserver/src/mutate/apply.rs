@@ -30,7 +30,7 @@ pub(crate) async fn apply(call: &Call) -> Result<Reply> {
     let force = is_forced(call);
     let named = call.resource.named(call.place().name);
     // Webhooks may refuse with these reasons, too, but not with these answers.
-    let (absent, taken) = (Status::not_found(named), Status::already_exists(named));
+    let absent = Status::not_found(named);
     for _ in 0..ATTEMPTS {
         match update_applied(&writer, call, &applied, force).await {
             Err(status) if status == absent && writer.subresource.is_empty() => {}
@@ -38,11 +38,11 @@ pub(crate) async fn apply(call: &Call) -> Result<Reply> {
         }
         match create_applied(&writer, call, &applied, force).await {
             // Someone was faster; then this is an update.
-            Err(status) if status == taken => {}
+            Err(status) if status.says_taken(named) => {}
             answer => return answer,
         }
     }
-    Err(taken)
+    Err(Status::already_exists(named))
 }
 
 async fn update_applied(
@@ -147,7 +147,7 @@ fn configuration(call: &Call) -> Result<Value> {
     let (api_version, kind) = (call.api_version.as_str(), call.resource.kind.as_ref());
     let body = read(call, api_version, kind)?;
     check_configuration(&call.resource.schema, api_version, &body)?;
-    let mut object = decode::checked(call, with_name(call, body))?;
+    let mut object = decode::configured(call, with_name(call, body))?;
     patch::same_identity(call, &mut object)?;
     let Some(fields) = object.as_object_mut() else { return Ok(object) };
     match call.subresource() {

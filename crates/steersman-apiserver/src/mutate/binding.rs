@@ -19,15 +19,18 @@ use crate::status::{Named, Result, Status};
 
 /// Binds the pod of the path, or of the body for `POST …/bindings`.
 pub(crate) async fn bind(call: &Call) -> Result<Reply> {
-    let mut binding = call.document()?;
+    let mut binding = match call.info.name {
+        Some(_) => call.document()?,
+        None => decode::object(call)?,
+    };
     decode::part(Schema::builtin("", "v1", "Binding"), "Binding", &mut binding)?;
     Request::body(call, call.info.dry_run()?, &mut binding).await?;
     let given = metadata::text(&binding, "name");
     let name = call.info.name.as_deref().unwrap_or(given);
-    if !given.is_empty() && given != name {
+    if given != name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
-    check(&binding, name)?;
+    check(&binding)?;
     let table = call.server.registry.table();
     let pods = Arc::clone(table.get("", "v1", "pods").ok_or_else(Status::no_such_resource)?);
     let writer = Writer { resource: &pods, subresource: "binding", ..call.writer()? };
@@ -46,7 +49,7 @@ pub(crate) async fn bind(call: &Call) -> Result<Reply> {
     Ok(Reply::Document { code: StatusCode::CREATED, value: success(201, None) })
 }
 
-fn check(binding: &Value, name: &str) -> Result<()> {
+fn check(binding: &Value) -> Result<()> {
     let target = &binding["target"];
     let mut errors = Vec::new();
     if !matches!(target["kind"].as_str(), None | Some("" | "Node")) {
@@ -61,10 +64,15 @@ fn check(binding: &Value, name: &str) -> Result<()> {
         node => errors.extend(names::invalid("target.name", node, names::dns1123_subdomain)),
     }
     errors.extend(names::validate_labels(&binding["metadata"]["labels"], "metadata.labels"));
-    if errors.is_empty() {
-        return Ok(());
+    match &errors[..] {
+        [] => Ok(()),
+        // Kubernetes takes these for a failure of its own.
+        [one] => Err(Status::failure(one.message())),
+        many => {
+            let texts: Vec<String> = many.iter().map(FieldError::message).collect();
+            Err(Status::failure(format!("[{}]", texts.join(", "))))
+        }
     }
-    Err(Status::invalid(Named { group: "", resource: "Binding", name }, &errors))
 }
 
 /// The pod on its node. Its generation stays: the desired state has not changed.

@@ -11,7 +11,6 @@ use crate::authn::User;
 use crate::call::Call;
 use crate::crd;
 use crate::document::Stored;
-use crate::field::FieldError;
 use crate::metadata;
 use crate::reply::Reply;
 use crate::resource::Place;
@@ -38,17 +37,19 @@ pub(crate) async fn create_object(
     tracking: Tracking,
 ) -> Result<Stored> {
     place(writer, namespace, &mut object)?;
-    has_name(writer, &object)?;
+    name_nameless(writer, &mut object);
     let name = metadata::text(&object, "name").to_owned();
     let seen = lifecycle::accepts(writer, namespace, &name).await?;
     crd::accepts_instances(writer)?;
     let mut object = admitted(writer, Place { namespace, name: &name }, object, tracking).await?;
-    let generate = metadata::text(&object, "name").is_empty();
     let base = metadata::text(&object, "generateName").to_owned();
+    // Without a name or the beginning of one there are mistakes to tell, this among them.
+    let generate = metadata::text(&object, "name").is_empty() && !base.is_empty();
     if !generate {
         let name = metadata::text(&object, "name").to_owned();
         let stored = insert(writer, namespace, object, seen).await?;
-        return stored.ok_or_else(|| Status::already_exists(writer.resource.named(&name)));
+        let Some(stored) = stored else { return Err(taken(writer, namespace, &name).await) };
+        return Ok(stored);
     }
     for _ in 0..GENERATE_ATTEMPTS {
         let name = generated_name(&base, &writer.server.random.suffix());
@@ -60,14 +61,22 @@ pub(crate) async fn create_object(
     Err(Status::already_exists(writer.resource.named(metadata::text(&object, "name"))))
 }
 
-/// Refuses an object that has no name and no beginning of one.
-fn has_name(writer: &Writer<'_>, object: &Value) -> Result<()> {
+/// Why an object could not be created: one of its name is there, or going.
+async fn taken(writer: &Writer<'_>, namespace: &str, name: &str) -> Status {
+    let key = writer.resource.key(Place { namespace, name });
+    let going = |entry: Entry| metadata::is_deleting(&decoded(&entry));
+    let is_going = writer.server.get(&key).await.ok().flatten().is_some_and(going);
+    let named = writer.resource.named(name);
+    if is_going { Status::still_exists(named) } else { Status::already_exists(named) }
+}
+
+/// Limit ranges, and nothing else, are named by the server where nobody names them.
+fn name_nameless(writer: &Writer<'_>, object: &mut Value) {
     let given = |field: &str| !metadata::text(object, field).is_empty();
-    if given("name") || given("generateName") {
-        return Ok(());
+    if writer.resource.is("", "limitranges") && !given("name") && !given("generateName") {
+        let name = writer.server.random.uid();
+        metadata::set(object, "name", Some(name.into()));
     }
-    let error = FieldError::required("metadata.name", "name or generateName is required");
-    Err(Status::invalid(writer.resource.named_kind(""), &[error]))
 }
 
 /// The object with its defaults and its owners, and with what webhooks make of it.
@@ -84,7 +93,6 @@ async fn admitted(
     let Some(request) = Request::of(writer, Operation::Create, place) else { return Ok(object) };
     if request.mutate(&mut object, None).await? {
         self::place(writer, place.namespace, &mut object)?;
-        has_name(writer, &object)?;
         complete(writer, &mut object);
     }
     Ok(object)

@@ -9,11 +9,12 @@ use serde_json::{Map, Value};
 
 use super::options::{self, FieldValidation};
 use super::patch::Language;
-use crate::body::{Finding, json, yaml};
+use crate::body::{Finding, json, syntax, yaml};
 use crate::call::Call;
 use crate::field::FieldError;
 use crate::metadata;
 use crate::negotiate;
+use crate::patch::json_type as patch_type;
 use crate::schema::Schema;
 use crate::status::{Named, Result, Status};
 
@@ -42,10 +43,22 @@ fn warn_of_owners(call: &Call, again: &[String], when: &str) {
     }
 }
 
-/// Checks type and fields of a document, and drops what the schema does not know.
-pub(super) fn checked(call: &Call, mut object: Value) -> Result<Value> {
+/// Checks type and fields of a configuration, and drops what the schema does not know. The
+/// object is restored from it, so that what does not fit is told as of a strategic patch.
+pub(super) fn configured(call: &Call, mut object: Value) -> Result<Value> {
     let found = unknown_fields(call, &object);
     call.resource.schema.prune(&mut object);
+    call.resource.schema.wrap_integers(&mut object);
+    if let Some(mistake) = call.resource.schema.restore_mistake(&object) {
+        let (group, version) =
+            call.api_version.split_once('/').unwrap_or(("", call.api_version.as_str()));
+        let kind = format!("{group}/{version}, Kind={}", call.resource.kind);
+        let [namespace, name] = ["namespace", "name"].map(|f| metadata::text(&object, f));
+        return Err(Status::failure(format!(
+            "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable \
+             to convert unstructured object to {kind}: {mistake}"
+        )));
+    }
     accept(call, object, &found, |why| cannot_handle(call, why))
 }
 
@@ -68,11 +81,12 @@ pub(super) fn patched(
         for field in ["apiVersion", "kind"] {
             object[field] = Value::Null;
         }
+        call.resource.schema.wrap_integers(&mut object);
         if let Some(mistake) = call.resource.schema.restore_mistake(&object) {
             return Err(refuse(&mistake));
         }
     }
-    check_type(call, &mut object).map_err(|status| refuse(&status.message))?;
+    check_type(call, &mut object).map_err(|wrong| refuse(&wrong.of_patched(call)))?;
     found.extend(unknown_fields(call, &object));
     call.resource.schema.prune(&mut object);
     let mut object = accept(call, object, &found, refuse)?;
@@ -133,22 +147,38 @@ pub(super) fn part(schema: Option<Schema>, kind: &str, body: &mut Value) -> Resu
     }
 }
 
+/// Checks the types of what a patch has made of something that is not the resource's own kind.
+pub(super) fn patched_part(
+    schema: Option<Schema>,
+    language: Language,
+    patched: &mut Value,
+    shown: impl Fn() -> String,
+) -> Result<()> {
+    let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
+    schema.normalise(patched);
+    let mistake = match language {
+        Language::Strategic => schema.restore_mistake(patched),
+        _ => schema.type_errors(patched).first().cloned(),
+    };
+    let Some(mistake) = mistake else { return Ok(()) };
+    let error = FieldError::invalid("patch", &shown().into(), &mistake);
+    Err(Status::invalid(Named { group: "", resource: "", name: "" }, &[error]))
+}
+
 /// The document of the body without its unknown fields, and what was found in it.
 fn read(call: &Call) -> Result<(Value, Vec<Finding>)> {
     let (mut object, mut found) = match negotiate::media_type(call.content_type()) {
         "" | "application/json" => {
             let read = json::read(&call.body, &call.resource.schema);
             let (object, found) = read.map_err(|error| {
-                unrecognised(call, &format!("couldn't get version/kind; json parse error: {error}"))
+                let why = syntax::complaint(&call.body, &error);
+                unrecognised(call, &format!("couldn't get version/kind; json parse error: {why}"))
             })?;
             return match object {
                 Value::Object(_) => Ok((object, found)),
                 // Nothing is an object without fields.
                 Value::Null => Ok((Value::Object(Map::new()), found)),
-                _ => {
-                    let why = "couldn't get version/kind; json parse error: not an object";
-                    Err(unrecognised(call, why))
-                }
+                other => Err(unrecognised(call, &negotiate::no_object(&other))),
             };
         }
         "application/yaml" => {
@@ -159,9 +189,10 @@ fn read(call: &Call) -> Result<(Value, Vec<Finding>)> {
         }
         _ => (call.document()?, Vec::new()),
     };
-    if !object.is_object() {
-        let why = "couldn't get version/kind; json parse error: not an object";
-        return Err(unrecognised(call, why));
+    match object {
+        Value::Object(_) => {}
+        Value::Null => object = Value::Object(Map::new()),
+        other => return Err(unrecognised(call, &negotiate::no_object(&other))),
     }
     found.extend(unknown_fields(call, &object));
     call.resource.schema.prune(&mut object);
@@ -182,7 +213,9 @@ fn accept(
     found: &[Finding],
     refuse: impl FnOnce(&str) -> Status,
 ) -> Result<Value> {
-    check_type(call, &mut object)?;
+    if let Err(wrong) = check_type(call, &mut object) {
+        return Err(wrong.of_body(call, &object));
+    }
     call.resource.schema.normalise(&mut object);
     if let Some(error) = call.resource.schema.type_errors(&object).first() {
         return Err(refuse(error));
@@ -225,32 +258,96 @@ fn joined(found: &[Finding]) -> String {
     texts.join(", ")
 }
 
-fn check_type(call: &Call, object: &mut Value) -> Result<()> {
+/// Refuses a document of another type than the path's, and fills in what it leaves out.
+fn check_type(call: &Call, object: &mut Value) -> Result<(), WrongType> {
     for field in ["apiVersion", "kind"] {
         if !(object[field].is_string() || object[field].is_null()) {
-            return Err(unrecognised(
-                call,
-                &format!("couldn't get version/kind; json parse error: {field} is not a string"),
-            ));
+            let found = patch_type(&object[field]);
+            return Err(WrongType::Unreadable(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into \
+                 Go struct field .{field} of type string"
+            )));
         }
     }
-    let given = |field: &str| object[field].as_str().unwrap_or("").to_owned();
-    let (api_version, kind) = (given("apiVersion"), given("kind"));
-    if !api_version.is_empty() && api_version != call.api_version {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({})",
-            call.api_version
-        )));
+    let given = |field: &str, wanted: &str| match object[field].as_str() {
+        None | Some("") => wanted.to_owned(),
+        Some(given) => given.to_owned(),
+    };
+    let resource = &call.resource;
+    let (api_version, kind) =
+        (given("apiVersion", &call.api_version), given("kind", &resource.kind));
+    if api_version != call.api_version || kind != resource.kind {
+        return Err(WrongType::Other { api_version, kind });
     }
-    if !kind.is_empty() && kind != call.resource.kind {
-        return Err(Status::bad_request(format!(
-            "the kind in the data ({kind}) does not match the expected kind ({})",
-            call.resource.kind
-        )));
-    }
-    object["apiVersion"] = call.api_version.as_str().into();
-    object["kind"] = call.resource.kind.as_ref().into();
+    object["apiVersion"] = api_version.into();
+    object["kind"] = kind.into();
     Ok(())
+}
+
+/// Why a document is not what its path is for.
+enum WrongType {
+    /// It has no type that can be read.
+    Unreadable(String),
+    /// It is something else.
+    Other { api_version: String, kind: String },
+}
+
+impl WrongType {
+    /// Why such a body is refused.
+    fn of_body(self, call: &Call, object: &Value) -> Status {
+        let (api_version, kind) = match self {
+            Self::Unreadable(why) => return unrecognised(call, &why),
+            Self::Other { api_version, kind } => (api_version, kind),
+        };
+        let wanted = &call.resource.kind;
+        if call.resource.conversion.is_none() {
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            return Status::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {wanted}: {}",
+                unconvertible(call, &api_version, &kind)
+            ));
+        }
+        if kind == *wanted {
+            return Status::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API \
+                 version ({})",
+                call.api_version
+            ));
+        }
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let what = Named { group, resource: &kind, name: metadata::text(object, "name") };
+        let why = format!("must be {wanted}");
+        Status::invalid(what, &[FieldError::invalid("kind", &kind.as_str().into(), &why)])
+    }
+
+    /// Why what a patch has made is refused.
+    fn of_patched(self, call: &Call) -> String {
+        match self {
+            Self::Unreadable(why) => why,
+            Self::Other { api_version, kind } => unconvertible(call, &api_version, &kind),
+        }
+    }
+}
+
+fn unconvertible(call: &Call, api_version: &str, kind: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if Schema::builtin(group, version, kind).is_none() {
+        return unregistered(kind, api_version);
+    }
+    let package = match call.resource.group.split('.').next() {
+        None | Some("") => "core",
+        Some(package) => package,
+    };
+    let wanted = &call.resource.kind;
+    format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion")
+}
+
+/// Nobody knows such a kind, in the words of Kubernetes.
+pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
+    format!(
+        "no kind {kind:?} is registered for version {api_version:?} in scheme \
+         \"pkg/runtime/scheme.go:111\""
+    )
 }
 
 fn cannot_handle(call: &Call, why: &str) -> Status {

@@ -63,12 +63,18 @@ impl DeleteOptions {
             Self::of_document(&of_query(call)?)?
         } else {
             let mut document = negotiate::decode(call.content_type(), &call.body)?;
-            if !matches!(document["kind"].as_str(), None | Some("" | "DeleteOptions")) {
-                let why = "decoded object cannot be converted to DeleteOptions";
-                return Err(Status::bad_request(why));
+            if let Some(kind) =
+                document["kind"].as_str().filter(|k| !["", "DeleteOptions"].contains(k))
+            {
+                let version = document["apiVersion"].as_str().unwrap_or("v1");
+                return Err(Status::bad_request(decode::unregistered(kind, version)));
             }
             let schema = Schema::builtin_type("meta.v1.DeleteOptions");
-            decode::part(schema, "DeleteOptions", &mut document)?;
+            let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
+            schema.normalise(&mut document);
+            if let Some(error) = schema.type_errors(&document).first() {
+                return Err(Status::bad_request(error));
+            }
             Self::of_document(&document)?
         };
         options.dry_run |= call.info.dry_run()?;
@@ -135,6 +141,11 @@ fn of_query(call: &Call) -> Result<Value> {
     if let Some(policy) = query.text("propagationPolicy") {
         document["propagationPolicy"] = policy.into();
     }
+    for condition in ["uid", "resourceVersion"] {
+        if let Some(wanted) = query.text(condition) {
+            document["preconditions"][condition] = wanted.into();
+        }
+    }
     for flag in ["orphanDependents", IGNORE_READ_ERROR] {
         if let Some(value) = query.flag(flag) {
             document[flag] = value.into();
@@ -151,7 +162,7 @@ fn mistakes(options: &Value) -> Vec<FieldError> {
         errors.push(FieldError::invalid("propagationPolicy", policy, why));
     }
     if !matches!(policy.as_str(), None | Some("Background" | "Foreground" | "Orphan")) {
-        let known = ["Background", "Foreground", "Orphan", "nil"];
+        let known = ["Foreground", "Background", "Orphan", "nil"];
         errors.push(FieldError::not_supported("propagationPolicy", policy, &known));
     }
     let dry_run = options["dryRun"].as_array().map_or(&[][..], Vec::as_slice);

@@ -75,7 +75,7 @@ fn options(call: &Call, eviction: &mut Value) -> Result<DeleteOptions> {
     }
     decode::part(Schema::builtin("policy", "v1", "Eviction"), "Eviction", eviction)?;
     let (given, name) = (metadata::text(eviction, "name"), call.place().name);
-    if !given.is_empty() && given != name {
+    if given != name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
     let mut options = DeleteOptions::of_document(&eviction["deleteOptions"])?;

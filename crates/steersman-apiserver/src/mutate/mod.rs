@@ -278,6 +278,11 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// The body of a call as an object of its resource's kind.
+pub(crate) fn body(call: &Call) -> Result<Value> {
+    decode::object(call)
+}
+
 /// A Status that says it worked.
 pub(crate) fn success(code: u16, details: Option<Value>) -> Value {
     let mut status =

@@ -1,7 +1,6 @@
 //! PATCH: a change of the object, in one of four languages.
 
 use http::StatusCode;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::{Tracking, change, decode, update};
@@ -67,7 +66,7 @@ impl Language {
             STRATEGIC if !custom => Ok(Self::Strategic),
             APPLY => Ok(Self::Apply),
             _ if custom => Err(Status::unsupported_media_type(&[JSON, MERGE, APPLY])),
-            _ => Err(Status::unsupported_media_type(&[JSON, MERGE, STRATEGIC, APPLY])),
+            _ => Err(Status::no_route_reads()),
         }
     }
 
@@ -83,14 +82,11 @@ impl Language {
             Self::Strategic => patch::strategic_merge_patch(&call.resource.schema, old, body),
             Self::Merge | Self::Apply => patch::merge_patch(old, body),
         };
-        patched.map_err(|error| match error {
-            PatchError::Malformed(_) if !is_json(body) => Status::bad_request("invalid JSON patch"),
-            error => error.into(),
-        })
+        patched.map_err(Status::from)
     }
 
     /// What a patch is called by whose result cannot be read.
-    fn shown(self, call: &Call, old: &Value) -> String {
+    pub(super) fn shown(self, call: &Call, old: &Value) -> String {
         match self {
             Self::Strategic => {
                 patch::printed(&serde_json::from_slice(&call.body).unwrap_or_default())
@@ -103,10 +99,6 @@ impl Language {
 /// Whether a call applies a configuration.
 pub(super) fn is_apply(call: &Call) -> bool {
     negotiate::media_type(call.content_type()) == APPLY
-}
-
-fn is_json(body: &[u8]) -> bool {
-    serde_json::from_slice::<IgnoredAny>(body).is_ok()
 }
 
 /// A patch may not make another object of it. What it does not say about its place, the path says.
@@ -127,7 +119,11 @@ impl From<PatchError> for Status {
     fn from(error: PatchError) -> Self {
         match error {
             PatchError::Malformed(why) => Self::bad_request(why),
-            PatchError::Unprocessable(why) => Self::unprocessable(why),
+            // Kubernetes does not tell why; the log does.
+            PatchError::Unprocessable(why) => {
+                tracing::debug!(why, "a JSON patch does not fit");
+                Self::rejected()
+            }
             PatchError::Failed(why) => Self::failure(why),
             PatchError::TooLarge(why) => {
                 let mut status = Self::too_large();

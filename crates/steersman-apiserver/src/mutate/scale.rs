@@ -30,6 +30,9 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
             "the kind in the data does not match the expected kind (Scale)",
         ));
     }
+    let mut scale = scale;
+    decode::part(schema(), "Scale", &mut scale)?;
+    update::has_name(call, &scale)?;
     write(call, |_| Ok(scale.clone())).await
 }
 
@@ -40,9 +43,14 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
         return apply(call).await;
     }
     refuse_force(call)?;
-    // A Scale has no lists, so its strategic patch is a merge patch.
-    let language = if language == Language::Strategic { Language::Merge } else { language };
-    write(call, |scale| language.run(call, scale)).await
+    write(call, |scale| {
+        // A Scale has no lists, so its strategic patch is a merge patch.
+        let merged = if language == Language::Strategic { Language::Merge } else { language };
+        let mut patched = merged.run(call, scale)?;
+        decode::patched_part(schema(), language, &mut patched, || language.shown(call, scale))?;
+        Ok(patched)
+    })
+    .await
 }
 
 async fn write(
@@ -52,8 +60,7 @@ async fn write(
     let paths = paths(call)?;
     let writer = Writer { scale: Some(paths), ..call.writer()? };
     let object = change::write(&writer, call.place(), |old| {
-        let mut scale = decide(&scale_of(old, paths))?;
-        decode::part(schema(), "Scale", &mut scale)?;
+        let scale = decide(&scale_of(old, paths))?;
         check_name(call, &scale)?;
         check_uid(call, old, &scale)?;
         let replicas = replicas(call, &scale)?;
@@ -100,7 +107,7 @@ async fn apply(call: &Call) -> Result<Reply> {
 /// A Scale that names a uid is for that object.
 fn check_uid(call: &Call, object: &Value, scale: &Value) -> Result<()> {
     let [is, wants] = [object, scale].map(|document| metadata::text(document, "uid"));
-    if wants.is_empty() || wants == is {
+    if wants.is_empty() || wants == is || call.resource.conversion.is_some() {
         return Ok(());
     }
     let why =
@@ -123,6 +130,12 @@ fn schema() -> Option<Schema> {
 }
 
 fn check_name(call: &Call, scale: &Value) -> Result<()> {
+    let namespace = metadata::text(scale, "namespace");
+    if !namespace.is_empty() && namespace != call.namespace() {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
     if metadata::text(scale, "name").is_empty() { Ok(()) } else { update::has_name(call, scale) }
 }
 

@@ -18,7 +18,7 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
     if creates && !exists(call).await? {
         match create(call, &writer, &object).await {
             // Someone was faster; then this is an update.
-            Err(status) if status == Status::already_exists(call.resource.named(place.name)) => {}
+            Err(status) if status.says_taken(call.resource.named(place.name)) => {}
             created => return created,
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn has_name(call: &Call, object: &Value) -> Result<()> {
     let why = match name {
         _ if name == wanted => return Ok(()),
         "" => {
-            let why = "the name of the object (based on URL) was undeterminable";
+            let why = format!("the name of the object ({wanted} based on URL) was undeterminable");
             format!("{why}: name must be provided")
         }
         _ => {

@@ -8,6 +8,21 @@ use crate::resource::Resource;
 use crate::status::{Result, Status};
 use crate::{crd, metadata, names};
 
+/// The kinds whose finalizers need no prefix, because nobody ever asked it of them.
+const PLAIN_FINALIZERS: [(&str, &str); 11] = [
+    ("", "events"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("coordination.k8s.io", "leases"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "poddisruptionbudgets"),
+];
+
 /// What of metadata never changes by an update.
 const IMMUTABLE: [&str; 6] = [
     "name",
@@ -65,6 +80,8 @@ fn of_kind(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
         resource.schema.validate(object)
     } else if crd::is_definition(resource) {
         crd::validate(object)
+    } else if PLAIN_FINALIZERS.iter().any(|(group, plural)| resource.is(group, plural)) {
+        Vec::new()
     } else {
         names::validate_finalizer_prefixes(object)
     }

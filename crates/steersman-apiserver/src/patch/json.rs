@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::PatchError;
+use crate::body::syntax;
 
 const OPERATIONS_MAX: usize = 10_000;
 /// How much `copy` may add to an object in all, so that a small patch cannot make a huge one.
@@ -33,8 +34,8 @@ type Target<'v> = (&'v mut Value, String);
 
 /// RFC 6902. The whole patch is applied or none of it.
 pub fn json_patch(object: &Value, patch: &[u8]) -> Result<Value, PatchError> {
-    let operations: Vec<Operation> = serde_json::from_slice(patch)
-        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))?;
+    let operations = operations(patch)
+        .map_err(|why| PatchError::Malformed(format!("error decoding patch: {why}")))?;
     if operations.len() > OPERATIONS_MAX {
         return Err(PatchError::TooLarge(format!(
             "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
@@ -48,6 +49,25 @@ pub fn json_patch(object: &Value, patch: &[u8]) -> Result<Value, PatchError> {
         operation.run(&mut object, &mut copied).map_err(PatchError::Unprocessable)?;
     }
     Ok(object)
+}
+
+/// Reads a patch; what is wrong with one is told in the words of Go.
+fn operations(patch: &[u8]) -> Result<Vec<Operation>, String> {
+    let value: Value =
+        serde_json::from_slice(patch).map_err(|error| syntax::complaint(patch, &error))?;
+    let no = |value: &Value, wanted: &str| {
+        let found = super::json_type(value);
+        format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+    };
+    let Value::Array(items) = value else { return Err(no(&value, "[]handlers.jsonPatchOp")) };
+    let mut operations = Vec::with_capacity(items.len());
+    for item in items {
+        if !item.is_object() {
+            return Err(no(&item, "handlers.jsonPatchOp"));
+        }
+        operations.push(serde_json::from_value(item).map_err(|error| error.to_string())?);
+    }
+    Ok(operations)
 }
 
 /// Refuses to nest a document deeper than any could be read again: what walks over it would run

@@ -12,6 +12,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
+use crate::body::syntax;
 use crate::schema::Schema;
 
 pub use json::json_patch;
@@ -36,6 +37,9 @@ pub enum PatchError {
 
 /// RFC 7396.
 pub fn merge_patch(object: &Value, patch: &[u8]) -> Result<Value, PatchError> {
+    if patch.trim_ascii() == b"null" {
+        return Err(PatchError::Malformed("Invalid JSON Patch".to_owned()));
+    }
     let patch = parse_object(patch)
         .map_err(|text| PatchError::Malformed(format!("error decoding patch: {text}")))?;
     let mut object = object.clone();
@@ -54,8 +58,8 @@ pub fn strategic_merge_patch(
 }
 
 fn parse_object(patch: &[u8]) -> Result<Map<String, Value>, String> {
-    let patch: Value = serde_json::from_slice(patch).map_err(|error| error.to_string())?;
-    match patch {
+    let read = serde_json::from_slice(patch);
+    match read.map_err(|error| syntax::complaint(patch, &error))? {
         Value::Object(patch) => Ok(patch),
         other => Err(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
@@ -65,7 +69,7 @@ fn parse_object(patch: &[u8]) -> Result<Map<String, Value>, String> {
 }
 
 /// The type of a value, as Go's decoder names it.
-fn json_type(value: &Value) -> &'static str {
+pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

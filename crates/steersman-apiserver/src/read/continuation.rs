@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use steersman_store::Revision;
 
+use crate::body::syntax;
 use crate::status::{Result, Status};
 
 /// Where a list goes on, and as of when.
@@ -21,8 +22,11 @@ pub struct Continuation {
 
 #[derive(Serialize, Deserialize)]
 struct Token {
+    #[serde(default)]
     v: String,
+    #[serde(default)]
     rv: i64,
+    #[serde(default)]
     start: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     left: Option<u64>,
@@ -33,11 +37,14 @@ const VERSION: &str = "meta.k8s.io/v1";
 impl Continuation {
     /// Reads a token; whoever sends it may have made it up.
     pub fn parse(token: &str) -> Result<Self> {
-        let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+        let invalid = |why: &str| {
+            let why = format!("invalid continue token: continue key is not valid: {why}");
+            Status::bad_request(why)
+        };
         let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
         let bytes = bytes.map_err(|error| invalid(&error.to_string()))?;
-        let token: Token =
-            serde_json::from_slice(&bytes).map_err(|error| invalid(&error.to_string()))?;
+        let token: Token = serde_json::from_slice(&bytes)
+            .map_err(|error| invalid(&syntax::complaint(&bytes, &error)))?;
         if token.v != VERSION {
             let why = format!("server does not recognize this encoded version {}", token.v);
             return Err(invalid(&why));

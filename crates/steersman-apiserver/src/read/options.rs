@@ -153,7 +153,7 @@ fn watch_errors(call: &Call) -> Vec<FieldError> {
     if query.text("continue").is_some() {
         forbid("resourceVersionMatch is forbidden when continue is provided");
     }
-    errors.extend(how.and_then(|how| unknown_match(how, &["NotOlderThan", ""])));
+    errors.extend(how.and_then(|how| unknown_match(how, &["NotOlderThan"])));
     errors
 }
 

@@ -142,6 +142,16 @@ pub(crate) fn warn(call: &Call, response: &mut Response<ResponseBody>) {
     }
 }
 
+/// What is answered at a path that is no part of the API.
+pub(crate) fn no_such_page() -> Response<ResponseBody> {
+    let text = Bytes::from_static(b"404 page not found\n");
+    let mut response =
+        respond(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", ResponseBody::from(text));
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
 /// Writes a failure in a form that the client accepts.
 pub(crate) fn failure(status: &Status, wishes: &Wishes) -> Response<ResponseBody> {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -238,7 +248,10 @@ impl Call {
             return Ok(IncludeObject::default());
         };
         IncludeObject::parse(text).ok_or_else(|| {
-            Status::bad_request(format!("unrecognized includeObject value: {text:?}"))
+            Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {text:?}: \
+                 must be 'Metadata', 'Object', 'None', or empty"
+            ))
         })
     }
 }

@@ -13,7 +13,9 @@ use super::node::{
     Field, List, ListKind, Merge, Node, Object, PatchRule, Scalar, Shape, Text, Unset,
 };
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("builtin.txt")));
+const TEXT: &str = include_str!("builtin.txt");
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(TEXT));
 
 #[derive(Default)]
 struct Table {
@@ -67,6 +69,25 @@ pub(crate) fn kinds() -> Vec<Kind> {
 pub(crate) fn enumeration(index: usize, field: &str) -> Vec<String> {
     let values = TABLE.enumerations.get(&(index, field));
     values.into_iter().flat_map(|text| text.split(',')).map(|v| v.replace('~', " ")).collect()
+}
+
+/// What Go calls the type of a field, where that does not follow from its shape.
+pub(crate) fn go_name(index: usize, field: &str) -> Option<&'static str> {
+    word(index, field, "go=")
+}
+
+/// The structs that a type embeds and that hold a field, such as `RuleWithOperations.Rule`.
+pub(crate) fn embedded(index: usize, field: &str) -> Option<&'static str> {
+    word(index, field, "in=")
+}
+
+/// What only mistakes ask for is read from the text, and not kept.
+fn word(index: usize, field: &str, key: &str) -> Option<&'static str> {
+    let mut types = TEXT.lines().enumerate().filter(|(_, line)| line.starts_with("type "));
+    let (head, _) = types.nth(index)?;
+    let mut fields = TEXT.lines().skip(head + 1).map_while(|line| line.strip_prefix("  "));
+    let line = fields.find(|line| line.split(' ').next() == Some(field))?;
+    line.split(' ').find_map(|word| word.strip_prefix(key))
 }
 
 /// A type by its name, such as `meta.v1.ObjectMeta`.

@@ -8,50 +8,99 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::builtin;
 use super::node::{Node, Object, Scalar, Shape};
-use super::time;
-use super::unknown::join;
+use super::time::{self, Layout};
 use crate::quantity::Quantity;
 
-/// Where in a document the decoder is.
+/// Where in a document the decoder is: in a field, at the end of a chain of fields. What Go calls
+/// all that is only looked up for a mistake.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    /// The struct that holds the value.
-    pub(super) holder: &'a str,
-    pub(super) path: &'a str,
+    /// The field around; `None` at the root.
+    above: Option<&'a Place<'a>>,
+    /// The struct that holds the field, by its place in the table of types.
+    owner: Option<usize>,
+    /// The name of that struct.
+    holder: &'a str,
+    field: &'a str,
+    /// How many lists and maps lie between the field and the value.
+    depth: usize,
 }
 
 /// Adds the mistakes in a value and below it.
-pub(super) fn check(node: &Node, value: &Value, place: Place<'_>, errors: &mut Vec<String>) {
+pub(super) fn check(
+    node: &Node,
+    value: &Value,
+    place: Option<&Place<'_>>,
+    errors: &mut Vec<String>,
+) {
     // The decoder takes null for "not set", whatever the type.
     if value.is_null() {
         return;
     }
     match (&node.shape, value) {
-        (Shape::Scalar(scalar), _) => {
-            if let Some(error) = scalar_error(*scalar, value, place) {
-                errors.push(error);
-            }
+        (Shape::Scalar(Scalar::Bytes), Value::Array(bytes)) => {
+            errors.extend(bytes.iter().filter_map(|byte| byte_error(byte, place)));
         }
+        (Shape::Scalar(scalar), _) => errors.extend(scalar_error(*scalar, value, place)),
         (Shape::Any | Shape::Raw, _) => {}
         (Shape::Map(inner), Value::Object(map)) => {
-            for value in map.values() {
-                check(inner, value, place, errors);
-            }
+            let place = place.map(Place::deeper);
+            map.values().for_each(|value| check(inner, value, place.as_ref(), errors));
         }
         (Shape::List(list), Value::Array(items)) => {
-            for item in items {
-                check(&list.item, item, place, errors);
-            }
+            let place = place.map(Place::deeper);
+            items.iter().for_each(|item| check(&list.item, item, place.as_ref(), errors));
         }
         (Shape::Object(_) | Shape::Named(_), Value::Object(map)) => {
-            let holder = node.object().map_or("", Object::short_name);
             for (key, value) in map {
-                let path = join(place.path, key);
-                check(node.child(key), value, Place { holder, path: &path }, errors);
+                let place = Place::field(place, node, key);
+                check(node.child(key), value, Some(&place), errors);
             }
         }
-        _ => errors.push(mismatch(value, place, &go_type(node))),
+        _ => errors.push(mismatch(value, place, &go_type(node, place))),
+    }
+}
+
+impl<'a> Place<'a> {
+    /// The field of a struct.
+    pub(super) fn field(above: Option<&'a Place<'a>>, node: &'a Node, field: &'a str) -> Self {
+        let owner = if let Shape::Named(index) = node.shape { Some(index) } else { None };
+        let holder = node.object().map_or("", Object::short_name);
+        Self { above, owner, holder, field, depth: 0 }
+    }
+
+    /// The metadata of a custom resource.
+    pub(super) fn metadata() -> Self {
+        Self { above: None, owner: None, holder: "ObjectMeta", field: "metadata", depth: 0 }
+    }
+
+    /// What is in the list or map that is here.
+    pub(super) fn deeper(&self) -> Self {
+        Self { depth: self.depth + 1, ..*self }
+    }
+
+    /// From the root, without indexes, but with the structs that others embed.
+    fn path(&self) -> String {
+        let mut steps = Vec::new();
+        let mut here = Some(self);
+        while let Some(place) = here {
+            steps.push(place.field);
+            steps.extend(place.owner.and_then(|owner| builtin::embedded(owner, place.field)));
+            here = place.above;
+        }
+        steps.reverse();
+        steps.join(".")
+    }
+
+    /// What Go calls the type of what is here, if it does not follow from its shape.
+    fn go_name(&self) -> Option<&'static str> {
+        let name = builtin::go_name(self.owner?, self.field)?;
+        (0..self.depth).try_fold(name, |name, _| {
+            let value = || Some(name.strip_prefix("map[")?.split_once(']')?.1);
+            name.strip_prefix("[]").or_else(value)
+        })
     }
 }
 
@@ -62,7 +111,12 @@ impl Object {
     }
 }
 
-pub(super) fn scalar_error(scalar: Scalar, value: &Value, place: Place<'_>) -> Option<String> {
+/// The mistake in a single value.
+pub(super) fn scalar_error(
+    scalar: Scalar,
+    value: &Value,
+    place: Option<&Place<'_>>,
+) -> Option<String> {
     let fits = match scalar {
         Scalar::String => value.is_string(),
         Scalar::Bytes if value.is_string() => return base64_error(value),
@@ -72,10 +126,22 @@ pub(super) fn scalar_error(scalar: Scalar, value: &Value, place: Place<'_>) -> O
         Scalar::Int32 => is_int32(value),
         Scalar::Int64 | Scalar::Integer => value.is_i64(),
         Scalar::IntOrString => value.is_string() || is_int32(value),
-        Scalar::Time | Scalar::MicroTime => return time_error(value),
+        Scalar::Time => return time_error(value, Layout::Seconds, place),
+        Scalar::MicroTime => return time_error(value, Layout::Micros, place),
         Scalar::Quantity => return quantity_error(value),
     };
-    (!fits).then(|| mismatch(value, place, scalar_type(scalar)))
+    (!fits).then(|| mismatch(value, place, scalar_name(scalar, place)))
+}
+
+/// What Go calls a single value that is here.
+pub(super) fn scalar_name(scalar: Scalar, place: Option<&Place<'_>>) -> &'static str {
+    place.and_then(Place::go_name).unwrap_or_else(|| scalar_type(scalar))
+}
+
+/// The mistake in one of the numbers that bytes may be given as.
+fn byte_error(value: &Value, place: Option<&Place<'_>>) -> Option<String> {
+    let fits = value.is_null() || value.as_u64().is_some_and(|byte| byte <= u8::MAX.into());
+    (!fits).then(|| mismatch(value, place, "uint8"))
 }
 
 fn is_int32(value: &Value) -> bool {
@@ -92,9 +158,11 @@ fn base64_error(value: &Value) -> Option<String> {
     Some(format!("illegal base64 data at input byte {at}"))
 }
 
-fn mismatch(value: &Value, Place { holder, path }: Place<'_>, expected: &str) -> String {
+fn mismatch(value: &Value, place: Option<&Place<'_>>, expected: &str) -> String {
     let found = match value {
-        Value::Number(number) if expected.starts_with("int") => format!("number {number}"),
+        Value::Number(number) if expected.trim_start_matches('u').starts_with("int") => {
+            format!("number {number}")
+        }
         Value::Number(_) => "number".to_owned(),
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "bool".to_owned(),
@@ -102,23 +170,27 @@ fn mismatch(value: &Value, Place { holder, path }: Place<'_>, expected: &str) ->
         Value::Array(_) => "array".to_owned(),
         Value::Object(_) => "object".to_owned(),
     };
-    if path.is_empty() {
+    let Some(place) = place else {
         return format!("json: cannot unmarshal {found} into Go value of type {expected}");
-    }
+    };
+    let (holder, path) = (place.holder, place.path());
     format!(
         "json: cannot unmarshal {found} into Go struct field {holder}.{path} of type {expected}"
     )
 }
 
-fn go_type(node: &Node) -> String {
+fn go_type(node: &Node, place: Option<&Place<'_>>) -> String {
+    if let Some(name) = place.and_then(Place::go_name) {
+        return name.to_owned();
+    }
     match &node.shape {
         Shape::Any | Shape::Raw => "interface {}".to_owned(),
         Shape::Scalar(scalar) => scalar_type(*scalar).to_owned(),
         Shape::Named(_) | Shape::Object(_) => {
             node.object().map_or_else(String::new, |object| object.name.to_string())
         }
-        Shape::Map(value) => format!("map[string]{}", go_type(value)),
-        Shape::List(list) => format!("[]{}", go_type(&list.item)),
+        Shape::Map(value) => format!("map[string]{}", go_type(value, None)),
+        Shape::List(list) => format!("[]{}", go_type(&list.item, None)),
     }
 }
 
@@ -136,14 +208,10 @@ fn scalar_type(scalar: Scalar) -> &'static str {
     }
 }
 
-fn time_error(value: &Value) -> Option<String> {
-    const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+fn time_error(value: &Value, layout: Layout, place: Option<&Place<'_>>) -> Option<String> {
     match value.as_str() {
-        Some(text) if time::parse(text).is_some() => None,
-        Some(text) => {
-            Some(format!("parsing time {text:?} as {LAYOUT:?}: cannot parse {text:?} as \"2006\""))
-        }
-        None => Some("json: cannot unmarshal into Go value of type string".to_owned()),
+        Some(text) => time::mistake(text, layout),
+        None => Some(mismatch(value, place, "string")),
     }
 }
 

@@ -115,19 +115,29 @@ impl Schema {
     pub fn type_errors(&self, object: &Value) -> Vec<String> {
         let mut errors = Vec::new();
         if let Shape::Named(_) = self.root.shape {
-            let place = decode::Place { holder: "", path: "" };
-            decode::check(&self.root, object, place, &mut errors);
+            decode::check(&self.root, object, None, &mut errors);
         } else {
-            let place = decode::Place { holder: "ObjectMeta", path: "metadata" };
-            decode::check(self.root.child("metadata"), &object["metadata"], place, &mut errors);
+            let (node, place) = (self.root.child("metadata"), decode::Place::metadata());
+            decode::check(node, &object["metadata"], Some(&place), &mut errors);
         }
         errors
+    }
+
+    /// Wraps numbers that are too large for their field, as Kubernetes does where it fills a
+    /// struct from a document.
+    pub fn wrap_integers(&self, object: &mut Value) {
+        if let Shape::Named(_) = self.root.shape {
+            restore::wrap(&self.root, object);
+        }
     }
 
     /// The first value of the wrong type in an object of a built-in kind that was patched as a
     /// document (`cannot restore struct from: string`).
     pub fn restore_mistake(&self, object: &Value) -> Option<String> {
-        restore::mistake(&self.root, object)
+        match self.root.shape {
+            Shape::Named(_) => restore::mistake(&self.root, object, None),
+            _ => None,
+        }
     }
 
     /// Brings an object of a built-in kind into the form that decoding and encoding it gives.

@@ -10,22 +10,27 @@ use super::decode::{self, Place};
 use super::node::{Node, Scalar, Shape};
 
 /// The first mistake in a value or below it.
-pub(super) fn mistake(node: &Node, value: &Value) -> Option<String> {
+pub(super) fn mistake(node: &Node, value: &Value, place: Option<&Place<'_>>) -> Option<String> {
     // Null is "not set", whatever the type.
     if value.is_null() {
         return None;
     }
     match (&node.shape, value) {
         (Shape::Any | Shape::Raw, _) => None,
-        (Shape::Scalar(scalar), _) => scalar_mistake(*scalar, value),
+        (Shape::Scalar(Scalar::Bytes), Value::Array(bytes)) => bytes.iter().find_map(byte_mistake),
+        (Shape::Scalar(scalar), _) => scalar_mistake(*scalar, value, place),
         (Shape::Map(inner), Value::Object(map)) => {
-            map.values().find_map(|value| mistake(inner, value))
+            let place = place.map(Place::deeper);
+            map.values().find_map(|value| mistake(inner, value, place.as_ref()))
         }
         (Shape::List(list), Value::Array(items)) => {
-            items.iter().find_map(|item| mistake(&list.item, item))
+            let place = place.map(Place::deeper);
+            items.iter().find_map(|item| mistake(&list.item, item, place.as_ref()))
         }
         (Shape::Object(_) | Shape::Named(_), Value::Object(map)) => {
-            map.iter().find_map(|(key, value)| mistake(node.child(key), value))
+            map.iter().find_map(|(key, value)| {
+                mistake(node.child(key), value, Some(&Place::field(place, node, key)))
+            })
         }
         (Shape::Map(_), _) => Some(format!("cannot restore map from {}", kind(value))),
         (Shape::List(_), _) => Some(format!("cannot restore slice from {}", kind(value))),
@@ -33,8 +38,32 @@ pub(super) fn mistake(node: &Node, value: &Value) -> Option<String> {
     }
 }
 
-fn scalar_mistake(scalar: Scalar, value: &Value) -> Option<String> {
-    let read = || decode::scalar_error(scalar, value, Place { holder: "", path: "" });
+/// Wraps numbers that do not fit into 32 bits. Go converts them so.
+pub(super) fn wrap(node: &Node, value: &mut Value) {
+    match (&node.shape, value) {
+        (Shape::Scalar(Scalar::Int32), value) => {
+            let Some(number) = value.as_i64().filter(|n| i32::try_from(*n).is_err()) else {
+                return;
+            };
+            #[expect(clippy::cast_possible_truncation, reason = "that is what wrapping is")]
+            let wrapped = number as i32;
+            *value = wrapped.into();
+        }
+        (Shape::Map(inner), Value::Object(map)) => {
+            map.values_mut().for_each(|value| wrap(inner, value));
+        }
+        (Shape::List(list), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| wrap(&list.item, item));
+        }
+        (Shape::Object(_) | Shape::Named(_), Value::Object(map)) => {
+            map.iter_mut().for_each(|(key, value)| wrap(node.child(key), value));
+        }
+        _ => {}
+    }
+}
+
+fn scalar_mistake(scalar: Scalar, value: &Value, place: Option<&Place<'_>>) -> Option<String> {
+    let read = || decode::scalar_error(scalar, value, None);
     let target = match scalar {
         Scalar::String => "string",
         Scalar::Bool => "bool",
@@ -51,12 +80,22 @@ fn scalar_mistake(scalar: Scalar, value: &Value) -> Option<String> {
     Some(match (kind(value), target) {
         // Go makes a text of one letter from a number; that is known and refused.
         ("int64", "string") | ("float64", "int32" | "int64") => {
-            format!("cannot convert {} to {target}", kind(value))
+            format!("cannot convert {} to {}", kind(value), decode::scalar_name(scalar, place))
         }
         // The number is one, but does not fit.
         ("int64", _) if target.starts_with("int") => mistake,
         _ => format!("unrecognized type: {target}"),
     })
+}
+
+/// The mistake in one of the numbers that bytes may be given as.
+fn byte_mistake(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Number(number) if !number.is_f64() => None,
+        Value::Number(_) => Some("cannot convert float64 to uint8".to_owned()),
+        _ => Some("unrecognized type: uint8".to_owned()),
+    }
 }
 
 /// What Go calls what it finds in a document.
@@ -116,6 +155,23 @@ mod tests {
                 "quantities must match the regular expression \
                  '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
             ),
+            (
+                &pod,
+                json!({"spec": {"restartPolicy": 1}}),
+                "cannot convert int64 to v1.RestartPolicy",
+            ),
+            (
+                &pod,
+                container("securityContext", json!({"capabilities": {"add": [1]}})),
+                "cannot convert int64 to v1.Capability",
+            ),
+            (
+                &pod,
+                json!({"metadata": {"creationTimestamp": 1}}),
+                "json: cannot unmarshal number into Go value of type string",
+            ),
+            (&secret, json!({"data": {"a": [true]}}), "unrecognized type: uint8"),
+            (&secret, json!({"data": {"a": [1.5]}}), "cannot convert float64 to uint8"),
             (&secret, json!({"data": {"a": 1}}), "cannot restore slice from int64"),
             (
                 &secret,

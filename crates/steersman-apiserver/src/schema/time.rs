@@ -1,4 +1,5 @@
-//! Times as Go reads them: RFC 3339 to the letter, and nothing that only resembles it.
+//! Times as Go reads them: RFC 3339 to the letter, and nothing that only resembles it. What it
+//! says of others, it says of the first piece of its layout that does not fit.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -24,6 +25,140 @@ pub(super) fn parse(text: &str) -> Option<Timestamp> {
     exact.ok().or_else(|| never().then_some(Timestamp::MAX))
 }
 
+/// What a time is written like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// `Time`.
+    Seconds,
+    /// `MicroTime`, with all six digits of its fraction.
+    Micros,
+}
+
+/// Why a piece of a time does not fit.
+enum Misfit {
+    Form,
+    Range(&'static str),
+}
+
+/// What Go says of a text that is not a time; `None` if it is one.
+pub(super) fn mistake(text: &str, layout: Layout) -> Option<String> {
+    let misfit = pieces_mistake(text, layout);
+    if misfit.is_some() || parse(text).is_some() {
+        return misfit;
+    }
+    Some(out_of_range(text, "day"))
+}
+
+impl Layout {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Seconds => "2006-01-02T15:04:05Z07:00",
+            Self::Micros => "2006-01-02T15:04:05.000000Z07:00",
+        }
+    }
+
+    /// What stands before each piece, and the piece.
+    fn pieces(self) -> &'static [(&'static str, &'static str)] {
+        const MICROS: [(&str, &str); 8] = [
+            ("", "2006"),
+            ("-", "01"),
+            ("-", "02"),
+            ("T", "15"),
+            (":", "04"),
+            (":", "05"),
+            ("", ".000000"),
+            ("", "Z07:00"),
+        ];
+        const SECONDS: [(&str, &str); 7] =
+            [MICROS[0], MICROS[1], MICROS[2], MICROS[3], MICROS[4], MICROS[5], MICROS[7]];
+        if self == Self::Micros { &MICROS } else { &SECONDS }
+    }
+}
+
+fn pieces_mistake(text: &str, layout: Layout) -> Option<String> {
+    let cannot = |rest: &str, piece: &str| {
+        let (text, layout) = (quoted(text), layout.text());
+        let (rest, piece) = (quoted(rest), quoted(piece));
+        format!("parsing time {text} as \"{layout}\": cannot parse {rest} as {piece}")
+    };
+    let mut rest = text;
+    for (before, piece) in layout.pieces() {
+        let Some(here) = rest.strip_prefix(before) else { return Some(cannot(rest, before)) };
+        rest = match after(here, piece) {
+            Ok(after) => after,
+            Err(Misfit::Form) => return Some(cannot(here, piece)),
+            Err(Misfit::Range(unit)) => return Some(out_of_range(text, unit)),
+        };
+        if *piece == "05" && layout == Layout::Seconds {
+            rest = after_fraction(rest);
+        }
+    }
+    let extra = || format!("parsing time {}: extra text: {}", quoted(text), quoted(rest));
+    (!rest.is_empty()).then(extra)
+}
+
+fn out_of_range(text: &str, unit: &str) -> String {
+    format!("parsing time {}: {unit} out of range", quoted(text))
+}
+
+/// What follows a piece of a layout.
+fn after<'a>(text: &'a str, piece: &str) -> Result<&'a str, Misfit> {
+    let fits = |form| {
+        let (head, rest) = text.split_at_checked(str::len(form)).ok_or(Misfit::Form)?;
+        if has_form(head, form) { Ok((head, rest)) } else { Err(Misfit::Form) }
+    };
+    let unit = match piece {
+        "2006" => return fits("0000").map(|(_, rest)| rest),
+        ".000000" => return fits(".000000").map(|(_, rest)| rest),
+        "Z07:00" => return after_offset(text),
+        "01" => ("month", "01", "12"),
+        // Whether a month has such a day is asked at the end.
+        "02" => ("day", "00", "99"),
+        "15" => ("hour", "00", "23"),
+        "04" => ("minute", "00", "59"),
+        _ => ("second", "00", "59"),
+    };
+    let ((name, least, most), (head, rest)) = (unit, fits("00")?);
+    if (least..=most).contains(&head) { Ok(rest) } else { Err(Misfit::Range(name)) }
+}
+
+/// A layout of whole seconds allows a fraction all the same.
+fn after_fraction(text: &str) -> &str {
+    let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    match text.strip_prefix(['.', ',']) {
+        Some(fraction) if digits(fraction) > 0 => &fraction[digits(fraction)..],
+        _ => text,
+    }
+}
+
+fn after_offset(text: &str) -> Result<&str, Misfit> {
+    if let Some(rest) = text.strip_prefix('Z') {
+        return Ok(rest);
+    }
+    let (offset, rest) = text.split_at_checked("-07:00".len()).ok_or(Misfit::Form)?;
+    let hours_and_minutes = offset.strip_prefix(['+', '-']).ok_or(Misfit::Form)?;
+    match hours_and_minutes {
+        text if !has_form(text, "00:00") => Err(Misfit::Form),
+        text if text[..2] > *"24" => Err(Misfit::Range("time zone offset hour")),
+        text if text[3..] > *"60" => Err(Misfit::Range("time zone offset minute")),
+        _ => Ok(rest),
+    }
+}
+
+/// As Go's clock quotes: what is not printable ASCII is told byte by byte.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', byte.into()]),
+            b' '..0x80 => out.push(byte.into()),
+            _ => out.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
 fn is_offset(text: &str) -> bool {
     let hours_and_minutes =
         |text: &str| has_form(text, "00:00") && text[..2] < *"24" && text[3..] < *"60";
@@ -41,7 +176,7 @@ fn has_form(text: &str, form: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{Layout, mistake, parse};
 
     #[test]
     fn a_time_is_read_as_go_reads_it() {
@@ -76,5 +211,52 @@ mod tests {
         ] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_not_a_time_is_told_as_go_tells_it() {
+        let seconds = r#" as "2006-01-02T15:04:05Z07:00": cannot parse "#;
+        let micros = r#" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "#;
+        for (layout, text, expected) in [
+            (Layout::Seconds, "", format!(r#"""{seconds}"" as "2006""#)),
+            (Layout::Seconds, "x y", format!(r#""x y"{seconds}"x y" as "2006""#)),
+            (Layout::Seconds, "2025-01-01", format!(r#""2025-01-01"{seconds}"" as "T""#)),
+            (Layout::Seconds, "2025-1-01", format!(r#""2025-1-01"{seconds}"1-01" as "01""#)),
+            (
+                Layout::Seconds,
+                "2025-01-01T00:00:00.5",
+                format!(r#""2025-01-01T00:00:00.5"{seconds}"" as "Z07:00""#),
+            ),
+            (
+                Layout::Seconds,
+                "\u{e9}\"",
+                format!(r#""\xc3\xa9\""{seconds}"\xc3\xa9\"" as "2006""#),
+            ),
+            (
+                Layout::Seconds,
+                "2025-13-01T00:00:00Z",
+                r#""2025-13-01T00:00:00Z": month out of range"#.to_owned(),
+            ),
+            (
+                Layout::Seconds,
+                "2025-02-30T00:00:00Z",
+                r#""2025-02-30T00:00:00Z": day out of range"#.to_owned(),
+            ),
+            (
+                Layout::Seconds,
+                "2025-01-01T00:00:00ZZ",
+                r#""2025-01-01T00:00:00ZZ": extra text: "Z""#.to_owned(),
+            ),
+            (
+                Layout::Micros,
+                "2025-01-01T00:00:00Z",
+                format!(r#""2025-01-01T00:00:00Z"{micros}"Z" as ".000000""#),
+            ),
+        ] {
+            let expected = format!("parsing time {expected}");
+            assert_eq!(mistake(text, layout).as_deref(), Some(&*expected), "{text}");
+        }
+        assert_eq!(mistake("2025-01-01T00:00:00.5+02:00", Layout::Seconds), None);
+        assert_eq!(mistake("2025-01-01T00:00:00.123456Z", Layout::Micros), None);
     }
 }

@@ -64,7 +64,7 @@ fn flow_control(kind: &str) -> Option<Vec<Column>> {
     Some(match kind {
         "FlowSchema" => vec![
             Column::field("PriorityLevel", "spec.priorityLevelConfiguration.name", ""),
-            Column::number("MatchingPrecedence", "spec.matchingPrecedence").called_text(),
+            Column::number("MatchingPrecedence", "spec.matchingPrecedence").called_text().ranking(),
             Column::field("DistinguisherMethod", "spec.distinguisherMethod.type", "<none>"),
             age(),
             Column::text("MissingPL", |schema, _| {
@@ -73,22 +73,27 @@ fn flow_control(kind: &str) -> Option<Vec<Column>> {
         ],
         "PriorityLevelConfiguration" => vec![
             Column::field("Type", "spec.type", ""),
-            Column::field(
-                "NominalConcurrencyShares",
-                "spec.limited.nominalConcurrencyShares",
-                "<none>",
-            ),
-            Column::field("Queues", "spec.limited.limitResponse.queuing.queues", "<none>"),
-            Column::field("HandSize", "spec.limited.limitResponse.queuing.handSize", "<none>"),
-            Column::field(
-                "QueueLengthLimit",
-                "spec.limited.limitResponse.queuing.queueLengthLimit",
-                "<none>",
-            ),
+            Column::text("NominalConcurrencyShares", |level, _| {
+                number_or_none(&level["spec"]["limited"]["nominalConcurrencyShares"])
+            }),
+            Column::text("Queues", |level, _| number_or_none(&queuing(level)["queues"])),
+            Column::text("HandSize", |level, _| number_or_none(&queuing(level)["handSize"])),
+            Column::text("QueueLengthLimit", |level, _| {
+                number_or_none(&queuing(level)["queueLengthLimit"])
+            }),
             age(),
         ],
         _ => return None,
     })
+}
+
+fn queuing(level: &Value) -> &Value {
+    &level["spec"]["limited"]["limitResponse"]["queuing"]
+}
+
+/// A number, although the column is announced as text.
+fn number_or_none(value: &Value) -> Value {
+    if value.is_null() { or_none("") } else { value.clone() }
 }
 
 fn role(binding: &Value, _: Timestamp) -> Value {

@@ -74,7 +74,7 @@ fn event() -> Vec<Column> {
         }),
         Column::text("First Seen", |event, now| first_seen(event, now).into()).wide(),
         Column::text("Count", count).wide(),
-        Column::field("Name", "metadata.name", "").wide(),
+        Column::field("Name", "metadata.name", "").called_name().wide(),
     ]
 }
 

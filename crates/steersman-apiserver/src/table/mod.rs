@@ -8,6 +8,7 @@
 mod access;
 mod cells;
 mod cluster;
+mod descriptions;
 mod duration;
 mod network;
 mod path;
@@ -37,11 +38,29 @@ pub struct Column {
     /// An OpenAPI format such as `name`; often empty.
     pub format: Text,
     /// What the column shows.
-    pub description: Text,
+    pub description: Description,
     /// Zero is always shown, more only with `-o wide`.
     pub priority: i64,
+    /// Whether the column is told of; Kubernetes forgets one.
+    pub announced: bool,
+    /// Whether rows are in the order of the numbers in this column.
+    pub ranks: bool,
     /// Where the value comes from.
     pub value: Cell,
+}
+
+/// What a column shows.
+#[derive(Clone, Debug)]
+pub enum Description {
+    /// In the words of a definition.
+    Told(Text),
+    /// In the words that Kubernetes has for the column of that name.
+    Documented {
+        /// The API group of the kind.
+        group: &'static str,
+        /// The kind.
+        kind: &'static str,
+    },
 }
 
 /// Where the value of a cell comes from.
@@ -102,7 +121,7 @@ impl From<IncludeObject> for TableForm {
 }
 
 /// The columns of a built-in kind.
-pub fn columns_for(group: &str, kind: &str) -> Arc<[Column]> {
+pub fn columns_for(group: &'static str, kind: &'static str) -> Arc<[Column]> {
     let families = [
         pods::columns,
         workloads::columns,
@@ -112,7 +131,9 @@ pub fn columns_for(group: &str, kind: &str) -> Arc<[Column]> {
         access::columns,
     ];
     let known = families.iter().find_map(|family| family(group, kind));
-    known.unwrap_or_else(|| vec![created_at()]).into()
+    let columns = known.unwrap_or_else(|| vec![created_at()]).into_iter();
+    let description = Description::Documented { group, kind };
+    columns.map(|column| Column { description: description.clone(), ..column }).collect()
 }
 
 /// The columns of a custom resource, from its `additionalPrinterColumns`; without any, its age.
@@ -136,15 +157,18 @@ pub fn render(
     let columns = all_columns(columns);
     let row = |object: &Value| {
         let cells = columns.iter().map(|column| column.cell(object, now)).collect();
-        json!({"cells": Value::Array(cells), "object": shown(object, form)})
+        let conditions = pods::row_conditions(object).map(|c| ("conditions".to_owned(), c));
+        let cells = [("cells".to_owned(), Value::Array(cells))].into_iter().chain(conditions);
+        Value::Object(cells.chain([("object".to_owned(), shown(object, form).into())]).collect())
     };
-    let definitions = || columns.iter().map(Column::definition).collect::<Value>();
+    let announced = || columns.iter().filter(|column| column.announced);
+    let definitions = || announced().map(Column::definition).collect::<Value>();
     Value::Object(Map::from_iter([
         ("kind".to_owned(), "Table".into()),
         ("apiVersion".to_owned(), form.api_version.into()),
         ("metadata".to_owned(), list_metadata),
         ("columnDefinitions".to_owned(), form.headers.then(definitions).into()),
-        ("rows".to_owned(), objects.iter().map(row).collect()),
+        ("rows".to_owned(), ranked(&columns, objects, now).into_iter().map(row).collect()),
     ]))
 }
 
@@ -154,8 +178,10 @@ impl Column {
             name: name.into(),
             r#type: r#type.into(),
             format: "".into(),
-            description: "".into(),
+            description: Description::Documented { group: "", kind: "" },
             priority: 0,
+            announced: true,
+            ranks: false,
             value,
         }
     }
@@ -195,17 +221,37 @@ impl Column {
         Self { priority: 1, ..self }
     }
 
-    /// What the column means.
-    fn about(self, description: &'static str) -> Self {
-        Self { description: description.into(), ..self }
+    /// Shown in rows although no column is announced.
+    fn unannounced(self) -> Self {
+        Self { announced: false, ..self }
+    }
+
+    /// The column by which rows are sorted.
+    fn ranking(self) -> Self {
+        Self { ranks: true, ..self }
+    }
+
+    /// Announced as the name of the object.
+    fn called_name(self) -> Self {
+        Self { format: "name".into(), ..self }
+    }
+
+    /// Whether a built-in kind shows the name of its objects here. What definitions of custom
+    /// resources call so is something else.
+    fn is_own_name(&self) -> bool {
+        self.name == "Name" && matches!(self.description, Description::Documented { .. })
     }
 
     fn definition(&self) -> Value {
+        let description = match &self.description {
+            Description::Told(words) => words,
+            Description::Documented { group, kind } => descriptions::of(group, kind, &self.name),
+        };
         json!({
             "name": self.name,
             "type": self.r#type,
             "format": self.format,
-            "description": self.description,
+            "description": description,
             "priority": self.priority,
         })
     }
@@ -228,13 +274,22 @@ impl Column {
     }
 }
 
+/// The objects in the order of their rows.
+fn ranked<'a>(columns: &[Column], objects: &'a [Value], now: Timestamp) -> Vec<&'a Value> {
+    let mut objects: Vec<_> = objects.iter().collect();
+    if let Some(column) = columns.iter().find(|column| column.ranks) {
+        objects.sort_by_key(|object| column.cell(object, now).as_i64());
+    }
+    objects
+}
+
 fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(object, |value, key| &value[key])
 }
 
 /// The name comes first, unless the kind has its own idea of where (events have).
 fn all_columns(columns: &[Column]) -> Vec<Column> {
-    let own_name = columns.iter().any(|column| column.name == "Name");
+    let own_name = columns.iter().any(Column::is_own_name);
     let mut all = if own_name { Vec::new() } else { vec![name()] };
     all.extend_from_slice(columns);
     if columns.is_empty() {
@@ -244,28 +299,34 @@ fn all_columns(columns: &[Column]) -> Vec<Column> {
 }
 
 fn name() -> Column {
-    let column = Column::field("Name", "metadata.name", "");
-    let about = "Name must be unique within a namespace; it cannot be updated.";
-    Column { format: "name".into(), ..column.about(about) }
+    Column::field("Name", "metadata.name", "").called_name()
 }
 
 fn age() -> Column {
-    Column::text("Age", duration::age).about("How long ago the object was created.")
+    Column::text("Age", duration::age)
 }
 
 fn created_at() -> Column {
     let column = Column::field("Created At", "metadata.creationTimestamp", "");
-    Column { r#type: "date".into(), ..column.about("When the object was created.") }
+    Column { r#type: "date".into(), ..column }
 }
 
 fn custom(definition: &Value) -> Column {
     let text = |key: &str| definition[key].as_str().unwrap_or_default().to_owned();
+    let words = match text("description") {
+        words if words.is_empty() => {
+            format!("Custom resource definition column (in JSONPath format): {}", text("jsonPath"))
+        }
+        words => words,
+    };
     Column {
         name: text("name").into(),
         r#type: text("type").into(),
         format: text("format").into(),
-        description: text("description").into(),
+        description: Description::Told(words.into()),
         priority: definition["priority"].as_i64().unwrap_or(0),
+        announced: true,
+        ranks: false,
         value: Cell::Path(Path::parse(&text("jsonPath")).unwrap_or_else(Path::nowhere)),
     }
 }

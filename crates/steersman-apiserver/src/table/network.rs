@@ -35,7 +35,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             age(),
         ],
         ("networking.k8s.io", "IngressClass") => vec![
-            Column { format: "name".into(), ..Column::text("Name", class_name) },
+            Column::text("Name", class_name).called_name(),
             Column::field("Controller", "spec.controller", ""),
             Column::text("Parameters", parameters),
             age(),
@@ -44,7 +44,9 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::text("Pod-Selector", |o, _| selector(&o["spec"]["podSelector"]).into()),
             age(),
         ],
-        ("networking.k8s.io", "IPAddress") => vec![Column::text("ParentRef", parent)],
+        ("networking.k8s.io", "IPAddress") => {
+            vec![Column::text("ParentRef", parent), age().unannounced()]
+        }
         ("networking.k8s.io", "ServiceCIDR") => {
             vec![Column::text("CIDRs", |o, _| texts(&o["spec"]["cidrs"]).into()), age()]
         }

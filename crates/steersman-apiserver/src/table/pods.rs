@@ -1,7 +1,7 @@
 //! What `kubectl get pods` shows: the state of a pod in a word or two.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cells::{condition, items, number, or_none, text};
 use super::{Column, age, duration};
@@ -9,12 +9,9 @@ use super::{Column, age, duration};
 pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
     match (group, kind) {
         ("", "Pod") => Some(vec![
-            Column::text("Ready", |pod, _| state(pod).ready.into())
-                .about("The aggregate readiness state of this pod for accepting traffic."),
-            Column::text("Status", |pod, _| state(pod).reason.into())
-                .about("The aggregate status of the containers in this pod."),
-            Column::text("Restarts", restarts)
-                .about("How often containers of this pod were restarted, and when last."),
+            Column::text("Ready", |pod, _| state(pod).ready.into()),
+            Column::text("Status", |pod, _| state(pod).reason.into()),
+            Column::text("Restarts", restarts),
             age(),
             Column::text("IP", ip).wide(),
             Column::field("Node", "spec.nodeName", "<none>").wide(),
@@ -23,6 +20,23 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
         ]),
         _ => None,
     }
+}
+
+/// What is to be said of the row of an object besides its cells: that a pod is done.
+pub(super) fn row_conditions(object: &Value) -> Option<Value> {
+    if object["kind"] != "Pod" || object["apiVersion"] != "v1" {
+        return None;
+    }
+    let phase = text(&object["status"]["phase"]);
+    let message = match phase {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    let condition = json!({
+        "type": "Completed", "status": "True", "reason": phase, "message": message,
+    });
+    Some(Value::Array(vec![condition]))
 }
 
 /// What the containers of a pod add up to.

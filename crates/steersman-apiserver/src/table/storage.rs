@@ -24,7 +24,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::text("Status", phase),
             Column::field("Volume", "spec.volumeName", ""),
             Column::text("Capacity", |pvc, _| {
-                bound(pvc, printed(&pvc["status"]["capacity"]["storage"]).into())
+                bound(pvc, capacity(&pvc["status"]["capacity"]["storage"]))
             }),
             Column::text("Access Modes", |pvc, _| {
                 bound(pvc, access_modes(&pvc["status"]["accessModes"]))
@@ -35,7 +35,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::field("VolumeMode", "spec.volumeMode", "<unset>").wide(),
         ],
         ("storage.k8s.io", "StorageClass") => vec![
-            Column { format: "name".into(), ..Column::text("Name", class_name) },
+            Column::text("Name", class_name).called_name(),
             Column::field("Provisioner", "provisioner", ""),
             Column::field("ReclaimPolicy", "reclaimPolicy", "Delete"),
             Column::field("VolumeBindingMode", "volumeBindingMode", "Immediate"),
@@ -46,7 +46,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             vec![Column::field("DriverName", "driverName", ""), age()]
         }
         ("storage.k8s.io", "VolumeAttachment") => vec![
-            Column { format: "name".into(), ..Column::field("Attacher", "spec.attacher", "") },
+            Column::field("Attacher", "spec.attacher", "").called_name(),
             Column::field("PV", "spec.source.persistentVolumeName", ""),
             Column::field("Node", "spec.nodeName", ""),
             Column::switch("Attached", "status.attached"),
@@ -56,10 +56,6 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             vec![Column::count("Drivers", |o, _| len(&o["spec"]["drivers"]).into()), age()]
         }
         ("storage.k8s.io", "CSIDriver") => csi_driver(),
-        ("storage.k8s.io", "CSIStorageCapacity") => vec![
-            Column::field("StorageClassName", "storageClassName", ""),
-            Column::field("Capacity", "capacity", "<unset>"),
-        ],
         ("resource.k8s.io", "ResourceClaim") => vec![Column::text("State", claim_state), age()],
         ("resource.k8s.io", "ResourceSlice") => vec![
             Column::field("Node", "spec.nodeName", ""),
@@ -116,6 +112,10 @@ fn bound(claim: &Value, value: Value) -> Value {
     if text(&claim["spec"]["volumeName"]).is_empty() { "".into() } else { value }
 }
 
+fn capacity(storage: &Value) -> Value {
+    if storage.is_null() { "0".into() } else { printed(storage).into() }
+}
+
 fn claim(pv: &Value, _: Timestamp) -> Value {
     let claim = &pv["spec"]["claimRef"];
     if claim.is_null() {
@@ -135,7 +135,8 @@ fn claimed_class(object: &Value, _: Timestamp) -> Value {
 
 fn class_name(class: &Value, _: Timestamp) -> Value {
     let annotations = &class["metadata"]["annotations"];
-    let default = annotations["storageclass.kubernetes.io/is-default-class"] == "true";
+    let default = annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+        || annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true";
     let name = text(&class["metadata"]["name"]);
     if default { format!("{name} (default)").into() } else { name.into() }
 }

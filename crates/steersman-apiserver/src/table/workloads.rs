@@ -14,7 +14,7 @@ use crate::convert;
 pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
     let mut columns = match (group, kind) {
         ("apps", "Deployment") => vec![
-            Column::text("Ready", ready_of_wanted).about("Ready pods, of how many wanted."),
+            Column::text("Ready", ready_of_wanted),
             Column::number("Up-to-date", "status.updatedReplicas").called_text(),
             Column::number("Available", "status.availableReplicas").called_text(),
             age(),
@@ -25,10 +25,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Column>> {
             Column::number("Ready", "status.readyReplicas"),
             age(),
         ],
-        ("apps", "StatefulSet") => vec![
-            Column::text("Ready", ready_of_wanted).about("Ready pods, of how many wanted."),
-            age(),
-        ],
+        ("apps", "StatefulSet") => vec![Column::text("Ready", ready_of_wanted), age()],
         ("apps", "DaemonSet") => vec![
             Column::number("Desired", "status.desiredNumberScheduled"),
             Column::number("Current", "status.currentNumberScheduled"),
@@ -85,6 +82,7 @@ fn single(group: &str, kind: &str) -> Option<Vec<Column>> {
             age(),
         ],
         ("autoscaling", "Scale") => vec![
+            Column::field("Name", "metadata.name", ""),
             Column::number("Desired", "spec.replicas"),
             Column::number("Available", "status.replicas"),
             age(),

@@ -14,7 +14,7 @@ use rustls::{CertificateError, Error};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::service;
+use super::backend;
 use super::target::Target;
 use crate::state::Server;
 
@@ -107,7 +107,7 @@ async fn connect(server: &Server, target: &Target) -> Result<Connection, String>
 /// Reaches the first address that can be reached.
 async fn dial(server: &Server, target: &Target) -> Result<TcpStream, String> {
     let addresses = match &target.service {
-        Some(service) => service::addresses(server, service).await?,
+        Some(service) => backend::addresses(server, service).await?,
         None => vec![(target.host.clone(), target.port)],
     };
     let mut failed = String::new();
@@ -142,9 +142,35 @@ fn tls_error(error: &io::Error) -> String {
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         )) => "tls: failed to verify certificate: x509: certificate signed by unknown authority"
             .to_owned(),
+        Some(Error::InvalidCertificate(
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. },
+        )) => {
+            "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
+                .to_owned()
+        }
+        Some(Error::InvalidCertificate(CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        })) => {
+            let (names, expected) = (presented.iter().map(|name| bare(name)), expected.to_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            format!(
+                "tls: failed to verify certificate: x509: certificate is valid for {names}, not \
+                 {expected}"
+            )
+        }
         Some(error) => format!("tls: failed to verify certificate: {error}"),
         None => error.to_string(),
     }
+}
+
+/// What stands in `DnsName("…")` or `IpAddress(…)`.
+fn bare(name: &str) -> &str {
+    let inner = name.split_once('(').map_or(name, |(_, rest)| rest.trim_end_matches(')'));
+    inner.trim_matches('"')
 }
 
 /// An error with what caused it, for hyper's errors tell little by themselves.

@@ -1,14 +1,14 @@
 //! Calling webhooks: a POST of JSON to whom a `clientConfig` names, within a time.
 //!
 //! [`target`] reads a `clientConfig`, [`https`] speaks to the network, with whom [`trust`] lets it;
-//! [`service`] finds out where a service is. Servers in this process
+//! [`backend`] finds out where a service is. Servers in this process
 //! are known by their origin ([`Origins`]) and called without a socket, so that a cluster on
 //! virtual time can have webhooks. What goes wrong is told as Go's client tells it, for operators
 //! know those texts. Nothing is locked while anything is awaited.
 
+mod backend;
 mod https;
 mod path;
-mod service;
 mod target;
 mod trust;
 

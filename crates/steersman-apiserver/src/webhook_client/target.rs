@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use serde_json::Value;
 
+use super::backend::Service;
 use super::https::Connection;
 use super::path;
-use super::service::Service;
 use super::trust::client_config;
 
 const HTTPS_PORT: u16 = 443;

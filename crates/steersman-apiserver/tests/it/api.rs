@@ -42,6 +42,12 @@ impl Answer {
         self.json()
     }
 
+    /// That there is nothing at a path, not even an API to say so.
+    #[track_caller]
+    pub(crate) fn no_page(&self) {
+        assert_eq!((self.code, &self.bytes[..]), (404, &b"404 page not found\n"[..]));
+    }
+
     /// The body of a failure with this code.
     #[track_caller]
     pub(crate) fn refused(&self, code: u16) -> Value {

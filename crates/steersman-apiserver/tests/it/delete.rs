@@ -274,7 +274,7 @@ async fn options_that_contradict_each_other_are_refused() {
     for (options, expected) in [
         (
             json!({"propagationPolicy": "Sometime"}),
-            "Unsupported value: \"Sometime\": supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\"",
+            "Unsupported value: \"Sometime\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
         ),
         (json!({"dryRun": ["Some"]}), "dryRun: Unsupported value"),
         (

@@ -28,7 +28,7 @@ async fn old_clients_walk_from_group_to_resource() {
     assert_eq!(by_name("pods/status")["kind"], "Pod");
     assert_eq!(by_name("replicationcontrollers/scale")["group"], "autoscaling");
     assert_eq!(by_name("nodes")["namespaced"], false);
-    api.get("/apis/nothing.example.com/v1").await.refused(404);
+    api.get("/apis/nothing.example.com/v1").await.no_page();
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +81,7 @@ async fn version_and_health_are_told() {
     }
     assert!(lines.contains("[+]poststarthook/start-apiextensions-controllers ok\n"));
     for absent in ["/readyz/poststarthook", "/livez/shutdown", "/readyz/nothing"] {
-        api.get(absent).await.refused(404);
+        api.get(absent).await.no_page();
     }
     let paths = api.get("/").await.ok();
     assert!(paths["paths"].as_array().unwrap().contains(&"/apis/apps/v1".into()));

@@ -107,7 +107,7 @@ async fn tokens_that_someone_made_up_show_nothing_else() {
     for start in ["../kube-system/", "a/../../kube-system/x", "/", "", "./a", "a//b"] {
         let token = token(json!({"v": "meta.k8s.io/v1", "rv": -1, "start": start}));
         let status = api.get(&format!("{CONFIG_MAPS}?limit=1&continue={token}")).await.refused(400);
-        assert!(status["message"].as_str().unwrap().starts_with("continue key is not valid"));
+        assert!(status["message"].as_str().unwrap().contains("continue key is not valid"));
     }
     for (rv, code) in [(0, 400), (-2, 400), (i64::MAX, 504), (i64::MIN, 400)] {
         let token = token(json!({"v": "meta.k8s.io/v1", "rv": rv, "start": "a"}));

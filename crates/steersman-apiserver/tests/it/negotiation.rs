@@ -119,7 +119,6 @@ async fn people_get_json_indented() {
         &format!("{CONFIG_MAPS}/a"),
         CONFIG_MAPS,
         &format!("{CONFIG_MAPS}/absent"),
-        "/nowhere",
         "/api",
         "/apis",
         "/apis/apps/v1",

@@ -184,14 +184,18 @@ async fn a_body_that_is_no_patch_is_refused() {
     let api = Api::start().await;
     api.config_map("a", &json!({})).await;
     let path = format!("{CONFIG_MAPS}/a");
-    for language in [JSON, STRATEGIC, "application/merge-patch+json"] {
+    let odd = "invalid character 'o' looking for beginning of object key string";
+    let decoding = format!("error decoding patch: {odd}");
+    for (language, expected) in
+        [(JSON, &*decoding), (STRATEGIC, odd), ("application/merge-patch+json", &decoding)]
+    {
         let request = Request::builder()
             .method(Method::PATCH)
             .uri(&path)
             .header(header::CONTENT_TYPE, language)
             .body(Full::new("{oops".into()))
             .unwrap();
-        assert_eq!(api.send(request).await.refused(400)["message"], "invalid JSON patch");
+        assert_eq!(api.send(request).await.refused(400)["message"], expected);
     }
     let force = api.merge(&format!("{path}?force=true"), &json!({})).await.refused(422);
     assert_eq!(

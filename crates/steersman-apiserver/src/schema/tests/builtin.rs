@@ -279,6 +279,77 @@ fn a_value_of_the_wrong_type_is_reported_as_the_decoder_does() {
     }
 }
 
+/// One row for each way in which Go's names differ from those of the schema.
+#[test]
+fn a_type_mistake_has_the_names_that_go_has() {
+    let cases = [
+        (
+            "CronJob",
+            json!({"spec": {"concurrencyPolicy": {}}}),
+            "object into Go struct field CronJobSpec.spec.concurrencyPolicy of type v1.ConcurrencyPolicy",
+        ),
+        (
+            "NetworkPolicy",
+            json!({"spec": {"policyTypes": [1]}}),
+            "number into Go struct field NetworkPolicySpec.spec.policyTypes of type v1.PolicyType",
+        ),
+        (
+            "NetworkPolicy",
+            json!({"spec": {"policyTypes": "x"}}),
+            "string into Go struct field NetworkPolicySpec.spec.policyTypes of type []v1.PolicyType",
+        ),
+        (
+            "LimitRange",
+            json!({"spec": {"limits": [{"default": "x"}]}}),
+            "string into Go struct field LimitRangeItem.spec.limits.default of type v1.ResourceList",
+        ),
+        (
+            "PersistentVolumeClaim",
+            json!({"status": {"allocatedResourceStatuses": {"a": []}}}),
+            "array into Go struct field PersistentVolumeClaimStatus.status.allocatedResourceStatuses of type v1.ClaimResourceStatus",
+        ),
+        (
+            "CertificateSigningRequest",
+            json!({"spec": {"extra": {"a": "x"}}}),
+            "string into Go struct field CertificateSigningRequestSpec.spec.extra of type v1.ExtraValue",
+        ),
+        (
+            "CertificateSigningRequest",
+            json!({"spec": {"extra": {"a": [1]}}}),
+            "number into Go struct field CertificateSigningRequestSpec.spec.extra of type string",
+        ),
+        (
+            "PersistentVolume",
+            json!({"spec": {"csi": {"readOnly": "x"}}}),
+            "string into Go struct field CSIPersistentVolumeSource.spec.PersistentVolumeSource.csi.readOnly of type bool",
+        ),
+        (
+            "ValidatingAdmissionPolicy",
+            json!({"spec": {"matchConstraints": {"resourceRules": [{"apiGroups": "x"}]}}}),
+            "string into Go struct field NamedRuleWithOperations.spec.matchConstraints.resourceRules.RuleWithOperations.Rule.apiGroups of type []string",
+        ),
+        (
+            "Pod",
+            json!({"status": {"conditions": [{"lastProbeTime": 1}]}}),
+            "number into Go struct field PodCondition.status.conditions.lastProbeTime of type string",
+        ),
+        (
+            "PodDisruptionBudget",
+            json!({"spec": {"minAvailable": 1.5}}),
+            "number 1.5 into Go struct field PodDisruptionBudgetSpec.spec.minAvailable of type int32",
+        ),
+        (
+            "ConfigMap",
+            json!({"binaryData": {"a": [true]}}),
+            "bool into Go struct field ConfigMap.binaryData of type uint8",
+        ),
+    ];
+    for (kind, object, expected) in cases {
+        let expected = format!("json: cannot unmarshal {expected}");
+        assert_eq!(schema(kind).type_errors(&object), [expected], "{object}");
+    }
+}
+
 #[test]
 fn values_of_the_right_types_are_no_mistakes() {
     let pod = json!({

@@ -37,7 +37,7 @@ batch/jobs Status|Completions|Duration|Age|Containers*|Images*|Selector*
 certificates.k8s.io/certificatesigningrequests Age|SignerName|Requestor|RequestedDuration|Condition
 networking.k8s.io/ingressclasses Name|Controller|Parameters|Age
 networking.k8s.io/ingresses Class|Hosts|Address|Ports|Age
-networking.k8s.io/ipaddresses ParentRef
+networking.k8s.io/ipaddresses ParentRef|Age
 networking.k8s.io/networkpolicies Pod-Selector|Age
 networking.k8s.io/servicecidrs CIDRs|Age
 policy/poddisruptionbudgets Min Available|Max Unavailable|Allowed Disruptions:int|Age
@@ -47,7 +47,7 @@ rbac.authorization.k8s.io/rolebindings Role|Age|Users*|Groups*|ServiceAccounts*
 rbac.authorization.k8s.io/roles Created At:date
 storage.k8s.io/csidrivers AttachRequired:bool|PodInfoOnMount:bool|StorageCapacity:bool|TokenRequests|RequiresRepublish:bool|Modes|Age
 storage.k8s.io/csinodes Drivers:int|Age
-storage.k8s.io/csistoragecapacities StorageClassName|Capacity
+storage.k8s.io/csistoragecapacities Created At:date
 storage.k8s.io/storageclasses Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age
 storage.k8s.io/volumeattachments Attacher|PV|Node|Attached:bool|Age
 storage.k8s.io/volumeattributesclasses DriverName|Age
@@ -95,6 +95,78 @@ fn every_kind_that_is_stored_has_the_columns_of_kubectl() {
         let found = described(&resource);
         assert!(known.contains(&found.as_str()), "not as kubectl has it: {found}");
     }
+}
+
+fn definitions(resource: &Resource) -> Vec<Value> {
+    let now = "2026-01-02T00:00:00Z".parse().unwrap();
+    let table = render(&resource.columns, &[], json!({}), IncludeObject::None, now);
+    cells::items(&table["columnDefinitions"]).to_vec()
+}
+
+#[test]
+fn every_column_says_what_it_shows() {
+    for resource in builtin::all() {
+        for column in definitions(&resource) {
+            // Kubernetes looks for these words where they are not.
+            let handler = resource.plural == "runtimeclasses" && column["name"] == "Handler";
+            let silent = column["description"].as_str().unwrap().is_empty();
+            assert_eq!(silent, handler, "{} {column}", resource.plural);
+        }
+    }
+}
+
+#[test]
+fn the_words_of_columns_are_those_of_kubernetes() {
+    let all = builtin::all();
+    for (plural, column, expected) in [
+        ("pods", "Ready", "The aggregate readiness state of this pod for accepting traffic."),
+        ("pods", "Node", "NodeName indicates in which node this pod is scheduled."),
+        ("secrets", "Name", "Name must be unique within a namespace. Is required when"),
+        ("secrets", "Age", "CreationTimestamp is a timestamp representing the server time"),
+        ("limitranges", "Created At", "CreationTimestamp is a timestamp representing the server"),
+        ("nodes", "Version", "Kubelet Version reported by the node."),
+        ("clusterrolebindings", "Users", "Users in the clusterRoleBinding"),
+        ("certificatesigningrequests", "SignerName", "Requested signer for the request. It is a"),
+        ("horizontalpodautoscalers", "MaxPods", "maxReplicas is the upper limit for the number"),
+        ("apiservices", "Available", "Whether this service is available."),
+    ] {
+        let resource = all.iter().find(|r| r.plural == plural).unwrap();
+        let found = definitions(resource).into_iter().find(|c| c["name"] == column).unwrap();
+        let words = found["description"].as_str().unwrap();
+        assert!(words.starts_with(expected), "{plural} {column}: {words}");
+    }
+}
+
+#[test]
+fn flow_schemas_are_shown_in_the_order_in_which_they_match() {
+    let all = builtin::all();
+    let schemas = all.iter().find(|r| r.plural == "flowschemas").unwrap();
+    let schema = |name: &str, precedence: i64| json!({"metadata": {"name": name}, "spec": {"matchingPrecedence": precedence}});
+    let objects = [schema("a", 9), schema("b", 1), schema("c", 9)];
+    let now = "2026-01-02T00:00:00Z".parse().unwrap();
+    let table = render(&schemas.columns, &objects, json!({}), IncludeObject::None, now);
+    let names = cells::items(&table["rows"]).iter().map(|row| row["cells"][0].clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["b", "a", "c"]);
+}
+
+#[test]
+fn numbers_are_told_as_numbers_also_where_a_column_is_announced_as_text() {
+    let all = builtin::all();
+    let now = "2026-01-02T00:00:00Z".parse().unwrap();
+    let levels = all.iter().find(|r| r.plural == "prioritylevelconfigurations").unwrap();
+    let level = json!({"spec": {"limited": {"nominalConcurrencyShares": 30}}});
+    let table = render(&levels.columns, &[level], json!({}), IncludeObject::None, now);
+    assert_eq!(table["rows"][0]["cells"][2], 30);
+    assert_eq!(table["rows"][0]["cells"][3], "<none>");
+}
+
+#[test]
+fn an_address_shows_an_age_that_no_column_announces() {
+    let all = builtin::all();
+    let addresses = all.iter().find(|r| r.plural == "ipaddresses").unwrap();
+    let names: Vec<_> = definitions(addresses).iter().map(|c| c["name"].clone()).collect();
+    assert_eq!(names, ["Name", "ParentRef"]);
+    assert_eq!(row(addresses, json!({})).split('|').count(), 3);
 }
 
 /// One object a kind, and the row that it makes; all of them are called `x` and five minutes old.

@@ -371,11 +371,44 @@ fn a_table_carries_what_was_asked_of_each_object() {
 }
 
 #[test]
+fn the_row_of_a_pod_that_is_done_says_so() {
+    let columns = resource("pods").columns;
+    let conditions = |phase: &str| {
+        let pod = json!({"kind": "Pod", "apiVersion": "v1", "status": {"phase": phase}});
+        let table = render(&columns, &[pod], json!({}), IncludeObject::None, now());
+        table["rows"][0]["conditions"].clone()
+    };
+    assert_eq!(
+        conditions("Succeeded"),
+        json!([{
+            "type": "Completed", "status": "True", "reason": "Succeeded",
+            "message": "The pod has completed successfully.",
+        }])
+    );
+    assert_eq!(conditions("Failed")[0]["message"], "The pod failed.");
+    assert_eq!(conditions("Running"), Value::Null);
+}
+
+#[test]
+fn a_custom_column_does_not_take_the_place_of_the_name() {
+    let columns =
+        columns_from_crd(&json!([{"name": "Name", "type": "string", "jsonPath": ".spec.name"}]));
+    let object = json!({"metadata": {"name": "a"}, "spec": {"name": "b"}});
+    let table = render(&columns, &[object], json!({}), IncludeObject::None, now());
+    assert_eq!(table["rows"][0]["cells"], json!(["a", "b"]));
+    assert_eq!(
+        table["columnDefinitions"][1]["description"],
+        "Custom resource definition column (in JSONPath format): .spec.name"
+    );
+}
+
+#[test]
 fn every_built_in_kind_renders_an_empty_object() {
     for resource in builtin::all() {
         let table =
             render(&resource.columns, &[json!({})], json!({}), IncludeObject::Metadata, now());
-        let columns = cells::items(&table["columnDefinitions"]).len();
+        let unannounced = resource.columns.iter().filter(|column| !column.announced).count();
+        let columns = cells::items(&table["columnDefinitions"]).len() + unannounced;
         assert_eq!(cells::items(&table["rows"][0]["cells"]).len(), columns, "{}", resource.kind);
     }
 }

@@ -15,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
 use steersman_apiserver::pki::Pki;
+use steersman_store::{Expected, WriteRequest};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -127,8 +128,18 @@ async fn a_certificate_that_stands_in_the_bundle_itself_is_known_by_its_name_and
     for (names, until, bundle, expected) in [
         (["localhost"], (2100, 1, 1), None, None),
         (["localhost"], (2100, 1, 1), Some(other), Some("signed by unknown authority")),
-        (["elsewhere"], (2100, 1, 1), None, Some("not valid for name")),
-        (["localhost"], (2001, 1, 1), None, Some("expired")),
+        (
+            ["elsewhere"],
+            (2100, 1, 1),
+            None,
+            Some("x509: certificate is valid for elsewhere, not localhost"),
+        ),
+        (
+            ["localhost"],
+            (2001, 1, 1),
+            None,
+            Some("x509: certificate has expired or is not yet valid"),
+        ),
     ] {
         let (config, own) = self_signed(&names, until);
         let (port, _) = serve_tls(config).await;
@@ -171,6 +182,7 @@ async fn a_service_is_reached_at_its_ready_endpoints() {
     let refused = try_it("a").await.refused(500);
     assert!(message(&refused).contains("no endpoints available for service"), "{refused}");
     let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {"name": "s", "labels": {"kubernetes.io/service-name": "hooks"}},
         "addressType": "IPv4", "ports": [{"name": "https", "port": port}],
         "endpoints": [
@@ -178,7 +190,10 @@ async fn a_service_is_reached_at_its_ready_endpoints() {
             {"addresses": ["127.0.0.1"], "conditions": {"ready": true}},
         ],
     });
-    api.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice).await.ok();
+    // Validation lets nobody point at this machine, so it is put where it would be stored.
+    let key = "/registry/endpointslices/default/s";
+    let put = WriteRequest::put(key, slice.to_string(), Expected::Absent);
+    api.store.write(put).await.unwrap();
     try_it("a").await.ok();
     assert_eq!(connections.load(Ordering::SeqCst), 1);
 }
