@@ -11,6 +11,7 @@
 //! Every write of every object builds and joins such sets, so a level is one sorted vector.
 
 use std::cmp::Ordering;
+use std::mem;
 
 use serde_json::{Map, Value};
 
@@ -136,6 +137,20 @@ impl FieldSet {
             }
         });
         rest
+    }
+
+    /// The set without a path, and without what is below it.
+    pub(crate) fn without(mut self, path: &[&str]) -> Self {
+        let [first, rest @ ..] = path else { return Self::default() };
+        if let Ok(at) = self.find(&Step::Field((*first).to_owned())) {
+            let entry = &mut self.entries[at];
+            entry.below = mem::take(&mut entry.below).without(rest);
+            entry.member &= !rest.is_empty();
+            if !entry.member && entry.below.is_empty() {
+                self.entries.remove(at);
+            }
+        }
+        self
     }
 
     /// Visits the steps of this level, each with its counterpart in another set.

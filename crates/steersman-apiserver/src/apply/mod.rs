@@ -49,7 +49,7 @@ use crate::schema::Schema;
 
 pub use self::conflict::{ConflictCause, FieldConflict, conflict_message};
 pub(crate) use self::managed_fields::fault as managers_fault;
-pub use self::versions::{Sole, Versions};
+pub use self::versions::{Resets, Sole, Versions};
 
 /// The manager of whatever was there before anybody was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -76,6 +76,8 @@ pub struct Apply<'a> {
     pub schema: &'a Schema,
     /// The kind's other versions, in which managers may have written.
     pub versions: &'a dyn Versions,
+    /// What this path resets.
+    pub resets: Resets<'a>,
 }
 
 /// A create, update or patch whose ownership is to be recorded.
@@ -97,6 +99,8 @@ pub struct Track<'a> {
     pub schema: &'a Schema,
     /// The kind's other versions, in which managers may have written.
     pub versions: &'a dyn Versions,
+    /// What this path resets.
+    pub resets: Resets<'a>,
 }
 
 /// Why an apply was refused.
@@ -143,11 +147,12 @@ pub fn apply(apply: Apply<'_>) -> Result<Value, ApplyError> {
     let id = ManagerId::new(Operation::Apply, apply.manager, apply.api_version, apply.subresource);
     let last = managers.remove(&id);
 
-    let empty = Value::Object(Map::new());
+    let empty = apply.schema.empty();
     let live = apply.live.unwrap_or(&empty);
     let fields = typed::paths_of(node, apply.applied);
     merge::merge(node, &mut new, apply.applied);
     let owned = fields.difference(&UNOWNED);
+    let owned = apply.resets.iter().fold(owned, |owned, path| owned.without(path));
     let encoded = owned.encode();
     let same_fields = last
         .as_ref()
@@ -170,7 +175,8 @@ pub fn apply(apply: Apply<'_>) -> Result<Value, ApplyError> {
     if !same_fields || merge::has_nulls(apply.applied) {
         merge::drop_nulls(node, &mut new);
     }
-    let same = same_fields && (is_same(live, &new) || is_same(live, &settled(&apply, &new)));
+    // Who applies what is there already owns it without a time.
+    let same = is_same(live, &new) || is_same(live, &settled(&apply, &new));
     let time = if same { last.and_then(|last| last.time) } else { Some(apply.now.to_owned()) };
     let fields = Fields::Encoded(encoded);
     managers.insert(id, Owned { fields, api_version: apply.api_version.to_owned(), time });
@@ -181,7 +187,8 @@ pub fn apply(apply: Apply<'_>) -> Result<Value, ApplyError> {
 
 /// Records who owns which fields after a create, update or patch.
 pub fn track(track: Track<'_>) {
-    let Track { live, new, manager, subresource, api_version, now, schema, versions } = track;
+    let Track { live, new, manager, subresource, api_version, now, schema, versions, resets } =
+        track;
     let sent = managed_fields::take(new);
     let known = live.and_then(|live| live.pointer("/metadata/managedFields"));
     // A subresource has no say in managedFields; the main resource may correct or reset them.
@@ -193,8 +200,8 @@ pub fn track(track: Track<'_>) {
     }
     let node = schema.root();
     reconcile::reconcile(node, &mut managers);
-    let empty = Value::Object(Map::new());
-    let write = Write { old: live.unwrap_or(&empty), new, node, api_version, versions };
+    let empty = schema.empty();
+    let write = Write { old: live.unwrap_or(&empty), new, node, api_version, versions, resets };
     let changes = Changes::new(write, &managers);
     let id = ManagerId::new(Operation::Update, manager, api_version, subresource);
     own_changes(&mut managers, id, &changes, now);
@@ -204,8 +211,8 @@ pub fn track(track: Track<'_>) {
 
 impl<'a> Apply<'a> {
     fn write(&self, old: &'a Value, new: &'a Value) -> Write<'a> {
-        let (api_version, versions) = (self.api_version, self.versions);
-        Write { old, new, node: self.schema.root(), api_version, versions }
+        let Self { api_version, versions, resets, .. } = *self;
+        Write { old, new, node: self.schema.root(), api_version, versions, resets }
     }
 }
 
@@ -278,7 +285,7 @@ fn managers_before(apply: &Apply<'_>, live: &mut Value) -> Managers {
     let node = apply.schema.root();
     reconcile::reconcile(node, &mut managers);
     if managers.is_empty() && apply.live.is_some() {
-        let empty = Value::Object(Map::new());
+        let empty = apply.schema.empty();
         let changes = Changes::new(apply.write(&empty, live), &managers);
         let (version, subresource) = (apply.api_version, apply.subresource);
         let id = ManagerId::new(Operation::Update, BEFORE_FIRST_APPLY, version, subresource);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::Step;
-use crate::schema::{Node, Object, Relation, Shape};
+use crate::schema::{Node, Object, Relation, Shape, Unset};
 
 /// How one object became another; no path is in more than one of the sets.
 #[derive(Debug, Default)]
@@ -211,7 +211,7 @@ fn existing<'v>(
         let field = object?.field(key)?;
         if field.value {
             Some(&*EMPTY_MAP)
-        } else if field.required && matches!(field.node.shape, Shape::List(_)) {
+        } else if field.unset == Unset::Null && matches!(field.node.shape, Shape::List(_)) {
             Some(&*EMPTY_LIST)
         } else {
             None
@@ -222,7 +222,7 @@ fn existing<'v>(
 /// The fields that exist in every value of a type, written or not.
 fn implied_fields(object: &Object) -> impl Iterator<Item = &str> {
     let always = object.fields.iter().filter(|field| {
-        field.value || (field.required && matches!(field.node.shape, Shape::List(_)))
+        field.value || (field.unset == Unset::Null && matches!(field.node.shape, Shape::List(_)))
     });
     always.map(|field| field.name.as_ref())
 }

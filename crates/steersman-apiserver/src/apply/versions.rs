@@ -31,6 +31,10 @@ impl Versions for Sole {
     }
 }
 
+/// The paths that a kind resets when it is written through one of its subresources: nobody owns
+/// by such a write what is there or below.
+pub type Resets<'a> = &'a [&'a [&'a str]];
+
 /// What a write changes, in one version.
 #[derive(Debug)]
 pub(super) struct Changed {
@@ -57,13 +61,17 @@ pub(super) struct Write<'a> {
     pub(super) node: &'a Node,
     pub(super) api_version: &'a str,
     pub(super) versions: &'a dyn Versions,
+    pub(super) resets: Resets<'a>,
 }
 
-impl From<Comparison> for Changed {
-    fn from(comparison: Comparison) -> Self {
-        let written = comparison.written();
-        let lost = written.clone().union(&comparison.removed);
-        Self { written, removed: comparison.removed, lost }
+impl Changed {
+    /// What is reset is not changed, whatever was sent.
+    fn new(comparison: Comparison, resets: Resets<'_>) -> Self {
+        let without = |set: FieldSet| resets.iter().fold(set, |set, path| set.without(path));
+        let written = without(comparison.written());
+        let removed = without(comparison.removed);
+        let lost = written.clone().union(&removed);
+        Self { written, removed, lost }
     }
 }
 
@@ -79,7 +87,7 @@ impl<'a> Changes<'a> {
                 elsewhere.insert(version.to_owned(), changed);
             }
         }
-        Self { api_version: write.api_version, here: here.into(), elsewhere }
+        Self { api_version: write.api_version, here: Changed::new(here, write.resets), elsewhere }
     }
 
     /// In the version of the write.
@@ -109,10 +117,10 @@ impl<'a> Changes<'a> {
 fn compare_in(write: Write<'_>, api_version: &str, unchanged: bool) -> Option<Changed> {
     let (new, schema) = write.versions.convert(write.new, api_version)?;
     if unchanged {
-        return Some(Comparison::default().into());
+        return Some(Changed::new(Comparison::default(), write.resets));
     }
     let (old, _) = write.versions.convert(write.old, api_version)?;
-    Some(compare(schema.root(), &old, &new).into())
+    Some(Changed::new(compare(schema.root(), &old, &new), write.resets))
 }
 
 /// Takes out of a merged object what a manager applied last time and nobody owns any more.

@@ -27,6 +27,7 @@ use crate::state::Server;
 use crate::status::{Result, Status};
 
 pub(crate) use ending::{needs_care, tend};
+pub(crate) use names::complete;
 pub(crate) use serving::{committed, folder, followed, refresh};
 pub(crate) use validate::validate;
 
@@ -104,14 +105,9 @@ pub(crate) async fn accepted_instance(writer: &Writer<'_>, written: Revision) ->
     if metadata::is_deleting(&object) { Err(terminating()) } else { Ok(()) }
 }
 
-/// Completes a definition that is about to be written: names, finalizer and status.
+/// Completes a definition that is about to be written: names and status.
 pub(crate) fn prepare(server: &Server, definition: &mut Value, now: &str) {
-    names::complete(definition);
-    let mut finalizers = metadata::finalizers(definition);
-    if !metadata::is_deleting(definition) && !finalizers.iter().any(|f| f == CLEANUP) {
-        finalizers.push(CLEANUP.to_owned());
-        metadata::set_finalizers(definition, finalizers);
-    }
+    complete(definition);
     let conflict = names::conflict(&server.registry.table(), definition);
     let accepted = definition["spec"]["names"].clone();
     match conflict {
@@ -151,8 +147,16 @@ pub(crate) fn prepare_in_turn(writer: &Writer<'_>, old: Option<&Value>, definiti
     }
 }
 
-/// Says of a definition whose deletion begins that it does.
-pub(crate) fn begin_deletion(definition: &mut Value) {
+/// Says of a definition whose deletion begins that it does, and holds it until its instances are
+/// gone. Nothing else of it changes.
+pub(crate) fn begin_deletion(old: &Value, definition: &mut Value) {
+    let mut finalizers = metadata::finalizers(old);
+    if !finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
+        finalizers.push(CLEANUP.to_owned());
+    }
+    metadata::set_finalizers(definition, finalizers);
+    metadata::set(definition, "generation", old["metadata"].get("generation").cloned());
+    metadata::set(definition, "deletionGracePeriodSeconds", None);
     let now = metadata::text(definition, "deletionTimestamp").to_owned();
     let message = "CustomResourceDefinition marked for deletion; \
                    CustomResource deletion will begin soon";

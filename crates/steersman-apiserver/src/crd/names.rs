@@ -6,7 +6,7 @@ use crate::metadata;
 use crate::registry::Table;
 
 /// Fills in the names that follow from others.
-pub(super) fn complete(definition: &mut Value) {
+pub(crate) fn complete(definition: &mut Value) {
     let names = &definition["spec"]["names"];
     let kind = names["kind"].as_str().unwrap_or("").to_owned();
     let missing = |field: &str| names[field].as_str().unwrap_or("").is_empty();

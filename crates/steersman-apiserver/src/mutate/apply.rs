@@ -117,6 +117,7 @@ pub(super) fn merged(
         now: &writer.now,
         schema: &writer.resource.schema,
         versions: &Served::of(writer),
+        resets: writer.resets(),
     });
     merged.map_err(Status::from)
 }

@@ -382,7 +382,9 @@ fn count_generation(writer: &Writer<'_>, old: &Value, new: &mut Value) {
         _ => true,
     };
     let counted = writer.resource.has_generation
-        && (differ(old, new, counts) || writer.resource.strategy.is_new_generation(old, new));
+        && (differ(old, new, counts)
+            || writer.subresource != "status"
+                && writer.resource.strategy.is_new_generation(old, new));
     if counted {
         let generation = metadata::number(old, "generation").unwrap_or(0) + 1;
         metadata::set(new, "generation", Some(generation.into()));

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::Value;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
-use super::{Held, Tracking, Writer, change, decode, lifecycle, validate};
+use super::{Held, Tracking, Writer, change, decode, lifecycle, part, validate};
 use crate::admission::{Operation, Request};
 use crate::allocate;
 use crate::authn::User;
@@ -233,6 +233,9 @@ fn prepare(writer: &Writer<'_>, object: &mut Value) {
     resource.strategy.default(object);
     if crd::is_definition(resource) {
         crd::prepare(server, object, &writer.now);
+    }
+    if resource.is("", "persistentvolumes") {
+        part::phase_changed(&Value::Null, object, &writer.now);
     }
     if resource.is("certificates.k8s.io", "certificatesigningrequests")
         && let Some(user) = writer.user

@@ -242,7 +242,7 @@ fn mark(writer: &Writer<'_>, old: &Value, options: &DeleteOptions) -> Value {
     }
     writer.resource.strategy.begin_deletion(&mut new);
     if crd::is_definition(writer.resource) {
-        crd::begin_deletion(&mut new);
+        crd::begin_deletion(old, &mut new);
     }
     new
 }

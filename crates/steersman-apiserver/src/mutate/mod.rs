@@ -31,7 +31,7 @@ use steersman_store::{Expected, Revision, StoreError, WriteRequest};
 
 use crate::admission::{self, Hooks};
 use crate::allocate::{self, Outcome, Reservation};
-use crate::apply::{Track, track};
+use crate::apply::{Resets, Track, track};
 use crate::authn::User;
 use crate::call::Call;
 use crate::conversion::{self, Known};
@@ -156,7 +156,17 @@ impl<'a> Writer<'a> {
             now: &self.now,
             schema: &self.resource.schema,
             versions: &apply::Served::of(self),
+            resets: self.resets(),
         });
+    }
+
+    /// What the path that is written through resets.
+    fn resets(&self) -> Resets<'static> {
+        if self.resource.has_status() {
+            self.resource.strategy.resets(self.subresource)
+        } else {
+            &[]
+        }
     }
 
     /// The bytes of an object to write. One that is too large loses the record of who owns its

@@ -23,7 +23,7 @@ mod validate;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use steersman_store::Revision;
 
 use crate::field::FieldError;
@@ -77,6 +77,13 @@ impl Schema {
         } else {
             defaults::apply(&self.root, object);
         }
+    }
+
+    /// An object in which nothing is set: what a new one is compared with.
+    pub(crate) fn empty(&self) -> Value {
+        let mut object = Value::Object(Map::new());
+        self.settle(&mut object);
+        object
     }
 
     /// Gives an object of a built-in kind the fields that are always written, and takes those

@@ -45,6 +45,11 @@ const USAGES: &[&str] = &[
 /// The strategy of certificate signing requests.
 pub(super) const REQUEST: Rules = Rules {
     status: Some(|| json!({})),
+    resets: |subresource| match subresource {
+        "status" => &[&["spec"], &["status", "conditions"]],
+        "approval" => &[&["spec"], &["status", "certificate"]],
+        _ => &[&["spec"], &["status"]],
+    },
     keep: |old, new| set(new, "spec", old["spec"].clone()),
     check: |request, old, errors| {
         if old.is_null() {

@@ -37,6 +37,9 @@ pub(super) struct DaemonSet;
 
 impl Strategy for DaemonSet {
     fn default(&self, set: &mut Value) {
+        if template_generation(set).is_none() {
+            set_template_generation(set, 1);
+        }
         within(set, "spec", |spec| {
             fill(spec, "revisionHistoryLimit", 10);
             within(spec, "updateStrategy", |strategy| {

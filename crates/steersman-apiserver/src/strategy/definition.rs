@@ -6,10 +6,12 @@ use serde_json::Value;
 use super::at::{At, Errors};
 use super::document::{fill, items, within_existing};
 use super::rules::Rules;
+use crate::crd;
 
 /// The strategy of custom resource definitions.
 pub(super) const DEFINITION: Rules = Rules {
     default: |definition| {
+        crd::complete(definition);
         if let Some(client) = definition.pointer_mut("/spec/conversion/webhook/clientConfig") {
             within_existing(client, "service", |service| fill(service, "port", 443));
         }

@@ -49,6 +49,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::apply::Resets;
 use crate::field::FieldError;
 
 /// Defaults and rules of one kind, over its document.
@@ -105,6 +106,11 @@ pub trait Strategy: Debug + Send + Sync {
     /// Whether a client may give status when creating; nodes register themselves with theirs.
     fn keeps_status(&self) -> bool {
         false
+    }
+
+    /// What a write through a subresource, or through none, resets; nobody owns it by that.
+    fn resets(&self, subresource: &str) -> Resets<'static> {
+        if subresource.is_empty() { &[&["status"]] } else { &[] }
     }
 
     /// How long an object stays after it was last written; `None` is until it is deleted.

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Strategy;
 use super::at::{At, Errors};
 use super::document::set;
+use super::{Plain, Strategy};
+use crate::apply::Resets;
 use crate::field::FieldError;
 
 /// What a check does: the object, what was stored before (or null), and the mistakes so far.
@@ -35,6 +36,8 @@ pub(super) struct Rules {
     pub(super) prepare_status: fn(&Value, &mut Value),
     /// What to tell a client whose object is accepted all the same.
     pub(super) warn: fn(&Value) -> Vec<String>,
+    /// What a write through a subresource, or through none, resets.
+    pub(super) resets: fn(&str) -> Resets<'static>,
     /// How long an object stays after it was last written.
     pub(super) ttl: Option<Duration>,
 }
@@ -50,6 +53,7 @@ impl Rules {
         check_status: |_, _, _| {},
         prepare_status: |_, _| {},
         warn: |_| Vec::new(),
+        resets: |subresource| Plain.resets(subresource),
         ttl: None,
     };
 }
@@ -91,6 +95,10 @@ impl Strategy for Rules {
         let mut errors = Vec::new();
         (self.check_status)(&At::root(new), old, &mut errors);
         errors
+    }
+
+    fn resets(&self, subresource: &str) -> Resets<'static> {
+        (self.resets)(subresource)
     }
 
     fn ttl(&self) -> Option<Duration> {

@@ -39,13 +39,13 @@ impl Strategy for Service {
                 }
             });
             traffic(spec);
-            addresses(spec);
         });
         default_ip_mode(service);
     }
 
     fn prepare_create(&self, service: &mut Value) {
         set(service, "status", json!({"loadBalancer": {}}));
+        within(service, "spec", addresses);
     }
 
     /// What was allocated stays, unless the client says something else or the type has no use
@@ -57,6 +57,7 @@ impl Strategy for Service {
             follow_single_address(&old["spec"], spec);
             keep_allocated(&old["spec"], spec);
             drop_unused(&old["spec"], spec);
+            addresses(spec);
         }
         if !balanced {
             set(new, "status", with_empty_balancer(&new["status"]));

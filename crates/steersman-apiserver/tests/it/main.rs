@@ -44,6 +44,7 @@ mod store_faults;
 mod subresources;
 mod tokens;
 mod typed;
+mod unset;
 mod update;
 mod validation;
 mod versions;

@@ -109,6 +109,7 @@ async fn webhooks_that_one_server_was_told_of_the_other_asks_too() {
 async fn begin_deletion(api: &Api) {
     let mut object = api.get(WIDGET_DEFINITION).await.ok();
     object["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z".into();
+    object["metadata"]["finalizers"] = json!(["customresourcecleanup.apiextensions.k8s.io"]);
     let key = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com";
     let request = WriteRequest::put(key, object.to_string(), Expected::Any);
     api.store.write(request).await.unwrap();

@@ -64,6 +64,7 @@ impl World {
                 now,
                 schema,
                 versions: &Sole,
+                resets: &[],
             });
             self.live = Some(new);
             return Ok(());
@@ -80,6 +81,7 @@ impl World {
             now,
             schema,
             versions: &Sole,
+            resets: &[],
         })?);
         Ok(())
     }

@@ -38,6 +38,7 @@ impl Deployment {
             now: self.now,
             schema: &self.schema,
             versions: &Sole,
+            resets: &[],
         }
     }
 
@@ -72,6 +73,7 @@ impl Deployment {
             now: self.now,
             schema: &self.schema,
             versions: &Sole,
+            resets: &[],
         });
         self.live = Some(new);
     }

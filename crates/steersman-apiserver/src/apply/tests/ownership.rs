@@ -165,6 +165,7 @@ fn subresources_have_entries_of_their_own() {
         now: NOON,
         schema: &web.schema,
         versions: &Sole,
+        resets: &[],
     });
     let entries = new["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!(entries.len(), 2, "and cannot reset them");
@@ -218,6 +219,7 @@ fn the_oldest_updaters_beyond_ten_become_ancient_changes() {
             now: &format!("2026-01-01T12:00:{index:02}Z"),
             schema: &schema,
             versions: &Sole,
+            resets: &[],
         });
         live = Some(new);
     }

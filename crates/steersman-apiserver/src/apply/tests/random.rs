@@ -53,6 +53,7 @@ impl Custom {
                     now: self.now,
                     schema: &self.schema,
                     versions: &Sole,
+                    resets: &[],
                 })?);
             }
             Request::Update { manager, spec } => {
@@ -69,6 +70,7 @@ impl Custom {
                     now: self.now,
                     schema: &self.schema,
                     versions: &Sole,
+                    resets: &[],
                 });
                 self.live = Some(new);
             }

@@ -250,6 +250,7 @@ fn without_a_schema_maps_merge_and_lists_are_atomic() {
         now: super::NOON,
         schema: &schema,
         versions: &Sole,
+        resets: &[],
     };
     let first = json!({"spec": {"a": {"b": 1}, "list": [1]}});
     let second = json!({"spec": {"a": {"c": 2}}});

@@ -40,12 +40,25 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
         ("status", "CertificateSigningRequest") => {
             approval::keep_decision(old, &mut result, &writer.now);
         }
+        ("status", "PersistentVolume") => phase_changed(old, &mut result, &writer.now),
         ("status", "CustomResourceDefinition") => crd::keep_own_status(old, &mut result),
         ("ephemeralcontainers" | "resize", _) => writer.resource.strategy.default(&mut result),
         _ => {}
     }
     writer.resource.schema.settle(&mut result);
     result
+}
+
+/// Notes in a volume when its phase changed, unless whoever writes says when.
+pub(super) fn phase_changed(old: &Value, new: &mut Value, now: &str) {
+    const TIME: &str = "lastPhaseTransitionTime";
+    let (before, status) = (&old["status"], &new["status"]);
+    let time = match before["phase"] == status["phase"] {
+        true if status[TIME].is_null() => before[TIME].clone(),
+        false if status[TIME].is_null() || status[TIME] == before[TIME] => now.into(),
+        _ => return,
+    };
+    metadata::set_at(new, "status.lastPhaseTransitionTime", time);
 }
 
 /// Whether another uid in a status is passed over. Most kinds refuse it.

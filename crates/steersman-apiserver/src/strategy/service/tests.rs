@@ -6,6 +6,7 @@ fn service(spec: Value) -> Value {
     let mut service = json!({"metadata": {"name": "web"}});
     service["spec"] = spec;
     Service.default(&mut service);
+    within(&mut service, "spec", addresses);
     service
 }
 

@@ -99,6 +99,7 @@ fn any_configuration_is_applied_or_refused() {
                 now: "2025-01-01T00:00:00Z",
                 schema: &schema,
                 versions: &Sole,
+                resets: &[],
             });
         }
     });
