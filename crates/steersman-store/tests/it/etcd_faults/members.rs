@@ -65,6 +65,8 @@ async fn requests_wait_for_an_etcd_that_stands_still_and_say_so_when_it_takes_to
     let written = put(&patient, "/registry/a", "1").await;
     let load = Load::start(&patient, WRITERS).await;
     load.more(100).await;
+    // What a store has not heard before the silence, it cannot tell during it.
+    assert_eq!(impatient.get("/registry/a").await.unwrap().unwrap().value, "1");
     etcd.pause(0);
 
     let read = tokio::spawn({
