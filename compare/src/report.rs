@@ -74,15 +74,25 @@ impl<'a> Report<'a> {
         let mut text = format!(
             "{requests} requests in {scenarios} scenarios; {} of them differ without explanation; \
              {skipped} more were not comparable after an earlier difference\n\n\
-             class         all  expected  unexplained\n",
+             class         all  expected  unexplained  of requests\n",
             differing.len(),
         );
         for class in Class::ALL {
             let expected: usize =
                 self.expected.iter().filter(|((_, of), _)| *of == class).map(|(_, n)| n).sum();
-            let unexplained = self.unexplained.iter().filter(|d| d.class == class).count();
-            let all = expected + unexplained;
-            let _ = writeln!(text, "{class:<11}{all:>6}{expected:>10}{unexplained:>13}");
+            let unexplained: Vec<&str> = self
+                .unexplained
+                .iter()
+                .filter(|difference| difference.class == class)
+                .map(|difference| difference.id.as_str())
+                .collect();
+            let all = expected + unexplained.len();
+            let requests = unexplained.iter().collect::<BTreeSet<_>>().len();
+            let unexplained = unexplained.len();
+            let _ = writeln!(
+                text,
+                "{class:<11}{all:>6}{expected:>10}{unexplained:>13}{requests:>13}"
+            );
         }
         if !self.expected.is_empty() {
             text.push_str("\nexpected:\n");
