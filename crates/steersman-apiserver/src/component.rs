@@ -20,13 +20,19 @@ use crate::status::{Named, Result, Status};
 /// The parts, in the order in which they are listed.
 const COMPONENTS: [&str; 3] = ["scheduler", "controller-manager", "etcd-0"];
 
-/// Answers a get or a list; `None` if it is about something else.
+/// Answers a get or a list; `None` if it is about something else. A watch is refused, but not
+/// before its options are looked at.
 pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     if !call.resource.is("", "componentstatuses") {
         return Ok(None);
     }
     Ok(Some(match call.info.verb {
         Verb::Get => get(call).await?,
+        Verb::Watch => {
+            ListOptions::check_watch(call)?;
+            let named = Named { group: "", resource: "componentstatuses", name: "" };
+            return Err(Status::verb_not_supported(named, call.info.verb.name()));
+        }
         _ => list(call).await?,
     }))
 }
@@ -41,7 +47,7 @@ async fn get(call: &Call) -> Result<Reply> {
 }
 
 async fn list(call: &Call) -> Result<Reply> {
-    let options = ListOptions::of_list(call)?;
+    let options = ListOptions::of_unversioned(call)?;
     let mut page = Page::default();
     for name in COMPONENTS {
         let object = stored(&component(call, name).await)?;

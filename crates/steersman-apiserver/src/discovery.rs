@@ -19,7 +19,7 @@ use self::documents::{
     GroupDiscoveryList, GroupVersion, Metadata, ResourceDiscovery, ServerAddress, Version,
     VersionDiscovery,
 };
-use crate::negotiate::{Output, Shape, Wishes};
+use crate::negotiate::{Output, Route, Shape, Wishes};
 use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
 use crate::resource::{Resource, Verb};
@@ -36,7 +36,24 @@ pub(crate) fn answer(
     parts: &Parts,
 ) -> Result<Response<ResponseBody>> {
     let table = &server.registry.table();
-    let output = Wishes::of(&parts.uri, &parts.headers).choose_document(&[Shape::Discovery])?;
+    let wishes = Wishes::of(&parts.uri, &parts.headers);
+    match path {
+        [] | ["apis"] => {}
+        ["api"] => wishes.check_route(Route::Object)?,
+        ["version"] => wishes.check_route(Route::Json)?,
+        ["apis", group] if table.resources().any(|resource| resource.group == *group) => {}
+        ["api", version] if table.serves("", version) => wishes.check_route(Route::Object)?,
+        ["apis", group, version] if table.serves(group, version) => {
+            wishes.check_route(Route::Object)?;
+        }
+        _ => return Err(Status::no_such_resource()),
+    }
+    // The list of paths is of one form, whatever one likes.
+    let output = if path.is_empty() {
+        Output::default()
+    } else {
+        wishes.choose_document(&[Shape::Discovery])?
+    };
     // What is not an object of the API is for people.
     let output = Output { pretty: output.pretty || matches!(path, [] | ["version"]), ..output };
     Ok(match path {

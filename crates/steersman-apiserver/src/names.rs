@@ -111,7 +111,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     if name.is_empty() {
         found.push("name part must be non-empty".to_owned());
     }
-    found.extend(too_long(name, 63).iter().map(|m| format!("name part {m}")));
+    found.extend(too_many_bytes(name, 63).iter().map(|m| format!("name part {m}")));
     if !is_qualified(name) {
         found.push(format!("name part {}", rule()));
     }
@@ -120,7 +120,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
 
 /// What the value of a label requires.
 pub fn label_value(value: &str) -> Vec<String> {
-    let mut found = too_long(value, 63);
+    let mut found = too_many_bytes(value, 63);
     if !value.is_empty() && !is_qualified(value) {
         found.push(regex(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', \
@@ -379,7 +379,14 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
+/// In Kubernetes the names of objects and ports are measured in one place, keys and values of
+/// labels in another, with another word for the same measure.
 fn too_long(value: &str, max: usize) -> Vec<String> {
+    let complaint = || format!("must be no more than {max} characters");
+    if value.len() > max { vec![complaint()] } else { Vec::new() }
+}
+
+fn too_many_bytes(value: &str, max: usize) -> Vec<String> {
     let complaint = || format!("must be no more than {max} bytes");
     if value.len() > max { vec![complaint()] } else { Vec::new() }
 }

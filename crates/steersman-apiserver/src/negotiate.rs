@@ -123,6 +123,17 @@ pub struct Wishes {
     pretty: bool,
 }
 
+/// What a route answers in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// A document that is no object of the API, in JSON only.
+    Json,
+    /// An object.
+    Object,
+    /// A collection, which is also watched.
+    Collection,
+}
+
 /// Programs behind which people sit: what they get is indented.
 const PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
@@ -148,19 +159,23 @@ impl Wishes {
         Ok(Output { pretty: output.pretty || (self.pretty && !offer.stream), ..output })
     }
 
-    /// Refuses a request that likes none of the media types of its path, whatever their
-    /// parameters; the path of a collection is also watched.
-    pub(crate) fn check_route(&self, is_collection: bool) -> Result<()> {
+    /// Refuses a request that likes none of the media types of its route, whatever their
+    /// parameters.
+    pub(crate) fn check_route(&self, route: Route) -> Result<()> {
         let accept = self.accept.as_ref().and_then(|value| value.to_str().ok()).unwrap_or("");
+        let (types, streams): (&[&str], &[&str]) = match route {
+            Route::Json => (&MEDIA_TYPES[..1], &[]),
+            Route::Object => (&MEDIA_TYPES, &[]),
+            Route::Collection => (&MEDIA_TYPES, &STREAM_TYPES),
+        };
         let likes = |clause: &str| {
             let media_type = clause.split(';').next().unwrap_or("").trim();
-            matches!(media_type, "" | "*/*" | "application/*") || MEDIA_TYPES.contains(&media_type)
+            matches!(media_type, "" | "*/*" | "application/*") || types.contains(&media_type)
         };
         if accept.split(',').any(likes) {
             return Ok(());
         }
-        let streams = if is_collection { &STREAM_TYPES[..] } else { &[] };
-        Err(Status::no_route_writes(&[&MEDIA_TYPES[..], streams].concat()))
+        Err(Status::no_route_writes(&[types, streams].concat()))
     }
 
     /// The form for a document that has no kind of its own. `shapes` are the transformations that
@@ -329,8 +344,10 @@ fn decode_json(body: &[u8]) -> Result<Value> {
 
 /// Reads YAML, of which JSON is a part.
 pub fn decode_yaml(body: &[u8]) -> Result<Value> {
-    yaml::read(body)
-        .map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))
+    yaml::read(body).map_err(|error| {
+        let why = yaml::complaint(body, &error);
+        Status::bad_request(format!("error converting YAML to JSON: {why}"))
+    })
 }
 
 /// Kinds that Kubernetes does not define have no protobuf form.

@@ -14,12 +14,12 @@ use tracing::Instrument;
 use crate::authn::User;
 use crate::call::Call;
 use crate::metrics::Asked;
-use crate::negotiate::{Offer, Output, Shape, Wishes};
+use crate::negotiate::{Offer, Output, Route, Shape, Wishes};
 use crate::reply::{self, Reply, ResponseBody};
-use crate::request::{DEADLINE_MAX, Query, RequestInfo, is_long_running, segments};
+use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, is_long_running, segments};
 use crate::resource::{Resource, Subresource, Verb};
 use crate::state::Server;
-use crate::status::{Result, Status};
+use crate::status::{Named, Result, Status};
 use crate::{
     authz, component, connect, discovery, health, metrics, mutate, openapi, openid, protobuf, read,
     review,
@@ -117,9 +117,17 @@ async fn not_a_resource(
         return Ok(None);
     }
     if !allows(&parts.method, &path) {
-        return Err(Status::method_not_allowed());
+        let nothing = matches!(path.as_slice(), ["apis", group, version]
+            if !server.registry.table().serves(group, version));
+        let refused = Status::method_not_allowed();
+        return if nothing { Ok(Some(reply::no_such_page())) } else { Err(refused) };
     }
     let response = match path.as_slice() {
+        ["healthz" | "livez" | "readyz" | "metrics" | "openapi", ..]
+            if parts.uri.path().ends_with('/') =>
+        {
+            Err(Status::no_such_resource())
+        }
         ["healthz" | "livez" | "readyz", ..] => health::answer(server, &path, query).await,
         ["metrics"] => Ok(metrics::answer(server).await),
         ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
@@ -159,18 +167,28 @@ fn resolve(
     if resource.verbs == [Verb::Create] && info.name.is_some() {
         return Err(Status::no_such_resource());
     }
+    let custom = resource.conversion.is_some();
     let verbs = match &info.subresource {
         None => resource.verbs,
         Some(name) => match resource.subresource(name) {
             Some(subresource) => subresource.verbs,
+            None if custom => return Err(Status::not_found(named(&resource, info))),
             None => return Err(Status::no_such_resource()),
         },
     };
-    if !verbs.contains(&info.verb) {
-        return Err(Status::method_not_allowed());
+    match info.method {
+        Known::ToAll if verbs.contains(&info.verb) => {}
+        // The route of a list takes watches, too, and refuses them itself.
+        Known::ToAll if info.verb == Verb::Watch && verbs.contains(&Verb::List) => {}
+        Known::ToCustomResources if custom && verbs.contains(&info.verb) => {}
+        Known::ToAll | Known::ToCustomResources if custom => {
+            return Err(Status::verb_not_supported(named(&resource, info), info.verb.name()));
+        }
+        _ => return Err(Status::method_not_allowed()),
     }
-    if resource.conversion.is_none() {
-        wishes.check_route(matches!(info.verb, Verb::List | Verb::Watch))?;
+    if !custom {
+        let collection = matches!(info.verb, Verb::List | Verb::Watch);
+        wishes.check_route(if collection { Route::Collection } else { Route::Object })?;
     }
     let has_table = resource.has_table(info.subresource.as_deref().unwrap_or(""));
     let offer = Offer {
@@ -182,12 +200,21 @@ fn resolve(
     Ok((resource, output))
 }
 
+/// The object of a path, by its resource.
+fn named<'a>(resource: &'a Resource, info: &'a RequestInfo) -> Named<'a> {
+    let name = info.name.as_deref().unwrap_or("");
+    Named { group: &resource.group, resource: &resource.plural, name }
+}
+
 /// Whether the path fits the scope of the resource.
 fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
     let in_namespace = info.namespace.is_some();
     let odd = |part: &Option<String>| part.as_deref().is_some_and(|text| text.contains('/'));
     if (in_namespace && !resource.namespaced) || odd(&info.namespace) || odd(&info.name) {
         return Err(Status::no_such_resource());
+    }
+    if info.namespace.as_deref() == Some("") {
+        return Err(Status::bad_request("Namespace parameter required."));
     }
     if resource.namespaced && !in_namespace {
         return match info.verb {

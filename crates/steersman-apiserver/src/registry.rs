@@ -197,6 +197,11 @@ impl Table {
         self.builtin.iter().chain(custom)
     }
 
+    /// Whether a version of a group has any resource.
+    pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
+        self.resources().any(|resource| resource.group == group && resource.version == version)
+    }
+
     /// Whether a resource comes from a definition.
     pub fn is_custom(&self, resource: &Resource) -> bool {
         self.custom.contains_key(&resource.qualified())

@@ -36,6 +36,20 @@ pub struct RequestInfo {
     pub subresource: Option<String>,
     /// The query parameters.
     pub query: Query,
+    /// Who knows the method here.
+    pub method: Known,
+}
+
+/// Who answers a method at a path. Kubernetes has a route for each method of a built-in kind;
+/// custom resources share one handler, which only looks at the verb that a method stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Every kind.
+    ToAll,
+    /// Only custom resources, such as a HEAD, or a POST to a name.
+    ToCustomResources,
+    /// No kind.
+    ToNone,
 }
 
 /// Decoded query parameters, in order.
@@ -115,14 +129,20 @@ pub fn is_long_running(path: &[String], query: &Query) -> bool {
 /// Subresources that are streamed.
 pub(crate) const STREAMED: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
-/// Splits a path into decoded segments; empty ones at both ends do not count, and empty ones
-/// between others name nothing.
+/// Splits a path into decoded segments. An empty one at the end does not count, one at the
+/// beginning leads nowhere, and others name nothing but all namespaces.
 pub fn segments(path: &str) -> Result<Vec<String>> {
-    let path = path.trim_matches('/');
-    if path.contains("//") {
-        return Err(Status::no_such_resource());
+    let path = path.strip_prefix('/').unwrap_or(path).trim_end_matches('/');
+    if path.is_empty() {
+        return Ok(Vec::new());
     }
-    path.split('/').filter(|part| !part.is_empty()).map(decode).collect()
+    let segments: Vec<String> = path.split('/').map(decode).collect::<Result<_>>()?;
+    for (before, segment) in segments.iter().zip(&segments[1..]) {
+        if segment.is_empty() && before != "namespaces" {
+            return Err(Status::no_such_resource());
+        }
+    }
+    Ok(segments)
 }
 
 impl RequestInfo {
@@ -147,9 +167,10 @@ impl RequestInfo {
             name: None,
             subresource: None,
             query,
+            method: Known::ToAll,
         };
         info.read_path(rest)?;
-        info.verb = info.verb_of(method, watched)?;
+        (info.verb, info.method) = info.verb_of(method, watched);
         Ok(info)
     }
 
@@ -185,26 +206,34 @@ impl RequestInfo {
             [resource, name, proxy, ..] if proxy == "proxy" => (resource, Some(name), Some(proxy)),
             _ => return Err(Status::no_such_resource()),
         };
+        if name.is_none() && self.namespace.as_deref() == Some("") {
+            self.namespace = None;
+        }
         self.resource.clone_from(resource);
         self.name = name.cloned();
         self.subresource = subresource.cloned();
         Ok(())
     }
 
-    fn verb_of(&self, method: &Method, watched: bool) -> Result<Verb> {
-        let verb = match (method, self.name.is_some()) {
-            (&Method::GET, _) if watched || self.asks_to_watch() => Verb::Watch,
-            (&Method::GET, true) => Verb::Get,
-            (&Method::GET, false) => Verb::List,
-            (&Method::POST, false) => Verb::Create,
-            (&Method::POST, true) if self.subresource.is_some() => Verb::Create,
-            (&Method::PUT, true) => Verb::Update,
-            (&Method::PATCH, true) => Verb::Patch,
-            (&Method::DELETE, true) => Verb::Delete,
-            (&Method::DELETE, false) => Verb::DeleteCollection,
-            _ => return Err(Status::method_not_allowed()),
-        };
-        Ok(verb)
+    fn verb_of(&self, method: &Method, watched: bool) -> (Verb, Known) {
+        let of_custom_resources = Known::ToCustomResources;
+        match (method, self.name.is_some()) {
+            (&Method::GET, _) if watched || self.asks_to_watch() => (Verb::Watch, Known::ToAll),
+            (&Method::GET, true) => (Verb::Get, Known::ToAll),
+            (&Method::GET, false) => (Verb::List, Known::ToAll),
+            (&Method::HEAD, true) => (Verb::Get, of_custom_resources),
+            (&Method::HEAD, false) => (Verb::List, of_custom_resources),
+            (&Method::POST, false) => (Verb::Create, Known::ToAll),
+            (&Method::POST, true) if self.subresource.is_some() => (Verb::Create, Known::ToAll),
+            (&Method::POST, true) => (Verb::Create, of_custom_resources),
+            (&Method::PUT, true) => (Verb::Update, Known::ToAll),
+            (&Method::PUT, false) => (Verb::Update, of_custom_resources),
+            (&Method::PATCH, true) => (Verb::Patch, Known::ToAll),
+            (&Method::PATCH, false) => (Verb::Patch, of_custom_resources),
+            (&Method::DELETE, true) => (Verb::Delete, Known::ToAll),
+            (&Method::DELETE, false) => (Verb::DeleteCollection, Known::ToAll),
+            _ => (Verb::Get, Known::ToNone),
+        }
     }
 
     /// One object is not watched, whatever the query says: only its collection is.
@@ -236,8 +265,9 @@ pub(crate) fn decode(text: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Query, RequestInfo, is_long_running, segments};
+    use super::{Known, Query, RequestInfo, is_long_running, segments};
     use crate::resource::Verb;
+    use crate::status::Status;
     use http::Method;
 
     fn parse(method: &Method, path: &str, query: &str) -> RequestInfo {
@@ -272,6 +302,33 @@ mod tests {
         assert_eq!(one.verb, Verb::Get);
         let old = parse(&Method::GET, "/api/v1/watch/namespaces/ns/pods/x", "");
         assert_eq!((old.verb, old.name.as_deref()), (Verb::Watch, Some("x")));
+    }
+
+    #[test]
+    fn methods_without_a_route_are_known_to_custom_resources_only() {
+        for (method, path, expected) in [
+            (Method::HEAD, "/api/v1/pods", (Verb::List, Known::ToCustomResources)),
+            (Method::POST, "/api/v1/namespaces/a/pods/x", (Verb::Create, Known::ToCustomResources)),
+            (Method::PUT, "/api/v1/namespaces/a/pods", (Verb::Update, Known::ToCustomResources)),
+            (Method::POST, "/api/v1/namespaces/a/pods/x/eviction", (Verb::Create, Known::ToAll)),
+            (Method::TRACE, "/api/v1/pods", (Verb::Get, Known::ToNone)),
+        ] {
+            let info = parse(&method, path, "");
+            assert_eq!((info.verb, info.method), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn only_an_empty_namespace_names_something() {
+        assert_eq!(parse(&Method::GET, "/api/v1/namespaces//pods", "").namespace, None);
+        let one = parse(&Method::GET, "/api/v1/namespaces//pods/x", "");
+        assert_eq!(one.namespace.as_deref(), Some(""));
+        for path in ["/api//v1/pods", "/api/v1//pods", "/api/v1/pods//x"] {
+            assert_eq!(segments(path).unwrap_err(), Status::no_such_resource(), "{path}");
+        }
+        assert_eq!(segments("//api").unwrap(), ["", "api"]);
+        assert_eq!(segments("/").unwrap().len(), 0);
+        assert_eq!(segments("/version/").unwrap(), ["version"]);
     }
 
     #[test]

@@ -18,15 +18,11 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
         return Ok(None);
     }
     let mut review = mutate::body(call)?;
+    call.writer()?.track(None, &mut review);
     check(call, &review)?;
-    let status = match call.resource.kind.as_ref() {
-        "SelfSubjectReview" => {
-            if !review["metadata"].is_object() {
-                review["metadata"] = json!({});
-            }
-            review["metadata"]["creationTimestamp"] = call.server.now().into();
-            json!({"userInfo": user_info(&call.user)})
-        }
+    let kind = call.resource.kind.as_ref();
+    let status = match kind {
+        "SelfSubjectReview" => json!({"userInfo": user_info(&call.user)}),
         "TokenReview" => token_status(call, &review).await?,
         "SelfSubjectRulesReview" => json!({
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
@@ -36,6 +32,17 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
         // Whoever is known may do everything.
         _ => json!({"allowed": true}),
     };
+    // What is about oneself is answered by a document that has nothing of the question.
+    match kind {
+        "SelfSubjectReview" => {
+            review["metadata"] = json!({"creationTimestamp": call.server.now()});
+        }
+        "SelfSubjectRulesReview" => {
+            review["metadata"] = json!({});
+            review["spec"] = json!({});
+        }
+        _ => {}
+    }
     review["status"] = status;
     Ok(Some(Reply::Document { code: StatusCode::CREATED, value: review }))
 }
@@ -66,7 +73,9 @@ fn check(call: &Call, review: &Value) -> Result<()> {
         let why = "at least one of user or group must be specified";
         errors.push(FieldError::invalid("spec.user", &"".into(), why));
     }
-    if kind == "LocalSubjectAccessReview" {
+    let local = kind == "LocalSubjectAccessReview";
+    errors.extend(metadata_mistake(&review["metadata"], local));
+    if local {
         let wanted = resource["namespace"].as_str().unwrap_or("");
         if resource.is_object() && wanted != call.namespace() {
             let why = "must match metadata.namespace";
@@ -83,6 +92,19 @@ fn check(call: &Call, review: &Value) -> Result<()> {
     }
     let what = Named { group: &call.resource.group, resource: "", name: "" };
     Err(Status::invalid(what, &errors))
+}
+
+/// A review is never stored, so there is nothing to say of it as an object.
+fn metadata_mistake(metadata: &Value, in_namespace: bool) -> Option<FieldError> {
+    let given = metadata.as_object()?;
+    let says_nothing = |(field, value): (&String, &Value)| {
+        field == "managedFields" || (in_namespace && field == "namespace") || value.is_null()
+    };
+    if given.iter().all(says_nothing) {
+        return None;
+    }
+    let why = if in_namespace { "must be empty except for namespace" } else { "must be empty" };
+    Some(FieldError::invalid("metadata", metadata, why))
 }
 
 /// Whose a token is. Tokens that are just known are for this server, and for no other audience.

@@ -226,6 +226,14 @@ impl Status {
         Self::about(405, "MethodNotAllowed", message.to_owned(), Details::default())
     }
 
+    /// 405, of a resource whose handler knows every method.
+    pub(crate) fn verb_not_supported(resource: Named<'_>, verb: &str) -> Self {
+        let message =
+            format!("{verb} is not supported on resources of kind {:?}", resource.qualified());
+        let details = Details { name: String::new(), ..resource.details(Vec::new()) };
+        Self::about(405, "MethodNotAllowed", message, details)
+    }
+
     /// 405, with a text of its own.
     pub fn not_supported(message: impl Into<String>) -> Self {
         Self::plain(405, "MethodNotAllowed", message)

@@ -50,6 +50,12 @@ fn check_value(node: &Node, value: &Value, mistakes: &mut Vec<Mistake>) {
                 if node.is_closed() && node.field(key).is_none() {
                     let text = "field not declared in schema".to_owned();
                     mistakes.push(Mistake { path: String::new(), text });
+                } else if key == "fieldsV1" && node.is_closed() {
+                    // Of any type in our table, but a map by its OpenAPI schema.
+                    if !(value.is_object() || value.is_null()) {
+                        let text = format!("expected map, got &{{{}}}", printed(value));
+                        mistakes.push(Mistake { path: String::new(), text });
+                    }
                 } else {
                     check_value(node.child(key), value, mistakes);
                 }
@@ -102,7 +108,6 @@ fn prefix(mistakes: &mut [Mistake], step: impl Fn() -> String) {
 
 /// What was expected, and found, if the value is of another type.
 fn wrong_type(shape: &Shape, value: &Value) -> Option<String> {
-    let found = || value.to_string();
     match shape {
         Shape::Any | Shape::Raw => None,
         Shape::Object(_) | Shape::Named(_) | Shape::Map(_) => {
@@ -122,8 +127,25 @@ fn wrong_type(shape: &Shape, value: &Value) -> Option<String> {
             Scalar::IntOrString | Scalar::Quantity => (value.is_object() || value.is_array())
                 .then(|| format!("expected any scalar, got &{{{}}}", printed(value))),
             _ => (!value.is_string()).then(|| {
-                format!("expected string, got &value.valueUnstructured{{Value:{}}}", found())
+                let found = go_syntax(value);
+                format!("expected string, got &value.valueUnstructured{{Value:{found}}}")
             }),
         },
+    }
+}
+
+/// A value as a Go program would have it.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let entries = map.iter().map(|(key, value)| format!("{key:?}:{}", go_syntax(value)));
+            let entries: Vec<String> = entries.collect();
+            format!("map[string]interface {{}}{{{}}}", entries.join(", "))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        other => other.to_string(),
     }
 }

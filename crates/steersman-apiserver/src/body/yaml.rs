@@ -21,6 +21,34 @@ pub fn read(body: &[u8]) -> Result<Value, serde_saphyr::Error> {
     serde_saphyr::from_slice_with_options(body, options)
 }
 
+/// What is wrong with a body that cannot be read, in one line and, where they are known, in the
+/// words of Go's reader. That counts the lines of some complaints from zero, and says nothing of
+/// the first.
+pub fn complaint(body: &[u8], error: &serde_saphyr::Error) -> String {
+    let text = String::from_utf8_lossy(body);
+    let mut events = Parser::new_from_str(&text);
+    let Some(mistake) = events.find_map(Result::err) else {
+        return format!("yaml: {}", error.to_string().lines().next().unwrap_or_default());
+    };
+    let ours = mistake.kind().to_string();
+    let line = mistake.marker().line();
+    if ours.contains("mapping values are not allowed") {
+        return at_line(line, "mapping values are not allowed in this context");
+    }
+    if ours.contains("tabs disallowed") {
+        return at_line(line, "found character that cannot start any token");
+    }
+    if ours.contains("unclosed bracket") && body.trim_ascii_end().ends_with(b"{") {
+        let lines = text.trim_end().lines().count();
+        return format!("yaml: line {lines}: did not find expected node content");
+    }
+    at_line(line, &ours)
+}
+
+fn at_line(line: usize, what: &str) -> String {
+    if line > 1 { format!("yaml: line {line}: {what}") } else { format!("yaml: {what}") }
+}
+
 /// The keys that stand twice in one mapping, by line.
 pub fn repeated(body: &[u8]) -> Vec<Finding> {
     let Ok(text) = std::str::from_utf8(body) else { return Vec::new() };
@@ -75,7 +103,7 @@ fn next(open: &mut [Level]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{read, repeated};
+    use super::{complaint, read, repeated};
     use serde_json::json;
 
     #[test]
@@ -96,6 +124,24 @@ mod tests {
         let body = "a: 0644\nb: 0o644\nc: \"0644\"\nd: 644\ne: 0\n";
         let modes = json!({"a": 420, "b": 420, "c": "0644", "d": 644, "e": 0});
         assert_eq!(read(body.as_bytes()).unwrap(), modes);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_in_the_words_of_go() {
+        for (body, expected) in [
+            ("a: b: c", "yaml: mapping values are not allowed in this context"),
+            ("x: 1\na: b: c", "yaml: line 2: mapping values are not allowed in this context"),
+            ("a:\n\t- b", "yaml: line 2: found character that cannot start any token"),
+            ("{", "yaml: line 1: did not find expected node content"),
+        ] {
+            let error = read(body.as_bytes()).unwrap_err();
+            assert_eq!(complaint(body.as_bytes(), &error), expected, "{body:?}");
+        }
+        for body in ["a: [", "a: *b", "- a\nb", "a: &a [*a]", "\"", "%"] {
+            let told = read(body.as_bytes()).map_err(|error| complaint(body.as_bytes(), &error));
+            let told = told.unwrap_err();
+            assert!(told.starts_with("yaml: ") && !told.contains('\n'), "{body:?}: {told}");
+        }
     }
 
     #[test]

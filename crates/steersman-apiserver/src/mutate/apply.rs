@@ -167,11 +167,6 @@ fn configuration(call: &Call) -> Result<Value> {
 pub(super) fn read(call: &Call, api_version: &str, kind: &str) -> Result<Value> {
     let body = decode::configuration(call)?;
     let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or("");
-    if !body.is_object() {
-        return Err(Status::bad_request(
-            "error decoding patch: the configuration is not an object",
-        ));
-    }
     if (text("apiVersion"), text("kind")) == (api_version, kind) {
         return Ok(body);
     }

@@ -14,16 +14,14 @@ use crate::metadata;
 use crate::names;
 use crate::reply::Reply;
 use crate::resource::Place;
-use crate::schema::Schema;
 use crate::status::{Named, Result, Status};
 
 /// Binds the pod of the path, or of the body for `POST …/bindings`.
 pub(crate) async fn bind(call: &Call) -> Result<Reply> {
     let mut binding = match call.info.name {
-        Some(_) => call.document()?,
+        Some(_) => decode::other(call, "v1", "Binding")?,
         None => decode::object(call)?,
     };
-    decode::part(Schema::builtin("", "v1", "Binding"), "Binding", &mut binding)?;
     Request::body(call, call.info.dry_run()?, &mut binding).await?;
     let given = metadata::text(&binding, "name");
     let name = call.info.name.as_deref().unwrap_or(given);
@@ -41,6 +39,8 @@ pub(crate) async fn bind(call: &Call) -> Result<Reply> {
         if !wants.is_empty() && wants != is {
             return Err(change::unmet(&writer, place, "ResourceVersion", wants, is));
         }
+        let labels = &binding["metadata"]["labels"];
+        failure(&names::validate_labels(labels, "metadata.labels"))?;
         let mut bound = assign(pod, &binding, &writer.now)?;
         writer.track(Some(pod), &mut bound);
         Ok(bound)
@@ -63,10 +63,13 @@ fn check(binding: &Value) -> Result<()> {
         "" => errors.push(FieldError::required("target.name", "")),
         node => errors.extend(names::invalid("target.name", node, names::dns1123_subdomain)),
     }
-    errors.extend(names::validate_labels(&binding["metadata"]["labels"], "metadata.labels"));
-    match &errors[..] {
+    failure(&errors)
+}
+
+/// Kubernetes takes these for a failure of its own.
+fn failure(errors: &[FieldError]) -> Result<()> {
+    match errors {
         [] => Ok(()),
-        // Kubernetes takes these for a failure of its own.
         [one] => Err(Status::failure(one.message())),
         many => {
             let texts: Vec<String> = many.iter().map(FieldError::message).collect();

@@ -15,6 +15,7 @@ use crate::field::FieldError;
 use crate::metadata;
 use crate::negotiate;
 use crate::patch::json_type as patch_type;
+use crate::protobuf;
 use crate::schema::Schema;
 use crate::status::{Named, Result, Status};
 
@@ -25,7 +26,7 @@ const SHOWN_MAX: usize = 30;
 pub(super) fn object(call: &Call) -> Result<Value> {
     options::check(call)?;
     let (object, found) = read(call)?;
-    let mut object = accept(call, object, &found, |why| cannot_handle(call, why))?;
+    let mut object = accept(call, object, &found, |why| malformed(call, why))?;
     let again = metadata::drop_repeated_owners(&mut object);
     warn_of_owners(call, &again, "entries");
     Ok(object)
@@ -59,7 +60,7 @@ pub(super) fn configured(call: &Call, mut object: Value) -> Result<Value> {
              to convert unstructured object to {kind}: {mistake}"
         )));
     }
-    accept(call, object, &found, |why| cannot_handle(call, why))
+    accept(call, object, &found, |why| malformed(call, why))
 }
 
 /// Checks what a patch has made of an object. `found` is what is wrong with the patch itself;
@@ -86,7 +87,9 @@ pub(super) fn patched(
             return Err(refuse(&mistake));
         }
     }
-    check_type(call, &mut object).map_err(|wrong| refuse(&wrong.of_patched(call)))?;
+    if let Err(wrong) = check_type(call, &mut object) {
+        return Err(refuse(&wrong.of_patched(call, &object)));
+    }
     found.extend(unknown_fields(call, &object));
     call.resource.schema.prune(&mut object);
     let mut object = accept(call, object, &found, refuse)?;
@@ -117,8 +120,21 @@ pub(super) fn configuration(call: &Call) -> Result<Value> {
         }
         return Ok(value);
     }
-    let value = yaml::read(body)
-        .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    let undecodable = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
+    let value = yaml::read(body).map_err(|error| {
+        undecodable(format!("error converting YAML to JSON: {}", yaml::complaint(body, &error)))
+    })?;
+    match &value {
+        Value::Object(_) => {}
+        Value::Null => return Err(Status::bad_request("invalid object type: /, Kind=")),
+        other => {
+            return Err(undecodable(format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go \
+                 value of type map[string]interface {{}}",
+                patch_type(other)
+            )));
+        }
+    }
     report_repeated_keys(call)?;
     Ok(value)
 }
@@ -135,15 +151,39 @@ fn report_repeated_keys(call: &Call) -> Result<()> {
     })
 }
 
-/// Checks the types of a body that is not the resource's own kind, such as a Scale.
+/// Reads a body that is not the resource's own kind, such as a Scale.
+pub(super) fn other(call: &Call, api_version: &str, kind: &str) -> Result<Value> {
+    let mut body = call.document().map_err(|refused| match refused.code {
+        400 => {
+            let why = refused.message.trim_start_matches("error converting YAML to JSON: ");
+            unrecognised(call, kind, why)
+        }
+        _ => refused,
+    })?;
+    let given = |field: &str, wanted: &str| match body[field].as_str() {
+        None | Some("") => wanted.to_owned(),
+        Some(given) => given.to_owned(),
+    };
+    let (sent_version, sent_kind) = (given("apiVersion", api_version), given("kind", kind));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if (sent_version.as_str(), sent_kind.as_str()) != (api_version, kind) {
+        return Err(cannot_handle(
+            (&sent_version, &sent_kind),
+            kind,
+            &unconvertible(group, kind, &sent_version, &sent_kind),
+        ));
+    }
+    part(Schema::builtin(group, version, kind), kind, &mut body)?;
+    Ok(body)
+}
+
+/// Checks the types of a body that is not the resource's own kind.
 pub(super) fn part(schema: Option<Schema>, kind: &str, body: &mut Value) -> Result<()> {
     let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
     schema.normalise(body);
     match schema.type_errors(body).first() {
         None => Ok(()),
-        Some(error) => Err(Status::bad_request(format!(
-            "{kind} in version \"v1\" cannot be handled as a {kind}: {error}"
-        ))),
+        Some(error) => Err(cannot_handle(("v1", kind), kind, error)),
     }
 }
 
@@ -172,27 +212,42 @@ fn read(call: &Call) -> Result<(Value, Vec<Finding>)> {
             let read = json::read(&call.body, &call.resource.schema);
             let (object, found) = read.map_err(|error| {
                 let why = syntax::complaint(&call.body, &error);
-                unrecognised(call, &format!("couldn't get version/kind; json parse error: {why}"))
+                unrecognised(
+                    call,
+                    &call.resource.kind,
+                    &format!("couldn't get version/kind; json parse error: {why}"),
+                )
             })?;
             return match object {
                 Value::Object(_) => Ok((object, found)),
                 // Nothing is an object without fields.
                 Value::Null => Ok((Value::Object(Map::new()), found)),
-                other => Err(unrecognised(call, &negotiate::no_object(&other))),
+                other => {
+                    Err(unrecognised(call, &call.resource.kind, &negotiate::no_object(&other)))
+                }
             };
         }
         "application/yaml" => {
             let object = yaml::read(&call.body).map_err(|error| {
-                unrecognised(call, &format!("error converting YAML to JSON: {error}"))
+                unrecognised(call, &call.resource.kind, &yaml::complaint(&call.body, &error))
             })?;
             (object, yaml::repeated(&call.body))
+        }
+        protobuf::MEDIA_TYPE
+            if call.resource.conversion.is_none() && !protobuf::is_framed(&call.body) =>
+        {
+            let why = "provided data does not appear to be a protobuf message, expected prefix \
+                       [107 56 115 0]";
+            return Err(unrecognised(call, &call.resource.kind, why));
         }
         _ => (call.document()?, Vec::new()),
     };
     match object {
         Value::Object(_) => {}
         Value::Null => object = Value::Object(Map::new()),
-        other => return Err(unrecognised(call, &negotiate::no_object(&other))),
+        other => {
+            return Err(unrecognised(call, &call.resource.kind, &negotiate::no_object(&other)));
+        }
     }
     found.extend(unknown_fields(call, &object));
     call.resource.schema.prune(&mut object);
@@ -269,7 +324,13 @@ fn check_type(call: &Call, object: &mut Value) -> Result<(), WrongType> {
             )));
         }
     }
+    // A custom resource has no Go type that could stand in for a kind that is not named.
+    let custom = call.resource.conversion.is_some();
+    if custom && object["kind"].as_str().is_none_or(str::is_empty) {
+        return Err(WrongType::Missing);
+    }
     let given = |field: &str, wanted: &str| match object[field].as_str() {
+        None | Some("") if custom => String::new(),
         None | Some("") => wanted.to_owned(),
         Some(given) => given.to_owned(),
     };
@@ -288,6 +349,8 @@ fn check_type(call: &Call, object: &mut Value) -> Result<(), WrongType> {
 enum WrongType {
     /// It has no type that can be read.
     Unreadable(String),
+    /// It has none where it must have one.
+    Missing,
     /// It is something else.
     Other { api_version: String, kind: String },
 }
@@ -296,16 +359,21 @@ impl WrongType {
     /// Why such a body is refused.
     fn of_body(self, call: &Call, object: &Value) -> Status {
         let (api_version, kind) = match self {
-            Self::Unreadable(why) => return unrecognised(call, &why),
+            Self::Unreadable(why) => return unrecognised(call, &call.resource.kind, &why),
+            Self::Missing => {
+                let body = String::from_utf8_lossy(&call.body);
+                return unrecognised(
+                    call,
+                    &call.resource.kind,
+                    &format!("Object 'Kind' is missing in '{body}'"),
+                );
+            }
             Self::Other { api_version, kind } => (api_version, kind),
         };
         let wanted = &call.resource.kind;
         if call.resource.conversion.is_none() {
-            let version = api_version.rsplit('/').next().unwrap_or_default();
-            return Status::bad_request(format!(
-                "{kind} in version {version:?} cannot be handled as a {wanted}: {}",
-                unconvertible(call, &api_version, &kind)
-            ));
+            let why = unconvertible(&call.resource.group, wanted, &api_version, &kind);
+            return cannot_handle((&api_version, &kind), wanted, &why);
         }
         if kind == *wanted {
             return Status::bad_request(format!(
@@ -321,24 +389,30 @@ impl WrongType {
     }
 
     /// Why what a patch has made is refused.
-    fn of_patched(self, call: &Call) -> String {
+    fn of_patched(self, call: &Call, patched: &Value) -> String {
         match self {
             Self::Unreadable(why) => why,
-            Self::Other { api_version, kind } => unconvertible(call, &api_version, &kind),
+            Self::Missing => format!("Object 'Kind' is missing in '{patched}'"),
+            Self::Other { api_version, kind } => {
+                let resource = &call.resource;
+                unconvertible(&resource.group, &resource.kind, &api_version, &kind)
+            }
         }
     }
 }
 
-fn unconvertible(call: &Call, api_version: &str, kind: &str) -> String {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    if Schema::builtin(group, version, kind).is_none() {
+/// Why one kind cannot be made of another, in the words of Kubernetes.
+fn unconvertible(group: &str, wanted: &str, api_version: &str, kind: &str) -> String {
+    let (sent_group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    // These are of no group, so every group knows them.
+    let common = api_version == "v1" && matches!(kind, "Status" | "APIGroup" | "APIResourceList");
+    if !common && Schema::builtin(sent_group, version, kind).is_none() {
         return unregistered(kind, api_version);
     }
-    let package = match call.resource.group.split('.').next() {
+    let package = match group.split('.').next() {
         None | Some("") => "core",
         Some(package) => package,
     };
-    let wanted = &call.resource.kind;
     format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion")
 }
 
@@ -350,15 +424,22 @@ pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
     )
 }
 
-fn cannot_handle(call: &Call, why: &str) -> Status {
-    let (kind, version) = (&call.resource.kind, &call.resource.version);
+/// A document of the given API version and kind is not what is wanted, or not as that must be.
+fn cannot_handle((api_version, kind): (&str, &str), wanted: &str, why: &str) -> Status {
+    let version = api_version.rsplit('/').next().unwrap_or_default();
     Status::bad_request(format!(
-        "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+        "{kind} in version {version:?} cannot be handled as a {wanted}: {why}"
     ))
 }
 
+/// A document of the resource's kind is not as it must be.
+fn malformed(call: &Call, why: &str) -> Status {
+    let kind = &call.resource.kind;
+    cannot_handle((&call.api_version, kind), kind, why)
+}
+
 /// The body is not even a document with a kind; a little of it is shown.
-fn unrecognised(call: &Call, why: &str) -> Status {
+fn unrecognised(call: &Call, kind: &str, why: &str) -> Status {
     let shown = match &call.body[..] {
         [] => "<empty>".to_owned(),
         body @ [b'{', ..] => {
@@ -368,7 +449,6 @@ fn unrecognised(call: &Call, why: &str) -> Status {
     };
     let more = if call.body.len() > SHOWN_MAX { " ..." } else { "" };
     Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): {why} ({shown}{more})",
-        call.resource.kind
+        "the object provided is unrecognized (must be of type {kind}): {why} ({shown}{more})"
     ))
 }

@@ -18,7 +18,6 @@ use crate::field::FieldError;
 use crate::metadata;
 use crate::reply::Reply;
 use crate::resource::Place;
-use crate::schema::Schema;
 use crate::status::{Named, Result, Status};
 
 /// How often a pod may change under an eviction that asks no budget.
@@ -29,8 +28,8 @@ const SEVERAL: &str = "This pod has more than one PodDisruptionBudget, which the
 
 /// Deletes the pod of the path as the Eviction says, if its budget allows it.
 pub(crate) async fn evict(call: &Call) -> Result<Reply> {
-    let mut body = call.document()?;
-    let options = options(call, &mut body)?;
+    let mut body = decode::other(call, "policy/v1", "Eviction")?;
+    let options = options(call, &body)?;
     Request::body(call, options.dry_run, &mut body).await?;
     // What follows from an eviction is the server's own doing.
     let (dry_run, hooks) = (options.dry_run, None);
@@ -65,15 +64,7 @@ fn done() -> Reply {
 }
 
 /// The deletion that an Eviction asks for.
-fn options(call: &Call, eviction: &mut Value) -> Result<DeleteOptions> {
-    let version = eviction["apiVersion"].as_str().unwrap_or("");
-    if !matches!(version, "" | "policy/v1") {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version \
-             (policy/v1)"
-        )));
-    }
-    decode::part(Schema::builtin("policy", "v1", "Eviction"), "Eviction", eviction)?;
+fn options(call: &Call, eviction: &Value) -> Result<DeleteOptions> {
     let (given, name) = (metadata::text(eviction, "name"), call.place().name);
     if given != name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));

@@ -20,6 +20,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 /// Patches the object of the path.
 pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     let language = Language::of(call)?;
+    update::names_one(call)?;
     if language == Language::Apply {
         return super::apply::apply(call).await;
     }

@@ -10,8 +10,9 @@ use crate::call::Call;
 use crate::document::Stored;
 use crate::field::FieldError;
 use crate::metadata;
+use crate::patch::{printed, printed_type};
 use crate::reply::Reply;
-use crate::resource::ScalePaths;
+use crate::resource::{Resource, ScalePaths, Verb};
 use crate::schema::Schema;
 use crate::selector::LabelSelector;
 use crate::status::{Named, Result, Status};
@@ -24,14 +25,7 @@ pub(crate) async fn get(call: &Call) -> Result<Reply> {
 
 /// Sets the wanted number from a Scale.
 pub(crate) async fn update(call: &Call) -> Result<Reply> {
-    let scale = call.document()?;
-    if scale["kind"].as_str().is_some_and(|kind| kind != "Scale") {
-        return Err(Status::bad_request(
-            "the kind in the data does not match the expected kind (Scale)",
-        ));
-    }
-    let mut scale = scale;
-    decode::part(schema(), "Scale", &mut scale)?;
+    let scale = decode::other(call, "autoscaling/v1", "Scale")?;
     update::has_name(call, &scale)?;
     write(call, |_| Ok(scale.clone())).await
 }
@@ -104,17 +98,30 @@ async fn apply(call: &Call) -> Result<Reply> {
     answer(call, &object)
 }
 
-/// A Scale that names a uid is for that object.
+/// A Scale that names a uid is for that object; nobody looks in a patch of a custom resource's.
 fn check_uid(call: &Call, object: &Value, scale: &Value) -> Result<()> {
     let [is, wants] = [object, scale].map(|document| metadata::text(document, "uid"));
-    if wants.is_empty() || wants == is || call.resource.conversion.is_some() {
+    if wants.is_empty() || wants == is {
         return Ok(());
     }
     let why =
         format!("Precondition failed: UID in precondition: {wants}, UID in object meta: {is}");
-    let resource = format!("{}/scale", call.resource.plural);
-    let what = Named { group: &call.resource.group, resource: &resource, name: call.place().name };
-    Err(Status::conflict(what, &why))
+    let Resource { group, plural, .. } = &*call.resource;
+    let place = call.place();
+    if call.resource.conversion.is_some() {
+        if call.info.verb == Verb::Patch {
+            return Ok(());
+        }
+        // Here the error of the storage comes through as it is.
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /{group}/{plural}/{}/{}, \
+             ResourceVersion: 0, AdditionalErrorMsg: {why}",
+            place.namespace, place.name
+        );
+        return Err(Status::conflict(Named { group, resource: plural, name: place.name }, &why));
+    }
+    let resource = format!("{plural}/scale");
+    Err(Status::conflict(Named { group, resource: &resource, name: place.name }, &why))
 }
 
 /// A Scale that names a version is for that version of its object.
@@ -190,4 +197,77 @@ pub(super) fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
         "spec": {"replicas": number(&paths.spec_replicas)}, "status": status,
     })
+}
+
+/// The mistakes in what a custom resource says of its scale.
+pub(super) fn mistakes(resource: &Resource, object: &Value, of: Of) -> Vec<FieldError> {
+    let Some(paths) = resource.subresource("scale").and_then(|sub| sub.scale.as_ref()) else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    if of == Of::All {
+        errors.extend(number_mistake(object, &paths.spec_replicas));
+    }
+    errors.extend(number_mistake(object, &paths.status_replicas));
+    if let Some(path) = &paths.selector {
+        let why = match nested(object, path) {
+            Ok(None | Some(Value::String(_))) => None,
+            Ok(Some(other)) => Some(not_of_type(path, other, "string")),
+            Err(why) => Some(why),
+        };
+        errors.extend(why.map(|why| FieldError::invalid(format!(".{path}"), &"".into(), &why)));
+    }
+    errors
+}
+
+/// What of a custom resource is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    All,
+    Status,
+}
+
+fn number_mistake(object: &Value, path: &str) -> Option<FieldError> {
+    let (number, why) = match nested(object, path) {
+        Ok(None) => return None,
+        Ok(Some(value)) => match value.as_i64() {
+            Some(number) if number < 0 => (number, "should be a non-negative integer".to_owned()),
+            Some(number) if number > i64::from(i32::MAX) => {
+                (number, format!("should be less than or equal to {}", i32::MAX))
+            }
+            Some(_) => return None,
+            None => (0, not_of_type(path, value, "int64")),
+        },
+        Err(why) => (0, why),
+    };
+    Some(FieldError::invalid(format!(".{path}"), &number.into(), &why))
+}
+
+/// What stands at a path, if anything; or why there can be nothing.
+fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
+    let mut here = object;
+    let mut walked = 0;
+    for field in path.split('.') {
+        walked += field.len() + 1;
+        here = match here {
+            Value::Null => return Ok(None),
+            Value::Object(map) => match map.get(field) {
+                Some(value) => value,
+                None => return Ok(None),
+            },
+            other => {
+                let path = path.get(..walked - 1).unwrap_or(path);
+                return Err(not_of_type(path, other, "map[string]interface{}"));
+            }
+        };
+    }
+    Ok(Some(here).filter(|value| !value.is_null()))
+}
+
+fn not_of_type(path: &str, value: &Value, expected: &str) -> String {
+    format!(
+        ".{path} accessor error: {} is of the type {}, expected {expected}",
+        printed(value),
+        printed_type(value)
+    )
 }

@@ -12,7 +12,6 @@ use crate::field::FieldError;
 use crate::metadata;
 use crate::reply::Reply;
 use crate::resource::Place;
-use crate::schema::Schema;
 use crate::status::{Named, Result, Status};
 use crate::token::ISSUER;
 use crate::token::claims::{Claims, Private, Reference, user_name};
@@ -32,8 +31,7 @@ const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
 /// Answers with a token for the account of the path.
 pub(crate) async fn create(call: &Call) -> Result<Reply> {
-    let mut request = call.document()?;
-    decode::part(Schema::builtin(GROUP, "v1", KIND), KIND, &mut request)?;
+    let mut request = decode::other(call, "authentication.k8s.io/v1", KIND)?;
     let account = call.stored().await?.decode(&call.api_version)?;
     Request::body(call, call.info.dry_run()?, &mut request).await?;
     complete(call, &mut request, &account)?;

@@ -11,6 +11,7 @@ use crate::status::{Result, Status};
 
 /// Replaces the object of the path by the one of the body.
 pub(crate) async fn update(call: &Call) -> Result<Reply> {
+    names_one(call)?;
     let object = named(call, decode::object(call)?)?;
     let writer = call.writer()?;
     let place = call.place();
@@ -66,6 +67,14 @@ pub(super) fn named(call: &Call, mut object: Value) -> Result<Value> {
     let namespace = call.resource.namespaced.then(|| place.namespace.into());
     metadata::set(&mut object, "namespace", namespace);
     Ok(object)
+}
+
+/// Refuses a request for a whole collection.
+pub(super) fn names_one(call: &Call) -> Result<()> {
+    match call.info.name {
+        Some(_) => Ok(()),
+        None => Err(Status::bad_request("name must be provided")),
+    }
 }
 
 /// Refuses an object that has another name than the path, or none.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Writer;
+use super::{Writer, scale};
 use crate::field::FieldError;
 use crate::resource::Resource;
 use crate::status::{Result, Status};
@@ -63,7 +63,9 @@ pub(super) fn changed_metadata(writer: &Writer<'_>, old: &Value, new: &Value) ->
 pub(super) fn changed_status(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
     let mut errors = changed_metadata(writer, old, new);
     errors.extend(if is_custom(writer) {
-        writer.resource.schema.validate(new)
+        let mut errors = writer.resource.schema.validate(new);
+        errors.extend(scale::mistakes(writer.resource, new, scale::Of::Status));
+        errors
     } else {
         writer.resource.strategy.validate_status_update(old, new)
     });
@@ -77,7 +79,9 @@ fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> 
 fn of_kind(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
     let resource = writer.resource;
     if is_custom(writer) {
-        resource.schema.validate(object)
+        let mut errors = resource.schema.validate(object);
+        errors.extend(scale::mistakes(resource, object, scale::Of::All));
+        errors
     } else if crd::is_definition(resource) {
         crd::validate(object)
     } else if PLAIN_FINALIZERS.iter().any(|(group, plural)| resource.is(group, plural)) {

@@ -78,6 +78,11 @@ pub enum ProtobufError {
 
 type Result<T, E = ProtobufError> = std::result::Result<T, E>;
 
+/// Whether a body looks like one of Kubernetes' protobuf messages.
+pub(crate) fn is_framed(body: &[u8]) -> bool {
+    body.starts_with(MAGIC)
+}
+
 /// Reads a body into a document.
 pub fn decode(body: &[u8]) -> Result<Value> {
     let envelope = Envelope::read(body.strip_prefix(MAGIC).ok_or(ProtobufError::Prefix)?)?;

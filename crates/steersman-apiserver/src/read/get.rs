@@ -15,7 +15,15 @@ use crate::status::{Result, Status};
 /// Answers with the stored object.
 pub(crate) async fn get(call: &Call) -> Result<Reply> {
     let revision = call.info.query.text("resourceVersion").map(options::parse_revision);
-    let object = match revision.transpose().map_err(Status::failure)? {
+    let odd = |why: String| {
+        // Events are not cached upstream, so there it is the store that refuses.
+        if call.resource.storage_prefix == "events" {
+            Status::bad_request(format!("invalid resource version: {why}"))
+        } else {
+            Status::failure(why)
+        }
+    };
+    let object = match revision.transpose().map_err(odd)? {
         None => call.stored().await?,
         Some(revision) => {
             list::reach(&call.server, revision).await?;

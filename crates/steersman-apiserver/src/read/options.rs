@@ -44,26 +44,34 @@ impl ListOptions {
     /// Reads the options of a list.
     pub(crate) fn of_list(call: &Call) -> Result<Self> {
         let errors = list_errors(call);
-        let invalid = |why| Status::bad_request(format!("invalid resource version: {why}"));
+        let invalid = |why| Err(Status::bad_request(format!("invalid resource version: {why}")));
         Self::read(call, &errors, invalid)
+    }
+
+    /// Reads the options of a list of what has no versions, and so ignores which is asked for.
+    pub(crate) fn of_unversioned(call: &Call) -> Result<Self> {
+        let errors = list_errors(call);
+        Self::read(call, &errors, |_| Ok(Revision(0)))
     }
 
     /// Reads the options of a watch.
     pub(crate) fn of_watch(call: &Call) -> Result<Self> {
         let errors = watch_errors(call);
-        Self::read(call, &errors, Status::failure)
+        Self::read(call, &errors, |why| Err(Status::failure(why)))
+    }
+
+    /// Refuses a watch whose options do not fit together.
+    pub(crate) fn check_watch(call: &Call) -> Result<()> {
+        check(&watch_errors(call))
     }
 
     fn read(
         call: &Call,
         errors: &[FieldError],
-        odd_revision: fn(String) -> Status,
+        odd_revision: fn(String) -> Result<Revision>,
     ) -> Result<Self> {
         let query = &call.info.query;
-        if !errors.is_empty() {
-            let what = Named { group: "meta.k8s.io", resource: "ListOptions", name: "" };
-            return Err(Status::invalid(what, errors));
-        }
+        check(errors)?;
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or(""))?;
         let fields = query.get("fieldSelector").unwrap_or("");
         let mut fields = FieldSelector::parse(fields, &call.resource)?;
@@ -79,14 +87,15 @@ impl ListOptions {
             Some(_) => Some(Match::NotOlderThan),
             None => None,
         };
-        let revision = query.text("resourceVersion").map(parse_revision);
+        let revision = query.text("resourceVersion");
+        let revision = revision.map(|text| parse_revision(text).or_else(odd_revision));
         let limit = query.number("limit")?.unwrap_or(0);
         // A watch whose time is over before it begins ends at once.
         let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds != 0);
         let timeout = timeout.map(|seconds| u64::try_from(seconds).unwrap_or(0));
         Ok(Self {
             selector: Selector { labels, fields },
-            revision: revision.transpose().map_err(odd_revision)?,
+            revision: revision.transpose()?,
             revision_match,
             limit: usize::try_from(limit).unwrap_or(0),
             continue_token: query.text("continue").map(str::to_owned),
@@ -105,6 +114,14 @@ impl ListOptions {
             _ => folder,
         }
     }
+}
+
+fn check(errors: &[FieldError]) -> Result<()> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let what = Named { group: "meta.k8s.io", resource: "ListOptions", name: "" };
+    Err(Status::invalid(what, errors))
 }
 
 /// Reads a version; in other words than the rest of the query, what is wrong with it is told by

@@ -117,6 +117,9 @@ fn check_metadata(call: &Call, reply: &Reply) -> Result<()> {
     if call.output.shape != Shape::Metadata || call.output.of_list == is_list {
         return Ok(());
     }
+    if !is_list && call.resource.conversion.is_some() {
+        return Err(Status::failure("content is not a list"));
+    }
     let (list, asked) = if is_list { ("List", "") } else { ("", "List") };
     let found = match (call.resource.conversion.is_some(), call.resource.group.as_ref()) {
         (true, _) => format!("unstructured.Unstructured{list}"),

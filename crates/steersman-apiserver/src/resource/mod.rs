@@ -73,6 +73,22 @@ pub enum Verb {
     Watch,
 }
 
+impl Verb {
+    /// The name by which rules and messages know it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Patch => "patch",
+            Self::Update => "update",
+            Self::Watch => "watch",
+        }
+    }
+}
+
 /// A path below an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subresource {

@@ -44,7 +44,7 @@ pub(super) fn check(
             errors.extend(bytes.iter().filter_map(|byte| byte_error(byte, place)));
         }
         (Shape::Scalar(scalar), _) => errors.extend(scalar_error(*scalar, value, place)),
-        (Shape::Any | Shape::Raw, _) => {}
+        (Shape::Any | Shape::Raw, _) => errors.extend(schema_part_error(value, place, place)),
         (Shape::Map(inner), Value::Object(map)) => {
             let place = place.map(Place::deeper);
             map.values().for_each(|value| check(inner, value, place.as_ref(), errors));
@@ -108,6 +108,27 @@ impl Object {
     /// `DeploymentSpec` of `v1.DeploymentSpec`.
     fn short_name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or_default()
+    }
+}
+
+/// The mistake in a part of a definition's schema that may be of several types. `told` is the
+/// place to name.
+pub(super) fn schema_part_error(
+    value: &Value,
+    place: Option<&Place<'_>>,
+    told: Option<&Place<'_>>,
+) -> Option<String> {
+    let place = place.filter(|place| place.holder == "JSONSchemaProps")?;
+    match (place.field, value) {
+        ("additionalItems" | "additionalProperties", Value::Object(_) | Value::Bool(_)) => None,
+        ("additionalItems" | "additionalProperties", _) => {
+            Some("boolean or JSON schema expected".to_owned())
+        }
+        ("dependencies", Value::Array(names)) => {
+            let odd = names.iter().find(|name| !(name.is_string() || name.is_null()))?;
+            Some(mismatch(odd, told, "string"))
+        }
+        _ => None,
     }
 }
 

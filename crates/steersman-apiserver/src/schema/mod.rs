@@ -32,6 +32,7 @@ pub(crate) use builtin::{kind as builtin_kind, named as builtin_named, object as
 pub(crate) use node::{
     ANY, Field, List, ListKind, Merge, Node, Object, Relation, Scalar, Shape, Text, Unset,
 };
+pub(crate) use pattern::Pattern;
 pub(crate) use structural::node as structural_node;
 pub(crate) use unset::settle;
 
@@ -41,6 +42,13 @@ pub struct Schema {
     root: Arc<Node>,
     /// When it came to be; what was written before may not have its defaults.
     since: Revision,
+}
+
+/// The mistakes in a value by a part of a structural schema, named from that value.
+pub(crate) fn mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate::validate(&structural::node(openapi_v3_schema), value, "", &mut errors);
+    errors
 }
 
 impl Schema {

@@ -23,7 +23,7 @@ impl Pattern {
         let compiled = builder.size_limit(SIZE_MAX).dfa_size_limit(SIZE_MAX).build();
         let brief = |error: regex::Error| match error {
             regex::Error::CompiledTooBig(_) => "expression too large".to_owned(),
-            error => error.to_string().lines().last().unwrap_or("invalid").trim().to_owned(),
+            error => in_go_words(text, &error.to_string()),
         };
         Self { text: text.to_owned(), compiled: compiled.map_err(brief) }
     }
@@ -37,6 +37,22 @@ impl Pattern {
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.compiled.as_ref().is_ok_and(|regex| regex.is_match(text))
     }
+}
+
+/// What is wrong with a pattern, as Go words it where both complain of the same.
+fn in_go_words(pattern: &str, error: &str) -> String {
+    let brief = error.lines().last().unwrap_or("invalid").trim();
+    let brief = brief.trim_start_matches("error: ");
+    let go = match brief {
+        "unclosed group" => format!("missing closing ): `{pattern}`"),
+        "unopened group" => format!("unexpected ): `{pattern}`"),
+        "unclosed character class" => {
+            let from = pattern.rfind('[').unwrap_or(0);
+            format!("missing closing ]: `{}`", &pattern[from..])
+        }
+        other => format!("{other}: `{pattern}`"),
+    };
+    format!("error parsing regexp: {go}")
 }
 
 /// Writes classes of letters, digits and blanks as the ASCII ranges that they mean in Go.

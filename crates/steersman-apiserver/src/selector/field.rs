@@ -94,9 +94,16 @@ const NAMESPACE: &str = "metadata.namespace";
 const READ_ELSEWHERE: &[&str] = &["source", "status.successful", "status.podIPs"];
 
 fn is_selectable(field: &str, resource: &Resource) -> bool {
+    // Cluster-scoped kinds that name fields of their own do not name the namespace among them.
+    let names_namespace = resource.namespaced || has_common_fields(resource);
     field == NAME
-        || field == NAMESPACE
+        || (field == NAMESPACE && names_namespace)
         || resource.selectable_fields.iter().any(|known| known == field)
+}
+
+/// Whether nothing is said of a kind's fields, so that what is common to all built-in kinds holds.
+fn has_common_fields(resource: &Resource) -> bool {
+    resource.schema.is_typed() && resource.selectable_fields.is_empty()
 }
 
 /// The complaint about a field that cannot be selected; it depends on who words it upstream.
@@ -105,7 +112,14 @@ fn unknown_field(field: &str, resource: &Resource) -> String {
         "Job" if resource.group == "batch" => {
             format!("field label {field:?} not supported for Job")
         }
-        _ if resource.schema.is_typed() && resource.selectable_fields.is_empty() => {
+        "ResourceSlice" if resource.group == "resource.k8s.io" => {
+            let version = &resource.version;
+            format!(
+                "field label not supported for resource.k8s.io/{version}, Kind=ResourceSlice: \
+                 {field}"
+            )
+        }
+        _ if has_common_fields(resource) => {
             format!("{field:?} is not a known field selector: only {NAME:?}, {NAMESPACE:?}")
         }
         _ => format!("field label not supported: {field}"),

@@ -1,6 +1,6 @@
 //! Roles and their bindings, and service accounts.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::document::{each, fill_text, text, within_existing};
@@ -125,7 +125,10 @@ fn check_subject(subject: &At<'_, '_>, namespaced: bool, errors: &mut Errors) {
 fn role_change(binding: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let role = binding.at("roleRef");
     if *role.value != old["roleRef"] {
-        errors.push(role.invalid("cannot change roleRef"));
+        // Shown as the internal type, whose fields have other names.
+        let [group, kind, name] = ["apiGroup", "kind", "name"].map(|field| &role.value[field]);
+        let shown = json!({"APIGroup": group, "Kind": kind, "Name": name});
+        errors.push(role.invalid_value(shown, "cannot change roleRef"));
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::condition::conditions;
 use super::document::{each, fill, fill_text, items, text, within, within_existing};
 use super::label_selector::label_selector;
 use super::rules::Rules;
@@ -29,6 +30,14 @@ pub(super) const VALIDATING: Rules = Rules {
         let spec = policy.at("spec");
         common(&spec, errors);
         validations(&spec, text(&policy.value["metadata"]["name"]), errors);
+    },
+    check_status: |policy, _, errors| {
+        let status = policy.at("status");
+        let checking = status.at("typeChecking");
+        for warning in checking.each("expressionWarnings") {
+            warning.require_all(&["warning", "fieldRef"], errors);
+        }
+        conditions(&status.at("conditions"), errors);
     },
     ..Rules::NONE
 };

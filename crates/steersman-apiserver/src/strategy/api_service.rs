@@ -33,9 +33,9 @@ fn check(service: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let full = format!("{}.{}", version.text(), group.text());
     // The core group has no name to end with.
     let expected = if group.is_empty() { format!("{}.", version.text()) } else { full };
-    if name != expected {
-        let detail = "must be `spec.version+\".\"+spec.group`";
-        errors.push(FieldError::invalid("metadata.name", &Value::from(name), detail));
+    if !name.is_empty() && name != expected {
+        let detail = format!("must be `spec.version+\".\"+spec.group`: {expected:?}");
+        errors.push(FieldError::invalid("metadata.name", &Value::from(name), &detail));
     }
     if !group.is_empty() {
         let complaints = names::dns1123_subdomain(group.text());

@@ -30,9 +30,15 @@ pub(super) const CLAIM: Rules = Rules {
     ..Rules::NONE
 };
 
-/// A source of data in one field is meant in the other, too.
+/// A source of data in one field is meant in the other, too. The older field only ever took
+/// claims and snapshots; what else stands there is passed over, as it always was.
 fn defaults(spec: &mut Value) {
     fill(spec, "volumeMode", "Filesystem");
+    let source = &spec["dataSource"];
+    let old_kinds = [("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")];
+    if !old_kinds.contains(&(text(&source["apiGroup"]), text(&source["kind"]))) {
+        remove(spec, "dataSource");
+    }
     let (source, reference) = (spec["dataSource"].clone(), spec["dataSourceRef"].clone());
     let elsewhere = !text(&reference["namespace"]).is_empty();
     if source.is_object() && reference.is_null() {

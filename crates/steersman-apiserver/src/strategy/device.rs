@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::at::{At, Errors};
 use super::document::{each, fill_number, fill_text, items, text, within, within_existing};
 use super::label_selector::node_selector;
+use super::pod::claims::template_metadata;
 use super::rules::Rules;
 use super::volume::driver_name;
 use crate::field::FieldError;
@@ -50,6 +51,7 @@ pub(super) const CLAIM_TEMPLATE: Rules = Rules {
     check: |template, old, errors| {
         if old.is_null() {
             let outer = template.at("spec");
+            template_metadata(&outer.at("metadata"), errors);
             claim_spec(&outer.at("spec"), errors);
         }
     },
@@ -115,7 +117,7 @@ fn configuration(config: &At<'_, '_>, errors: &mut Errors) {
         Value::Object(_) => {}
         _ => {
             let shown = Value::from("<value omitted>");
-            let detail = "parameters must be a valid JSON object";
+            let detail = "must be a valid JSON object";
             errors.push(FieldError::invalid(parameters.path(), &shown, detail));
         }
     }

@@ -52,7 +52,7 @@ fn ingress(ingress: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let backend = spec.at("defaultBackend");
     if rules.is_empty() && backend.is_absent() {
         let detail = "either `defaultBackend` or `rules` must be specified";
-        errors.push(FieldError::invalid("spec", rules.value, detail));
+        errors.push(FieldError::invalid("spec", &json!([]), detail));
     }
     if backend.is_set() {
         check_backend(&backend, errors);

@@ -11,6 +11,7 @@ mod at;
 mod batch;
 mod certificate;
 mod claim;
+mod condition;
 mod config;
 mod daemonset;
 mod definition;

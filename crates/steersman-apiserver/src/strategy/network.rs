@@ -95,7 +95,9 @@ fn policy_port(rule: &At<'_, '_>, errors: &mut Errors) {
             port.port(errors);
             if end.is_set() {
                 if end.number_or_zero() < port.number_or_zero() {
-                    errors.push(end.invalid("must be greater than or equal to `port`"));
+                    // Kubernetes shows the one that is not at fault.
+                    let why = "must be greater than or equal to `port`";
+                    errors.push(end.invalid_value(port.number_or_zero(), why));
                 }
                 end.port(errors);
             }

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::at::{At, Errors};
 use super::document::{fill, text};
+use super::pod::scheduling::tolerations;
 use super::resource_name::check_of_container;
 use super::rules::Rules;
 use crate::field::FieldError;
 use crate::names;
 
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
-const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// The priority classes that every cluster has, and their values.
 const SYSTEM_CLASSES: &[(&str, i64)] =
@@ -101,10 +101,7 @@ fn not_of_the_system(name: &str, class: &Value) -> Option<String> {
     }
 }
 
-fn runtime_class(class: &At<'_, '_>, old: &Value, errors: &mut Errors) {
-    if !old.is_null() {
-        return;
-    }
+fn runtime_class(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     class.at("handler").requires(names::dns1123_label, errors);
     let overhead = class.at("overhead");
     for (name, _) in overhead.at("podFixed").entries() {
@@ -117,50 +114,13 @@ fn runtime_class(class: &At<'_, '_>, old: &Value, errors: &mut Errors) {
         errors.extend(names::validate_labels(selector.value, "scheduling.nodeSelector"));
     }
     let mut seen: Vec<Value> = Vec::new();
+    tolerations(&scheduling.at("tolerations"), errors);
     for toleration in scheduling.each("tolerations") {
-        check_toleration(&toleration, errors);
         let mut key = toleration.value.clone();
         super::document::remove(&mut key, "tolerationSeconds");
         if seen.contains(&key) {
             errors.push(toleration.duplicate());
         }
         seen.push(key);
-    }
-}
-
-fn check_toleration(toleration: &At<'_, '_>, errors: &mut Errors) {
-    let [key, operator, value, effect] =
-        ["key", "operator", "value", "effect"].map(|name| toleration.at(name));
-    if !key.is_empty() {
-        key.follows(names::qualified_name, errors);
-    } else if operator.text() != "Exists" {
-        let detail = "operator must be Exists when `key` is empty, which means \"match all \
-                      values and all keys\"";
-        let given = Value::from(operator.text());
-        errors.push(FieldError::invalid(operator.path(), &given, detail));
-    }
-    let seconds = toleration.at("tolerationSeconds");
-    if seconds.is_set() && effect.text() != "NoExecute" {
-        let given = Value::from(effect.text());
-        let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        errors.push(FieldError::invalid(effect.path(), &given, detail));
-    }
-    match operator.text() {
-        "" | "Equal" => {
-            let complaints = names::label_value(value.text());
-            if !complaints.is_empty() {
-                let detail = complaints.join(";");
-                errors.push(FieldError::invalid(operator.path(), value.value, &detail));
-            }
-        }
-        "Exists" if !value.is_empty() => {
-            let detail = "value must be empty when `operator` is 'Exists'";
-            errors.push(FieldError::invalid(operator.path(), value.value, detail));
-        }
-        "Exists" => {}
-        _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
-    }
-    if !effect.is_empty() && !EFFECTS.contains(&effect.text()) {
-        errors.push(effect.not_supported(EFFECTS));
     }
 }

@@ -134,3 +134,47 @@ async fn a_timeout_that_is_no_duration_is_refused_on_every_path_but_a_watch() {
     api.watch(&format!("{CONFIG_MAPS}?watch=1&timeout=invalid")).await;
     api.watch("/api/v1/watch/configmaps?timeout=invalid").await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_path_that_names_nothing_is_told_before_what_is_wrong_with_the_request() {
+    let api = Api::start().await;
+    for path in ["/apis/odd/v1", "//api/v1/pods", "/healthz/", "/metrics/"] {
+        api.get(path).await.no_page();
+    }
+    api.delete("/apis/odd/v1").await.no_page();
+    api.post("/apis/apps/v1/odds/x", &json!({})).await.refused(404);
+    api.get("/api/v1/namespaces//pods").await.ok();
+    let status = api.get("/api/v1/namespaces//pods/x").await.refused(400);
+    assert_eq!(status["message"], "Namespace parameter required.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_of_another_kind_is_named_by_what_it_is() {
+    let api = Api::start().await;
+    api.post(CONFIG_MAPS.replace("configmaps", "pods").as_str(), &pod("p")).await.ok();
+    let eviction = "/api/v1/namespaces/default/pods/p/eviction";
+    let status = api.post(eviction, &pod("p")).await.refused(400);
+    assert_eq!(
+        status["message"],
+        "Pod in version \"v1\" cannot be handled as a Eviction: converting (v1.Pod) to \
+         (policy.Eviction): unknown conversion"
+    );
+    let token = "/api/v1/namespaces/default/serviceaccounts/missing/token";
+    let odd = json!({"kind": "TokenRequest", "apiVersion": "v1"});
+    let status = api.post(token, &odd).await.refused(400);
+    let message = status["message"].as_str().unwrap();
+    assert!(message.contains("no kind \"TokenRequest\" is registered for version \"v1\""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_review_has_no_metadata() {
+    let api = Api::start().await;
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let spec = json!({"resourceAttributes": {"verb": "get", "resource": "pods"}});
+    let made = api.post(reviews, &json!({"spec": spec})).await.ok();
+    assert_eq!(made["metadata"]["managedFields"][0]["operation"], "Update");
+    let named = json!({"metadata": {"name": "x"}, "spec": spec});
+    let status = api.post(reviews, &named).await.refused(422);
+    let message = status["message"].as_str().unwrap();
+    assert!(message.ends_with("must be empty"), "{message}");
+}

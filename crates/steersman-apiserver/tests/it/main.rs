@@ -14,6 +14,7 @@ mod components;
 mod conversion;
 mod crd;
 mod create;
+mod custom_bodies;
 mod delete;
 mod deprecation;
 mod discovery;

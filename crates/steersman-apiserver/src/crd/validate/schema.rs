@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{list, text};
 use crate::field::FieldError;
+use crate::schema::Pattern;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: &[&str] =
@@ -26,8 +27,33 @@ struct Place {
 /// The mistakes in a schema and all schemas in it.
 pub(super) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    defaults(schema, path, &mut errors);
     walk(schema, path, &Place { root: true, ..Place::default() }, &mut errors);
     errors
+}
+
+/// Defaults that their own schema would refuse.
+fn defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let default = &schema["default"];
+    if !default.is_null() {
+        let mistakes = crate::schema::mistakes(schema, default);
+        errors.extend(mistakes.into_iter().map(|mistake| {
+            let below = match mistake.field.as_str() {
+                "" => String::new(),
+                field if field.starts_with('[') => field.to_owned(),
+                field => format!(".{field}"),
+            };
+            FieldError { field: format!("{path}.default{below}"), ..mistake }
+        }));
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        defaults(property, &format!("{path}.properties[{name}]"), errors);
+    }
+    for key in ["items", "additionalProperties"] {
+        if schema[key].is_object() {
+            defaults(&schema[key], &format!("{path}.{key}"), errors);
+        }
+    }
 }
 
 fn walk(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
@@ -53,6 +79,11 @@ fn standard(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldErr
     }
     for key in UNSUPPORTED.iter().filter(|key| !schema[**key].is_null()) {
         errors.push(FieldError::forbidden(at(key), &format!("{key} is not supported")));
+    }
+    let pattern = text(&schema["pattern"]);
+    if let Some(error) = Pattern::new(pattern).error().filter(|_| !pattern.is_empty()) {
+        let why = format!("must be a valid regular expression, but isn't: {error}");
+        errors.push(FieldError::invalid(at("pattern"), &schema["pattern"], &why));
     }
     if kind == "null" {
         let why = "type cannot be set to null, use nullable as an alternative";

@@ -62,7 +62,13 @@ pub(super) fn of_all(definition: &Value) -> Vec<FieldError> {
         if let Some(path) = place("additionalPrinterColumns", "additionalPrinterColumns") {
             errors.extend(of_columns(&version["additionalPrinterColumns"], &path));
         }
-        if let Some(path) = place("selectableFields", "selectableFields") {
+        // What is kept for all versions is only looked at beside a schema that is.
+        let apart = alike("selectableFields") && !alike("schema");
+        if apart && index == 0 {
+            let why = "may only be set when validations.schema is included";
+            errors.push(FieldError::invalid("spec.selectableFields", &"".into(), why));
+        }
+        if let Some(path) = place("selectableFields", "selectableFields").filter(|_| !apart) {
             errors.extend(of_selectable(version, &path));
         }
     }

@@ -53,7 +53,12 @@ pub(super) fn pod_claims(list: &At<'_, '_>, metadata: &Value, errors: &mut Error
 
 /// The mistakes in the template of a volume claim.
 pub(super) fn volume_template(template: &At<'_, '_>, errors: &mut Errors) {
-    let metadata = template.at("metadata");
+    template_metadata(&template.at("metadata"), errors);
+    claim::check_spec(&template.at("spec"), &Value::Null, errors);
+}
+
+/// The mistakes in what a template says about what is made from it.
+pub(in crate::strategy) fn template_metadata(metadata: &At<'_, '_>, errors: &mut Errors) {
     metadata.at("labels").labels(errors);
     for (field, value) in metadata.value.as_object().into_iter().flatten() {
         if !["annotations", "labels", "creationTimestamp"].contains(&field.as_str())
@@ -62,5 +67,4 @@ pub(super) fn volume_template(template: &At<'_, '_>, errors: &mut Errors) {
             errors.push(metadata.at(field).forbidden("cannot be set"));
         }
     }
-    claim::check_spec(&template.at("spec"), &Value::Null, errors);
 }

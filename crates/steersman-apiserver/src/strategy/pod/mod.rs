@@ -19,7 +19,7 @@ mod projected;
 mod qos;
 pub(super) mod resources;
 mod restart;
-mod scheduling;
+pub(super) mod scheduling;
 mod security;
 pub(super) mod spec;
 mod status;

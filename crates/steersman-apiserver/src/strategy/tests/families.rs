@@ -170,8 +170,8 @@ fn some_fields_of_small_kinds_may_not_change() {
             ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
             json!({"roleRef": {"name": "a", "kind": "ClusterRole", "apiGroup": RBAC}}),
             json!({"roleRef": {"name": "b", "kind": "ClusterRole", "apiGroup": RBAC}}),
-            "roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\
-             \"kind\":\"ClusterRole\",\"name\":\"b\"}: cannot change roleRef",
+            "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\
+             \"Kind\":\"ClusterRole\",\"Name\":\"b\"}: cannot change roleRef",
         ),
         (
             ("storage.k8s.io", "StorageClass"),
