@@ -141,7 +141,7 @@ impl Wishes {
     /// Reads the query and the headers of a request.
     pub fn of(uri: &Uri, headers: &HeaderMap) -> Self {
         let asked = uri.query().filter(|query| query.contains("pretty"));
-        let asked = asked.and_then(|query| Query::parse(query).ok());
+        let asked = asked.map(Query::parse);
         let pretty = match asked.as_ref().and_then(|query| query.text("pretty")) {
             Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
             None => {

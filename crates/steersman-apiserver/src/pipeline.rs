@@ -52,7 +52,7 @@ async fn try_answer(
     wishes: &Wishes,
 ) -> Result<Response<ResponseBody>> {
     let path = segments(parts.uri.path())?;
-    let query = Query::parse(parts.uri.query().unwrap_or(""))?;
+    let query = Query::parse(parts.uri.query().unwrap_or(""));
     let long = is_long_running(&path, &query);
     let deadline = if long { DEADLINE_MAX } else { query.deadline()? };
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);

@@ -42,13 +42,13 @@ impl Frames {
         let write = || {
             let mut out = Vec::with_capacity(object.bytes.len() + 128);
             self.event(&mut out, kind, object);
-            out.into()
+            out
         };
         // A table tells ages, which are others at the next moment, and what is older than its
         // schema reads as this watch's schema has it.
         let dated = self.view.resource.schema.is_newer_than(object.revision);
         if self.view.output.shape == Shape::Table || dated {
-            return write();
+            return write().into();
         }
         let api_version = &self.view.api_version;
         let (revision, key, output) = (object.revision, Key::clone(key), self.view.output);

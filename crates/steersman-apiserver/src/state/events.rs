@@ -68,7 +68,7 @@ impl SharedEvents {
         &self,
         told: Told,
         api_version: &str,
-        write: impl FnOnce() -> Bytes,
+        write: impl FnOnce() -> Vec<u8>,
     ) -> Bytes {
         let kept = |written: &Written| {
             let (version, event) = written.events.get(&told)?;
@@ -77,7 +77,11 @@ impl SharedEvents {
         if let Some(event) = kept(&self.lock()) {
             return event;
         }
-        let event = write();
+        let mut event = write();
+        // It is kept, and counted by its length: the metadata of a large object must not hold the
+        // room that was made for all of it.
+        event.shrink_to_fit();
+        let event = Bytes::from(event);
         self.lock().keep(told, api_version, &event);
         event
     }
@@ -105,7 +109,6 @@ impl Written {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use steersman_store::Revision;
 
     use super::{EventType, KEPT, SharedEvents, Told};
@@ -140,14 +143,28 @@ mod tests {
     #[test]
     fn old_events_are_forgotten_and_memory_is_bounded() {
         let shared = SharedEvents::default();
-        let large = Bytes::from(vec![0; KEPT / 8]);
+        let large = vec![0; KEPT / 8];
         for revision in 0..100 {
             shared.get_or_write(told(revision, Encoding::Json), "v1", || large.clone());
         }
         assert!(shared.lock().bytes <= KEPT);
         assert_eq!(shared.lock().events.len(), 8);
-        let huge = Bytes::from(vec![0; KEPT]);
+        let huge = vec![0; KEPT];
         shared.get_or_write(told(100, Encoding::Json), "v1", || huge);
         assert_eq!(shared.lock().events.len(), 8);
+    }
+
+    #[test]
+    fn an_event_keeps_no_more_room_than_it_takes() {
+        let shared = SharedEvents::default();
+        let roomy = || {
+            let mut event = Vec::with_capacity(1 << 20);
+            event.extend_from_slice(b"short");
+            event
+        };
+        let event = shared.get_or_write(told(1, Encoding::Json), "v1", roomy);
+        drop(shared);
+        let alone = event.try_into_mut().unwrap();
+        assert!(alone.capacity() < 64, "{}", alone.capacity());
     }
 }

@@ -2,7 +2,10 @@
 
 use super::at::{At, Errors};
 use super::document::text;
+use crate::field::FieldError;
 use crate::names;
+
+const STATUSES: &[&str] = &["False", "True", "Unknown"];
 
 /// The mistakes in conditions of the general type.
 pub(super) fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
@@ -16,7 +19,11 @@ pub(super) fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
         }
         seen.push(kind.text());
         kind.follows(names::qualified_name, errors);
-        condition.at("status").requires_one_of(&["False", "True", "Unknown"], errors);
+        let status = condition.at("status");
+        if !STATUSES.contains(&status.text()) {
+            let given = status.text().into();
+            errors.push(FieldError::not_supported(status.path(), &given, STATUSES));
+        }
         let generation = condition.at("observedGeneration");
         if generation.number().is_some_and(|number| number < 0) {
             errors.push(generation.invalid("must be greater than or equal to zero"));
