@@ -89,10 +89,8 @@ impl<'a> Report<'a> {
             let all = expected + unexplained.len();
             let requests = unexplained.iter().collect::<BTreeSet<_>>().len();
             let unexplained = unexplained.len();
-            let _ = writeln!(
-                text,
-                "{class:<11}{all:>6}{expected:>10}{unexplained:>13}{requests:>13}"
-            );
+            let _ =
+                writeln!(text, "{class:<11}{all:>6}{expected:>10}{unexplained:>13}{requests:>13}");
         }
         if !self.expected.is_empty() {
             text.push_str("\nexpected:\n");
