@@ -23,7 +23,7 @@ pub(crate) async fn bind(call: &Call) -> Result<Reply> {
         Some(_) => call.document()?,
         None => decode::object(call)?,
     };
-    decode::part(Schema::builtin("", "v1", "Binding"), "Binding", &mut binding)?;
+    decode::part(call, Schema::builtin("", "v1", "Binding"), "Binding", &mut binding)?;
     Request::body(call, call.info.dry_run()?, &mut binding).await?;
     let given = metadata::text(&binding, "name");
     let name = call.info.name.as_deref().unwrap_or(given);
@@ -41,9 +41,8 @@ pub(crate) async fn bind(call: &Call) -> Result<Reply> {
         if !wants.is_empty() && wants != is {
             return Err(change::unmet(&writer, place, "ResourceVersion", wants, is));
         }
-        let mut bound = assign(pod, &binding, &writer.now)?;
-        writer.track(Some(pod), &mut bound);
-        Ok(bound)
+        // What comes of a binding is the server's own, so nobody owns it.
+        assign(pod, &binding, &writer.now)
     })
     .await?;
     Ok(Reply::Document { code: StatusCode::CREATED, value: success(201, None) })

@@ -73,7 +73,7 @@ fn options(call: &Call, eviction: &mut Value) -> Result<DeleteOptions> {
              (policy/v1)"
         )));
     }
-    decode::part(Schema::builtin("policy", "v1", "Eviction"), "Eviction", eviction)?;
+    decode::part(call, Schema::builtin("policy", "v1", "Eviction"), "Eviction", eviction)?;
     let (given, name) = (metadata::text(eviction, "name"), call.place().name);
     if given != name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));

@@ -33,7 +33,7 @@ const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 /// Answers with a token for the account of the path.
 pub(crate) async fn create(call: &Call) -> Result<Reply> {
     let mut request = call.document()?;
-    decode::part(Schema::builtin(GROUP, "v1", KIND), KIND, &mut request)?;
+    decode::part(call, Schema::builtin(GROUP, "v1", KIND), KIND, &mut request)?;
     let account = call.stored().await?.decode(&call.api_version)?;
     Request::body(call, call.info.dry_run()?, &mut request).await?;
     complete(call, &mut request, &account)?;
