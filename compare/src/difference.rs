@@ -130,7 +130,8 @@ impl Pair<'_> {
         for name in names.into_iter().filter(|name| !FRAMING.contains(&name.as_str())) {
             let shown = |(answer, masks): (&Answer, &Masks)| {
                 let values = answer.headers.get(name)?;
-                Some(values.iter().map(|value| masks.text(value)).collect::<Vec<_>>().join(" | "))
+                let masked = values.iter().map(|value| masks.header(name, value));
+                Some(masked.collect::<Vec<_>>().join(" | "))
             };
             let (theirs, ours) = (shown(self.theirs), shown(self.ours));
             if theirs != ours {

@@ -66,6 +66,16 @@ impl Masks {
         masked
     }
 
+    /// Masks the value of a header. Tags and times of documents are whatever a server likes, as
+    /// long as they change with the document.
+    pub(crate) fn header(&self, name: &str, value: &str) -> String {
+        match name {
+            "etag" if value.starts_with('"') && value.ends_with('"') => "\"ETAG\"".to_owned(),
+            "last-modified" | "expires" if value.ends_with(" GMT") => "TIME".to_owned(),
+            _ => self.text(value),
+        }
+    }
+
     /// Masks the documents that errors quote; the order of their keys does not count.
     fn quoted(&self, text: &str) -> String {
         let Some(quoted) = QUOTED.as_ref().filter(|_| text.contains("Invalid value: \"{")) else {
@@ -92,6 +102,9 @@ impl Masks {
             Value::Array(items) => items.iter_mut().for_each(|item| self.document(item)),
             Value::Object(fields) => {
                 for (name, value) in fields.iter_mut() {
+                    if name == "managedFields" {
+                        in_no_order_of_time(value);
+                    }
                     if !mask_field(name, value) {
                         self.document(value);
                     }
@@ -120,6 +133,18 @@ pub(crate) fn without_runs(value: &mut Value) {
             fields.values_mut().for_each(without_runs);
         }
         _ => {}
+    }
+}
+
+/// Managers stand in the order of the seconds in which they wrote, appliers before updaters: two
+/// that one server heard in the same second may have met another server in two.
+fn in_no_order_of_time(managers: &mut Value) {
+    let Some(managers) = managers.as_array_mut() else { return };
+    for alike in managers.chunk_by_mut(|one, next| one["operation"] == next["operation"]) {
+        alike.sort_by_key(|manager| {
+            let text = |field: &str| manager[field].as_str().unwrap_or_default().to_owned();
+            ["manager", "subresource", "apiVersion"].map(text)
+        });
     }
 }
 
@@ -262,6 +287,31 @@ mod tests {
         });
         without_runs(&mut document);
         assert_eq!(document, json!({"groups": [{"name": "apps"}], "paths": {"/apis/apps": {}}}));
+    }
+
+    #[test]
+    fn the_order_of_managers_by_time_does_not_count_but_appliers_come_first() {
+        let manager =
+            |name: &str, operation: &str| json!({"manager": name, "operation": operation});
+        let [a, b, c] = [("a", "Apply"), ("b", "Apply"), ("c", "Update")];
+        let [a, b, c] = [a, b, c].map(|(name, operation)| manager(name, operation));
+        for (managers, masked) in [([&b, &a, &c], [&a, &b, &c]), ([&c, &b, &a], [&c, &a, &b])] {
+            let mut document = json!({"metadata": {"managedFields": managers}});
+            masks().document(&mut document);
+            assert_eq!(document["metadata"]["managedFields"], json!(masked));
+        }
+    }
+
+    #[test]
+    fn tags_and_times_of_documents_are_masked_in_headers() {
+        for (name, value, masked) in [
+            ("etag", "\"276DB9A3\"", "\"ETAG\""),
+            ("etag", "276DB9A3", "276DB9A3"),
+            ("last-modified", "Mon, 16 Nov 2026 00:31:06 GMT", "TIME"),
+            ("warning", "299 - \"odd\"", "299 - \"odd\""),
+        ] {
+            assert_eq!(masks().header(name, value), masked);
+        }
     }
 
     #[test]

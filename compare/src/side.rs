@@ -62,26 +62,30 @@ impl Side {
         }
     }
 
-    /// Runs every step in order; one answer each.
+    /// Runs every step in order, watches next to each other at once; one answer each.
     pub(crate) async fn run(&self, scenario: &Scenario) -> Vec<Answer> {
         let mut connection = None;
         let mut kept = Kept::new();
         let mut answers = Vec::with_capacity(scenario.steps.len());
         let mut open: Vec<(usize, JoinHandle<Answer>)> = Vec::new();
-        for (index, step) in scenario.steps.iter().enumerate() {
-            if step.role == Role::Watch {
-                match self.open(step, &kept).await {
-                    Ok(stream) => open.push((index, stream)),
-                    Err(error) => answers.push(Answer::failed(error)),
+        let is_watch = |step: &Step| step.role == Role::Watch;
+        for steps in scenario.steps.chunk_by(|one, next| is_watch(one) && is_watch(next)) {
+            if steps.iter().all(is_watch) {
+                // One that is slow to begin must not use up the time of the others.
+                let opened = steps.iter().map(|step| self.open(step, &kept));
+                for opened in futures::future::join_all(opened).await {
+                    let stream = opened.map(|stream| open.push((answers.len(), stream)));
+                    answers.push(stream.err().map(Answer::failed).unwrap_or_default());
                 }
-                answers.resize(index + 1, Answer::default());
                 continue;
             }
-            let answer = self.settled(&mut connection, step, &kept).await;
-            if let Some(name) = step.keep {
-                kept.insert(name, serde_json::from_slice(&answer.body).unwrap_or_default());
+            for step in steps {
+                let answer = self.settled(&mut connection, step, &kept).await;
+                if let Some(name) = step.keep {
+                    kept.insert(name, serde_json::from_slice(&answer.body).unwrap_or_default());
+                }
+                answers.push(answer);
             }
-            answers.push(answer);
         }
         for (index, stream) in open {
             answers[index] = stream.await.unwrap_or_default();

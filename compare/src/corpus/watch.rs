@@ -7,7 +7,7 @@ use super::kinds::{Kind, Place};
 use crate::step::{Language, Role, Scenario, Step};
 
 /// How long the watches of a scenario are open; the changes take less.
-const OPEN: &str = "watch=1&timeoutSeconds=5";
+const OPEN: &str = "watch=1&timeoutSeconds=10";
 
 /// What is watched and how: the query and the form of the answer.
 const WATCHES: [(&str, &str, &str); 12] = [

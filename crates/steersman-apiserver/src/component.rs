@@ -4,13 +4,11 @@
 //! Scheduler and controllers run beside the server or not at all, and it must not know them; what
 //! it can tell is the health of its store.
 
-use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Value, json};
-use steersman_store::Revision;
 
 use crate::call::Call;
-use crate::document::{self, Stored};
+use crate::document::Stored;
 use crate::health;
 use crate::read::options::ListOptions;
 use crate::reply::{Page, Reply};
@@ -43,14 +41,17 @@ async fn get(call: &Call) -> Result<Reply> {
         // Kubernetes names the kind here where it names the resource elsewhere.
         return Err(Status::not_found(Named { group: "", resource: "componentstatus", name }));
     };
-    Ok(Reply::Object { code: StatusCode::OK, object: stored(&component(call, name).await)? })
+    Ok(Reply::Object {
+        code: StatusCode::OK,
+        object: Stored::unwritten(&component(call, name).await)?,
+    })
 }
 
 async fn list(call: &Call) -> Result<Reply> {
     let options = ListOptions::of_unversioned(call)?;
     let mut page = Page::default();
     for name in COMPONENTS {
-        let object = stored(&component(call, name).await)?;
+        let object = Stored::unwritten(&component(call, name).await)?;
         let key = call.resource.key(Place { namespace: "", name });
         if options.selector.matches(&call.resource, &key, &object) {
             page.objects.push(object);
@@ -72,10 +73,4 @@ async fn component(call: &Call, name: &str) -> Value {
         "apiVersion": "v1", "kind": "ComponentStatus", "metadata": {"name": name},
         "conditions": [{"type": "Healthy", "status": status, "message": message}],
     })
-}
-
-/// What was never stored has no revision.
-fn stored(object: &Value) -> Result<Stored> {
-    let bytes: Bytes = document::encode(object)?;
-    Ok(Stored { bytes, revision: Revision(0) })
 }

@@ -34,6 +34,12 @@ impl From<&Entry> for Stored {
 }
 
 impl Stored {
+    /// An object that is not stored, such as one of a dry run. It has no revision; whatever version
+    /// its client says that it is of, it keeps.
+    pub(crate) fn unwritten(object: &Value) -> Result<Self> {
+        Ok(Self { bytes: encode_all(object, |_| true)?, revision: Revision(0) })
+    }
+
     /// The document as a value in the wanted `apiVersion`, with its resourceVersion.
     pub fn decode(&self, api_version: &str) -> Result<Value> {
         let mut object = self.decode_as_stored()?;
@@ -140,6 +146,11 @@ impl Stored {
 
 /// Encodes an object for the store.
 pub fn encode(object: &Value) -> Result<Bytes> {
+    encode_all(object, |field| field != "resourceVersion")
+}
+
+/// Encodes an object, with those fields of its metadata that are `told`.
+fn encode_all(object: &Value, told: impl Fn(&str) -> bool) -> Result<Bytes> {
     let fields = object.as_object().ok_or_else(|| Status::internal("not an object"))?;
     if depth(object) > DEPTH_MAX {
         return Err(Status::bad_request("the object is nested too deeply"));
@@ -153,7 +164,9 @@ pub fn encode(object: &Value) -> Result<Bytes> {
         write_json(&mut out, &Value::from(name));
         out.push(b':');
         match (name, fields.get(name)) {
-            ("metadata", Some(Value::Object(metadata))) => write_metadata(&mut out, metadata),
+            ("metadata", Some(Value::Object(metadata))) => {
+                write_metadata(&mut out, metadata, &told);
+            }
             (_, Some(value)) => write_json(&mut out, value),
             (_, None) => return Err(Status::internal(&format!("an object without {name}"))),
         }
@@ -180,9 +193,9 @@ struct OnlyMetadata<'a> {
     metadata: &'a RawValue,
 }
 
-fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) {
+fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>, told: impl Fn(&str) -> bool) {
     out.push(b'{');
-    let fields = metadata.iter().filter(|(name, _)| *name != "resourceVersion");
+    let fields = metadata.iter().filter(|(name, _)| told(name));
     for (index, (name, value)) in fields.enumerate() {
         if index > 0 {
             out.push(b',');

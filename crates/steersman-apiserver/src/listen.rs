@@ -177,7 +177,9 @@ async fn answer(
         }
         Err(status) => {
             let wishes = Wishes::of(request.uri(), request.headers());
-            Ok(reply::failure(&status, &wishes))
+            let mut response = reply::failure(&status, &wishes);
+            reply::keep_private(&mut response);
+            Ok(response)
         }
     }
 }

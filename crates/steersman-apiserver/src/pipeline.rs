@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, Response, header};
+use http::{Method, Response};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -34,8 +34,7 @@ pub(crate) async fn answer(
 ) -> Response<ResponseBody> {
     let answer = try_answer(server, parts, body, wishes).await;
     let mut response = answer.unwrap_or_else(|status| refuse(&status, wishes));
-    let caching = response.headers_mut().entry(header::CACHE_CONTROL);
-    caching.or_insert(HeaderValue::from_static("no-cache, private"));
+    reply::keep_private(&mut response);
     response
 }
 
@@ -83,8 +82,12 @@ async fn try_answer(
     async {
         let reply = in_time(deadline, perform(&call)).await;
         let rendered = reply.and_then(|reply| reply::render(&call, reply));
+        // A body that no path of the kind reads is refused before anybody looks at the kind.
+        let is_looked_at = !matches!(&rendered, Err(status) if *status == Status::no_route_reads());
         let mut response = rendered.unwrap_or_else(|status| refuse(&status, wishes));
-        reply::warn(&call, &mut response);
+        if is_looked_at {
+            reply::warn(&call, &mut response);
+        }
         let asked = Asked::of(&call);
         counted.requests.answered(&asked, response.status().as_u16(), began.elapsed());
         Ok(if call.info.verb == Verb::Watch && response.status().is_success() {
@@ -135,8 +138,22 @@ async fn not_a_resource(
         _ => discovery::answer(server, &path, parts),
     };
     match response {
-        Err(status) if status == Status::no_such_resource() => Ok(Some(reply::no_such_page())),
+        Err(status) if status == Status::no_such_resource() && !is_api(server, &path) => {
+            Ok(Some(reply::no_such_page()))
+        }
         response => response.map(Some),
+    }
+}
+
+/// Whether a path is below one that the API has, so that there could be something.
+fn is_api(server: &Server, path: &[&str]) -> bool {
+    match path {
+        ["api" | "version", ..] => true,
+        ["apis", group, ..] => {
+            let table = server.registry.table();
+            table.resources().any(|known| known.group == *group && !table.is_custom(known))
+        }
+        _ => false,
     }
 }
 
@@ -172,6 +189,7 @@ fn resolve(
         None => resource.verbs,
         Some(name) => match resource.subresource(name) {
             Some(subresource) => subresource.verbs,
+            // Below a custom resource it is the object that is not found.
             None if custom => return Err(Status::not_found(named(&resource, info))),
             None => return Err(Status::no_such_resource()),
         },

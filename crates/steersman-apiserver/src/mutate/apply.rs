@@ -155,6 +155,7 @@ fn configuration(call: &Call) -> Result<Value> {
             let written = call.resource.subresource(call.subresource());
             keep_status(fields, written.map_or(&[], |subresource| subresource.metadata));
         }
+        part if change::OWNED_AS_SENT.contains(&part) => {}
         _ if call.resource.has_status() => {
             fields.remove("status");
         }

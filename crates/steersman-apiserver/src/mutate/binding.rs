@@ -41,9 +41,8 @@ pub(crate) async fn bind(call: &Call) -> Result<Reply> {
         }
         let labels = &binding["metadata"]["labels"];
         failure(&names::validate_labels(labels, "metadata.labels"))?;
-        let mut bound = assign(pod, &binding, &writer.now)?;
-        writer.track(Some(pod), &mut bound);
-        Ok(bound)
+        // What comes of a binding is the server's own, so nobody owns it.
+        assign(pod, &binding, &writer.now)
     })
     .await?;
     Ok(Reply::Document { code: StatusCode::CREATED, value: success(201, None) })

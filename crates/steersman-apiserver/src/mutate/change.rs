@@ -24,6 +24,10 @@ use crate::strconv;
 /// The subresources that write a part of the object; others are ways to write all of it.
 const PARTS: &[&str] = &["approval", "ephemeralcontainers", "finalize", "resize", "status"];
 
+/// The parts whose writers own whatever they send, although only the part of it is taken: Kubernetes
+/// does not say of these what they reset.
+pub(super) const OWNED_AS_SENT: &[&str] = &["ephemeralcontainers", "resize"];
+
 /// How often webhooks are asked about one change, each time because someone else was faster. A
 /// webhook that itself changes what it is asked about would be asked for ever.
 pub(super) const ASKED_MAX: usize = 64;
@@ -261,8 +265,15 @@ pub(super) fn prepare(
     tracking: Tracking,
 ) -> Result<Value> {
     check_version(writer, old, &new)?;
+    let tracks = tracking == Tracking::Record;
+    if tracks && OWNED_AS_SENT.contains(&writer.subresource) {
+        let mut sent = new;
+        restore(old, &mut sent);
+        writer.track(Some(old), &mut sent);
+        return Ok(shape(writer, old, sent));
+    }
     let mut new = shape(writer, old, new);
-    if tracking == Tracking::Record {
+    if tracks {
         writer.track(Some(old), &mut new);
     }
     Ok(new)
@@ -270,6 +281,10 @@ pub(super) fn prepare(
 
 fn shape(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
     restore(old, &mut new);
+    // It is never stored; a dry run shows what was not.
+    if !writer.dry_run {
+        metadata::set(&mut new, "selfLink", None);
+    }
     let mut new = if PARTS.contains(&writer.subresource) {
         part::taken(writer, old, &new)
     } else {
@@ -355,7 +370,7 @@ fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
 
 /// Puts back what only the server sets.
 fn restore(old: &Value, new: &mut Value) {
-    for field in ["resourceVersion", "creationTimestamp", "generation", "selfLink"] {
+    for field in ["resourceVersion", "creationTimestamp", "generation"] {
         metadata::set(new, field, old["metadata"].get(field).cloned());
     }
     // What is being deleted stays so; that it were to be, an update cannot say.

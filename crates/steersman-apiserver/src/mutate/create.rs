@@ -159,12 +159,11 @@ async fn insert(
     let held = Held { reservation, turn: crd::turn(writer).await };
     crd::prepare_in_turn(writer, None, &mut object);
     let has_version = change::resource_version(&object).is_ok_and(|version| version != 0);
-    metadata::set(&mut object, "resourceVersion", None);
     let bytes = writer.encode(&mut object)?;
     let place = Place { namespace, name: metadata::text(&object, "name") };
     if writer.dry_run {
         let taken = writer.server.get(&writer.resource.key(place)).await?.is_some();
-        return Ok((!taken).then_some(Stored { bytes, revision: Revision(0) }));
+        return if taken { Ok(None) } else { Ok(Some(Stored::unwritten(&object)?)) };
     }
     if has_version {
         return Err(Status::failure("resourceVersion should not be set on objects to be created"));

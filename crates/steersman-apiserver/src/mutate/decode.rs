@@ -173,22 +173,42 @@ pub(super) fn other(call: &Call, api_version: &str, kind: &str) -> Result<Value>
             &unconvertible(group, kind, &sent_version, &sent_kind),
         ));
     }
-    part(Schema::builtin(group, version, kind), kind, &mut body)?;
+    part(call, Schema::builtin(group, version, kind), kind, &mut body)?;
     Ok(body)
 }
 
-/// Checks the types of a body that is not the resource's own kind.
-pub(super) fn part(schema: Option<Schema>, kind: &str, body: &mut Value) -> Result<()> {
+/// Checks the types and fields of a body that is not the resource's own kind, such as a Scale.
+pub(super) fn part(
+    call: &Call,
+    schema: Option<Schema>,
+    kind: &str,
+    body: &mut Value,
+) -> Result<()> {
     let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
     schema.normalise(body);
+    let refuse = |why: &str| cannot_handle(("v1", kind), kind, why);
     match schema.type_errors(body).first() {
-        None => Ok(()),
-        Some(error) => Err(cannot_handle(("v1", kind), kind, error)),
+        None => known_fields(call, &schema, body, refuse),
+        Some(error) => Err(refuse(error)),
     }
+}
+
+/// Takes the fields out of a body that its kind does not have, and tells of them.
+fn known_fields(
+    call: &Call,
+    schema: &Schema,
+    body: &mut Value,
+    refuse: impl FnOnce(&str) -> Status,
+) -> Result<()> {
+    let unknown = schema.unknown_fields(body).into_iter().map(Finding::Unknown);
+    report(call, &unknown.collect::<Vec<_>>(), refuse)?;
+    schema.prune(body);
+    Ok(())
 }
 
 /// Checks the types of what a patch has made of something that is not the resource's own kind.
 pub(super) fn patched_part(
+    call: &Call,
     schema: Option<Schema>,
     language: Language,
     patched: &mut Value,
@@ -200,9 +220,14 @@ pub(super) fn patched_part(
         Language::Strategic => schema.restore_mistake(patched),
         _ => schema.type_errors(patched).first().cloned(),
     };
-    let Some(mistake) = mistake else { return Ok(()) };
-    let error = FieldError::invalid("patch", &shown().into(), &mistake);
-    Err(Status::invalid(Named { group: "", resource: "", name: "" }, &[error]))
+    let refuse = |why: &str| {
+        let error = FieldError::invalid("patch", &shown().into(), why);
+        Status::invalid(Named { group: "", resource: "", name: "" }, &[error])
+    };
+    match mistake {
+        None => known_fields(call, &schema, patched, refuse),
+        Some(mistake) => Err(refuse(&mistake)),
+    }
 }
 
 /// The document of the body without its unknown fields, and what was found in it.

@@ -67,9 +67,20 @@ const ANSWERED_WITH_OBJECT: &[(&str, &[&str])] = &[
 /// The kinds that leave their dependents behind unless told otherwise, as they always did.
 const ORPHANING: &[(&str, &str)] = &[("", "replicationcontrollers"), ("batch", "jobs")];
 
+/// Tells who deletes jobs that it may not be what they want.
+pub(super) fn warn_of_orphans(call: &Call, options: &DeleteOptions) {
+    if call.resource.is("batch", "jobs") && options.propagation.is_none() {
+        let warning = "child pods are preserved by default when jobs are deleted; set \
+                       propagationPolicy=Background to remove them or set \
+                       propagationPolicy=Orphan to suppress this warning";
+        call.warn(warning.to_owned());
+    }
+}
+
 /// Deletes the object of the path.
 pub(crate) async fn delete(call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
+    warn_of_orphans(call, &options);
     let deleted = delete_object(&call.writer()?, call.place(), &options).await?;
     Ok(match deleted {
         Deleted::Marked(object) => {

@@ -1,6 +1,6 @@
 //! DELETE of a collection: every object that the selectors match, one by one.
 
-use super::delete::{DeleteOptions, delete_object};
+use super::delete::{DeleteOptions, delete_object, warn_of_orphans};
 use crate::call::Call;
 use crate::metadata;
 use crate::read::list;
@@ -12,6 +12,7 @@ use crate::status::Result;
 /// Deletes what matches, and answers with the list of it.
 pub(crate) async fn delete_collection(call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
+    warn_of_orphans(call, &options);
     let page = list::page(call, &ListOptions::of_list(call)?).await?;
     let writer = call.writer()?;
     for object in &page.objects {

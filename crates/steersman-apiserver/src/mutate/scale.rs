@@ -41,7 +41,8 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
         // A Scale has no lists, so its strategic patch is a merge patch.
         let merged = if language == Language::Strategic { Language::Merge } else { language };
         let mut patched = merged.run(call, scale)?;
-        decode::patched_part(schema(), language, &mut patched, || language.shown(call, scale))?;
+        let shown = || language.shown(call, scale);
+        decode::patched_part(call, schema(), language, &mut patched, shown)?;
         Ok(patched)
     })
     .await
@@ -75,7 +76,7 @@ async fn apply(call: &Call) -> Result<Reply> {
     if let Some(schema) = schema() {
         check_configuration(&schema, "autoscaling/v1", &scale)?;
     }
-    decode::part(schema(), "Scale", &mut scale)?;
+    decode::part(call, schema(), "Scale", &mut scale)?;
     check_name(call, &scale)?;
     let wanted = scale["spec"].get("replicas").filter(|number| !number.is_null());
     let wanted = wanted.map(|_| replicas(call, &scale)).transpose()?;
@@ -171,7 +172,8 @@ fn replicas(call: &Call, scale: &Value) -> Result<i64> {
 /// The object with the number of a Scale.
 pub(super) fn scaled(object: &Value, paths: &ScalePaths, scale: &Value) -> Value {
     let mut object = object.clone();
-    metadata::set_at(&mut object, &paths.spec_replicas, scale["spec"]["replicas"].clone());
+    let wanted = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+    metadata::set_at(&mut object, &paths.spec_replicas, wanted.into());
     object
 }
 
@@ -193,9 +195,14 @@ pub(super) fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         }
         _ => {}
     }
+    let mut spec = json!({});
+    match number(&paths.spec_replicas) {
+        0 => {}
+        wanted => spec["replicas"] = wanted.into(),
+    }
     json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
-        "spec": {"replicas": number(&paths.spec_replicas)}, "status": status,
+        "spec": spec, "status": status,
     })
 }
 

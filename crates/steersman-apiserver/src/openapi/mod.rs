@@ -212,7 +212,9 @@ fn respond(
     }
     let out = response.headers_mut();
     out.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-    out.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+    for what in ["Accept-Encoding", "Accept"] {
+        out.append(header::VARY, HeaderValue::from_static(what));
+    }
     out.extend(HeaderValue::from_str(&etag).ok().map(|etag| (header::ETAG, etag)));
     if gzip && !known {
         out.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));

@@ -145,6 +145,12 @@ pub(crate) fn warn(call: &Call, response: &mut Response<ResponseBody>) {
     }
 }
 
+/// Keeps an answer out of caches that others use, unless it says what may keep it.
+pub(crate) fn keep_private(response: &mut Response<ResponseBody>) {
+    let caching = response.headers_mut().entry(header::CACHE_CONTROL);
+    caching.or_insert(HeaderValue::from_static("no-cache, private"));
+}
+
 /// What is answered at a path that is no part of the API.
 pub(crate) fn no_such_page() -> Response<ResponseBody> {
     let text = Bytes::from_static(b"404 page not found\n");

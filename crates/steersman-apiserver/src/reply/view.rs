@@ -3,6 +3,7 @@
 //! JSON is spliced from stored bytes and protobuf is written straight from them; tables and YAML
 //! are the forms that decode. Gets, lists and [watches](crate::read::watch) all write through here.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +16,7 @@ use super::Page;
 use super::body::PIECE;
 use super::indent::Indenter;
 use crate::call::Call;
-use crate::document::{Stored, write_json};
+use crate::document::{self, Stored, write_json};
 use crate::negotiate::{Encoding, MetaVersion, Output, Shape};
 use crate::protobuf::{Format, ListFields, ProtobufError, Sealed};
 use crate::resource::Resource;
@@ -88,7 +89,7 @@ impl View {
             self.write_table(&mut out, &objects.collect::<Result<Vec<_>>>()?, metadata);
             return Ok(encoded(self.output, out));
         }
-        self.write_list_head(&mut out, &metadata);
+        self.write_list_head(&mut out, page);
         for (index, object) in page.objects.iter().enumerate() {
             if index > 0 {
                 out.push(b',');
@@ -107,7 +108,7 @@ impl View {
     /// Objects as a list, piece by piece; they share their bytes with the store until then.
     pub(super) fn pieces(self, page: Page) -> impl Iterator<Item = Bytes> + Send + 'static {
         let mut out = Vec::with_capacity(PIECE * 2);
-        self.write_list_head(&mut out, &page.metadata());
+        self.write_list_head(&mut out, &page);
         let mut objects = page.objects.into_iter().enumerate();
         let mut ended = false;
         std::iter::from_fn(move || {
@@ -129,8 +130,15 @@ impl View {
         })
     }
 
-    fn write_list_head(&self, out: &mut Vec<u8>, metadata: &Value) {
+    /// Lists of custom resources say how to go on even where they end: Kubernetes has no struct
+    /// for them whose fields could be left out.
+    fn write_list_head(&self, out: &mut Vec<u8>, page: &Page) {
         let Sealed { api_version, kind } = self.sealed_list();
+        let mut metadata = page.metadata();
+        let is_custom = self.resource.conversion.is_some();
+        if is_custom && self.output.shape == Shape::Object && page.continue_token.is_none() {
+            metadata["continue"] = "".into();
+        }
         let head = format!(
             r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#
         );
@@ -172,7 +180,9 @@ impl View {
     /// Appends an object, or its metadata, as JSON.
     fn write_plain(&self, out: &mut Vec<u8>, object: &Stored) {
         match self.output.shape {
-            Shape::Metadata => object.write_metadata_to(out, self.output.meta.api_version()),
+            Shape::Metadata => {
+                self.shown(object).write_metadata_to(out, self.output.meta.api_version());
+            }
             _ => object.write_to(out, &self.api_version),
         }
     }
@@ -202,8 +212,45 @@ impl View {
             api_version: self.output.meta.api_version(),
             headers: !self.headed.swap(true, Ordering::Relaxed),
         };
-        let table = table::render(&self.resource.columns, objects, metadata, form, now);
+        let objects: Cow<'_, [Value]> = match self.include {
+            IncludeObject::Metadata if self.hides() => {
+                let mut objects = objects.to_vec();
+                objects.iter_mut().for_each(|object| self.hide(object));
+                objects.into()
+            }
+            _ => objects.into(),
+        };
+        let table = table::render(&self.resource.columns, &objects, metadata, form, now);
         write_json(out, &table);
+    }
+
+    /// An object as it is shown: metadata alone lacks what is a field of the whole.
+    fn shown<'a>(&self, object: &'a Stored) -> Cow<'a, Stored> {
+        if self.output.shape != Shape::Metadata || !self.hides() {
+            return Cow::Borrowed(object);
+        }
+        let shown = object.decode_as_stored().and_then(|mut document| {
+            self.hide(&mut document);
+            Ok(Stored { bytes: document::encode(&document)?, revision: object.revision })
+        });
+        shown.map_or(Cow::Borrowed(object), Cow::Owned)
+    }
+
+    fn hides(&self) -> bool {
+        !self.resource.strategy.annotated_fields().is_empty()
+    }
+
+    fn hide(&self, object: &mut Value) {
+        let Some(metadata) = object["metadata"].as_object_mut() else { return };
+        let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+        else {
+            return;
+        };
+        let hidden = self.resource.strategy.annotated_fields();
+        annotations.retain(|name, _| !hidden.contains(&name.as_str()));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
     }
 
     /// What stands on an object.
@@ -230,6 +277,7 @@ impl View {
     /// The text to write an object from, and the `resourceVersion` if the text lacks it. Only an
     /// object that was stored in another version is decoded.
     fn text(&self, object: &Stored) -> Result<(Bytes, Option<String>)> {
+        let object = &*self.shown(object);
         if self.output.shape == Shape::Metadata || object.speaks(&self.api_version) {
             let told = object.revision != Revision(0);
             return Ok((object.bytes.clone(), told.then(|| object.revision.to_string())));

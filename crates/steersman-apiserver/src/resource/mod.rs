@@ -209,7 +209,9 @@ impl Resource {
 
     /// An object as validation names it: by kind.
     pub fn named_kind<'a>(&'a self, name: &'a str) -> Named<'a> {
-        Named { group: &self.group, resource: &self.kind, name }
+        // Events of either group are those of the core group to whoever checks them.
+        let group = if self.group == "events.k8s.io" { "" } else { &self.group };
+        Named { group, resource: &self.kind, name }
     }
 
     /// Whether this is a kind of this group and plural name.

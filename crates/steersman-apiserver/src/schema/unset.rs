@@ -48,7 +48,10 @@ fn is_unset(field: &Field, value: &Value) -> bool {
         // Where anything may stand, null is a value: a default in a schema, for one.
         (Value::Null, Shape::Any | Shape::Raw) => false,
         (Value::Null, _) => true,
-        (Value::Array(items), Shape::List(_)) => items.is_empty(),
+        // Managers that are none are to be forgotten; absent ones stay.
+        (Value::Array(items), Shape::List(_)) => {
+            items.is_empty() && field.name.as_ref() != "managedFields"
+        }
         (Value::Object(map), Shape::Map(_)) => map.is_empty(),
         (Value::String(text), Shape::Scalar(Scalar::Bytes)) => text.is_empty(),
         _ => field.unset == Unset::OmitEmpty && is_zero(value),

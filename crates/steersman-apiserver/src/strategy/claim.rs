@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
-use super::document::{fill, remove, set, text, within, within_existing};
+use super::document::{fill, fill_text, remove, set, text, within, within_existing};
 use super::label_selector::label_selector;
 use super::rules::Rules;
 use super::volume::{VOLUME_MODES, access_modes};
@@ -27,6 +27,9 @@ pub(super) const CLAIM: Rules = Rules {
     check: |claim, old, errors| check_spec(&claim.at("spec"), &old["spec"], errors),
     change,
     check_status: status,
+    prepare_status: |_, claim| {
+        within(claim, "status", |status| fill_text(status, "phase", "Pending"));
+    },
     ..Rules::NONE
 };
 

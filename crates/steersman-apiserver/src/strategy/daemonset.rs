@@ -99,6 +99,10 @@ impl Strategy for DaemonSet {
         errors
     }
 
+    fn annotated_fields(&self) -> &'static [&'static str] {
+        &[TEMPLATE_GENERATION]
+    }
+
     fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         COUNTS.validate(old, new)
     }

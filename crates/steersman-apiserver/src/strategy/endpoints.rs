@@ -40,6 +40,8 @@ pub(super) const ENDPOINT_SLICE: Rules = Rules {
     },
     check: slice,
     change: |slice, old, errors| slice.at("addressType").unchanged(&old["addressType"], errors),
+    // Their labels say which service they are of.
+    is_new_generation: |old, new| old["metadata"]["labels"] != new["metadata"]["labels"],
     ..Rules::NONE
 };
 

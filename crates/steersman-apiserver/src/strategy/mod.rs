@@ -114,6 +114,12 @@ pub trait Strategy: Debug + Send + Sync {
         if subresource.is_empty() { &[&["status"]] } else { &[] }
     }
 
+    /// The annotations that only the whole object has: to Kubernetes they are fields of the kind,
+    /// which metadata on its own lacks.
+    fn annotated_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// How long an object stays after it was last written; `None` is until it is deleted.
     fn ttl(&self) -> Option<Duration> {
         None

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::document::{fill, is_empty, items, set, text, within};
+use super::document::{fill, fill_text, is_empty, items, set, text, within};
 use crate::field::FieldError;
 use crate::names;
 
@@ -54,6 +54,10 @@ impl Strategy for Namespace {
         Vec::new()
     }
 
+    fn prepare_status_update(&self, _old: &Value, new: &mut Value) {
+        within(new, "status", |status| fill_text(status, "phase", "Active"));
+    }
+
     fn validate_status_update(&self, _old: &Value, new: &Value) -> Vec<FieldError> {
         let deleting = !new["metadata"]["deletionTimestamp"].is_null();
         let phase = &new["status"]["phase"];
@@ -63,11 +67,8 @@ impl Strategy for Namespace {
             ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
         };
         // The path is spelled as Kubernetes spells it.
-        let given = if phase.is_null() { "".into() } else { phase.clone() };
-        let error = || FieldError::invalid("status.Phase", &given, detail);
-        // A status without a phase gets the one that a namespace has.
-        let defaulted = !deleting && given == "";
-        (phase != wanted && !defaulted).then(error).into_iter().collect()
+        let error = || FieldError::invalid("status.Phase", phase, detail);
+        (phase != wanted).then(error).into_iter().collect()
     }
 
     fn refuses_deletion(&self, namespace: &Value) -> Option<&'static str> {

@@ -38,6 +38,8 @@ pub(super) struct Rules {
     pub(super) warn: fn(&Value) -> Vec<String>,
     /// What a write through a subresource, or through none, resets.
     pub(super) resets: fn(&str) -> Resets<'static>,
+    /// Whether a change counts as a new generation although the spec is as it was.
+    pub(super) is_new_generation: fn(&Value, &Value) -> bool,
     /// How long an object stays after it was last written.
     pub(super) ttl: Option<Duration>,
 }
@@ -54,6 +56,7 @@ impl Rules {
         prepare_status: |_, _| {},
         warn: |_| Vec::new(),
         resets: |subresource| Plain.resets(subresource),
+        is_new_generation: |_, _| false,
         ttl: None,
     };
 }
@@ -99,6 +102,10 @@ impl Strategy for Rules {
 
     fn resets(&self, subresource: &str) -> Resets<'static> {
         (self.resets)(subresource)
+    }
+
+    fn is_new_generation(&self, old: &Value, new: &Value) -> bool {
+        (self.is_new_generation)(old, new)
     }
 
     fn ttl(&self) -> Option<Duration> {

@@ -67,6 +67,9 @@ pub(super) const VOLUME: Rules = Rules {
     status: Some(|| json!({"phase": "Pending"})),
     check: |volume, _, errors| check(&volume.at("spec"), errors),
     change,
+    prepare_status: |_, volume| {
+        within(volume, "status", |status| fill_text(status, "phase", "Pending"));
+    },
     ..Rules::NONE
 };
 

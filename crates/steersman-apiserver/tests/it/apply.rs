@@ -165,8 +165,12 @@ async fn managed_fields_are_reset_on_demand_and_nonsense_is_ignored() {
     let kept = api.merge(&path, &nonsense).await.ok();
     assert_eq!(kept["metadata"]["managedFields"], created["metadata"]["managedFields"]);
     assert_eq!(version(&kept), version(&created));
-    let reset = api.merge(&path, &json!({"metadata": {"managedFields": [{}]}})).await.ok();
-    assert!(reset["metadata"].get("managedFields").is_none());
+    for nobody in [json!([]), json!([{}])] {
+        let reset = json!({"metadata": {"managedFields": nobody}});
+        let reset = api.merge(&format!("{path}?dryRun=All"), &reset).await.ok();
+        assert!(reset["metadata"].get("managedFields").is_none(), "{reset}");
+    }
+    api.merge(&path, &json!({"metadata": {"managedFields": []}})).await.ok();
     let status = apply(&api, &path, "ops", &config_map("a", &json!({"k": "2"}))).await.refused(409);
     let message = status["message"].as_str().unwrap();
     assert!(message.contains("conflict with \"before-first-apply\" using v1"), "{message}");

@@ -109,7 +109,10 @@ async fn custom_resources_follow_the_rules_of_all_resources() {
     assert_eq!(reported["metadata"]["generation"], 2);
     assert_eq!(api.get(&format!("{path}/scale")).await.ok()["spec"]["replicas"], 2);
     api.patch(&path, "application/strategic-merge-patch+json", &json!({})).await.refused(415);
+    let absent = api.get(&format!("{path}/nothing")).await.refused(404);
+    assert_eq!(absent["message"], "widgets.example.com \"a\" not found");
     let red = api.get(&format!("{WIDGETS}?fieldSelector=spec.color%3Dred")).await.ok();
+    assert_eq!(red["metadata"]["continue"], "", "their lists always say how to go on");
     assert_eq!(names(&red), ["a"]);
     let blue = api.get(&format!("{WIDGETS}?fieldSelector=spec.color%3Dblue")).await.ok();
     assert!(names(&blue).is_empty());

@@ -112,6 +112,12 @@ async fn a_dry_run_does_everything_but_write() {
     let object = api.post(&path, &config_map("a", &json!({}))).await.ok();
     assert!(object["metadata"]["uid"].is_string());
     assert!(object["metadata"].get("resourceVersion").is_none());
+    for version in ["0", "5"] {
+        let mut versioned = config_map("a", &json!({}));
+        versioned["metadata"]["resourceVersion"] = version.into();
+        let shown = api.post(&path, &versioned).await.ok();
+        assert_eq!(shown["metadata"]["resourceVersion"], version, "as whoever sent it says");
+    }
     api.get(&format!("{CONFIG_MAPS}/a")).await.refused(404);
     api.config_map("a", &json!({})).await;
     api.post(&path, &config_map("a", &json!({}))).await.refused(409);

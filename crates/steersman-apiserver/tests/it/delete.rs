@@ -359,3 +359,18 @@ async fn a_pod_that_ends_in_grace_is_seen_to_lose_the_rest_of_it() {
     assert_eq!(seen, ["MODIFIED", "DELETED"]);
     assert!(events.is_silent().await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_deletes_a_job_hears_what_becomes_of_its_pods() {
+    const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+    let api = Api::start().await;
+    let job = json!({"metadata": {"name": "a"}, "spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}],
+    }}}});
+    api.post(JOBS, &job).await.ok();
+    let warns = |answer: &crate::api::Answer| answer.headers.contains_key("warning");
+    for path in [format!("{JOBS}/a?dryRun=All"), format!("{JOBS}?dryRun=All")] {
+        assert!(warns(&api.delete(&path).await), "{path}");
+        assert!(!warns(&api.delete(&format!("{path}&propagationPolicy=Orphan")).await), "{path}");
+    }
+}

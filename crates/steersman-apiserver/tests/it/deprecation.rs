@@ -20,6 +20,9 @@ async fn deprecated_builtin_kinds_warn_even_where_nothing_is_found() {
     let absent = api.get(&format!("{path}/absent")).await;
     absent.refused(404);
     assert_eq!(warnings(&absent), [endpoints]);
+    let unread = api.patch(&format!("{path}/absent"), "text/plain", &json!({})).await;
+    unread.refused(415);
+    assert!(warnings(&unread).is_empty(), "nobody has looked at the kind");
     let components = api.get("/api/v1/componentstatuses").await;
     assert_eq!(warnings(&components), ["299 - \"v1 ComponentStatus is deprecated in v1.19+\""]);
     assert!(warnings(&api.get("/api/v1/pods").await).is_empty());

@@ -69,7 +69,11 @@ async fn version_and_health_are_told() {
     let version = api.get("/version").await.ok();
     assert_eq!((&version["major"], &version["minor"]), (&"1".into(), &"36".into()));
     for path in ["/healthz", "/livez", "/readyz", "/readyz/ping"] {
-        assert_eq!(api.get(path).await.bytes, "ok");
+        let answer = api.get(path).await;
+        assert_eq!(answer.bytes, "ok");
+        assert_eq!(answer.headers["cache-control"], "no-cache, private");
+        let sniffed = answer.headers.get("x-content-type-options").is_none();
+        assert_eq!(sniffed, path == "/readyz/ping", "{path}");
     }
     let verbose = api.get("/readyz?verbose").await;
     let lines = text(&verbose);

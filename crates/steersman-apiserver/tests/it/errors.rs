@@ -27,12 +27,28 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_of_either_group_are_invalid_as_those_of_the_core_group() {
+    let api = Api::start().await;
+    for path in ["/api/v1", "/apis/events.k8s.io/v1"] {
+        let events = format!("{path}/namespaces/default/events");
+        let status = api.post(&events, &json!({"metadata": {"name": "a/b"}})).await.refused(422);
+        assert!(status["message"].as_str().unwrap().starts_with("Event \"a/b\" is invalid"));
+        assert_eq!(status["details"]["kind"], "Event");
+        assert!(status["details"].get("group").is_none(), "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn paths_that_name_nothing_are_not_found() {
     let api = Api::start().await;
     api.get("/nothing").await.no_page();
     api.delete("/nothing").await.no_page();
+    api.get("/apis/nothing").await.no_page();
     for path in [
+        "/api/v2",
         "/api/v2/pods",
+        "/apis/apps/v2",
+        "/version/nothing",
         "/api/v1/nothing",
         "/apis/apps/v1/pods",
         "/api/v1/namespaces/default/nodes",

@@ -92,3 +92,26 @@ async fn the_table_of_examples_has_every_kind_that_can_be_created() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn metadata_alone_lacks_what_is_a_field_of_a_daemon_set() {
+    const SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
+    const GENERATION: &str = "deprecated.daemonset.template.generation";
+    let api = Api::start().await;
+    let set = json!({"metadata": {"name": "a"}, "spec": {
+        "selector": {"matchLabels": {"app": "a"}},
+        "template": {
+            "metadata": {"labels": {"app": "a"}},
+            "spec": {"containers": [{"name": "a", "image": "b"}]},
+        },
+    }});
+    let created = api.post(SETS, &set).await.ok();
+    assert_eq!(created["metadata"]["annotations"], json!({GENERATION: "1"}));
+    let path = format!("{SETS}/a");
+    let metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+    let alone = api.get_as(&path, metadata).await.ok();
+    assert!(alone["metadata"].get("annotations").is_none(), "{alone}");
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let table = api.get_as(&path, table).await.ok();
+    assert!(table["rows"][0]["object"]["metadata"].get("annotations").is_none(), "{table}");
+}

@@ -48,6 +48,70 @@ async fn a_scale_has_columns_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scale_of_nothing_does_not_say_so() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 0)).await.ok();
+    let path = format!("{DEPLOYMENTS}/web/scale");
+    let scale = api.get(&path).await.ok();
+    assert_eq!(scale["spec"], json!({}));
+    let table = api.get_as(&path, "application/json;as=Table;v=v1;g=meta.k8s.io").await.ok();
+    assert_eq!(table["rows"][0]["cells"], json!(["web", 0, 0, "0s"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_that_a_scale_does_not_have_are_told() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, &deployment("web", 2)).await.ok();
+    let path = format!("{DEPLOYMENTS}/web/scale");
+    let odd = json!({"metadata": {"name": "web"}, "spec": {"replicas": 3, "odd": 1}});
+    for answer in [api.merge(&path, &odd).await, api.put(&path, &odd).await] {
+        assert_eq!(answer.ok()["spec"], json!({"replicas": 3}));
+        assert_eq!(answer.headers["warning"], "299 - \"unknown field \\\"spec.odd\\\"\"");
+    }
+    let strict = format!("{path}?fieldValidation=Strict");
+    let status = api.put(&strict, &odd).await.refused(400);
+    assert!(status["message"].as_str().unwrap().ends_with("unknown field \"spec.odd\""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_resizes_a_pod_owns_what_they_send() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await.ok();
+    let path = format!("{PODS}/p/resize?fieldManager=me");
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    let resized = api.merge(&path, &label).await.ok();
+    assert!(resized["metadata"].get("labels").is_none(), "{resized}");
+    let managers = resized["metadata"]["managedFields"].as_array().unwrap();
+    let mine = managers.iter().find(|entry| entry["manager"] == "me").unwrap();
+    assert_eq!(mine["subresource"], "resize");
+    assert!(mine["fieldsV1"]["f:metadata"]["f:labels"]["f:a"].is_object(), "{mine}");
+    let applied = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "status": {"phase": "Pending"},
+    });
+    let path = format!("{PODS}/p/resize?fieldManager=them");
+    let resized = api.patch(&path, "application/apply-patch+yaml", &applied).await.ok();
+    let managers = resized["metadata"]["managedFields"].as_array().unwrap();
+    let theirs = managers.iter().find(|entry| entry["manager"] == "them").unwrap();
+    assert!(theirs["fieldsV1"]["f:status"]["f:phase"].is_object(), "{theirs}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_without_a_phase_gets_the_first() {
+    let api = Api::start().await;
+    api.post("/api/v1/namespaces", &json!({"metadata": {"name": "shop"}})).await.ok();
+    let volume = json!({"metadata": {"name": "v"}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"},
+    }});
+    api.post("/api/v1/persistentvolumes", &volume).await.ok();
+    for (path, phase) in [("namespaces/shop", "Active"), ("persistentvolumes/v", "Pending")] {
+        let nothing = json!({"status": null});
+        let written = api.merge(&format!("/api/v1/{path}/status"), &nothing).await.ok();
+        assert_eq!(written["status"]["phase"], phase);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_is_bound_once() {
     let api = Api::start().await;
     api.post(PODS, &pod("p")).await.ok();
@@ -60,6 +124,8 @@ async fn a_pod_is_bound_once() {
     assert_eq!(bound["metadata"]["generation"], 1);
     let conditions = bound["status"]["conditions"].as_array().unwrap();
     assert!(conditions.iter().any(|c| c["type"] == "PodScheduled" && c["status"] == "True"));
+    let fields = bound["metadata"]["managedFields"].to_string();
+    assert!(!fields.contains("f:nodeName") && !fields.contains("PodScheduled"), "{fields}");
     let status = api.post(&format!("{PODS}/p/binding"), &binding).await.refused(409);
     assert_eq!(
         status["message"],

@@ -161,3 +161,64 @@ async fn a_dry_run_of_an_update_changes_nothing() {
     assert_eq!(answer["data"]["k"], "2");
     assert_eq!(api.get(&format!("{CONFIG_MAPS}/a")).await.ok(), created);
 }
+
+#[tokio::test(start_paused = true)]
+async fn causes_are_told_as_often_as_kubernetes_finds_them() {
+    const NODES: &str = "/api/v1/nodes";
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+    let api = Api::start().await;
+    let label = json!({"metadata": {"labels": {"a b": "c"}}});
+    let finalizer = json!({"metadata": {"finalizers": ["bare"]}});
+    let grace = json!({"metadata": {"deletionGracePeriodSeconds": 3}});
+    api.config_map("a", &json!({})).await;
+    api.post(DEPLOYMENTS, &deployment("a", 1)).await.ok();
+    api.post(PODS, &crate::api::pod("a")).await.ok();
+    api.post(NODES, &json!({"metadata": {"name": "a"}})).await.ok();
+    let taint = json!({"spec": {"taints": [{"key": "a", "effect": "Never"}]}});
+    let status = api.merge(&format!("{NODES}/a"), &taint).await.refused(422);
+    let causes = status["details"]["causes"].as_array().unwrap();
+    assert_eq!(causes[0], causes[1], "nodes are looked at twice: {causes:?}");
+    for (path, change, times) in [
+        (format!("{CONFIG_MAPS}/a"), &label, 4),
+        (format!("{CONFIG_MAPS}/a"), &finalizer, 2),
+        (format!("{CONFIG_MAPS}/a"), &grace, 2),
+        (format!("{DEPLOYMENTS}/a"), &label, 3),
+        (format!("{DEPLOYMENTS}/a"), &finalizer, 1),
+        (format!("{PODS}/a/status"), &label, 3),
+        (format!("{NODES}/a"), &label, 4),
+    ] {
+        let status = api.merge(&path, change).await.refused(422);
+        let causes = status["details"]["causes"].as_array().unwrap();
+        assert_eq!(causes.len(), times, "{path}: {causes:?}");
+        assert!(causes.iter().all(|cause| *cause == causes[0]), "{path}: {causes:?}");
+        let message = status["message"].as_str().unwrap();
+        assert_eq!(message.matches("metadata.").count(), 1, "and once in the message: {message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_to_itself_is_shown_by_a_dry_run_and_never_stored() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let link = json!({"metadata": {"selfLink": "/x"}});
+    let shown = api.merge(&format!("{path}?dryRun=All"), &link).await.ok();
+    assert_eq!(shown["metadata"]["selfLink"], "/x");
+    let stored = api.merge(&path, &link).await.ok();
+    assert!(stored["metadata"].get("selfLink").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_of_an_endpoint_slice_are_a_new_generation() {
+    const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    let api = Api::start().await;
+    let slice = json!({"metadata": {"name": "a"}, "addressType": "IPv4", "endpoints": []});
+    api.post(SLICES, &slice).await.ok();
+    let path = format!("{SLICES}/a");
+    for (metadata, generation) in
+        [(json!({"annotations": {"a": "b"}}), 1), (json!({"labels": {"a": "b"}}), 2)]
+    {
+        let changed = api.merge(&path, &json!({"metadata": metadata})).await.ok();
+        assert_eq!(changed["metadata"]["generation"], generation);
+    }
+}
