@@ -81,7 +81,8 @@ pub(super) fn warn_of_orphans(call: &Call, options: &DeleteOptions) {
 pub(crate) async fn delete(call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
     warn_of_orphans(call, &options);
-    let deleted = delete_object(&call.writer()?, call.place(), &options).await?;
+    let writer = Writer { dry_run: options.dry_run, ..call.writer()? };
+    let deleted = delete_object(&writer, call.place(), &options).await?;
     Ok(match deleted {
         Deleted::Marked(object) => {
             let code = if options.accepted { StatusCode::ACCEPTED } else { StatusCode::OK };

@@ -1,5 +1,6 @@
 //! DELETE of a collection: every object that the selectors match, one by one.
 
+use super::Writer;
 use super::delete::{DeleteOptions, delete_object, warn_of_orphans};
 use crate::call::Call;
 use crate::metadata;
@@ -14,7 +15,7 @@ pub(crate) async fn delete_collection(call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
     warn_of_orphans(call, &options);
     let page = list::page(call, &ListOptions::of_list(call)?).await?;
-    let writer = call.writer()?;
+    let writer = Writer { dry_run: options.dry_run, ..call.writer()? };
     for object in &page.objects {
         let object = object.decode(&call.api_version)?;
         let place = Place {

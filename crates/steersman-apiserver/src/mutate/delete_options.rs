@@ -56,29 +56,27 @@ const NOT_WITH_IGNORE_READ_ERROR: &[&str] =
     &["propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
 
 impl DeleteOptions {
-    /// Reads the body, or the query where there is no body.
+    /// Reads the body, or the query where there is no body: as in Kubernetes, who sends options
+    /// is not heard in the query, not even about a dry run.
     pub(crate) fn of(call: &Call) -> Result<Self> {
         options::check(call)?;
-        let mut options = if call.body.is_empty() {
-            Self::of_document(&of_query(call)?)?
-        } else {
-            let mut document = negotiate::decode(call.content_type(), &call.body)?;
-            if let Some(kind) =
-                document["kind"].as_str().filter(|k| !["", "DeleteOptions"].contains(k))
-            {
-                let version = document["apiVersion"].as_str().unwrap_or("v1");
-                return Err(Status::bad_request(decode::unregistered(kind, version)));
-            }
-            let schema = Schema::builtin_type("meta.v1.DeleteOptions");
-            let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
-            schema.normalise(&mut document);
-            if let Some(error) = schema.type_errors(&document).first() {
-                return Err(Status::bad_request(error));
-            }
-            Self::of_document(&document)?
-        };
-        options.dry_run |= call.info.dry_run()?;
-        Ok(options)
+        if call.body.is_empty() {
+            let dry_run = call.info.dry_run()?;
+            return Ok(Self { dry_run, ..Self::of_document(&of_query(call)?)? });
+        }
+        let mut document = negotiate::decode(call.content_type(), &call.body)?;
+        if let Some(kind) = document["kind"].as_str().filter(|k| !["", "DeleteOptions"].contains(k))
+        {
+            let version = document["apiVersion"].as_str().unwrap_or("v1");
+            return Err(Status::bad_request(decode::unregistered(kind, version)));
+        }
+        let schema = Schema::builtin_type("meta.v1.DeleteOptions");
+        let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
+        schema.normalise(&mut document);
+        if let Some(error) = schema.type_errors(&document).first() {
+            return Err(Status::bad_request(error));
+        }
+        Self::of_document(&document)
     }
 
     /// Reads a `DeleteOptions` document.

@@ -374,3 +374,15 @@ async fn who_deletes_a_job_hears_what_becomes_of_its_pods() {
         assert!(!warns(&api.delete(&format!("{path}&propagationPolicy=Orphan")).await), "{path}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_sends_options_is_not_heard_in_the_query() {
+    let api = Api::start().await;
+    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
+    api.config_map("a", &json!({})).await;
+    api.delete_with(&format!("{CONFIG_MAPS}/a?dryRun=All"), &options).await.ok();
+    api.get(&format!("{CONFIG_MAPS}/a")).await.refused(404);
+    api.config_map("b", &json!({})).await;
+    api.delete_with(CONFIG_MAPS, &json!({"dryRun": ["All"]})).await.ok();
+    api.get(&format!("{CONFIG_MAPS}/b")).await.ok();
+}
