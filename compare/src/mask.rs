@@ -32,6 +32,7 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"((?i:resource ?version)(?: in [a-z ]+)?:? )[1-9]\d*", "${1}RV"),
         (r"\bhash=[0-9A-Fa-f]{32,}", "hash=HASH"),
         (r"(in record \()\d+", "${1}RV"),
+        (r"(ResourceVersion in the precondition \()\d{2,}", "${1}RV"),
         (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
         (r"\(0x[0-9a-f]{6,}\)", "(POINTER)"),
     ]
@@ -76,7 +77,9 @@ impl Masks {
         }
     }
 
-    /// Masks the documents that errors quote; the order of their keys does not count.
+    /// Masks the documents that errors quote; the order of their keys does not count. Who owns
+    /// them and their status is compared where they are read: controllers of the other server
+    /// write to some of them at any time.
     fn quoted(&self, text: &str) -> String {
         let Some(quoted) = QUOTED.as_ref().filter(|_| text.contains("Invalid value: \"{")) else {
             return text.to_owned();
@@ -86,6 +89,12 @@ impl Masks {
                 .and_then(|text| serde_json::from_str::<Value>(&text));
             match document {
                 Ok(mut document) => {
+                    if let Some(metadata) = document["metadata"].as_object_mut() {
+                        metadata.remove("managedFields");
+                    }
+                    if document["status"].is_object() {
+                        document["status"] = "STATUS".into();
+                    }
                     self.document(&mut document);
                     format!("Invalid value: {:?}", document.to_string())
                 }

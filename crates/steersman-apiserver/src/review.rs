@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::authenticate::{self, Authenticated, Refused};
 use crate::authn::User;
 use crate::call::Call;
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrorKind};
 use crate::mutate;
 use crate::reply::Reply;
 use crate::status::{Named, Result, Status};
@@ -104,7 +104,46 @@ fn metadata_mistake(metadata: &Value, in_namespace: bool) -> Option<FieldError> 
         return None;
     }
     let why = if in_namespace { "must be empty except for namespace" } else { "must be empty" };
-    Some(FieldError::invalid("metadata", metadata, why))
+    let text = format!("Invalid value: {}: {why}", in_struct_order(metadata));
+    Some(FieldError { kind: FieldErrorKind::Invalid, field: "metadata".to_owned(), text })
+}
+
+/// Metadata as Go writes it: its fields, and those of managers, in the order of their structs.
+fn in_struct_order(value: &Value) -> String {
+    const ORDER: [&str; 20] = [
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+        "manager",
+        "operation",
+        "apiVersion",
+        "time",
+        "fieldsType",
+    ];
+    let Some(fields) = value.as_object() else { return value.to_string() };
+    let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+    let place = |field: &str| ORDER.iter().position(|known| *known == field);
+    fields.sort_by_key(|(field, _)| place(field).unwrap_or(ORDER.len()));
+    let written = fields.into_iter().map(|(field, value)| match value {
+        Value::Array(items) if field == "managedFields" => {
+            let items: Vec<String> = items.iter().map(in_struct_order).collect();
+            format!("{field:?}:[{}]", items.join(","))
+        }
+        _ => format!("{field:?}:{value}"),
+    });
+    format!("{{{}}}", written.collect::<Vec<_>>().join(","))
 }
 
 /// Whose a token is. Tokens that are just known are for this server, and for no other audience.

@@ -15,7 +15,8 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
     let object = named(call, decode::object(call)?)?;
     let writer = call.writer()?;
     let place = call.place();
-    let creates = call.resource.create_on_update && writer.subresource.is_empty();
+    // Also by its status, which in Kubernetes is written by the same rules.
+    let creates = call.resource.create_on_update && matches!(writer.subresource, "" | "status");
     if creates && !exists(call).await? {
         match create(call, &writer, &object).await {
             // Someone was faster; then this is an update.

@@ -288,3 +288,12 @@ async fn under_many_creates_and_deletes_nothing_is_handed_out_twice_and_nothing_
         create(&api, &format!("last-{port}"), named).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_missing_is_made_by_its_status_too() {
+    let api = Api::start().await;
+    let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
+    let made = api.put("/api/v1/namespaces/default/services/a/status", &service).await;
+    assert_eq!(made.code, 201);
+    api.get("/api/v1/namespaces/default/services/a").await.ok();
+}
