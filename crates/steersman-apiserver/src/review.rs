@@ -7,10 +7,14 @@ use crate::authenticate::{self, Authenticated, Refused};
 use crate::authn::User;
 use crate::call::Call;
 use crate::field::{FieldError, FieldErrorKind};
+use crate::metadata;
 use crate::mutate;
 use crate::reply::Reply;
 use crate::status::{Named, Result, Status};
 use crate::token;
+
+const SYSTEM_FIELDS: [&str; 5] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
 /// Answers a review; `None` if the resource is not one.
 pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
@@ -18,6 +22,16 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
         return Ok(None);
     }
     let mut review = mutate::body(call)?;
+    let namespace = metadata::text(&review, "namespace");
+    if call.resource.namespaced && !namespace.is_empty() && namespace != call.namespace() {
+        return Err(Status::bad_request(mutate::OTHER_NAMESPACE));
+    }
+    let namespace = call.resource.namespaced.then(|| call.namespace().into());
+    metadata::set(&mut review, "namespace", namespace);
+    // What only the server may say is passed over, as in every new object.
+    for field in SYSTEM_FIELDS {
+        metadata::set(&mut review, field, None);
+    }
     call.writer()?.track(None, &mut review);
     check(call, &review)?;
     let kind = call.resource.kind.as_ref();

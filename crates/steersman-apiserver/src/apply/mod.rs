@@ -193,6 +193,9 @@ pub fn track(track: Track<'_>) {
     let known = live.and_then(|live| live.pointer("/metadata/managedFields"));
     // A subresource has no say in managedFields; the main resource may correct or reset them.
     let sent = sent.filter(|_| subresource.is_empty());
+    // A custom resource has lost an empty list by the time that it is looked at.
+    let is_none = |sent: &Value| sent.as_array().is_some_and(Vec::is_empty);
+    let sent = sent.filter(|sent| schema.is_typed() || !is_none(sent));
     let mut managers = managers_after(sent, known);
     // Objects that nobody tracks stay so until the first apply.
     if managers.is_empty() && live.is_some() {

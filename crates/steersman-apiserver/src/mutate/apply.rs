@@ -5,7 +5,7 @@ use std::fmt::{self, Debug};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::{Tracking, Writer, change, create, decode, patch};
+use super::{Tracking, Writer, change, create, decode, patch, update};
 use crate::apply::{Apply, ApplyError, Versions, apply as merge, check_configuration};
 use crate::apply::{FieldConflict, conflict_message};
 use crate::call::Call;
@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 4;
 /// Applies the configuration of the body; creates the object if there is none.
 pub(crate) async fn apply(call: &Call) -> Result<Reply> {
     check_options(call)?;
-    let applied = configuration(call)?;
+    let Configuration { object: applied, is_named } = configuration(call)?;
     let writer = call.writer()?;
     let force = is_forced(call);
     let named = call.resource.named(call.place().name);
@@ -35,6 +35,9 @@ pub(crate) async fn apply(call: &Call) -> Result<Reply> {
         match update_applied(&writer, call, &applied, force).await {
             Err(status) if status == absent && writer.subresource.is_empty() => {}
             answer => return answer,
+        }
+        if !is_named {
+            return Err(update::undeterminable(call));
         }
         match create_applied(&writer, call, &applied, force).await {
             // Someone was faster; then this is an update.
@@ -142,14 +145,25 @@ fn conflict(conflicts: &[FieldConflict]) -> Status {
     Status::apply_conflict(message, causes.collect())
 }
 
-/// The configuration: the body, without what this path does not write.
-fn configuration(call: &Call) -> Result<Value> {
+/// What is applied.
+struct Configuration {
+    /// The body, without what this path does not write.
+    object: Value,
+    /// Whether it says its name itself, without which nothing is created.
+    is_named: bool,
+}
+
+/// Reads the configuration.
+fn configuration(call: &Call) -> Result<Configuration> {
     let (api_version, kind) = (call.api_version.as_str(), call.resource.kind.as_ref());
     let body = read(call, api_version, kind)?;
     check_configuration(&call.resource.schema, api_version, &body)?;
+    let is_named = !metadata::text(&body, "name").is_empty();
     let mut object = decode::configured(call, with_name(call, body))?;
     patch::same_identity(call, &mut object)?;
-    let Some(fields) = object.as_object_mut() else { return Ok(object) };
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(Configuration { object, is_named });
+    };
     match call.subresource() {
         "status" | "approval" => {
             let written = call.resource.subresource(call.subresource());
@@ -161,7 +175,7 @@ fn configuration(call: &Call) -> Result<Value> {
         }
         _ => {}
     }
-    Ok(object)
+    Ok(Configuration { object, is_named })
 }
 
 /// Reads a configuration, which must be of the path's kind.

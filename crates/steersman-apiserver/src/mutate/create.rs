@@ -186,9 +186,7 @@ async fn insert(
 fn place(writer: &Writer<'_>, namespace: &str, object: &mut Value) -> Result<()> {
     let given = metadata::text(object, "namespace");
     if !given.is_empty() && given != namespace && writer.resource.namespaced {
-        let why =
-            "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Status::bad_request(why));
+        return Err(Status::bad_request(super::OTHER_NAMESPACE));
     }
     let namespace = writer.resource.namespaced.then(|| namespace.into());
     metadata::set(object, "namespace", namespace);

@@ -166,7 +166,9 @@ pub(super) fn other(call: &Call, api_version: &str, kind: &str) -> Result<Value>
     };
     let (sent_version, sent_kind) = (given("apiVersion", api_version), given("kind", kind));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    if (sent_version.as_str(), sent_kind.as_str()) != (api_version, kind) {
+    // The old version of an Eviction is still taken.
+    let old = (sent_version.as_str(), kind) == ("policy/v1beta1", "Eviction");
+    if sent_kind != kind || (sent_version != api_version && !old) {
         return Err(cannot_handle(
             (&sent_version, &sent_kind),
             kind,
@@ -174,6 +176,10 @@ pub(super) fn other(call: &Call, api_version: &str, kind: &str) -> Result<Value>
         ));
     }
     part(call, Schema::builtin(group, version, kind), kind, &mut body)?;
+    let namespace = metadata::text(&body, "namespace");
+    if !namespace.is_empty() && namespace != call.namespace() {
+        return Err(Status::bad_request(super::OTHER_NAMESPACE));
+    }
     Ok(body)
 }
 
@@ -210,14 +216,22 @@ fn known_fields(
 pub(super) fn patched_part(
     call: &Call,
     schema: Option<Schema>,
+    (api_version, kind): (&str, &str),
     language: Language,
     patched: &mut Value,
     shown: impl Fn() -> String,
 ) -> Result<()> {
     let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
     schema.normalise(patched);
+    let text = |field: &str| patched[field].as_str().unwrap_or_default();
+    let (sent_version, sent_kind) = (text("apiVersion"), text("kind"));
     let mistake = match language {
+        // It is restored as what the path says, whatever it says of itself.
         Language::Strategic => schema.restore_mistake(patched),
+        _ if (sent_version, sent_kind) != (api_version, kind) => {
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            Some(unconvertible(group, kind, sent_version, sent_kind))
+        }
         _ => schema.type_errors(patched).first().cloned(),
     };
     let refuse = |why: &str| {

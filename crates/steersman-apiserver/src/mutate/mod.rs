@@ -278,6 +278,10 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// A body names another namespace than the path.
+pub(crate) const OTHER_NAMESPACE: &str =
+    "the namespace of the provided object does not match the namespace sent on the request";
+
 /// The body of a call as an object of its resource's kind.
 pub(crate) fn body(call: &Call) -> Result<Value> {
     decode::object(call)

@@ -107,9 +107,7 @@ pub(super) fn same_identity(call: &Call, new: &mut Value) -> Result<()> {
     let place = call.place();
     let namespace = metadata::text(new, "namespace");
     if call.resource.namespaced && !namespace.is_empty() && namespace != place.namespace {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        return Err(Status::bad_request(super::OTHER_NAMESPACE));
     }
     let namespace = call.resource.namespaced.then(|| place.namespace.into());
     metadata::set(new, "namespace", namespace);

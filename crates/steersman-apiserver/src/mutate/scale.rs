@@ -17,6 +17,8 @@ use crate::schema::Schema;
 use crate::selector::LabelSelector;
 use crate::status::{Named, Result, Status};
 
+const SCALE: (&str, &str) = ("autoscaling/v1", "Scale");
+
 /// Answers with the scale of an object.
 pub(crate) async fn get(call: &Call) -> Result<Reply> {
     let object = call.stored().await?;
@@ -42,7 +44,7 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
         let merged = if language == Language::Strategic { Language::Merge } else { language };
         let mut patched = merged.run(call, scale)?;
         let shown = || language.shown(call, scale);
-        decode::patched_part(call, schema(), language, &mut patched, shown)?;
+        decode::patched_part(call, schema(), SCALE, language, &mut patched, shown)?;
         Ok(patched)
     })
     .await
@@ -140,9 +142,7 @@ fn schema() -> Option<Schema> {
 fn check_name(call: &Call, scale: &Value) -> Result<()> {
     let namespace = metadata::text(scale, "namespace");
     if !namespace.is_empty() && namespace != call.namespace() {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        return Err(Status::bad_request(super::OTHER_NAMESPACE));
     }
     if metadata::text(scale, "name").is_empty() { Ok(()) } else { update::has_name(call, scale) }
 }

@@ -78,15 +78,20 @@ pub(super) fn names_one(call: &Call) -> Result<()> {
     }
 }
 
+/// The object does not say its name where it must.
+pub(super) fn undeterminable(call: &Call) -> Status {
+    let wanted = call.place().name;
+    Status::bad_request(format!(
+        "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+    ))
+}
+
 /// Refuses an object that has another name than the path, or none.
 pub(super) fn has_name(call: &Call, object: &Value) -> Result<()> {
     let (name, wanted) = (metadata::text(object, "name"), call.place().name);
     let why = match name {
         _ if name == wanted => return Ok(()),
-        "" => {
-            let why = format!("the name of the object ({wanted} based on URL) was undeterminable");
-            format!("{why}: name must be provided")
-        }
+        "" => return Err(undeterminable(call)),
         _ => {
             format!("the name of the object ({name}) does not match the name on the URL ({wanted})")
         }

@@ -6,7 +6,7 @@
 use regex::{Regex, RegexBuilder};
 
 /// The most memory that one pattern may take.
-const SIZE_MAX: usize = 1 << 20;
+const SIZE_MAX: usize = 10 << 20;
 
 /// A pattern as written and compiled.
 #[derive(Debug)]
@@ -33,6 +33,13 @@ impl Pattern {
         self.compiled.as_ref().err().map(String::as_str)
     }
 
+    /// Why Go refuses the pattern, where that is sure: the two differ in what else they take.
+    pub(crate) fn mistake(&self) -> Option<&str> {
+        const SURE: [&str; 4] =
+            ["missing closing", "unexpected )", "missing argument to repetition", "Perl syntax"];
+        self.error().filter(|error| SURE.iter().any(|sure| error.contains(sure)))
+    }
+
     /// Whether some part of a text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.compiled.as_ref().is_ok_and(|regex| regex.is_match(text))
@@ -46,6 +53,16 @@ fn in_go_words(pattern: &str, error: &str) -> String {
     let go = match brief {
         "unclosed group" => format!("missing closing ): `{pattern}`"),
         "unopened group" => format!("unexpected ): `{pattern}`"),
+        "repetition operator missing expression" => {
+            let operator = pattern.chars().find(|c| "*+?".contains(*c)).unwrap_or('*');
+            format!("missing argument to repetition operator: `{operator}`")
+        }
+        "look-around, including look-ahead and look-behind, is not supported" => {
+            let from = pattern.find("(?").unwrap_or(0);
+            let end = pattern.len().min(from + 3);
+            let shown = pattern.get(from..end).unwrap_or(pattern);
+            format!("invalid or unsupported Perl syntax: `{shown}`")
+        }
         "unclosed character class" => {
             let from = pattern.rfind('[').unwrap_or(0);
             format!("missing closing ]: `{}`", &pattern[from..])
@@ -55,15 +72,49 @@ fn in_go_words(pattern: &str, error: &str) -> String {
     format!("error parsing regexp: {go}")
 }
 
-/// Writes classes of letters, digits and blanks as the ASCII ranges that they mean in Go.
+/// Writes a pattern of Go's in the other syntax: classes of letters, digits and blanks are ASCII
+/// ranges there, a bracket or `&&` within a class stands for itself, and so does a brace that
+/// begins no repetition.
 fn ascii_classes(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut in_class = false;
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         match c {
+            '[' if in_class && !chars.as_str().starts_with(':') => out.push('\\'),
+            '&' | '~' if in_class => out.push('\\'),
+            '{' if !in_class && !begins_repetition(chars.as_str()) => out.push('\\'),
+            '[' if in_class => {
+                // A class by its name, such as `[:alpha:]`.
+                let end = chars.as_str().find(']').map_or(chars.as_str().len(), |end| end + 1);
+                out.push(c);
+                out.push_str(&chars.as_str()[..end]);
+                chars = chars.as_str()[end..].chars();
+                continue;
+            }
+            '[' => {
+                in_class = true;
+                out.push(c);
+                // A bracket that closes nothing stands for itself.
+                for first in ["^]", "]", "^"] {
+                    if let Some(rest) = chars.as_str().strip_prefix(first) {
+                        out.push_str(&first.replace(']', r"\]"));
+                        chars = rest.chars();
+                        break;
+                    }
+                }
+                continue;
+            }
             '\\' => {
                 let escaped = chars.next();
+                if matches!(escaped, Some('p' | 'P')) && chars.as_str().starts_with('{') {
+                    let end = chars.as_str().find('}').map_or(0, |end| end + 1);
+                    out.push('\\');
+                    out.extend(escaped);
+                    out.push_str(&chars.as_str()[..end]);
+                    chars = chars.as_str()[end..].chars();
+                    continue;
+                }
                 match escaped.and_then(|escaped| class(escaped, in_class)) {
                     Some(class) => out.push_str(class),
                     None => {
@@ -73,13 +124,20 @@ fn ascii_classes(pattern: &str) -> String {
                 }
                 continue;
             }
-            '[' => in_class = true,
             ']' => in_class = false,
             _ => {}
         }
         out.push(c);
     }
     out
+}
+
+/// Whether what follows a brace makes it a repetition: `3}`, `3,}` or `3,5}`.
+fn begins_repetition(rest: &str) -> bool {
+    let Some((count, _)) = rest.split_once('}') else { return false };
+    let (least, most) = count.split_once(',').unwrap_or((count, "0"));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    !least.is_empty() && is_number(least) && is_number(most)
 }
 
 fn class(letter: char, in_class: bool) -> Option<&'static str> {
@@ -101,6 +159,43 @@ fn class(letter: char, in_class: bool) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::Pattern;
+
+    #[test]
+    fn what_stands_for_itself_in_go_does_so_here() {
+        for (pattern, text) in [
+            ("^[^[]+$", "ab"),
+            (r"^[a-z0-9[\]]+$", "a[]"),
+            ("[[a]", "["),
+            ("^[a&&b]+$", "b&a"),
+            ("^[a~~b]+$", "~a"),
+            ("^{{.*}}$", "{{x}}"),
+            ("a{", "a{"),
+            ("a{,5}", "a{,5}"),
+            ("^[]a]+$", "]a"),
+            ("^[^]a]+$", "b"),
+            ("^[[:alpha:]_]+$", "a_b"),
+            (r"^[\s\S]{0,1000}$", "abc"),
+            ("^a{2,3}$", "aaa"),
+        ] {
+            let compiled = Pattern::new(pattern);
+            assert_eq!(compiled.error(), None, "{pattern}");
+            assert!(compiled.matches(text), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn only_what_go_surely_refuses_is_a_mistake() {
+        for (pattern, refused) in [
+            ("(", true),
+            ("a)", true),
+            ("[a", true),
+            ("*a", true),
+            ("(?=a)", true),
+            (r"\Q.a\E", false),
+        ] {
+            assert_eq!(Pattern::new(pattern).mistake().is_some(), refused, "{pattern}");
+        }
+    }
 
     #[test]
     fn patterns_match_anywhere_and_know_ascii_classes() {

@@ -207,3 +207,17 @@ async fn what_the_server_generates_belongs_to_nobody() {
     }
     assert!(fields["f:status"].is_null(), "{fields}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_without_a_name_creates_nothing() {
+    let api = Api::start().await;
+    let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
+    let path = format!("{CONFIG_MAPS}/a?fieldManager=m");
+    let status = api.patch(&path, "application/apply-patch+yaml", &nameless).await.refused(400);
+    assert_eq!(
+        status["message"],
+        "the name of the object (a based on URL) was undeterminable: name must be provided"
+    );
+    api.config_map("a", &json!({})).await;
+    api.patch(&path, "application/apply-patch+yaml", &nameless).await.ok();
+}

@@ -69,6 +69,8 @@ async fn what_a_scale_shows_is_a_number_of_replicas() {
         "Widget.example.com \"a\" is invalid: .status.size: Invalid value: -1: should be a \
          non-negative integer"
     );
+    let odd = json!({"kind": "Deployment", "apiVersion": "apps/v1", "spec": {"replicas": 2}});
+    api.patch(&format!("{WIDGETS}/a/scale"), merge, &odd).await.refused(422);
     let big = json!({"spec": {"size": 3_000_000_000_i64}});
     let status = api.patch(&format!("{WIDGETS}/a"), merge, &big).await.refused(422);
     let message = status["message"].as_str().unwrap();

@@ -175,6 +175,15 @@ async fn a_body_of_another_kind_is_named_by_what_it_is() {
         "Pod in version \"v1\" cannot be handled as a Eviction: converting (v1.Pod) to \
          (policy.Eviction): unknown conversion"
     );
+    let old =
+        json!({"kind": "Eviction", "apiVersion": "policy/v1beta1", "metadata": {"name": "p"}});
+    api.post(&format!("{eviction}?dryRun=All"), &old).await.ok();
+    let elsewhere = json!({"metadata": {"name": "p", "namespace": "other"}});
+    let status = api.post(eviction, &elsewhere).await.refused(400);
+    assert_eq!(
+        status["message"],
+        "the namespace of the provided object does not match the namespace sent on the request"
+    );
     let token = "/api/v1/namespaces/default/serviceaccounts/missing/token";
     let odd = json!({"kind": "TokenRequest", "apiVersion": "v1"});
     let status = api.post(token, &odd).await.refused(400);
@@ -189,6 +198,8 @@ async fn a_review_has_no_metadata() {
     let spec = json!({"resourceAttributes": {"verb": "get", "resource": "pods"}});
     let made = api.post(reviews, &json!({"spec": spec})).await.ok();
     assert_eq!(made["metadata"]["managedFields"][0]["operation"], "Update");
+    let system = json!({"metadata": {"uid": "x", "namespace": "default"}, "spec": spec});
+    assert_eq!(api.post(reviews, &system).await.ok()["metadata"].get("uid"), None);
     let named = json!({"metadata": {"name": "x"}, "spec": spec});
     let status = api.post(reviews, &named).await.refused(422);
     let message = status["message"].as_str().unwrap();

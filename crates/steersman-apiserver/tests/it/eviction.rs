@@ -192,9 +192,8 @@ async fn an_eviction_of_another_version_name_or_with_odd_options_is_refused() {
     let api = Api::start().await;
     running(&api, "p", true).await;
     let path = format!("{PODS}/p/eviction");
-    let old =
-        json!({"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "p"}});
-    api.post(&path, &old).await.refused(400);
+    let later = json!({"apiVersion": "policy/v2", "kind": "Eviction", "metadata": {"name": "p"}});
+    api.post(&path, &later).await.refused(400);
     let other = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "q"}});
     let refused = api.post(&path, &other).await.refused(400);
     assert_eq!(refused["message"], "name in URL does not match name in Eviction object");

@@ -148,17 +148,17 @@ async fn yaml_tells_the_line_of_a_key_that_stands_twice() {
     assert_eq!(warnings(&answer), as_warnings(&texts));
     assert_eq!(answer.ok()["data"]["k"], "w");
 
-    let applied = "apiVersion: v1\nkind: ConfigMap\ndata:\n  k: v\n  k: x\n";
+    let applied = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata:\n  k: v\n  k: x\n";
     let path = format!("{CONFIG_MAPS}/b?fieldManager=me");
     let kind = "application/apply-patch+yaml";
     let strict = format!("{path}&fieldValidation=Strict");
     let refused = send(&api, Method::PATCH, &strict, kind, applied).await;
     assert_eq!(
         refused.refused(400)["message"],
-        "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 5: key \"k\" already set in map"
+        "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key \"k\" already set in map"
     );
     let answer = send(&api, Method::PATCH, &path, kind, applied).await;
-    assert_eq!(warnings(&answer), as_warnings(&[r#"line 5: key "k" already set in map"#]));
+    assert_eq!(warnings(&answer), as_warnings(&[r#"line 6: key "k" already set in map"#]));
     assert_eq!(answer.ok()["data"]["k"], "x");
 }
 
@@ -322,7 +322,7 @@ async fn a_dry_run_answers_like_the_real_thing_and_stores_nothing() {
     assert_eq!(put["data"]["k"], "w");
     assert_eq!(api.merge(&path, &json!({"data": {"k": "x"}})).await.ok()["data"]["k"], "x");
     let applied = format!("{CONFIG_MAPS}/c?dryRun=All&fieldManager=me");
-    let configuration = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});
+    let configuration = config_map("c", &json!({"k": "v"}));
     let applied = api.patch(&applied, "application/apply-patch+yaml", &configuration).await;
     assert_eq!(applied.code, 201);
     api.delete(&path).await.ok();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{list, text};
-use crate::field::FieldError;
+use crate::field::{FieldError, FieldErrorKind};
 use crate::schema::Pattern;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
@@ -35,12 +35,19 @@ pub(super) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
 /// Defaults that their own schema would refuse.
 fn defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let default = &schema["default"];
-    if !default.is_null() {
-        let mistakes = crate::schema::mistakes(schema, default);
-        errors.extend(mistakes.into_iter().map(|mistake| {
+    // A number or a text is told apart only where an object is read.
+    if !default.is_null() && schema["x-kubernetes-int-or-string"] != true {
+        let embedded = schema["x-kubernetes-embedded-resource"] == true;
+        let tells = |mistake: &FieldError| {
+            // Keys may repeat in a default, and metadata is read as every object's.
+            mistake.kind != FieldErrorKind::Duplicate
+                && !(embedded && mistake.field.starts_with("metadata"))
+        };
+        let mistakes = crate::schema::mistakes(schema, default).into_iter().filter(tells);
+        errors.extend(mistakes.map(|mistake| {
             let below = match mistake.field.as_str() {
                 "" => String::new(),
-                field if field.starts_with('[') => field.to_owned(),
+                field if field.starts_with('.') => field.to_owned(),
                 field => format!(".{field}"),
             };
             FieldError { field: format!("{path}.default{below}"), ..mistake }
@@ -81,7 +88,7 @@ fn standard(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldErr
         errors.push(FieldError::forbidden(at(key), &format!("{key} is not supported")));
     }
     let pattern = text(&schema["pattern"]);
-    if let Some(error) = Pattern::new(pattern).error().filter(|_| !pattern.is_empty()) {
+    if let Some(error) = Pattern::new(pattern).mistake().filter(|_| !pattern.is_empty()) {
         let why = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(FieldError::invalid(at("pattern"), &schema["pattern"], &why));
     }
