@@ -21,8 +21,15 @@ const SCALE: (&str, &str) = ("autoscaling/v1", "Scale");
 
 /// Answers with the scale of an object.
 pub(crate) async fn get(call: &Call) -> Result<Reply> {
-    let object = call.stored().await?;
-    answer(call, &object)
+    let stored = call.stored().await?;
+    if call.resource.conversion.is_some() {
+        let path = &paths(call)?.spec_replicas;
+        if metadata::at(&stored.decode(&call.api_version)?, path).is_null() {
+            let why = format!("the spec replicas field {:?} does not exist", format!(".{path}"));
+            return Err(Status::internal(&why));
+        }
+    }
+    answer(call, &stored)
 }
 
 /// Sets the wanted number from a Scale.

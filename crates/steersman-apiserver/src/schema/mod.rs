@@ -51,6 +51,13 @@ pub(crate) fn mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldErr
     errors
 }
 
+/// Whether a value has fields that a part of a structural schema does not know.
+pub(crate) fn has_unknown_fields(openapi_v3_schema: &Value, value: &Value) -> bool {
+    let mut known = value.clone();
+    unknown::prune(&structural::node(openapi_v3_schema), &mut known);
+    known != *value
+}
+
 impl Schema {
     /// The schema of a kind that Kubernetes defines; `None` if there is no such kind.
     pub fn builtin(group: &str, version: &str, kind: &str) -> Option<Self> {

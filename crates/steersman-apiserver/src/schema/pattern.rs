@@ -19,6 +19,9 @@ pub(crate) struct Pattern {
 impl Pattern {
     /// Compiles a pattern; one that cannot be compiled matches nothing.
     pub(crate) fn new(text: &str) -> Self {
+        if let Some(why) = odd_repetition(text) {
+            return Self { text: text.to_owned(), compiled: Err(why) };
+        }
         let mut builder = RegexBuilder::new(&ascii_classes(text));
         let compiled = builder.size_limit(SIZE_MAX).dfa_size_limit(SIZE_MAX).build();
         let brief = |error: regex::Error| match error {
@@ -35,8 +38,14 @@ impl Pattern {
 
     /// Why Go refuses the pattern, where that is sure: the two differ in what else they take.
     pub(crate) fn mistake(&self) -> Option<&str> {
-        const SURE: [&str; 4] =
-            ["missing closing", "unexpected )", "missing argument to repetition", "Perl syntax"];
+        const SURE: [&str; 6] = [
+            "missing closing",
+            "unexpected )",
+            "missing argument to repetition",
+            "Perl syntax",
+            "invalid nested repetition",
+            "invalid repeat count",
+        ];
         self.error().filter(|error| SURE.iter().any(|sure| error.contains(sure)))
     }
 
@@ -130,6 +139,67 @@ fn ascii_classes(pattern: &str) -> String {
         out.push(c);
     }
     out
+}
+
+/// What Go refuses of repetitions and others take: one right after another, and more than a
+/// thousand times.
+fn odd_repetition(pattern: &str) -> Option<String> {
+    const TIMES_MAX: u32 = 1000;
+    let mut in_class = false;
+    // Where the last repetition began, and whether its laziness has been said.
+    let mut last: Option<(usize, bool)> = None;
+    let mut at = 0;
+    while let Some(c) = pattern[at..].chars().next() {
+        let rest = &pattern[at + c.len_utf8()..];
+        let mut length = c.len_utf8();
+        let repeats = match c {
+            '\\' => {
+                length += rest.chars().next().map_or(0, char::len_utf8);
+                false
+            }
+            '[' if !in_class => {
+                in_class = true;
+                let first = ["^]", "]", "^"].into_iter().find(|first| rest.starts_with(first));
+                length += first.map_or(0, str::len);
+                false
+            }
+            ']' => {
+                in_class = false;
+                false
+            }
+            '*' | '+' | '?' => !in_class,
+            '{' if !in_class && begins_repetition(rest) => {
+                let (times, _) = rest.split_once('}')?;
+                length += times.len() + 1;
+                let many = |text: &str| text.parse::<u32>().is_ok_and(|times| times > TIMES_MAX);
+                if times.split(',').any(many) {
+                    return Some(format!(
+                        "error parsing regexp: invalid repeat count: `{{{times}}}`"
+                    ));
+                }
+                true
+            }
+            // What stands behind `(?` is a flag and no repetition.
+            '(' if rest.starts_with('?') => {
+                length += 1;
+                false
+            }
+            _ => false,
+        };
+        last = match last {
+            _ if !repeats => None,
+            Some((began, false)) if c == '?' => Some((began, true)),
+            Some((began, _)) => {
+                let both = &pattern[began..at + length];
+                return Some(format!(
+                    "error parsing regexp: invalid nested repetition operator: `{both}`"
+                ));
+            }
+            None => Some((at, false)),
+        };
+        at += length;
+    }
+    None
 }
 
 /// Whether what follows a brace makes it a repetition: `3}`, `3,}` or `3,5}`.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::document::{fill, fill_text, remove, set, text, within, within_existing};
+use super::internal;
 use super::label_selector::label_selector;
 use super::rules::Rules;
 use super::volume::{VOLUME_MODES, access_modes};
@@ -114,11 +115,13 @@ fn data_source(source: &At<'_, '_>, old: &Value, errors: &mut Errors) {
 fn change(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let spec = claim.at("spec");
     let bound = claim.value["status"]["phase"] == "Bound";
-    if frozen(spec.value, old, bound) != frozen(&old["spec"], old, bound) {
-        errors.push(spec.forbidden(
+    let [is, was] = [spec.value, &old["spec"]].map(|spec| frozen(spec, old, bound));
+    if is != was {
+        let changes = internal::diff("PersistentVolumeClaimSpec", &was, &is);
+        errors.push(spec.forbidden(&format!(
             "spec is immutable after creation except resources.requests and \
-             volumeAttributesClassName for bound claims",
-        ));
+             volumeAttributesClassName for bound claims\n{changes}"
+        )));
     }
     let size = |claim: &Value| Quantity::of(&claim["resources"]["requests"]["storage"]);
     let has = Quantity::of(&old["status"]["capacity"]["storage"]).unwrap_or(Quantity::ZERO);

@@ -22,6 +22,7 @@ mod endpoints;
 mod event;
 mod flow_control;
 mod ingress;
+pub(crate) mod internal;
 mod label_selector;
 mod namespace;
 mod network;

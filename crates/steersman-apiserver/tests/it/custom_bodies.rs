@@ -109,3 +109,34 @@ async fn a_definition_whose_default_or_pattern_is_broken_is_refused() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_default_has_no_fields_that_its_schema_does_not_know() {
+    let api = Api::start().await;
+    let mut odd = definition();
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    odd.pointer_mut(spec).unwrap()["default"] = json!({"size": 1, "odd": 2});
+    let status = api.post(DEFINITIONS, &odd).await.refused(422);
+    let message = status["message"].as_str().unwrap();
+    assert!(message.contains("[spec].default: Invalid value:"), "{message}");
+    assert!(message.contains("must not have unknown fields"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_custom_resource_without_replicas_has_no_scale() {
+    let api = Api::start().await;
+    let mut optional = definition();
+    for version in optional["spec"]["versions"].as_array_mut().unwrap() {
+        let spec = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        spec.as_object_mut().unwrap().remove("required");
+    }
+    api.post(DEFINITIONS, &optional).await.ok();
+    let mut widget = widget("a", 1);
+    widget["spec"] = json!({});
+    api.post(WIDGETS, &widget).await.ok();
+    let status = api.get(&format!("{WIDGETS}/a/scale")).await.refused(500);
+    assert_eq!(
+        status["message"],
+        "Internal error occurred: the spec replicas field \".spec.size\" does not exist"
+    );
+}

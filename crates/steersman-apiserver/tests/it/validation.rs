@@ -108,7 +108,10 @@ async fn a_pod_is_frozen_but_for_its_image() {
         "Pod \"p\" is invalid: spec: Forbidden: pod updates may not change fields other than \
          `spec.containers[*].image`,"
     ));
-    assert!(message.contains("+ spec.hostNetwork: true"), "{message}");
+    assert!(
+        message.contains("\n-  \"HostNetwork\": false,\n+  \"HostNetwork\": true,\n"),
+        "{message}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

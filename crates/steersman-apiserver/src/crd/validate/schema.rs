@@ -43,6 +43,10 @@ fn defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
             mistake.kind != FieldErrorKind::Duplicate
                 && !(embedded && mistake.field.starts_with("metadata"))
         };
+        if !embedded && crate::schema::has_unknown_fields(schema, default) {
+            let why = "must not have unknown fields";
+            errors.push(FieldError::invalid(format!("{path}.default"), default, why));
+        }
         let mistakes = crate::schema::mistakes(schema, default).into_iter().filter(tells);
         errors.extend(mistakes.map(|mistake| {
             let below = match mistake.field.as_str() {

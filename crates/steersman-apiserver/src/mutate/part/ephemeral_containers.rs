@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::items;
 use crate::field::FieldError;
+use crate::strategy::internal;
 
 const LIST: &str = "ephemeralContainers";
 
@@ -37,7 +38,9 @@ pub(super) fn mistakes(old: &Value, new: &Value) -> Vec<FieldError> {
                 errors.push(FieldError::forbidden(field, &why));
             }
             Some(new) if new != container => {
-                let why = format!("existing ephemeral containers {name:?} may not be changed\n");
+                let changes = internal::diff("EphemeralContainer", container, new);
+                let why =
+                    format!("existing ephemeral containers {name:?} may not be changed\n{changes}");
                 errors.push(FieldError::forbidden(field, &why));
             }
             Some(_) => {}

@@ -1,10 +1,11 @@
 //! What of a pod may change once it exists: little.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::annotations;
 use crate::strategy::at::{At, Errors};
-use crate::strategy::document::same;
+use crate::strategy::document::{items, remove, same, set, within};
+use crate::strategy::internal::pod_diff;
 
 /// The start of what a client is told that wants more; what it wants follows.
 const FROZEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -30,9 +31,9 @@ pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
     if !old.at("schedulingGates").list().is_empty() {
         gated(&old, &new, errors);
     }
-    let changes = frozen_changes(&old, &new);
-    if !changes.is_empty() {
-        errors.push(new.forbidden(&format!("{FROZEN}\n{}", changes.join("\n"))));
+    let asked = without_what_may_change(old.value, new.value);
+    if !same(old.value, &asked) {
+        errors.push(new.forbidden(&format!("{FROZEN}\n{}", pod_diff(old.value, &asked))));
     }
 }
 
@@ -112,42 +113,35 @@ fn only_additions(old: &Value, new: &Value) -> bool {
     lists.iter().all(|key| list(new, key).starts_with(&list(old, key)))
 }
 
-/// What changes that may not, one line for each field.
-fn frozen_changes(old: &At<'_, '_>, new: &At<'_, '_>) -> Vec<String> {
-    let mut changes = Vec::new();
-    let is_gated = !old.at("schedulingGates").list().is_empty();
-    for key in keys(old.value, new.value) {
-        let (was, is) = (old.at(key), new.at(key));
-        match key {
-            "activeDeadlineSeconds" | "schedulingGates" | "tolerations" => {}
-            "terminationGracePeriodSeconds"
-                if was.number().is_some_and(|seconds| seconds < 0) && is.number() == Some(1) => {}
-            "nodeSelector" if is_gated => {}
-            "affinity" if is_gated => {
-                for kind in ["podAffinity", "podAntiAffinity"] {
-                    difference(&was.at(kind), &is.at(kind), &mut changes);
-                }
-            }
-            "containers" | "initContainers" => {
-                for (was, is) in was.items().zip(is.items()) {
-                    for key in keys(was.value, is.value).filter(|key| *key != "image") {
-                        difference(&was.at(key), &is.at(key), &mut changes);
-                    }
-                }
-            }
-            _ => difference(&was, &is, &mut changes),
+/// The new spec with everything as it was that may change, or that was judged already.
+fn without_what_may_change(old: &Value, new: &Value) -> Value {
+    let mut spec = new.clone();
+    let put_back = |spec: &mut Value, key: &str, was: &Value| match was {
+        Value::Null => drop(remove(spec, key)),
+        was => set(spec, key, was.clone()),
+    };
+    for list in ["containers", "initContainers"] {
+        let images = items(&old[list]).iter().map(|container| &container["image"]);
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, image) in containers.zip(images) {
+            put_back(container, "image", image);
         }
     }
-    changes
-}
-
-fn keys<'v>(old: &'v Value, new: &'v Value) -> impl Iterator<Item = &'v str> {
-    let all = |value: &'v Value| value.as_object().into_iter().flatten().map(|(key, _)| &**key);
-    all(old).chain(all(new).filter(|key| old.get(key).is_none()))
-}
-
-fn difference(old: &At<'_, '_>, new: &At<'_, '_>, changes: &mut Vec<String>) {
-    if !same(old.value, new.value) {
-        changes.push(format!("- {}: {}\n+ {}: {}", old.path(), old.value, new.path(), new.value));
+    for key in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
+        put_back(&mut spec, key, &old[key]);
     }
+    const GRACE: &str = "terminationGracePeriodSeconds";
+    if old[GRACE].as_i64().is_some_and(|seconds| seconds < 0) && new[GRACE] == 1 {
+        put_back(&mut spec, GRACE, &old[GRACE]);
+    }
+    if !items(&old["schedulingGates"]).is_empty() {
+        put_back(&mut spec, "nodeSelector", &old["nodeSelector"]);
+        within(&mut spec, "affinity", |affinity| {
+            put_back(affinity, "nodeAffinity", &old["affinity"]["nodeAffinity"]);
+        });
+        if old["affinity"].is_null() && spec["affinity"].as_object().is_some_and(Map::is_empty) {
+            remove(&mut spec, "affinity");
+        }
+    }
+    spec
 }

@@ -66,8 +66,10 @@ fn completed(example: &Example, mut object: Value) -> Value {
     object
 }
 
+/// The first lines: a diff may follow.
 fn messages(errors: &[FieldError]) -> Vec<String> {
-    errors.iter().map(FieldError::message).collect()
+    let first = |error: &FieldError| error.message().lines().next().map(str::to_owned);
+    errors.iter().filter_map(first).collect()
 }
 
 #[test]
