@@ -164,7 +164,8 @@ pub(super) fn other(call: &Call, api_version: &str, kind: &str) -> Result<Value>
         None | Some("") => wanted.to_owned(),
         Some(given) => given.to_owned(),
     };
-    let (sent_version, sent_kind) = (given("apiVersion", api_version), given("kind", kind));
+    let sent_version = given("apiVersion", api_version);
+    let sent_kind = given("kind", kind);
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     // The old version of an Eviction is still taken.
     let old = (sent_version.as_str(), kind) == ("policy/v1beta1", "Eviction");
@@ -224,7 +225,8 @@ pub(super) fn patched_part(
     let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
     schema.normalise(patched);
     let text = |field: &str| patched[field].as_str().unwrap_or_default();
-    let (sent_version, sent_kind) = (text("apiVersion"), text("kind"));
+    let sent_version = text("apiVersion");
+    let sent_kind = text("kind");
     let mistake = match language {
         // It is restored as what the path says, whatever it says of itself.
         Language::Strategic => schema.restore_mistake(patched),

@@ -21,20 +21,19 @@ const SCALE: (&str, &str) = ("autoscaling/v1", "Scale");
 
 /// Answers with the scale of an object.
 pub(crate) async fn get(call: &Call) -> Result<Reply> {
-    let stored = call.stored().await?;
-    if call.resource.conversion.is_some() {
-        let path = &paths(call)?.spec_replicas;
-        if metadata::at(&stored.decode(&call.api_version)?, path).is_null() {
-            let why = format!("the spec replicas field {:?} does not exist", format!(".{path}"));
-            return Err(Status::internal(&why));
-        }
+    let object = call.stored().await?.decode(&call.api_version)?;
+    let paths = paths(call)?;
+    let path = &paths.spec_replicas;
+    if call.resource.conversion.is_some() && metadata::at(&object, path).is_null() {
+        let why = format!("the spec replicas field {:?} does not exist", format!(".{path}"));
+        return Err(Status::internal(&why));
     }
-    answer(call, &stored)
+    Ok(Reply::Document { code: StatusCode::OK, value: scale_of(&object, paths) })
 }
 
 /// Sets the wanted number from a Scale.
 pub(crate) async fn update(call: &Call) -> Result<Reply> {
-    let scale = decode::other(call, "autoscaling/v1", "Scale")?;
+    let scale = decode::other(call, SCALE.0, SCALE.1)?;
     update::has_name(call, &scale)?;
     write(call, |_| Ok(scale.clone())).await
 }

@@ -13,7 +13,8 @@ pub(super) fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
     const MESSAGE_MAX: usize = 32 * 1024;
     let mut seen = Vec::new();
     for condition in list.items() {
-        let (kind, reason) = (condition.at("type"), condition.at("reason"));
+        let kind = condition.at("type");
+        let reason = condition.at("reason");
         if seen.contains(&kind.text()) {
             errors.push(kind.duplicate());
         }

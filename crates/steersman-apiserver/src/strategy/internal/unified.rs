@@ -27,7 +27,8 @@ struct Step {
 
 /// The diff of two texts.
 pub(super) fn diff(old: &str, new: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let old: Vec<&str> = old.lines().collect();
+    let new: Vec<&str> = new.lines().collect();
     let mut text = String::new();
     for group in groups(steps(&matches(&old, &new), old.len(), new.len())) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
@@ -131,7 +132,8 @@ fn longest(
 /// The way from the old lines to the new ones.
 fn steps(matches: &[Match], old: usize, new: usize) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    let (mut at_old, mut at_new) = (0, 0);
+    let mut at_old = 0;
+    let mut at_new = 0;
     let end = Match { old, new, length: 0 };
     for run in matches.iter().copied().chain([end]) {
         if at_old < run.old || at_new < run.new {
@@ -158,7 +160,8 @@ fn groups(steps: Vec<Step>) -> Vec<Vec<Step>> {
     for (index, mut step) in steps.into_iter().enumerate() {
         if step.equal {
             let length = step.old.len();
-            let (is_first, is_last) = (index == 0, index + 1 == count);
+            let is_first = index == 0;
+            let is_last = index + 1 == count;
             if !is_first && !is_last && length > 2 * CONTEXT {
                 let head = Step {
                     equal: true,
