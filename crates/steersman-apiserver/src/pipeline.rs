@@ -19,7 +19,7 @@ use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, is_long_running, segments};
 use crate::resource::{Resource, Subresource, Verb};
 use crate::state::Server;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
 use crate::{
     authz, component, connect, discovery, health, metrics, mutate, openapi, openid, protobuf, read,
     review,
@@ -185,12 +185,13 @@ fn resolve(
         return Err(Status::no_such_resource());
     }
     let custom = resource.conversion.is_some();
+    let named = resource.named(info.name.as_deref().unwrap_or(""));
     let verbs = match &info.subresource {
         None => resource.verbs,
         Some(name) => match resource.subresource(name) {
             Some(subresource) => subresource.verbs,
             // Below a custom resource it is the object that is not found.
-            None if custom => return Err(Status::not_found(named(&resource, info))),
+            None if custom => return Err(Status::not_found(named)),
             None => return Err(Status::no_such_resource()),
         },
     };
@@ -200,7 +201,7 @@ fn resolve(
         Known::ToAll if info.verb == Verb::Watch && verbs.contains(&Verb::List) => {}
         Known::ToCustomResources if custom && verbs.contains(&info.verb) => {}
         Known::ToAll | Known::ToCustomResources if custom => {
-            return Err(Status::verb_not_supported(named(&resource, info), info.verb.name()));
+            return Err(Status::verb_not_supported(named, info.verb.name()));
         }
         _ => return Err(Status::method_not_allowed()),
     }
@@ -216,12 +217,6 @@ fn resolve(
     };
     let output = wishes.choose(offer)?;
     Ok((resource, output))
-}
-
-/// The object of a path, by its resource.
-fn named<'a>(resource: &'a Resource, info: &'a RequestInfo) -> Named<'a> {
-    let name = info.name.as_deref().unwrap_or("");
-    Named { group: &resource.group, resource: &resource.plural, name }
 }
 
 /// Whether the path fits the scope of the resource.
