@@ -1,7 +1,7 @@
 //! The body of an answer as documents: JSON, YAML, protobuf, a stream of events, or just text.
 
 use serde_json::{Value, json};
-use steersman_apiserver::protobuf;
+use steersman_rules::protobuf;
 
 use crate::side::Answer;
 

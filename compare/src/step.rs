@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use steersman_apiserver::patch::merge_patch;
+use steersman_rules::patch::merge_patch;
 
 /// Requests that run one after the other, in a namespace of their own if they need one.
 #[derive(Debug)]

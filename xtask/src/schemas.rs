@@ -33,13 +33,13 @@ const HEADER: &str = "\
 # nothing, too.
 ";
 
-/// Reads k8s-openapi and writes `crates/steersman-apiserver/src/schema/builtin.txt`.
+/// Reads k8s-openapi and writes `crates/steersman-rules/src/schema/builtin.txt`.
 pub(crate) fn generate() -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut types = source::read(&sources()?.join("src").join(VERSION))?;
     mark_values(&mut types);
     facts::lay_over(&mut types)?;
-    let target = root.join("crates/steersman-apiserver/src/schema/builtin.txt");
+    let target = root.join("crates/steersman-rules/src/schema/builtin.txt");
     fs::write(&target, render(&types)).map_err(|e| format!("{}: {e}", target.display()))
 }
 

@@ -2,7 +2,7 @@
 //! every verb on its objects.
 
 use serde_json::{Value, json};
-use steersman_apiserver::resource::{Resource, Subresource};
+use steersman_rules::resource::{Resource, Subresource};
 
 use super::kinds::{Kind, Place};
 use super::{verbs, watch};

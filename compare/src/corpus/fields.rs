@@ -9,7 +9,7 @@ use super::kinds::{Kind, Place};
 use crate::step::{Language, Role, Scenario, Step};
 
 /// The types of built-in kinds.
-const TYPES: &str = include_str!("../../../crates/steersman-apiserver/src/schema/builtin.txt");
+const TYPES: &str = include_str!("../../../crates/steersman-rules/src/schema/builtin.txt");
 /// How deep fields are looked for.
 const DEPTH: usize = 6;
 /// How many fields of one type are tried in each kind.

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use steersman_apiserver::patch::merge_patch;
-use steersman_apiserver::resource::{Resource, Verb, builtin};
+use steersman_rules::patch::merge_patch;
+use steersman_rules::resource::{Resource, Verb, builtin};
 
 use crate::step::{Role, Scenario, Step, Tidy};
 
 /// A sound object of every kind, and what makes it wrong.
-const EXAMPLES: &str =
-    include_str!("../../../crates/steersman-apiserver/src/strategy/examples.txt");
+const EXAMPLES: &str = include_str!("../../../crates/steersman-rules/src/kinds/examples.txt");
 /// A full object of every kind.
 const SAMPLES: &str = include_str!("../../../crates/steersman-apiserver/tests/it/samples.yaml");
 /// What to ask the kinds that are answered and never stored.

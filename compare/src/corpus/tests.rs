@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use steersman_apiserver::resource::builtin;
+use steersman_rules::resource::builtin;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! What a watch tells of the same changes, in every form.
 
 use serde_json::json;
-use steersman_apiserver::resource::Verb;
+use steersman_rules::resource::Verb;
 
 use super::kinds::{Kind, Place};
 use crate::step::{Language, Role, Scenario, Step};

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::allocate;
-use crate::metadata;
 use crate::mutate::create::create_object;
 use crate::mutate::{Tracking, Writer, change};
 use crate::presence;
-use crate::resource::Place;
 use crate::state::Server;
 use crate::status::{Result, Status};
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 
 const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
 

@@ -13,9 +13,9 @@ use crate::conversion;
 use crate::document::Stored;
 use crate::negotiate::{self, Output};
 use crate::request::RequestInfo;
-use crate::resource::{Place, Resource};
 use crate::state::Server;
 use crate::status::{Result, Status};
+use steersman_rules::resource::{Place, Resource};
 
 /// How many characters of warnings an answer carries before each is cut to [`WARNING_MAX`].
 const WARNINGS_MAX: usize = 4096;

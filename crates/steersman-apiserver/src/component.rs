@@ -12,8 +12,9 @@ use crate::document::Stored;
 use crate::health;
 use crate::read::options::ListOptions;
 use crate::reply::{Page, Reply};
-use crate::resource::{Place, Verb};
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::resource::Named;
+use steersman_rules::resource::{Place, Verb};
 
 /// The parts, in the order in which they are listed.
 const COMPONENTS: [&str; 3] = ["scheduler", "controller-manager", "etcd-0"];
@@ -53,7 +54,7 @@ async fn list(call: &Call) -> Result<Reply> {
     for name in COMPONENTS {
         let object = Stored::unwritten(&component(call, name).await)?;
         let key = call.resource.key(Place { namespace: "", name });
-        if options.selector.matches(&call.resource, &key, &object) {
+        if options.selector.matches(&call.resource, &key, &object.bytes) {
             page.objects.push(object);
         }
     }

@@ -5,7 +5,6 @@
 
 mod documents;
 
-use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
@@ -22,10 +21,11 @@ use self::documents::{
 use crate::negotiate::{Output, Route, Shape, Wishes};
 use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
-use crate::resource::{Resource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::{health, presence};
+use steersman_rules::resource::{Resource, Verb};
+use steersman_rules::versions;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -117,7 +117,7 @@ fn all_groups(table: &Table) -> Vec<Group<'_>> {
         }
     }
     for group in &mut groups {
-        group.versions.sort_by(|(a, _), (b, _)| version_order(b, a));
+        group.versions.sort_by(|(a, _), (b, _)| versions::order(b, a));
     }
     groups.sort_by(|a, b| {
         (a.custom, if a.custom { a.name } else { "" })
@@ -133,34 +133,6 @@ fn groups(table: &Table) -> Vec<Group<'_>> {
     let custom = groups.iter().position(|group| group.custom).unwrap_or(groups.len());
     groups[custom..].sort_by_key(Group::service);
     groups
-}
-
-/// How versions are preferred, the best one greatest: stable above beta above alpha, then by the
-/// number; names of another form are below, and among them the alphabet's first is best.
-pub fn version_order(a: &str, b: &str) -> Ordering {
-    version_priority(a).cmp(&version_priority(b)).then_with(|| match version_priority(a) {
-        (0, ..) => b.cmp(a),
-        _ => Ordering::Equal,
-    })
-}
-
-fn version_priority(version: &str) -> (u8, u32, u32) {
-    let parse = || {
-        let rest = version.strip_prefix('v')?;
-        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let (major, rest) = rest.split_at(end);
-        let major = major.parse().ok()?;
-        if rest.is_empty() {
-            return Some((3, major, 0));
-        }
-        let (rank, minor) = match (rest.strip_prefix("beta"), rest.strip_prefix("alpha")) {
-            (Some(minor), _) => (2, minor),
-            (_, Some(minor)) => (1, minor),
-            _ => return None,
-        };
-        Some((rank, major, minor.parse().ok()?))
-    };
-    parse().unwrap_or((0, 0, 0))
 }
 
 fn api_versions(server: &Server) -> ApiVersions {
@@ -350,7 +322,7 @@ fn architecture() -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{storage_version_hash, version_order};
+    use super::storage_version_hash;
     use crate::registry::Registry;
 
     #[test]
@@ -372,12 +344,5 @@ mod tests {
         for version in ["v1", "v2"] {
             assert_eq!(hash("autoscaling", version, "horizontalpodautoscalers"), "qwQve8ut294=");
         }
-    }
-
-    #[test]
-    fn stable_versions_come_before_beta_before_alpha_before_other_names() {
-        let mut versions = ["foo", "bar", "v1alpha1", "v2", "v1", "v1beta1", "v10", "v1beta2"];
-        versions.sort_by(|a, b| version_order(b, a));
-        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "bar", "foo"]);
     }
 }

@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use steersman_store::{Entry, Revision};
 
-use crate::convert;
-use crate::schema::Schema;
 use crate::status::{Result, Status};
+use steersman_rules::schema::Schema;
+use steersman_rules::versions;
 
 /// Documents nested deeper than this are refused: the JSON reader would refuse them later.
 const DEPTH_MAX: usize = 100;
@@ -43,7 +43,7 @@ impl Stored {
     /// The document as a value in the wanted `apiVersion`, with its resourceVersion.
     pub fn decode(&self, api_version: &str) -> Result<Value> {
         let mut object = self.decode_as_stored()?;
-        convert::to_api_version(&mut object, api_version);
+        versions::to_api_version(&mut object, api_version);
         if self.revision != Revision(0) {
             object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         }
@@ -60,7 +60,7 @@ impl Stored {
     /// gets the defaults that it lacks. Only custom resources' schemas change.
     #[must_use]
     pub fn refreshed(self, schema: &Schema) -> Self {
-        if !schema.is_newer_than(self.revision) {
+        if !schema.is_newer_than(self.revision.0) {
             return self;
         }
         let Ok(mut object) = serde_json::from_slice(&self.bytes) else { return self };
@@ -71,16 +71,12 @@ impl Stored {
 
     /// The `apiVersion` in which the document was stored.
     pub(crate) fn api_version(&self) -> Option<&str> {
-        let behind = self.bytes.strip_prefix(API_VERSION)?;
-        let end = behind.iter().position(|byte| *byte == b'"')?;
-        std::str::from_utf8(&behind[..end]).ok()
+        versions::spoken(&self.bytes)
     }
 
     /// Whether the document was stored in this `apiVersion`.
     pub fn speaks(&self, api_version: &str) -> bool {
-        let behind = self.bytes.strip_prefix(API_VERSION);
-        let behind = behind.and_then(|bytes| bytes.strip_prefix(api_version.as_bytes()));
-        behind.is_some_and(|bytes| bytes.first() == Some(&b'"'))
+        versions::speaks(&self.bytes, api_version)
     }
 
     /// Appends the document as JSON in the wanted `apiVersion`. Only a document that was stored
@@ -184,7 +180,6 @@ fn encode_all(object: &Value, told: impl Fn(&str) -> bool) -> Result<Bytes> {
     Ok(out.into_boxed_slice().into())
 }
 
-const API_VERSION: &[u8] = br#"{"apiVersion":""#;
 const METADATA: &[u8] = br#""metadata":{"#;
 
 #[derive(Deserialize)]

@@ -1,11 +1,11 @@
 //! Kubernetes' API over a versioned store, as a tower service.
 //!
-//! One pipeline serves every kind. A kind is data ([`resource::Resource`]) and, only where it
-//! has behaviour, a small [`strategy::Strategy`]; built-in kinds and custom resources take the
-//! same road. Objects are documents with a schema; they are encoded once, when written.
+//! One pipeline serves every kind. A kind is data ([`steersman_rules::resource::Resource`]) and,
+//! only where it has behaviour, a few functions; built-in kinds and custom resources take the same
+//! road. Objects are documents with a schema; they are encoded once, when written.
 //!
 //! This crate owns the API: it is the only one that knows both the store and Kubernetes'
-//! rules. It must not know any controller. Start with [`ApiServer`], then follow a request
+//! rules, which are [`steersman_rules`]. It must not know any controller. Start with [`ApiServer`], then follow a request
 //! through the modules in the order below.
 
 mod server;
@@ -15,7 +15,6 @@ mod state;
 mod authenticate;
 pub mod authn;
 pub mod authz;
-pub mod body;
 mod call;
 mod connect;
 pub mod identity;
@@ -23,7 +22,6 @@ pub mod listen;
 pub mod negotiate;
 mod pipeline;
 pub mod pki;
-pub mod protobuf;
 pub mod request;
 
 // What is served.
@@ -35,31 +33,19 @@ mod metrics;
 mod openapi;
 mod openid;
 pub mod registry;
-pub mod resource;
-pub mod schema;
 
 // Writes.
 mod admission;
 mod allocate;
-pub mod apply;
-pub mod field;
 mod mutate;
-pub mod names;
-pub mod patch;
-pub mod quantity;
 mod review;
-pub mod strategy;
 pub mod token;
 mod webhook_client;
 
 // Reads.
 mod conversion;
-mod convert;
 pub mod document;
-pub mod metadata;
 mod read;
-pub mod selector;
-pub mod table;
 
 // The answer.
 mod reply;
@@ -72,7 +58,6 @@ mod presence;
 mod random;
 mod retention;
 mod starts;
-mod strconv;
 
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;

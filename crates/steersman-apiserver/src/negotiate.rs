@@ -12,12 +12,13 @@
 
 use http::{HeaderMap, HeaderValue, Uri, header};
 use serde_json::Value;
+use steersman_rules::metadata::MetaVersion;
 
-use crate::body::{syntax, yaml};
-use crate::patch;
-use crate::protobuf::{self, ProtobufError};
 use crate::request::Query;
 use crate::status::{Result, Status};
+use steersman_rules::body::{syntax, yaml};
+use steersman_rules::patch;
+use steersman_rules::protobuf::{self, ProtobufError};
 
 /// What can be written and read, in the order of preference.
 const MEDIA_TYPES: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
@@ -50,27 +51,6 @@ pub enum Shape {
     Metadata,
     /// Aggregated discovery, `apidiscovery.k8s.io/v2`.
     Discovery,
-}
-
-/// The version of `meta.k8s.io` in which a table, or metadata alone, is told. The two differ in
-/// name only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum MetaVersion {
-    /// `v1`
-    #[default]
-    V1,
-    /// `v1beta1`, which old clients ask for.
-    V1beta1,
-}
-
-impl MetaVersion {
-    /// As documents carry it.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            Self::V1 => "meta.k8s.io/v1",
-            Self::V1beta1 => "meta.k8s.io/v1beta1",
-        }
-    }
 }
 
 /// The form of an answer.

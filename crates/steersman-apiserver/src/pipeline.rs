@@ -17,13 +17,13 @@ use crate::metrics::Asked;
 use crate::negotiate::{Offer, Output, Route, Shape, Wishes};
 use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, is_long_running, segments};
-use crate::resource::{Resource, Subresource, Verb};
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::{
-    authz, component, connect, discovery, health, metrics, mutate, openapi, openid, protobuf, read,
-    review,
+    authz, component, connect, discovery, health, metrics, mutate, openapi, openid, read, review,
 };
+use steersman_rules::protobuf;
+use steersman_rules::resource::{Resource, Subresource, Verb};
 
 /// Answers any request. Never fails: what goes wrong is an answer, too.
 pub(crate) async fn answer(
@@ -184,7 +184,7 @@ fn resolve(
     if resource.verbs == [Verb::Create] && info.name.is_some() {
         return Err(Status::no_such_resource());
     }
-    let custom = resource.conversion.is_some();
+    let custom = resource.is_custom();
     let named = resource.named(info.name.as_deref().unwrap_or(""));
     let verbs = match &info.subresource {
         None => resource.verbs,

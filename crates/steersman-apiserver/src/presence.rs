@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use steersman_store::{Expected, RangeRequest, StoreError, WriteRequest};
 
 use crate::bootstrap::keep;
-use crate::metadata;
 use crate::mutate::Writer;
 use crate::mutate::delete::{DeleteOptions, delete_object};
-use crate::resource::Place;
 use crate::state::Server;
 use crate::status::{Result, Status};
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 
 /// Where servers say that they live.
 const LEASES: &str = "/registry/masterleases/";

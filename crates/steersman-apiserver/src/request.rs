@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use http::Method;
 
-use crate::resource::Verb;
 use crate::status::{Result, Status};
-use crate::strconv;
+use steersman_rules::resource::Verb;
+use steersman_rules::strconv;
 
 /// The longest that a request other than a watch may take.
 pub const DEADLINE_MAX: Duration = Duration::from_secs(60);
@@ -266,9 +266,9 @@ pub(crate) fn decode(text: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::{Known, Query, RequestInfo, is_long_running, segments};
-    use crate::resource::Verb;
     use crate::status::Status;
     use http::Method;
+    use steersman_rules::resource::Verb;
 
     fn parse(method: &Method, path: &str, query: &str) -> RequestInfo {
         let segments = segments(path).unwrap();

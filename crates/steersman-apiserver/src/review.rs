@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use crate::authenticate::{self, Authenticated, Refused};
 use crate::authn::User;
 use crate::call::Call;
-use crate::field::{FieldError, FieldErrorKind};
-use crate::metadata;
 use crate::mutate;
 use crate::reply::Reply;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
 use crate::token;
+use steersman_rules::field::{FieldError, FieldErrorKind};
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
 
 const SYSTEM_FIELDS: [&str; 5] =
     ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];

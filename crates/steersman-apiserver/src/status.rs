@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use steersman_store::StoreError;
 
-use crate::field::FieldError;
 use crate::identity::IdentityError;
+use steersman_rules::field::FieldError;
+use steersman_rules::resource::Named;
+use steersman_rules::selector::InvalidSelector;
 
 /// The result of anything that can be answered with a [`Status`].
 pub type Result<T, E = Status> = std::result::Result<T, E>;
@@ -81,35 +83,13 @@ pub struct Cause {
     pub field: String,
 }
 
-/// The object a failure is about, as errors name it.
-#[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
-    /// The API group; empty for core.
-    pub group: &'a str,
-    /// The plural name of the resource, or the kind for [`Status::invalid`].
-    pub resource: &'a str,
-    /// The object's name; may be empty.
-    pub name: &'a str,
-}
-
-impl Named<'_> {
-    /// `pods` or `deployments.apps`.
-    fn qualified(&self) -> String {
-        if self.group.is_empty() {
-            self.resource.to_owned()
-        } else {
-            format!("{}.{}", self.resource, self.group)
-        }
-    }
-
-    fn details(&self, causes: Vec<Cause>) -> Details {
-        Details {
-            name: self.name.to_owned(),
-            group: self.group.to_owned(),
-            kind: self.resource.to_owned(),
-            causes,
-            ..Details::default()
-        }
+fn details(what: Named<'_>, causes: Vec<Cause>) -> Details {
+    Details {
+        name: what.name.to_owned(),
+        group: what.group.to_owned(),
+        kind: what.resource.to_owned(),
+        causes,
+        ..Details::default()
     }
 }
 
@@ -117,7 +97,7 @@ impl Status {
     /// 404: the object does not exist.
     pub fn not_found(what: Named<'_>) -> Self {
         let message = format!("{} {:?} not found", what.qualified(), what.name);
-        Self::about(404, "NotFound", message, what.details(Vec::new()))
+        Self::about(404, "NotFound", message, details(what, Vec::new()))
     }
 
     /// 404: the path names nothing that is served.
@@ -135,7 +115,7 @@ impl Status {
     /// 409: an object of that name exists.
     pub fn already_exists(what: Named<'_>) -> Self {
         let message = format!("{} {:?} already exists", what.qualified(), what.name);
-        Self::about(409, "AlreadyExists", message, what.details(Vec::new()))
+        Self::about(409, "AlreadyExists", message, details(what, Vec::new()))
     }
 
     /// Whether this says that an object of that name exists, going or not. Webhooks may refuse
@@ -164,7 +144,7 @@ impl Status {
     pub fn conflict_because(what: Named<'_>, why: &str, causes: Vec<Cause>) -> Self {
         let subject = what.qualified();
         let message = format!("Operation cannot be fulfilled on {subject} {:?}: {why}", what.name);
-        Self::about(409, "Conflict", message, what.details(causes))
+        Self::about(409, "Conflict", message, details(what, causes))
     }
 
     /// 409, with a text of its own: an apply that meets other managers' fields.
@@ -186,7 +166,7 @@ impl Status {
         };
         let causes = errors.iter().map(Cause::of_field).collect();
         let message = format!("{} {:?} is invalid: {all}", what.qualified(), what.name);
-        Self::about(422, "Invalid", message, what.details(causes))
+        Self::about(422, "Invalid", message, details(what, causes))
     }
 
     /// 422 without fields: the request is well-formed but cannot be done.
@@ -212,7 +192,7 @@ impl Status {
         } else {
             format!("{subject} {:?} is forbidden: {why}", what.name)
         };
-        Self::about(403, "Forbidden", message, what.details(causes))
+        Self::about(403, "Forbidden", message, details(what, causes))
     }
 
     /// 410: the revision asked for is no longer known.
@@ -230,7 +210,7 @@ impl Status {
     pub(crate) fn verb_not_supported(resource: Named<'_>, verb: &str) -> Self {
         let message =
             format!("{verb} is not supported on resources of kind {:?}", resource.qualified());
-        let details = Details { name: String::new(), ..resource.details(Vec::new()) };
+        let details = Details { name: String::new(), ..details(resource, Vec::new()) };
         Self::about(405, "MethodNotAllowed", message, details)
     }
 
@@ -409,6 +389,12 @@ fn is_about_size(reason: &str) -> bool {
     ["too large", "larger than"].iter().any(|words| reason.contains(words))
 }
 
+impl From<InvalidSelector> for Status {
+    fn from(error: InvalidSelector) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
 impl From<IdentityError> for Status {
     fn from(error: IdentityError) -> Self {
         match error {
@@ -432,8 +418,8 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use super::{Named, Status};
-    use crate::field::FieldError;
     use serde_json::json;
+    use steersman_rules::field::FieldError;
     use steersman_store::StoreError;
 
     const WEB: Named<'_> = Named { group: "apps", resource: "Deployment", name: "web" };

@@ -1,7 +1,7 @@
 //! POST: what is taken, what is refused, and in which words.
 
 use serde_json::{Value, json};
-use steersman_apiserver::protobuf;
+use steersman_rules::protobuf;
 
 use super::FORMS;
 use crate::corpus::kinds::{Kind, Place};

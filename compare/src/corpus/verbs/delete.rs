@@ -1,7 +1,7 @@
 //! DELETE with its options, of one object and of collections.
 
 use serde_json::{Value, json};
-use steersman_apiserver::resource::Verb;
+use steersman_rules::resource::Verb;
 
 use super::FORMS;
 use crate::corpus::kinds::{Kind, Place};

@@ -1,6 +1,6 @@
 //! GET of a collection: forms, selectors, pages, versions.
 
-use steersman_apiserver::resource::Verb;
+use steersman_rules::resource::Verb;
 
 use super::FORMS;
 use crate::corpus::kinds::{Kind, Place};

@@ -8,7 +8,7 @@ mod patch;
 mod read;
 mod update;
 
-use steersman_apiserver::resource::Verb;
+use steersman_rules::resource::Verb;
 
 use super::kinds::{Kind, Place};
 use crate::step::{Role, Scenario, Step};

@@ -1,7 +1,7 @@
 //! The paths below an object: status, scale and the others.
 
 use serde_json::{Value, json};
-use steersman_apiserver::resource::Subresource;
+use steersman_rules::resource::Subresource;
 
 use super::make;
 use crate::corpus::kinds::{Kind, Place};

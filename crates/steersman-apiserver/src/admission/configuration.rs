@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::rules::Rule;
-use crate::metadata;
-use crate::selector::LabelSelector;
 use crate::webhook_client::Target;
+use steersman_rules::metadata;
+use steersman_rules::selector::LabelSelector;
 
 /// One webhook of a configuration.
 #[derive(Debug)]

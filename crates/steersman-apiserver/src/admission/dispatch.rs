@@ -10,13 +10,13 @@ use super::configuration::Webhook;
 use super::matching::{self, Version};
 use super::request::Request;
 use super::review::{self, Objects, Response, Role};
-use crate::apply::managers_fault;
 use crate::conversion;
-use crate::metadata;
-use crate::patch::{self, PatchError};
-use crate::resource::Resource;
-use crate::schema::Schema;
 use crate::status::{Result, Status};
+use steersman_rules::apply::managers_fault;
+use steersman_rules::metadata;
+use steersman_rules::patch::{self, PatchError};
+use steersman_rules::resource::Resource;
+use steersman_rules::schema::Schema;
 
 /// Why a webhook gave no consent.
 enum Refusal {

@@ -8,10 +8,11 @@ use super::configuration::Webhook;
 use super::request::{Operation, Request};
 use super::rules::Subject;
 use crate::document::Stored;
-use crate::metadata;
-use crate::resource::Resource;
-use crate::selector::LabelSelector;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Resource;
+use steersman_rules::selector::LabelSelector;
 
 /// The version of the resource that a webhook is asked in.
 #[derive(Clone, Debug)]

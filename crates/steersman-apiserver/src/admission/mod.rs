@@ -25,10 +25,10 @@ use steersman_store::{RangeRequest, Revision};
 pub(crate) use request::{Operation, Request};
 
 use crate::document::Stored;
-use crate::resource::Resource;
 use crate::state::Server;
 use crate::status::{Result, Status};
 use configuration::Webhook;
+use steersman_rules::resource::Resource;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const MUTATING: &str = "mutatingwebhookconfigurations";

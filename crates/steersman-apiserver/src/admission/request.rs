@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{Hooks, dispatch, review};
 use crate::call::Call;
 use crate::mutate::{DeleteOptions, Writer};
-use crate::resource::{Place, Resource};
 use crate::status::Result;
+use steersman_rules::resource::{Place, Resource};
 
 /// What is done to an object, as rules name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

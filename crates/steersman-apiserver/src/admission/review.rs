@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::configuration::Webhook;
 use super::matching::Version;
 use super::request::Request;
-use crate::resource::Resource;
 use crate::review::user_info;
-use crate::schema::Text;
 use crate::status::{Details, Status};
+use steersman_rules::resource::Resource;
+use steersman_rules::schema::Text;
 
 /// What a webhook answered.
 #[derive(Debug)]

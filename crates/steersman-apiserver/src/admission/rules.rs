@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Operation;
-use crate::resource::Resource;
+use steersman_rules::resource::Resource;
 
 /// One rule of a webhook; all of its parts hold.
 #[derive(Debug)]

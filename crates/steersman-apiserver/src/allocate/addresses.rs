@@ -11,11 +11,11 @@ use steersman_store::{Entry, Expected, RangeRequest, StoreError, WriteRequest};
 use super::reservation::Reservation;
 use super::{invalid, items, place};
 use crate::document::encode;
-use crate::field::FieldError;
 use crate::mutate::Writer;
-use crate::resource::Place;
 use crate::state::Server;
 use crate::status::{Result, Status};
+use steersman_rules::field::FieldError;
+use steersman_rules::resource::Place;
 
 /// The range of cluster addresses.
 pub(crate) const CIDR: &str = "10.96.0.0/12";

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{invalid, items};
-use crate::field::FieldError;
 use crate::status::Result;
+use steersman_rules::field::FieldError;
 
 const POLICY: &str = "ipFamilyPolicy";
 const FAMILIES: &str = "ipFamilies";

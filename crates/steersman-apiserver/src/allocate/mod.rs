@@ -19,10 +19,10 @@ mod tests;
 
 use serde_json::Value;
 
-use crate::metadata;
 use crate::mutate::Writer;
-use crate::resource::{Place, Resource};
 use crate::status::Result;
+use steersman_rules::metadata;
+use steersman_rules::resource::{Place, Resource};
 
 pub(crate) use addresses::{CIDR, FIRST};
 pub(crate) use repair::{repair, start_repairs};
@@ -73,8 +73,8 @@ fn items(value: &Value) -> &[Value] {
 }
 
 /// A service that is invalid for one reason.
-fn invalid(service: &Value, error: crate::field::FieldError) -> crate::status::Status {
+fn invalid(service: &Value, error: steersman_rules::field::FieldError) -> crate::status::Status {
     let name = metadata::text(service, "name");
-    let what = crate::status::Named { group: "", resource: "Service", name };
+    let what = steersman_rules::resource::Named { group: "", resource: "Service", name };
     crate::status::Status::invalid(what, &[error])
 }

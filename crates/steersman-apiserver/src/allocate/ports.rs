@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::reservation::Reservation;
 use super::{invalid, items};
-use crate::field::FieldError;
 use crate::random::Random;
 use crate::state::node_ports::Ports;
 use crate::status::{Result, Status};
-use crate::strategy::service::{has_node_ports, needs_health_check};
+use steersman_rules::field::FieldError;
+use steersman_rules::kinds::service::{has_node_ports, needs_health_check};
 
 /// The ports that a service holds.
 pub(super) fn held(spec: &Value) -> Vec<u16> {

@@ -15,10 +15,10 @@ use steersman_store::{Entry, Expected, RangeRequest, WriteRequest};
 use super::addresses::{self, MANAGER, PREFIX};
 use super::place;
 use super::reservation::Holdings;
-use crate::metadata;
 use crate::state::Server;
 use crate::state::node_ports::{self, Ports};
 use crate::status::Result;
+use steersman_rules::metadata;
 
 /// How often it is compared; as often as Kubernetes does.
 const PERIOD: Duration = Duration::from_secs(180);

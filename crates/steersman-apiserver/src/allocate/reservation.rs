@@ -6,8 +6,8 @@ use serde_json::Value;
 use steersman_store::StoreError;
 
 use super::{addresses, place, ports};
-use crate::resource::Place;
 use crate::state::Server;
+use steersman_rules::resource::Place;
 
 /// What a service holds: cluster addresses and node ports.
 #[derive(Debug, Default)]

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use http::{HeaderMap, HeaderValue};
 
 use super::{AUTHENTICATED, UNAUTHENTICATED, User};
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::resource::Named;
 
 const EXTRA: &str = "impersonate-extra-";
 

@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::object;
-use crate::resource::Resource;
 use crate::state::Server;
 use crate::status::Result;
+use steersman_rules::resource::Resource;
 
 /// The conversions of one write.
 #[derive(Debug, Default)]

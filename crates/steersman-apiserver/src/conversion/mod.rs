@@ -1,7 +1,7 @@
 //! Custom resources in several versions: in which they are stored, and who converts them.
 //!
 //! A definition whose strategy is `None` changes nothing but `apiVersion`, which
-//! [`convert`](crate::convert) does wherever a document is decoded. With the strategy `Webhook`
+//! [`versions`] does wherever a document is decoded. With the strategy `Webhook`
 //! documents are converted before anybody looks at them: what comes from here speaks the version
 //! of the request, and what goes into the store speaks the storage version. Documents that
 //! already speak the right version are not touched, so whoever reads the storage version pays
@@ -18,50 +18,33 @@ use serde_json::Value;
 use steersman_store::{Entry, Event};
 
 pub(crate) use known::Known;
-use review::Webhook;
+pub(crate) use review::Webhook;
 
-use crate::convert;
 use crate::document::{Stored, encode};
-use crate::resource::Resource;
 use crate::state::Server;
-use crate::status::Result;
+use crate::status::{Result, Status};
+use steersman_rules::resource::Resource;
+use steersman_rules::versions;
 
-/// How the versions of a custom resource belong together.
-#[derive(Debug)]
-pub(crate) struct Conversion {
-    /// The `apiVersion` in which instances are stored.
-    storage: String,
-    /// Who converts, if it takes more than to change `apiVersion`.
-    webhook: Option<Webhook>,
+/// The webhook that converts the objects of a definition; `None` if `apiVersion` is all that
+/// differs between its versions.
+pub(crate) fn webhook_of(definition: &Value) -> Option<Arc<Webhook>> {
+    let conversion = &definition["spec"]["conversion"];
+    (conversion["strategy"] == "Webhook").then(|| Arc::new(Webhook::of(&conversion["webhook"])))
 }
 
-impl Conversion {
-    /// Reads a definition.
-    pub(crate) fn of(definition: &Value, storage_version: &str) -> Self {
-        let group = definition["spec"]["group"].as_str().unwrap_or("");
-        let conversion = &definition["spec"]["conversion"];
-        let asks = conversion["strategy"] == "Webhook";
-        Self {
-            storage: format!("{group}/{storage_version}"),
-            webhook: asks.then(|| Webhook::of(&conversion["webhook"])),
-        }
-    }
-}
-
-/// Who converts objects of a resource, if anybody needs to be asked.
-fn webhook(resource: &Resource) -> Option<&Webhook> {
-    resource.conversion.as_ref()?.webhook.as_ref()
-}
-
-/// Whether a webhook converts objects of a resource.
-pub(crate) fn asks(resource: &Resource) -> bool {
-    webhook(resource).is_some()
+/// The webhook that converts objects of a resource.
+fn webhook(server: &Server, resource: &Resource) -> Result<Arc<Webhook>> {
+    let table = server.registry.table();
+    let definition = table.custom(&resource.qualified());
+    // Without its definition the resource is not served any more.
+    definition.and_then(|custom| custom.conversion.clone()).ok_or_else(Status::no_such_resource)
 }
 
 /// A stored object as its resource has it now: in its version, by its schema.
 pub(crate) async fn read(server: &Server, resource: &Resource, stored: Stored) -> Result<Stored> {
     let version = || resource.api_version();
-    if webhook(resource).is_none() || stored.speaks(&version()) {
+    if !resource.converted_by_webhook || stored.speaks(&version()) {
         return Ok(stored.refreshed(&resource.schema));
     }
     let object = stored.decode_as_stored()?;
@@ -75,11 +58,12 @@ pub(crate) async fn object(server: &Server, resource: &Resource, object: &Value)
     if object["apiVersion"] == version {
         return Ok(object.clone());
     }
-    let Some(webhook) = webhook(resource) else {
+    if !resource.converted_by_webhook {
         let mut object = object.clone();
-        convert::to_api_version(&mut object, &version);
+        versions::to_api_version(&mut object, &version);
         return Ok(object);
-    };
+    }
+    let webhook = webhook(server, resource)?;
     // On the heap, so that requests stay small that need no conversion.
     let converted = webhook.convert(server, vec![object.clone()], &version);
     let mut converted = Box::pin(converted).await?;
@@ -95,8 +79,8 @@ pub(crate) async fn entries(
     resource: &Resource,
     mut entries: Vec<Entry>,
 ) -> Result<Vec<Entry>> {
-    if let Some(webhook) = webhook(resource) {
-        all(server, (resource, webhook), entries.iter_mut().collect()).await?;
+    if resource.converted_by_webhook {
+        all(server, resource, entries.iter_mut().collect()).await?;
     }
     Ok(entries)
 }
@@ -107,22 +91,21 @@ pub(crate) async fn events(
     resource: &Resource,
     events: Vec<Arc<Event>>,
 ) -> Result<Vec<Arc<Event>>> {
-    let Some(webhook) = webhook(resource) else { return Ok(events) };
+    if !resource.converted_by_webhook {
+        return Ok(events);
+    }
     let mut events: Vec<Event> = events.into_iter().map(Arc::unwrap_or_clone).collect();
     let entries = events.iter_mut().flat_map(|event| [&mut event.current, &mut event.previous]);
-    all(server, (resource, webhook), entries.flatten().collect()).await?;
+    all(server, resource, entries.flatten().collect()).await?;
     Ok(events.into_iter().map(Arc::new).collect())
 }
 
-async fn all(
-    server: &Server,
-    (resource, webhook): (&Resource, &Webhook),
-    mut entries: Vec<&mut Entry>,
-) -> Result<()> {
+async fn all(server: &Server, resource: &Resource, mut entries: Vec<&mut Entry>) -> Result<()> {
     let version = resource.api_version();
     entries.retain(|entry| !Stored::from(&**entry).speaks(&version));
     let objects = entries.iter().map(|entry| Stored::from(&**entry).decode_as_stored());
     let objects = objects.collect::<Result<Vec<_>>>()?;
+    let webhook = webhook(server, resource)?;
     let converted = Box::pin(webhook.convert(server, objects, &version)).await?;
     for (entry, mut object) in entries.into_iter().zip(converted) {
         complete(resource, &mut object);
@@ -133,7 +116,7 @@ async fn all(
 
 /// Whether a stored document speaks the version in which its resource is stored now.
 pub(crate) fn is_stored_right(resource: &Resource, stored: &Stored) -> bool {
-    resource.conversion.as_ref().is_none_or(|conversion| stored.speaks(&conversion.storage))
+    resource.stored_as.as_ref().is_none_or(|version| stored.speaks(version))
 }
 
 /// The document of an object that is about to be written, in the storage version; `None` if it
@@ -143,18 +126,18 @@ pub(crate) async fn to_storage(
     resource: &Resource,
     object: &Value,
 ) -> Result<Option<Bytes>> {
-    let Some(conversion) = &resource.conversion else { return Ok(None) };
-    if object["apiVersion"] == conversion.storage {
+    let Some(version) = &resource.stored_as else { return Ok(None) };
+    if object["apiVersion"] == **version {
         return Ok(None);
     }
-    let mut stored = match &conversion.webhook {
-        Some(webhook) => {
-            let converted = webhook.convert(server, vec![object.clone()], &conversion.storage);
-            Box::pin(converted).await?.pop().unwrap_or_default()
-        }
-        None => object.clone(),
+    let mut stored = if resource.converted_by_webhook {
+        let webhook = webhook(server, resource)?;
+        let converted = webhook.convert(server, vec![object.clone()], version);
+        Box::pin(converted).await?.pop().unwrap_or_default()
+    } else {
+        object.clone()
     };
-    convert::to_api_version(&mut stored, &conversion.storage);
+    versions::to_api_version(&mut stored, version);
     encode(&stored).map(Some)
 }
 

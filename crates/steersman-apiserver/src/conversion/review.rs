@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::metadata;
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::webhook_client::Target;
+use steersman_rules::metadata;
 
 /// How long a conversion may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -20,7 +20,7 @@ const BATCH: usize = 500;
 
 /// Who converts the objects of a definition.
 #[derive(Debug)]
-pub(super) struct Webhook {
+pub(crate) struct Webhook {
     target: Target,
     /// The version of the reviews that it reads; `None` if it reads none that is known here.
     review_version: Option<&'static str>,

@@ -13,11 +13,11 @@ use serde_json::Value;
 use steersman_store::{Entry, RangeRequest};
 
 use super::{CLEANUP, GROUP, PLURAL, Turn, folder, prepare, refresh};
-use crate::metadata;
 use crate::mutate::delete::{DeleteOptions, delete_object};
 use crate::mutate::{Writer, change};
-use crate::resource::Place;
 use crate::state::Server;
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 
 /// Whether some definition waits for what its own server usually does at once.
 pub(crate) fn needs_care(server: &Server) -> bool {

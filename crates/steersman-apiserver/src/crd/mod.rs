@@ -8,28 +8,25 @@
 //! Other servers over the same store write definitions, too: [`crate::follow`] tells of them, and
 //! whoever is about to write one looks at them all first.
 
-mod definition;
 mod ending;
 mod names;
 mod serving;
-mod validate;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_rules::kinds::definition::{self as definitions, complete};
 use steersman_store::Revision;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::metadata;
 use crate::mutate::Writer;
-use crate::resource::Resource;
 use crate::state::Server;
 use crate::status::{Result, Status};
+use steersman_rules::metadata;
+use steersman_rules::resource::Resource;
 
 pub(crate) use ending::{needs_care, tend};
-pub(crate) use names::complete;
 pub(crate) use serving::{committed, folder, followed, refresh};
-pub(crate) use validate::validate;
 
 /// Holds a definition until its instances are gone.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -180,7 +177,7 @@ pub(crate) fn keep_own_status(old: &Value, new: &mut Value) {
 
 /// A version that was once stored stays listed until someone migrates and says so.
 fn remember_stored_version(definition: &mut Value) {
-    let Some(version) = definition::storage_version(definition).map(str::to_owned) else { return };
+    let Some(version) = definitions::storage_version(definition).map(str::to_owned) else { return };
     let stored = definition["status"]["storedVersions"].as_array().cloned();
     let mut stored = stored.unwrap_or_default();
     if !stored.iter().any(|known| *known == version) {

@@ -1,29 +1,9 @@
 //! The names a definition claims, and whether they are free.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::metadata;
 use crate::registry::Table;
-
-/// Fills in the names that follow from others.
-pub(crate) fn complete(definition: &mut Value) {
-    let names = &definition["spec"]["names"];
-    let kind = names["kind"].as_str().unwrap_or("").to_owned();
-    let missing = |field: &str| names[field].as_str().unwrap_or("").is_empty();
-    let (singular, list_kind) = (missing("singular"), missing("listKind"));
-    if kind.is_empty() || !definition["spec"]["names"].is_object() {
-        return;
-    }
-    if singular {
-        definition["spec"]["names"]["singular"] = kind.to_lowercase().into();
-    }
-    if list_kind {
-        definition["spec"]["names"]["listKind"] = format!("{kind}List").into();
-    }
-    if definition["spec"]["conversion"].is_null() {
-        definition["spec"]["conversion"] = json!({"strategy": "None"});
-    }
-}
+use steersman_rules::metadata;
 
 /// The first name that another resource of the group has: the condition's reason and message.
 pub(super) fn conflict(table: &Table, definition: &Value) -> Option<(&'static str, String)> {

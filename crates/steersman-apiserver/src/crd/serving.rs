@@ -13,13 +13,15 @@ use serde_json::Value;
 use steersman_store::{Entry, Event, RangeRequest, Revision};
 
 use super::ending::{clean_up, reconsider, release_if_empty};
-use super::{GROUP, PLURAL, definition, is_definition, is_established};
+use super::{GROUP, PLURAL, is_definition, is_established};
+use crate::conversion;
 use crate::document::Stored;
-use crate::metadata;
 use crate::registry::Custom;
-use crate::resource::Resource;
 use crate::state::Server;
 use crate::status::Result;
+use steersman_rules::kinds::definition as definitions;
+use steersman_rules::metadata;
+use steersman_rules::resource::Resource;
 
 /// Where definitions are stored.
 pub(crate) fn folder() -> String {
@@ -103,18 +105,25 @@ fn serve_entry(server: &Server, entry: &Entry) {
 fn serve(server: &Server, definition: &Value, revision: Revision) {
     let name = metadata::text(definition, "name");
     let dated = |resource: Resource| Resource {
-        schema: resource.schema.clone().since(revision),
+        schema: resource.schema.clone().since(revision.0),
         ..resource
     };
-    let Some(storage) = definition::storage(definition).map(dated) else { return };
+    let Some(storage) = definitions::storage(definition).map(dated) else { return };
     let resources = if is_established(definition) {
-        definition::served(definition).into_iter().map(|served| Arc::new(dated(served))).collect()
+        definitions::served(definition).into_iter().map(|served| Arc::new(dated(served))).collect()
     } else {
         Vec::new()
     };
     let terminating = metadata::is_deleting(definition);
     let says = digest(definition);
-    let custom = Custom { revision, resources, storage: Arc::new(storage), terminating, says };
+    let custom = Custom {
+        revision,
+        resources,
+        storage: Arc::new(storage),
+        terminating,
+        conversion: conversion::webhook_of(definition),
+        says,
+    };
     server.registry.install(name, custom);
 }
 

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::resource::{Resource, Subresource, Verb};
+use steersman_rules::resource::{Resource, Subresource, Verb};
 
 /// `/api`
 #[derive(Debug, Serialize)]

@@ -17,8 +17,8 @@ pub(crate) use requests::{Asked, Requests};
 
 use crate::discovery;
 use crate::reply::ResponseBody;
-use crate::resource::Verb;
 use crate::state::Server;
+use steersman_rules::resource::Verb;
 
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

@@ -14,8 +14,8 @@ use http::Method;
 
 use super::family;
 use crate::call::Call;
-use crate::resource::{Subresource, Verb};
-use crate::schema::Text;
+use steersman_rules::resource::{Subresource, Verb};
+use steersman_rules::schema::Text;
 
 /// Where the buckets of the histogram end, in milliseconds: upstream's.
 const BUCKETS: [u64; 23] = [

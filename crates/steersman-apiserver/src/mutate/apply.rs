@@ -6,18 +6,19 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::{Tracking, Writer, change, create, decode, patch, update};
-use crate::apply::{Apply, ApplyError, Versions, apply as merge, check_configuration};
-use crate::apply::{FieldConflict, conflict_message};
 use crate::call::Call;
-use crate::conversion::{self, Known};
-use crate::convert;
-use crate::field::FieldError;
-use crate::metadata;
+use crate::conversion::Known;
 use crate::reply::Reply;
-use crate::resource::Resource;
-use crate::schema::Schema;
 use crate::state::Server;
-use crate::status::{Cause, Named, Result, Status};
+use crate::status::{Cause, Result, Status};
+use steersman_rules::apply::{Apply, ApplyError, Versions, apply as merge, check_configuration};
+use steersman_rules::apply::{FieldConflict, conflict_message};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Resource;
+use steersman_rules::schema::Schema;
+use steersman_rules::versions;
 
 /// How often an object may come and go under an apply before the client is told.
 const ATTEMPTS: usize = 4;
@@ -246,11 +247,11 @@ impl Versions for Served<'_> {
         let table = self.server.registry.table();
         let resource = table.get(group, version, &self.resource.plural)?;
         let schema = resource.schema.clone();
-        if conversion::asks(resource) {
+        if resource.converted_by_webhook {
             return Some((self.known.get(object, api_version)?, schema));
         }
         let mut object = object.clone();
-        convert::to_api_version(&mut object, api_version);
+        versions::to_api_version(&mut object, api_version);
         Some((object, schema))
     }
 }

@@ -9,12 +9,13 @@ use super::condition::set_condition;
 use super::{Writer, change, decode, success};
 use crate::admission::Request;
 use crate::call::Call;
-use crate::field::FieldError;
-use crate::metadata;
-use crate::names;
 use crate::reply::Reply;
-use crate::resource::Place;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::names;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Place;
 
 /// Binds the pod of the path, or of the body for `POST …/bindings`.
 pub(crate) async fn bind(call: &Call) -> Result<Reply> {

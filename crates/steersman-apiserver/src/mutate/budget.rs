@@ -4,9 +4,10 @@
 
 use serde_json::{Value, json};
 
-use crate::metadata;
-use crate::selector::LabelSelector;
-use crate::status::{Cause, Details, Named, Status};
+use crate::status::{Cause, Details, Status};
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
+use steersman_rules::selector::LabelSelector;
 
 /// How many evictions may wait for the controller to notice them.
 const DISRUPTED_PODS_MAX: usize = 2000;

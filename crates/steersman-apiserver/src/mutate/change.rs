@@ -15,11 +15,11 @@ use crate::allocate;
 use crate::conversion;
 use crate::crd;
 use crate::document::Stored;
-use crate::field::FieldError;
-use crate::metadata;
-use crate::resource::Place;
 use crate::status::{MODIFIED, Result, Status};
-use crate::strconv;
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
+use steersman_rules::strconv;
 
 /// The subresources that write a part of the object; others are ways to write all of it.
 const PARTS: &[&str] = &["approval", "ephemeralcontainers", "finalize", "resize", "status"];

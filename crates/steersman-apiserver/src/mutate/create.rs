@@ -11,10 +11,10 @@ use crate::authn::User;
 use crate::call::Call;
 use crate::crd;
 use crate::document::Stored;
-use crate::metadata;
 use crate::reply::Reply;
-use crate::resource::Place;
 use crate::status::{Result, Status};
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 
 /// How often a generated name may be taken before the client is told.
 const GENERATE_ATTEMPTS: usize = 8;

@@ -9,15 +9,16 @@ use serde_json::{Map, Value};
 
 use super::options::{self, FieldValidation};
 use super::patch::Language;
-use crate::body::{Finding, json, syntax, yaml};
 use crate::call::Call;
-use crate::field::FieldError;
-use crate::metadata;
 use crate::negotiate;
-use crate::patch::json_type as patch_type;
-use crate::protobuf;
-use crate::schema::Schema;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::body::{Finding, json, syntax, yaml};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::patch::json_type as patch_type;
+use steersman_rules::protobuf;
+use steersman_rules::resource::Named;
+use steersman_rules::schema::Schema;
 
 /// How much of a body that cannot be read is shown to its sender.
 const SHOWN_MAX: usize = 30;
@@ -274,9 +275,7 @@ fn read(call: &Call) -> Result<(Value, Vec<Finding>)> {
             })?;
             (object, yaml::repeated(&call.body))
         }
-        protobuf::MEDIA_TYPE
-            if call.resource.conversion.is_none() && !protobuf::is_framed(&call.body) =>
-        {
+        protobuf::MEDIA_TYPE if !call.resource.is_custom() && !protobuf::is_framed(&call.body) => {
             let why = "provided data does not appear to be a protobuf message, expected prefix \
                        [107 56 115 0]";
             return Err(unrecognised(call, &call.resource.kind, why));
@@ -366,7 +365,7 @@ fn check_type(call: &Call, object: &mut Value) -> Result<(), WrongType> {
         }
     }
     // A custom resource has no Go type that could stand in for a kind that is not named.
-    let custom = call.resource.conversion.is_some();
+    let custom = call.resource.is_custom();
     if custom && object["kind"].as_str().is_none_or(str::is_empty) {
         return Err(WrongType::Missing);
     }
@@ -412,7 +411,7 @@ impl WrongType {
             Self::Other { api_version, kind } => (api_version, kind),
         };
         let wanted = &call.resource.kind;
-        if call.resource.conversion.is_none() {
+        if !call.resource.is_custom() {
             let why = unconvertible(&call.resource.group, wanted, &api_version, &kind);
             return cannot_handle((&api_version, &kind), wanted, &why);
         }

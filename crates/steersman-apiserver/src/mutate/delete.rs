@@ -17,10 +17,10 @@ use crate::call::Call;
 use crate::conversion;
 use crate::crd;
 use crate::document::{Stored, encode};
-use crate::metadata;
 use crate::reply::Reply;
-use crate::resource::{Place, Resource};
 use crate::status::{MODIFIED, Result, Status};
+use steersman_rules::metadata;
+use steersman_rules::resource::{Place, Resource};
 
 /// What became of a deleted object.
 pub(crate) enum Deleted {
@@ -221,7 +221,7 @@ fn ends_gracefully(resource: &Resource) -> bool {
 /// The version to delete an object in. Deletion concerns metadata alone, so a custom resource
 /// stays in the version in which it is stored, and nobody need convert it.
 fn version(writer: &Writer<'_>, stored: &Stored) -> String {
-    let custom = writer.resource.conversion.is_some();
+    let custom = writer.resource.is_custom();
     let own = stored.api_version().filter(|_| custom);
     own.unwrap_or(&writer.api_version).to_owned()
 }

@@ -3,12 +3,12 @@
 use super::Writer;
 use super::delete::{DeleteOptions, delete_object, warn_of_orphans};
 use crate::call::Call;
-use crate::metadata;
 use crate::read::list;
 use crate::read::options::ListOptions;
 use crate::reply::Reply;
-use crate::resource::Place;
 use crate::status::Result;
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 
 /// Deletes what matches, and answers with the list of it.
 pub(crate) async fn delete_collection(call: &Call) -> Result<Reply> {

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::{decode, options};
 use crate::call::Call;
-use crate::field::FieldError;
 use crate::negotiate;
-use crate::schema::Schema;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::field::FieldError;
+use steersman_rules::resource::Named;
+use steersman_rules::schema::Schema;
 
 /// How an object is to be deleted.
 #[derive(Clone, Debug, Default)]

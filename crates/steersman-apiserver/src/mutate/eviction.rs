@@ -14,11 +14,12 @@ use super::{Writer, change, decode, success};
 use crate::admission::Request;
 use crate::call::Call;
 use crate::document::Stored;
-use crate::field::FieldError;
-use crate::metadata;
 use crate::reply::Reply;
-use crate::resource::Place;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Place;
 
 /// How often a pod may change under an eviction that asks no budget.
 const ATTEMPTS: usize = 20;

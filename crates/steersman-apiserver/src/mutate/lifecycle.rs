@@ -10,7 +10,8 @@ use serde::de::IgnoredAny;
 use steersman_store::{Entry, Revision};
 
 use super::Writer;
-use crate::status::{Cause, Named, Result, Status};
+use crate::status::{Cause, Result, Status};
+use steersman_rules::resource::Named;
 
 #[derive(Deserialize)]
 struct Namespace {

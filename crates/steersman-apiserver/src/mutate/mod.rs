@@ -31,16 +31,16 @@ use steersman_store::{Expected, Revision, StoreError, WriteRequest};
 
 use crate::admission::{self, Hooks};
 use crate::allocate::{self, Outcome, Reservation};
-use crate::apply::{Resets, Track, track};
 use crate::authn::User;
 use crate::call::Call;
 use crate::conversion::{self, Known};
 use crate::crd;
 use crate::document::{self, Stored};
-use crate::metadata;
-use crate::resource::{Place, Resource, ScalePaths};
 use crate::state::Server;
 use crate::status::{Result, Status};
+use steersman_rules::apply::{Resets, Track, track};
+use steersman_rules::metadata;
+use steersman_rules::resource::{Place, Resource, ScalePaths};
 
 /// The largest object that is stored, in bytes: what etcd takes by default, so that what can be
 /// written does not depend on the store.
@@ -202,7 +202,7 @@ impl<'a> Writer<'a> {
         revision: Revision,
     ) -> Stored {
         let sent = Stored { bytes, revision };
-        let Some(stored) = stored.filter(|_| self.resource.conversion.is_some()) else {
+        let Some(stored) = stored.filter(|_| self.resource.is_custom()) else {
             return sent;
         };
         let stored = Stored { bytes: stored, revision };

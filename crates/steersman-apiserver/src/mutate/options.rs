@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::field::FieldError;
-use crate::resource::Verb;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::field::FieldError;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Verb;
 
 /// The longest name of a field manager.
 const MANAGER_MAX: usize = 128;

@@ -5,12 +5,13 @@ use serde_json::Value;
 
 use super::{Tracking, change, decode, update};
 use crate::call::Call;
-use crate::field::FieldError;
-use crate::metadata;
 use crate::negotiate;
-use crate::patch::{self, PatchError};
 use crate::reply::Reply;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::patch::{self, PatchError};
+use steersman_rules::resource::Named;
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";

@@ -5,17 +5,18 @@ use serde_json::{Value, json};
 
 use super::patch::{Language, refuse_force};
 use super::{Tracking, Writer, apply, change, decode, update};
-use crate::apply::check_configuration;
 use crate::call::Call;
 use crate::document::Stored;
-use crate::field::FieldError;
-use crate::metadata;
-use crate::patch::{printed, printed_type};
 use crate::reply::Reply;
-use crate::resource::{Resource, ScalePaths, Verb};
-use crate::schema::Schema;
-use crate::selector::LabelSelector;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
+use steersman_rules::apply::check_configuration;
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::patch::{printed, printed_type};
+use steersman_rules::resource::Named;
+use steersman_rules::resource::{Resource, ScalePaths, Verb};
+use steersman_rules::schema::Schema;
+use steersman_rules::selector::LabelSelector;
 
 const SCALE: (&str, &str) = ("autoscaling/v1", "Scale");
 
@@ -24,7 +25,7 @@ pub(crate) async fn get(call: &Call) -> Result<Reply> {
     let object = call.stored().await?.decode(&call.api_version)?;
     let paths = paths(call)?;
     let path = &paths.spec_replicas;
-    if call.resource.conversion.is_some() && metadata::at(&object, path).is_null() {
+    if call.resource.is_custom() && metadata::at(&object, path).is_null() {
         let why = format!("the spec replicas field {:?} does not exist", format!(".{path}"));
         return Err(Status::internal(&why));
     }
@@ -117,7 +118,7 @@ fn check_uid(call: &Call, object: &Value, scale: &Value) -> Result<()> {
         format!("Precondition failed: UID in precondition: {wants}, UID in object meta: {is}");
     let Resource { group, plural, .. } = &*call.resource;
     let place = call.place();
-    if call.resource.conversion.is_some() {
+    if call.resource.is_custom() {
         if call.info.verb == Verb::Patch {
             return Ok(());
         }

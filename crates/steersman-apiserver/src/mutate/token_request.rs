@@ -8,13 +8,14 @@ use super::decode;
 use crate::admission::Request;
 use crate::call::Call;
 use crate::document::Stored;
-use crate::field::FieldError;
-use crate::metadata;
 use crate::reply::Reply;
-use crate::resource::Place;
-use crate::status::{Named, Result, Status};
+use crate::status::{Result, Status};
 use crate::token::ISSUER;
 use crate::token::claims::{Claims, Private, Reference, user_name};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Place;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";

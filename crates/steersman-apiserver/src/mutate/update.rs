@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::{Tracking, Writer, change, create, decode};
 use crate::call::Call;
-use crate::metadata;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
+use steersman_rules::metadata;
 
 /// Replaces the object of the path by the one of the body.
 pub(crate) async fn update(call: &Call) -> Result<Reply> {

@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::{Writer, scale};
-use crate::field::FieldError;
-use crate::resource::Resource;
+use crate::crd;
 use crate::status::{Result, Status};
-use crate::{crd, metadata, names};
+use steersman_rules::field::FieldError;
+use steersman_rules::resource::Resource;
+use steersman_rules::{metadata, names};
 
 /// The kinds whose finalizers need no prefix, because nobody ever asked it of them.
 const PLAIN_FINALIZERS: [(&str, &str); 11] = [
@@ -194,8 +195,6 @@ fn of_kind(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
         let mut errors = resource.schema.validate(object);
         errors.extend(scale::mistakes(resource, object, scale::Of::All));
         errors
-    } else if crd::is_definition(resource) {
-        crd::validate(object)
     } else {
         Vec::new()
     }

@@ -14,9 +14,9 @@ use super::paths::{self, PathItem, Paths};
 use super::{Dialect, Form, custom, definitions, gnostic};
 use crate::document::Stored;
 use crate::registry::Table;
-use crate::resource::{Place, Resource, builtin};
 use crate::state::Server;
 use crate::status::{Result, Status};
+use steersman_rules::resource::{Place, Resource, builtin};
 
 /// The parts of all built-in kinds, in one form.
 #[derive(Debug)]

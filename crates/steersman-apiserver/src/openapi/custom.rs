@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::definitions::{GVK, group_version_kind};
 use super::descriptions::Common;
 use super::{Dialect, names};
-use crate::resource::Resource;
+use steersman_rules::resource::Resource;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";

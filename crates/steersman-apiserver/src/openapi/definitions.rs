@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::descriptions::{Common, Descriptions};
 use super::{Dialect, names};
-use crate::resource::{Resource, Verb, builtin};
-use crate::schema::builtin::{self as table, Kind};
-use crate::schema::{Field, ListKind, Merge, Node, Scalar, Shape};
+use steersman_rules::resource::{Resource, Verb, builtin};
+use steersman_rules::schema::builtin::{self as table, Kind};
+use steersman_rules::schema::{Field, ListKind, Merge, Node, Scalar, Shape};
 
 /// How JSON schemas call the kinds that a definition is.
 pub(super) const GVK: &str = "x-kubernetes-group-version-kind";

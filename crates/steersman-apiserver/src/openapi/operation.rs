@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::definitions::{GVK, group_version_kind};
 use super::{Dialect, names, parameters};
-use crate::resource::Verb;
+use steersman_rules::resource::Verb;
 
 /// Whose operation it is, and what goes in and comes out.
 pub(super) struct Operation<'a> {

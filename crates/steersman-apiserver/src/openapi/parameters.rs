@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::descriptions::Common;
 use super::{Dialect, names};
-use crate::resource::Verb;
+use steersman_rules::resource::Verb;
 
 struct Parameter {
     name: &'static str,

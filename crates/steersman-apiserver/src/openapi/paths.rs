@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::operation::{Listing, Operation, tag};
 use super::{Dialect, names, parameters};
-use crate::resource::{Resource, Subresource, Verb};
-use crate::schema::builtin as table;
+use steersman_rules::resource::{Resource, Subresource, Verb};
+use steersman_rules::schema::builtin as table;
 
 /// A path and what can be done there.
 pub(super) type PathItem = (String, Value);

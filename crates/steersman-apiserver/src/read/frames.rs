@@ -11,11 +11,11 @@ use steersman_store::{Key, Revision};
 use crate::call::Call;
 use crate::document::{Stored, write_json};
 use crate::negotiate::{Encoding, Shape};
-use crate::protobuf::{self, Format, Sealed};
 use crate::reply::View;
-use crate::resource::Resource;
 use crate::state::events::{EventType, SharedEvents, Told};
 use crate::status::{Result, Status};
+use steersman_rules::protobuf::{self, Format, Sealed};
+use steersman_rules::resource::Resource;
 
 /// How the events of one watch are written.
 pub(super) struct Frames {
@@ -46,7 +46,7 @@ impl Frames {
         };
         // A table tells ages, which are others at the next moment, and what is older than its
         // schema reads as this watch's schema has it.
-        let dated = self.view.resource.schema.is_newer_than(object.revision);
+        let dated = self.view.resource.schema.is_newer_than(object.revision.0);
         if self.view.output.shape == Shape::Table || dated {
             return write().into();
         }

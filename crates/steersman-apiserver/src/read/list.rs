@@ -142,7 +142,7 @@ fn take<'a>(
 ) -> (usize, Option<&'a Entry>) {
     for (index, entry) in entries.iter().enumerate() {
         let object = Stored::from(entry);
-        if options.selector.matches(&call.resource, &entry.key, &object) {
+        if options.selector.matches(&call.resource, &entry.key, &object.bytes) {
             page.objects.push(object.refreshed(&call.resource.schema));
         }
         if page.objects.len() >= limit {

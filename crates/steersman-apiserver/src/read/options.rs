@@ -5,10 +5,11 @@ use std::time::Duration;
 use steersman_store::Revision;
 
 use crate::call::Call;
-use crate::field::FieldError;
-use crate::selector::{FieldSelector, LabelSelector, Selector};
-use crate::status::{Named, Result, Status};
-use crate::strconv;
+use crate::status::{Result, Status};
+use steersman_rules::field::FieldError;
+use steersman_rules::resource::Named;
+use steersman_rules::selector::{FieldSelector, LabelSelector, Selector};
+use steersman_rules::strconv;
 
 /// What a list or watch asks for.
 #[derive(Clone, Debug)]

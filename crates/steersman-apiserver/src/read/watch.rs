@@ -26,11 +26,11 @@ use crate::call::Call;
 use crate::conversion;
 use crate::document::Stored;
 use crate::reply::Reply;
-use crate::selector::Selector;
 use crate::state::Server;
 use crate::state::events::EventType;
 use crate::status::panic_text;
 use crate::status::{Result, Status};
+use steersman_rules::selector::Selector;
 
 /// How often a watch tells its revision.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
@@ -246,7 +246,7 @@ impl Watching {
         };
         for entry in entries.by_ref() {
             let object = Stored::from(&entry);
-            if self.selector.matches(self.frames.resource(), &entry.key, &object) {
+            if self.selector.matches(self.frames.resource(), &entry.key, &object.bytes) {
                 self.frames.event(&mut out, EventType::Added, &object);
             }
             if out.len() >= CHUNK {
@@ -357,7 +357,7 @@ impl Watching {
 fn meaning(frames: &Frames, selector: &Selector, change: &Event) -> Option<(EventType, Stored)> {
     let matching = |entry: &Option<Entry>| {
         let object = Stored::from(entry.as_ref()?);
-        selector.matches(frames.resource(), &change.key, &object).then_some(object)
+        selector.matches(frames.resource(), &change.key, &object.bytes).then_some(object)
     };
     match (matching(&change.previous), matching(&change.current)) {
         (None, Some(new)) => Some((EventType::Added, new)),

@@ -22,7 +22,7 @@ use crate::call::Call;
 use crate::document::Stored;
 use crate::negotiate::{Encoding, Output, Shape, Wishes};
 use crate::status::{Result, Status};
-use crate::table::IncludeObject;
+use steersman_rules::table::IncludeObject;
 
 /// Answers larger than this are compressed for clients that accept it.
 const GZIP_THRESHOLD: usize = 128 * 1024;
@@ -117,11 +117,11 @@ fn check_metadata(call: &Call, reply: &Reply) -> Result<()> {
     if call.output.shape != Shape::Metadata || call.output.of_list == is_list {
         return Ok(());
     }
-    if !is_list && call.resource.conversion.is_some() {
+    if !is_list && call.resource.is_custom() {
         return Err(Status::failure("content is not a list"));
     }
     let (list, asked) = if is_list { ("List", "") } else { ("", "List") };
-    let found = match (call.resource.conversion.is_some(), call.resource.group.as_ref()) {
+    let found = match (call.resource.is_custom(), call.resource.group.as_ref()) {
         (true, _) => format!("unstructured.Unstructured{list}"),
         (false, "" | "events.k8s.io") => format!("core.{}{list}", call.resource.kind),
         (false, group) => {

@@ -17,12 +17,13 @@ use super::body::PIECE;
 use super::indent::Indenter;
 use crate::call::Call;
 use crate::document::{self, Stored, write_json};
-use crate::negotiate::{Encoding, MetaVersion, Output, Shape};
-use crate::protobuf::{Format, ListFields, ProtobufError, Sealed};
-use crate::resource::Resource;
+use crate::negotiate::{Encoding, Output, Shape};
 use crate::state::Clock;
 use crate::status::{Result, Status};
-use crate::table::{self, IncludeObject, TableForm};
+use steersman_rules::metadata::MetaVersion;
+use steersman_rules::protobuf::{Format, ListFields, ProtobufError, Sealed};
+use steersman_rules::resource::Resource;
+use steersman_rules::table::{self, IncludeObject, TableForm};
 
 /// How one client sees stored objects.
 pub(crate) struct View {
@@ -135,7 +136,7 @@ impl View {
     fn write_list_head(&self, out: &mut Vec<u8>, page: &Page) {
         let Sealed { api_version, kind } = self.sealed_list();
         let mut metadata = page.metadata();
-        let is_custom = self.resource.conversion.is_some();
+        let is_custom = self.resource.is_custom();
         if is_custom && self.output.shape == Shape::Object && page.continue_token.is_none() {
             metadata["continue"] = "".into();
         }
@@ -190,7 +191,7 @@ impl View {
     /// Appends an object, or its metadata, as an item of a list. Items of a built-in kind do not
     /// repeat what they are.
     fn write_item(&self, out: &mut Vec<u8>, object: &Stored) {
-        let is_custom = self.resource.conversion.is_some();
+        let is_custom = self.resource.is_custom();
         match self.output.shape {
             Shape::Object if !is_custom => object.write_item_to(out, &self.api_version),
             _ => self.write_plain(out, object),

@@ -15,14 +15,15 @@ use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission::Webhooks;
+use crate::authn;
 use crate::metrics::Requests;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
 use crate::webhook_client::Origins;
-use crate::{authn, metadata};
 use events::SharedEvents;
 use node_ports::NodePorts;
+use steersman_rules::metadata;
 
 /// Where timestamps come from; it follows the clock of the process, which may be virtual.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -1,12 +1,12 @@
 //! Every built-in kind through the server: a small object is taken, a wrong one refused.
 
 use serde_json::{Value, json};
-use steersman_apiserver::patch::merge_patch;
+use steersman_rules::patch::merge_patch;
 
 use crate::api::Api;
 
 /// The table that the rules themselves are tested with.
-const EXAMPLES: &str = include_str!("../../src/strategy/examples.txt");
+const EXAMPLES: &str = include_str!("../../../steersman-rules/src/kinds/examples.txt");
 
 /// One kind: where it is served, a sound object, and a change that makes it wrong.
 pub(crate) struct Example {

@@ -5,8 +5,9 @@ use futures::StreamExt;
 use http::{Method, Request, header};
 use http_body_util::{BodyDataStream, Full};
 use serde_json::{Value, json};
-use steersman_apiserver::resource::{Resource, Verb, builtin};
-use steersman_apiserver::{ResponseBody, negotiate, protobuf};
+use steersman_apiserver::{ResponseBody, negotiate};
+use steersman_rules::protobuf;
+use steersman_rules::resource::{Resource, Verb, builtin};
 use tower::ServiceExt;
 
 use crate::api::{Answer, Api, CONFIG_MAPS, config_map, deployment, name, names, pod, version};

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::items;
-use crate::field::FieldError;
+use steersman_rules::field::FieldError;
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 

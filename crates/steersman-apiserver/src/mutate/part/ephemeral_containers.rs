@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::items;
-use crate::field::FieldError;
-use crate::strategy::internal;
+use steersman_rules::field::FieldError;
+use steersman_rules::kinds::internal;
 
 const LIST: &str = "ephemeralContainers";
 

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::{Writer, validate};
 use crate::crd;
-use crate::field::FieldError;
-use crate::metadata;
-use crate::names;
 use crate::status::{Result, Status};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::names;
 
 /// The old object with the part of the new one that a subresource writes.
 pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
@@ -64,8 +64,7 @@ pub(super) fn phase_changed(old: &Value, new: &mut Value, now: &str) {
 /// Whether another uid in a status is passed over. Most kinds refuse it.
 fn keeps_uid(writer: &Writer<'_>) -> bool {
     writer.subresource == "status"
-        && (writer.resource.conversion.is_some()
-            || writer.resource.group == "flowcontrol.apiserver.k8s.io")
+        && (writer.resource.is_custom() || writer.resource.group == "flowcontrol.apiserver.k8s.io")
 }
 
 /// Refuses a change of a part that is not allowed.

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::ephemeral_containers::MIRROR;
 use super::items;
-use crate::field::FieldError;
-use crate::strategy::Strategy;
+use steersman_rules::field::FieldError;
+use steersman_rules::kinds::Strategy;
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 

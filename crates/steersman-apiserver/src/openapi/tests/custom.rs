@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::{Dialect, custom};
-use crate::resource::{Resource, builtin};
+use steersman_rules::resource::{Resource, builtin};
 
 /// The definition of a custom resource with this schema.
 fn definition(dialect: Dialect, schema: &Value) -> Value {

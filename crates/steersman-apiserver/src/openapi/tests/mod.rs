@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::catalog::Builtin;
 use super::part::{Document, Part, inflate};
 use super::{Contents, Form};
-use crate::resource::{Verb, builtin};
-use crate::schema::builtin as table;
+use steersman_rules::resource::{Verb, builtin};
+use steersman_rules::schema::builtin as table;
 
 fn contents(form: Form) -> Contents {
     Contents { builtin: Builtin::of(form), sections: Vec::new() }

@@ -7,9 +7,9 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::sample::select;
 use serde_json::{Value, json};
-use steersman_apiserver::body::{json as json_body, yaml};
-use steersman_apiserver::protobuf;
-use steersman_apiserver::schema::Schema;
+use steersman_rules::body::{json as json_body, yaml};
+use steersman_rules::protobuf;
+use steersman_rules::schema::Schema;
 
 use super::{FIELDS, json, object, run, text};
 use crate::api::{Api, pod};

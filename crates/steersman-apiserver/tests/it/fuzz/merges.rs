@@ -4,9 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::Strategy;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use steersman_apiserver::apply::{Apply, Sole, apply};
-use steersman_apiserver::patch::{json_patch, merge_patch, strategic_merge_patch};
-use steersman_apiserver::schema::Schema;
+use steersman_rules::apply::{Apply, Sole, apply};
+use steersman_rules::patch::{json_patch, merge_patch, strategic_merge_patch};
+use steersman_rules::schema::Schema;
 
 use super::{FIELDS, json, object, run, text};
 use crate::api::deployment;

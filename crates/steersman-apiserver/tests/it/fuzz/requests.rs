@@ -7,7 +7,7 @@ use proptest::sample::select;
 use steersman_apiserver::Continuation;
 use steersman_apiserver::registry::Registry;
 use steersman_apiserver::request::{Query, RequestInfo, segments};
-use steersman_apiserver::selector::{FieldSelector, LabelSelector};
+use steersman_rules::selector::{FieldSelector, LabelSelector};
 
 use super::{run, text};
 

@@ -1,7 +1,7 @@
 //! Schemas of custom resources, and objects that do not fit them.
 
 use super::{json, object, run};
-use steersman_apiserver::schema::Schema;
+use steersman_rules::schema::Schema;
 
 const KEYWORDS: &[&str] = &[
     "type",

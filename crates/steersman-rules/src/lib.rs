@@ -1,0 +1,31 @@
+//! What an object of Kubernetes may be: the kinds with their fields, defaults and rules, and the
+//! ways in which documents are read, merged, compared and shown.
+//!
+//! Everything here is a function of documents: nothing is stored, sent or awaited, and the time
+//! is an argument. The API server is built on it and not the other way round. Start with
+//! [`kinds`], which has a folder for each API group and a file for each kind.
+
+// What a kind is.
+pub mod kinds;
+pub mod resource;
+
+// The shape of its documents, and their forms on the wire.
+pub mod body;
+pub mod protobuf;
+pub mod schema;
+pub mod versions;
+
+// How a document changes.
+pub mod apply;
+pub mod patch;
+
+// How documents are chosen and shown.
+pub mod selector;
+pub mod table;
+
+// The words that rules are made of.
+pub mod field;
+pub mod metadata;
+pub mod names;
+pub mod quantity;
+pub mod strconv;

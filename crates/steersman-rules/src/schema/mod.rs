@@ -1,0 +1,205 @@
+//! The shape of a kind's documents: fields, list types, merge keys.
+//!
+//! A [`Schema`] comes from the table of built-in types, from a CustomResourceDefinition's
+//! structural schema, or is untyped. [`crate::apply`] and [`crate::patch`] merge by it; the request
+//! pipeline prunes, defaults and validates by it.
+
+pub mod builtin;
+mod decode;
+mod defaults;
+mod format;
+mod node;
+mod normal;
+mod pattern;
+mod restore;
+mod structural;
+#[cfg(test)]
+mod tests;
+mod time;
+mod unknown;
+mod unset;
+mod validate;
+
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::field::FieldError;
+
+pub use builtin::{kind as builtin_kind, named as builtin_named, object as builtin_object};
+pub use node::{
+    ANY, Field, List, ListKind, Merge, Node, Object, Relation, Scalar, Shape, Text, Unset,
+};
+pub(crate) use pattern::Pattern;
+pub(crate) use structural::node as structural_node;
+pub(crate) use unset::settle;
+
+/// The shape of one kind's documents; cheap to clone.
+#[derive(Clone)]
+pub struct Schema {
+    root: Arc<Node>,
+    /// The resourceVersion at which it came to be; what was written before may not have its
+    /// defaults.
+    since: u64,
+}
+
+/// The mistakes in a value by a part of a structural schema, named from that value.
+pub(crate) fn mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate::validate(&structural::node(openapi_v3_schema), value, "", &mut errors);
+    errors
+}
+
+/// Whether a value has fields that a part of a structural schema does not know.
+pub(crate) fn has_unknown_fields(openapi_v3_schema: &Value, value: &Value) -> bool {
+    let mut known = value.clone();
+    unknown::prune(&structural::node(openapi_v3_schema), &mut known);
+    known != *value
+}
+
+impl Schema {
+    /// The schema of a kind that Kubernetes defines; `None` if there is no such kind.
+    pub fn builtin(group: &str, version: &str, kind: &str) -> Option<Self> {
+        let root = if group.is_empty() {
+            builtin::kind(version, kind)
+        } else {
+            builtin::kind(&format!("{group}/{version}"), kind)
+        };
+        root.map(Self::new)
+    }
+
+    /// The schema of a custom resource, from `openAPIV3Schema` of its definition.
+    pub fn structural(openapi_v3_schema: &Value) -> Self {
+        Self::new(structural::root(openapi_v3_schema))
+    }
+
+    /// No schema: types are deduced from values (maps granular, lists atomic).
+    pub fn untyped() -> Self {
+        Self::new(Node::new(Shape::Any))
+    }
+
+    /// Removes fields that the schema does not know.
+    pub fn prune(&self, object: &mut Value) {
+        unknown::prune(&self.root, object);
+    }
+
+    /// Fills in the defaults that the schema states, and drops nulls that mean "not set". Of a
+    /// built-in kind that is [`Self::settle`].
+    pub fn apply_defaults(&self, object: &mut Value) {
+        if self.is_typed() {
+            settle(&self.root, object);
+        } else {
+            defaults::apply(&self.root, object);
+        }
+    }
+
+    /// An object in which nothing is set: what a new one is compared with.
+    pub(crate) fn empty(&self) -> Value {
+        let mut object = Value::Object(Map::new());
+        self.settle(&mut object);
+        object
+    }
+
+    /// Gives an object of a built-in kind the fields that are always written, and takes those
+    /// from it in which nothing is set. Other kinds have no such fields.
+    pub fn settle(&self, object: &mut Value) {
+        if self.is_typed() {
+            settle(&self.root, object);
+        }
+    }
+
+    /// The paths of fields that the schema does not know, such as `spec.foo`.
+    pub fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        unknown::find(&self.root, object, "", &mut found);
+        found
+    }
+
+    /// The mistakes in a custom resource.
+    pub fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        validate::validate(&self.root, object, "", &mut errors);
+        errors
+    }
+
+    /// Values of the wrong JSON type in an object of a built-in kind, as the text a decoder gives
+    /// (`json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type
+    /// int32`). A decoder would report the first. Of custom resources only the metadata is
+    /// decoded; [`Self::validate`] checks the rest.
+    pub fn type_errors(&self, object: &Value) -> Vec<String> {
+        let mut errors = Vec::new();
+        if let Shape::Named(_) = self.root.shape {
+            decode::check(&self.root, object, None, &mut errors);
+        } else {
+            let (node, place) = (self.root.child("metadata"), decode::Place::metadata());
+            decode::check(node, &object["metadata"], Some(&place), &mut errors);
+        }
+        errors
+    }
+
+    /// Wraps numbers that are too large for their field, as Kubernetes does where it fills a
+    /// struct from a document.
+    pub fn wrap_integers(&self, object: &mut Value) {
+        if let Shape::Named(_) = self.root.shape {
+            restore::wrap(&self.root, object);
+        }
+    }
+
+    /// The first value of the wrong type in an object of a built-in kind that was patched as a
+    /// document (`cannot restore struct from: string`).
+    pub fn restore_mistake(&self, object: &Value) -> Option<String> {
+        match self.root.shape {
+            Shape::Named(_) => restore::mistake(&self.root, object, None),
+            _ => None,
+        }
+    }
+
+    /// Brings an object of a built-in kind into the form that decoding and encoding it gives.
+    /// Of custom resources that is only the metadata.
+    pub fn normalise(&self, object: &mut Value) {
+        if let Shape::Named(_) = self.root.shape {
+            normal::normalise(&self.root, object);
+        } else if let Some(metadata) = object.get_mut("metadata") {
+            normal::normalise(self.root.child("metadata"), metadata);
+        }
+    }
+
+    /// The schema of a type that is not a kind, such as `meta.v1.DeleteOptions`.
+    pub fn builtin_type(name: &str) -> Option<Self> {
+        builtin::named(name).map(Self::new)
+    }
+
+    /// The same schema, known to hold since a resourceVersion.
+    #[must_use]
+    pub fn since(self, resource_version: u64) -> Self {
+        Self { since: resource_version, ..self }
+    }
+
+    /// Whether something written at a resourceVersion was written under an older schema.
+    pub fn is_newer_than(&self, written: u64) -> bool {
+        self.since > written
+    }
+
+    /// Whether this is the schema of a kind that Kubernetes defines.
+    pub fn is_typed(&self) -> bool {
+        matches!(self.root.shape, Shape::Named(_))
+    }
+
+    /// The shape of the whole object.
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
+    fn new(root: Node) -> Self {
+        Self { root: Arc::new(root), since: 0 }
+    }
+}
+
+impl Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Custom schemas are long; which kind they belong to is known where they are held.
+        let name = self.root.object().map_or("untyped", |object| &object.name);
+        f.debug_tuple("Schema").field(&name).finish()
+    }
+}

@@ -1,0 +1,321 @@
+//! One value's shape: what it is, how it merges, what it must satisfy.
+//!
+//! Built-in types are [`Shape::Named`] references into the table of [`super::builtin`], because
+//! they refer to each other in circles; custom resources are trees of their own.
+
+use std::borrow::Cow;
+
+use serde_json::{Number, Value};
+
+use super::builtin;
+use super::format::Format;
+use super::pattern::Pattern;
+
+/// Text that is static for what is built in and owned for what is custom.
+pub type Text = Cow<'static, str>;
+
+/// The shape of a value in its place.
+#[derive(Debug)]
+pub struct Node {
+    /// What it is.
+    pub shape: Shape,
+    /// Whether apply replaces the object or map as a whole; overrides what its type says.
+    pub atomic: Option<bool>,
+    /// How strategic merge treats it.
+    pub patch: PatchRule,
+    /// What a custom resource's schema demands besides the type.
+    pub rules: Option<Box<Rules>>,
+}
+
+/// What a value is.
+#[derive(Debug)]
+pub enum Shape {
+    /// Anything; objects merge field by field, lists are atomic.
+    Any,
+    /// Anything, replaced as a whole.
+    Raw,
+    /// A single value.
+    Scalar(Scalar),
+    /// A built-in type, by its place in the table.
+    Named(usize),
+    /// A struct with known fields.
+    Object(Object),
+    /// Any keys, each with a value of this shape.
+    Map(Box<Node>),
+    /// A list.
+    List(Box<List>),
+}
+
+/// The types of single values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the types")]
+pub enum Scalar {
+    String,
+    Int32,
+    Int64,
+    /// An integer of any size, in custom schemas.
+    Integer,
+    Number,
+    Bool,
+    Bytes,
+    Time,
+    MicroTime,
+    Quantity,
+    IntOrString,
+}
+
+/// A struct: known fields, sorted by name.
+#[derive(Debug, Default)]
+pub struct Object {
+    /// The name of the Go type, such as `v1.DeploymentSpec`; empty in custom schemas.
+    pub name: Text,
+    /// Its fields.
+    pub fields: Vec<Field>,
+    /// Whether apply replaces it as a whole.
+    pub atomic: bool,
+    /// Whether unknown fields stay (`x-kubernetes-preserve-unknown-fields`).
+    pub open: bool,
+}
+
+/// A field of a struct.
+#[derive(Debug)]
+pub struct Field {
+    /// Its name in documents.
+    pub name: Text,
+    /// The shape of its value.
+    pub node: Node,
+    /// Whether a custom resource must have it.
+    pub required: bool,
+    /// What a missing merge key means.
+    pub default: Option<Value>,
+    /// Whether the struct exists even when nothing is set in it.
+    pub value: bool,
+    /// What a document has in it when nothing is set.
+    pub unset: Unset,
+}
+
+/// What Go writes of a field in which nothing is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unset {
+    /// Nothing. A zero that is set stays; an empty list or map is nothing.
+    #[default]
+    Absent,
+    /// The zero of its type.
+    Zero,
+    /// `null`.
+    Null,
+    /// Nothing, not even a zero.
+    OmitEmpty,
+}
+
+/// A list and how apply merges it.
+#[derive(Debug)]
+pub struct List {
+    /// The shape of its items.
+    pub item: Node,
+    /// How apply merges it.
+    pub kind: ListKind,
+}
+
+/// `x-kubernetes-list-type`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListKind {
+    /// Replaced as a whole.
+    Atomic,
+    /// Items are single values, each there once.
+    Set,
+    /// Items are objects identified by these fields.
+    Map(Vec<Text>),
+}
+
+/// How strategic merge treats a field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PatchRule {
+    /// How it is merged.
+    pub merge: Merge,
+    /// Whether a patch's `$retainKeys` may name what stays.
+    pub retain_keys: bool,
+}
+
+/// `patchStrategy` and `patchMergeKey`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Merge {
+    /// Objects merge, lists are replaced.
+    #[default]
+    Default,
+    /// Replaced as a whole.
+    Replace,
+    /// A list of single values is merged as a set.
+    Set,
+    /// A list of objects is merged by this field.
+    Key(Text),
+}
+
+/// What a custom schema demands of a value, and its default.
+#[derive(Debug, Default)]
+pub struct Rules {
+    /// What stands where nothing is given.
+    pub default: Option<Value>,
+    /// Whether `null` is a value.
+    pub nullable: bool,
+    /// The allowed values; empty allows all.
+    pub enumeration: Vec<Value>,
+    /// The least number.
+    pub minimum: Option<Bound>,
+    /// The greatest number.
+    pub maximum: Option<Bound>,
+    /// What numbers must be multiples of.
+    pub multiple_of: Option<f64>,
+    /// Allowed lengths of strings.
+    pub length: Range,
+    /// Allowed lengths of lists.
+    pub items: Range,
+    /// Allowed numbers of keys in objects.
+    pub properties: Range,
+    /// Whether items of lists must differ.
+    pub unique: bool,
+    /// What strings must match.
+    pub pattern: Option<Pattern>,
+    /// The format of strings: its name as the schema says it, and its test.
+    pub format: Option<(String, Format)>,
+    /// What other schemas say of the same value; few have any.
+    pub junctors: Option<Box<Junctors>>,
+    /// Whether the schema names no type: rules for values of other types than a given one do
+    /// not concern it.
+    pub typeless: bool,
+}
+
+/// Schemas that a value must also satisfy, or must not.
+#[derive(Debug, Default)]
+pub struct Junctors {
+    /// All of these.
+    pub all_of: Vec<Node>,
+    /// At least one of these.
+    pub any_of: Vec<Node>,
+    /// Exactly one of these.
+    pub one_of: Vec<Node>,
+    /// Not this.
+    pub not: Option<Node>,
+}
+
+/// A limit of a number.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    pub value: Number,
+    pub exclusive: bool,
+}
+
+/// Limits of a length.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Range {
+    pub min: Option<u64>,
+    pub max: Option<u64>,
+}
+
+/// How a value merges, given what it actually is.
+#[derive(Clone, Copy, Debug)]
+pub enum Relation<'a> {
+    /// As a whole.
+    Leaf,
+    /// Field by field.
+    Granular,
+    /// A list that is a set of single values.
+    Set,
+    /// A list of objects with keys.
+    Keyed(&'a List, &'a [Text]),
+}
+
+/// Stands in wherever a schema says nothing.
+pub static ANY: Node = Node::new(Shape::Any);
+
+impl Node {
+    /// A value of this shape, of which nothing else is said.
+    pub const fn new(shape: Shape) -> Self {
+        let patch = PatchRule { merge: Merge::Default, retain_keys: false };
+        Self { shape, atomic: None, patch, rules: None }
+    }
+
+    /// The struct this is, whether named or inline.
+    pub fn object(&self) -> Option<&Object> {
+        match &self.shape {
+            Shape::Object(object) => Some(object),
+            Shape::Named(index) => Some(builtin::object(*index)),
+            _ => None,
+        }
+    }
+
+    /// The field of a struct, if the schema declares it.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.object()?.field(name)
+    }
+
+    /// The shape below a key of an object or map.
+    pub fn child(&self, name: &str) -> &Node {
+        match &self.shape {
+            Shape::Map(value) => value,
+            _ => self.field(name).map_or(&ANY, |field| &field.node),
+        }
+    }
+
+    /// The shape of a list's items.
+    pub fn item(&self) -> &Node {
+        match &self.shape {
+            Shape::List(list) => &list.item,
+            _ => &ANY,
+        }
+    }
+
+    /// How this value merges.
+    pub fn relation(&self, value: &Value) -> Relation<'_> {
+        match (&self.shape, value) {
+            (Shape::Any, Value::Object(_)) => Relation::Granular,
+            (Shape::Object(_) | Shape::Named(_) | Shape::Map(_), Value::Object(_)) => {
+                if self.is_atomic() { Relation::Leaf } else { Relation::Granular }
+            }
+            (Shape::List(list), Value::Array(_)) => match &list.kind {
+                ListKind::Atomic => Relation::Leaf,
+                ListKind::Set => Relation::Set,
+                ListKind::Map(keys) => Relation::Keyed(list, keys),
+            },
+            _ => Relation::Leaf,
+        }
+    }
+
+    /// Whether fields that the schema does not declare are mistakes.
+    pub fn is_closed(&self) -> bool {
+        match &self.shape {
+            Shape::Named(_) => true,
+            Shape::Object(object) => !object.open,
+            _ => false,
+        }
+    }
+
+    /// Whether `null` is a value of its own here.
+    pub fn is_nullable(&self) -> bool {
+        match &self.rules {
+            Some(rules) => rules.nullable,
+            None => matches!(self.shape, Shape::Any | Shape::Raw),
+        }
+    }
+
+    fn is_atomic(&self) -> bool {
+        self.atomic.unwrap_or_else(|| self.object().is_some_and(|object| object.atomic))
+    }
+}
+
+impl Object {
+    /// The declared field of that name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        let found = self.fields.binary_search_by(|field| field.name.as_ref().cmp(name)).ok()?;
+        Some(&self.fields[found])
+    }
+}
+
+impl List {
+    /// What a missing key of an item means; `None` if it has no default.
+    pub fn key_default(&self, key: &str) -> Option<&Value> {
+        let field = self.item.field(key)?;
+        let rules = field.node.rules.as_ref();
+        field.default.as_ref().or_else(|| rules.and_then(|rules| rules.default.as_ref()))
+    }
+}
