@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use steersman_rules::kinds;
 use steersman_rules::patch::merge_patch;
-use steersman_rules::resource::{Resource, Verb, builtin};
+use steersman_rules::resource::{Resource, Verb};
 
 use crate::step::{Role, Scenario, Step, Tidy};
 
@@ -75,7 +76,7 @@ pub(crate) fn all() -> Vec<Kind> {
         kind.resource = resource;
         kind
     };
-    builtin::all().into_iter().map(kind).collect()
+    kinds::all().into_iter().map(kind).collect()
 }
 
 /// `pods`, `deployments.apps`, `horizontalpodautoscalers.autoscaling.v2`.
@@ -274,7 +275,7 @@ fn example(line: &str, kinds: &mut BTreeMap<(String, String), Kind>) -> Option<(
     let mut words = line.splitn(5, ' ');
     let [_, version, plural, kind, object] = std::array::from_fn(|_| words.next());
     let key = (version?.to_owned(), kind?.to_owned());
-    let resource = builtin::all()
+    let resource = kinds::all()
         .into_iter()
         .find(|r| r.api_version() == key.0 && Some(&*r.plural) == plural)?;
     let mut kind = Kind::without_example(&resource);

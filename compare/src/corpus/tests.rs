@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use steersman_rules::resource::builtin;
+use steersman_rules::kinds as builtin;
 
 use super::*;
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::conversion;
 use crate::openapi::Published;
-use steersman_rules::resource::{Resource, builtin};
+use steersman_rules::{kinds, resource::Resource};
 
 /// The resources that are served now.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Default for Registry {
 impl Registry {
     /// Serves the built-in resources.
     pub fn new() -> Self {
-        let builtin = builtin::all().into_iter().map(Arc::new).collect();
+        let builtin = kinds::all().into_iter().map(Arc::new).collect();
         let table = Table::of(Arc::new(builtin), BTreeMap::new());
         Self {
             table: RwLock::new(Arc::new(table)),
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_late_removal_leaves_the_namesake_that_was_written_since() {
         let registry = Registry::new();
-        let storage = Arc::new(builtin::all().remove(0));
+        let storage = Arc::new(kinds::all().remove(0));
         let custom = |revision: u64| Custom {
             revision: Revision(revision),
             resources: Vec::new(),

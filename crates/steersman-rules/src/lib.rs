@@ -8,6 +8,7 @@
 // What a kind is.
 pub mod kinds;
 pub mod resource;
+pub mod rules;
 
 // The shape of its documents, and their forms on the wire.
 pub mod body;

@@ -16,7 +16,8 @@ use crate::document::Stored;
 use crate::registry::Table;
 use crate::state::Server;
 use crate::status::{Result, Status};
-use steersman_rules::resource::{Place, Resource, builtin};
+use steersman_rules::kinds;
+use steersman_rules::resource::{Place, Resource};
 
 /// The parts of all built-in kinds, in one form.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ fn builtin_paths(dialect: Dialect) -> BTreeMap<String, Vec<PathItem>> {
     for (name, item) in paths::roots(dialect) {
         documents.insert(name.to_owned(), vec![item]);
     }
-    for resource in &builtin::all() {
+    for resource in &kinds::all() {
         let Resource { group, version, .. } = resource;
         if !group.is_empty() {
             let name = format!("apis/{group}");

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::descriptions::{Common, Descriptions};
 use super::{Dialect, names};
-use steersman_rules::resource::{Resource, Verb, builtin};
+use steersman_rules::kinds;
+use steersman_rules::resource::{Resource, Verb};
 use steersman_rules::schema::builtin::{self as table, Kind};
 use steersman_rules::schema::{Field, ListKind, Merge, Node, Scalar, Shape};
 
@@ -23,7 +24,7 @@ pub(super) fn all(dialect: Dialect) -> impl Iterator<Item = (String, Value)> {
         renderer.types.iter().map(|type_name| names::builtin(type_name)).collect();
     let described = renderer.described.0.keys();
     let others: Vec<String> = described.filter(|name| !structs.contains(*name)).cloned().collect();
-    let lists = builtin::all().into_iter().filter(|resource| resource.verbs.contains(&Verb::List));
+    let lists = kinds::all().into_iter().filter(|resource| resource.verbs.contains(&Verb::List));
     let lists: Vec<(String, Value)> = lists.map(|resource| renderer.list(&resource)).collect();
     let watch_event = (names::meta("WatchEvent"), renderer.watch_event());
     let mut places = 0..renderer.types.len();

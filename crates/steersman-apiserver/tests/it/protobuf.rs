@@ -6,8 +6,9 @@ use http::{Method, Request, header};
 use http_body_util::{BodyDataStream, Full};
 use serde_json::{Value, json};
 use steersman_apiserver::{ResponseBody, negotiate};
+use steersman_rules::kinds;
 use steersman_rules::protobuf;
-use steersman_rules::resource::{Resource, Verb, builtin};
+use steersman_rules::resource::{Resource, Verb};
 use tower::ServiceExt;
 
 use crate::api::{Answer, Api, CONFIG_MAPS, config_map, deployment, name, names, pod, version};
@@ -135,7 +136,7 @@ fn collection(resource: &Resource) -> String {
 /// Every resource that is stored, with an object of it.
 fn stored() -> Vec<(Resource, Value)> {
     let samples = samples();
-    let all = builtin::all().into_iter();
+    let all = kinds::all().into_iter();
     let stored = all.filter(|resource| {
         resource.verbs.contains(&Verb::Create) && resource.verbs.contains(&Verb::Get)
     });

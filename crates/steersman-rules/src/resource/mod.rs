@@ -1,10 +1,11 @@
-//! What a kind is: data. Built-in kinds ([`builtin`]) and custom resources take the same road.
+//! What a kind is to the server: data. Built-in kinds ([`crate::kinds`]) and custom resources take
+//! the same road.
 
-pub mod builtin;
+pub mod selectable;
 
 use std::sync::Arc;
 
-use crate::kinds::Strategy;
+use crate::rules::Strategy;
 use crate::schema::{Schema, Text};
 use crate::table::Column;
 
@@ -42,10 +43,12 @@ pub struct Resource {
     pub unconditional_update: bool,
     /// Whether `metadata.generation` counts changes of the desired state.
     pub has_generation: bool,
+    /// Whether what is answered to a status has columns.
+    pub has_status_table: bool,
     /// The fields, for apply, pruning and validation.
     pub schema: Schema,
     /// Behaviour that needs code; most kinds have none.
-    pub strategy: Arc<dyn Strategy>,
+    pub strategy: &'static dyn Strategy,
     /// What `kubectl get` shows between NAME and AGE; empty means just those two.
     pub columns: Arc<[Column]>,
     /// Dotted paths usable in field selectors besides `metadata.name` and `metadata.namespace`.
@@ -157,13 +160,6 @@ impl Named<'_> {
     }
 }
 
-/// The kinds whose status has no columns although they have.
-const WITHOUT_STATUS_TABLE: [(&str, &str); 3] = [
-    ("apiextensions.k8s.io", "customresourcedefinitions"),
-    ("apiregistration.k8s.io", "apiservices"),
-    ("resource.k8s.io", "resourceclaims"),
-];
-
 impl Resource {
     /// `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
@@ -195,7 +191,7 @@ impl Resource {
         match subresource {
             "" => self.verbs.contains(&Verb::List),
             "scale" => true,
-            "status" => !WITHOUT_STATUS_TABLE.iter().any(|(group, plural)| self.is(group, plural)),
+            "status" => self.has_status_table,
             _ => false,
         }
     }

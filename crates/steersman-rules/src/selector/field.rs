@@ -1,7 +1,7 @@
 //! Field selectors: `metadata.name=web,status.phase!=Running`.
 
 use super::{InvalidSelector, skim};
-use crate::resource::builtin::selectable;
+use crate::resource::selectable;
 use crate::resource::{Place, Resource};
 use crate::versions;
 
@@ -177,11 +177,11 @@ fn unescape(value: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::{FieldSelector, unescape};
-    use crate::resource::builtin;
+    use crate::kinds;
 
     #[test]
     fn terms_are_split_at_the_first_operator_and_unescaped() {
-        let pods = &builtin::all().into_iter().find(|resource| resource.is("", "pods")).unwrap();
+        let pods = &kinds::all().into_iter().find(|resource| resource.is("", "pods")).unwrap();
         let selector =
             FieldSelector::parse(r"metadata.name!=a\,b\=c,,status.phase==Running", pods).unwrap();
         let terms: Vec<_> =

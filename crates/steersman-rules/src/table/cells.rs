@@ -3,52 +3,52 @@
 use serde_json::Value;
 
 /// The items of a list; none where there is no list.
-pub(super) fn items(value: &Value) -> &[Value] {
+pub(crate) fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// A text; empty where there is none.
-pub(super) fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
 /// A text, or `<none>`.
-pub(super) fn or_none(text: &str) -> Value {
+pub(crate) fn or_none(text: &str) -> Value {
     if text.is_empty() { "<none>".into() } else { text.into() }
 }
 
 /// A whole number; zero where there is none.
-pub(super) fn number(value: &Value) -> i64 {
+pub(crate) fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
 /// How many entries a list or map has.
-pub(super) fn len(value: &Value) -> usize {
+pub(crate) fn len(value: &Value) -> usize {
     value.as_object().map_or_else(|| items(value).len(), serde_json::Map::len)
 }
 
 /// A value as text: strings bare, everything else as JSON.
-pub(super) fn printed(value: &Value) -> String {
+pub(crate) fn printed(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The condition of that type.
-pub(super) fn condition<'a>(object: &'a Value, r#type: &str) -> Option<&'a Value> {
+pub(crate) fn condition<'a>(object: &'a Value, r#type: &str) -> Option<&'a Value> {
     items(&object["status"]["conditions"]).iter().find(|c| c["type"] == r#type)
 }
 
 /// One field of every item, joined by commas.
-pub(super) fn joined(list: &Value, key: &str) -> String {
+pub(crate) fn joined(list: &Value, key: &str) -> String {
     items(list).iter().map(|item| text(&item[key])).collect::<Vec<_>>().join(",")
 }
 
 /// Texts joined by commas.
-pub(super) fn texts(list: &Value) -> String {
+pub(crate) fn texts(list: &Value) -> String {
     items(list).iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 /// The first `max` of a list, and how many there are beyond.
-pub(super) fn at_most(list: &[String], max: usize) -> String {
+pub(crate) fn at_most(list: &[String], max: usize) -> String {
     match list {
         [] => "<none>".to_owned(),
         _ if list.len() > max => {
@@ -59,7 +59,7 @@ pub(super) fn at_most(list: &[String], max: usize) -> String {
 }
 
 /// Labels as `a=b,c=d`, or `<none>`.
-pub(super) fn labels(labels: &Value) -> String {
+pub(crate) fn labels(labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten();
     let mut pairs: Vec<_> = labels.map(|(key, value)| format!("{key}={}", text(value))).collect();
     pairs.sort();
@@ -67,7 +67,7 @@ pub(super) fn labels(labels: &Value) -> String {
 }
 
 /// A label selector as it would be typed: `app=web,tier in (a,b)`, or `<none>`.
-pub(super) fn selector(selector: &Value) -> String {
+pub(crate) fn selector(selector: &Value) -> String {
     let mut parts: Vec<(&str, String)> = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
         parts.push((key, format!("{key}={}", text(value))));

@@ -34,7 +34,7 @@ fn two(seconds: i64, large: (i64, &str), small: (i64, &str)) -> String {
 }
 
 /// How long ago a timestamp on an object was.
-pub(super) fn since(time: &str, now: Timestamp) -> String {
+pub(crate) fn since(time: &str, now: Timestamp) -> String {
     match (time, time.parse::<Timestamp>()) {
         ("", _) => "<unknown>".to_owned(),
         (_, Ok(time)) => human(between(time, now)),
@@ -43,11 +43,11 @@ pub(super) fn since(time: &str, now: Timestamp) -> String {
 }
 
 /// Whole seconds from one time to another.
-pub(super) fn between(from: Timestamp, to: Timestamp) -> i64 {
+pub(crate) fn between(from: Timestamp, to: Timestamp) -> i64 {
     to.duration_since(from).as_secs()
 }
 
 /// The cell of every AGE column.
-pub(super) fn age(object: &Value, now: Timestamp) -> Value {
+pub(crate) fn age(object: &Value, now: Timestamp) -> Value {
     since(object["metadata"]["creationTimestamp"].as_str().unwrap_or_default(), now).into()
 }

@@ -6,10 +6,10 @@
 //! ages are already words here. The clock is an argument.
 
 mod access;
-mod cells;
+pub(crate) mod cells;
 mod cluster;
 mod descriptions;
-mod duration;
+pub(crate) mod duration;
 mod network;
 mod path;
 mod pods;
@@ -173,7 +173,7 @@ pub fn render(
 }
 
 impl Column {
-    fn new(name: &'static str, r#type: &'static str, value: Cell) -> Self {
+    pub(crate) fn new(name: &'static str, r#type: &'static str, value: Cell) -> Self {
         Self {
             name: name.into(),
             r#type: r#type.into(),
@@ -187,52 +187,52 @@ impl Column {
     }
 
     /// Text that code makes.
-    fn text(name: &'static str, value: fn(&Value, Timestamp) -> Value) -> Self {
+    pub(crate) fn text(name: &'static str, value: fn(&Value, Timestamp) -> Value) -> Self {
         Self::new(name, "string", Cell::Computed(value))
     }
 
     /// Text that stands in a field.
-    fn field(name: &'static str, path: &'static str, absent: &'static str) -> Self {
+    pub(crate) fn field(name: &'static str, path: &'static str, absent: &'static str) -> Self {
         Self::new(name, "string", Cell::Field(path, absent))
     }
 
     /// A number that stands in a field; zero where it is absent.
-    fn number(name: &'static str, path: &'static str) -> Self {
+    pub(crate) fn number(name: &'static str, path: &'static str) -> Self {
         Self::new(name, "integer", Cell::Number(path))
     }
 
     /// A number that code counts.
-    fn count(name: &'static str, value: fn(&Value, Timestamp) -> Value) -> Self {
+    pub(crate) fn count(name: &'static str, value: fn(&Value, Timestamp) -> Value) -> Self {
         Self::new(name, "integer", Cell::Computed(value))
     }
 
     /// A switch that stands in a field; off where it is absent.
-    fn switch(name: &'static str, path: &'static str) -> Self {
+    pub(crate) fn switch(name: &'static str, path: &'static str) -> Self {
         Self::new(name, "boolean", Cell::Switch(path, false))
     }
 
     /// Announced as text although it is none, as Kubernetes announces some.
-    fn called_text(self) -> Self {
+    pub(crate) fn called_text(self) -> Self {
         Self { r#type: "string".into(), ..self }
     }
 
     /// Shown only with `-o wide`.
-    fn wide(self) -> Self {
+    pub(crate) fn wide(self) -> Self {
         Self { priority: 1, ..self }
     }
 
     /// Shown in rows although no column is announced.
-    fn unannounced(self) -> Self {
+    pub(crate) fn unannounced(self) -> Self {
         Self { announced: false, ..self }
     }
 
     /// The column by which rows are sorted.
-    fn ranking(self) -> Self {
+    pub(crate) fn ranking(self) -> Self {
         Self { ranks: true, ..self }
     }
 
     /// Announced as the name of the object.
-    fn called_name(self) -> Self {
+    pub(crate) fn called_name(self) -> Self {
         Self { format: "name".into(), ..self }
     }
 
@@ -298,15 +298,15 @@ fn all_columns(columns: &[Column]) -> Vec<Column> {
     all
 }
 
-fn name() -> Column {
+pub(crate) fn name() -> Column {
     Column::field("Name", "metadata.name", "").called_name()
 }
 
-fn age() -> Column {
+pub(crate) fn age() -> Column {
     Column::text("Age", duration::age)
 }
 
-fn created_at() -> Column {
+pub(crate) fn created_at() -> Column {
     let column = Column::field("Created At", "metadata.creationTimestamp", "");
     Column { r#type: "date".into(), ..column }
 }

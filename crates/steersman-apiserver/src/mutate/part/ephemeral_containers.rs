@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::items;
 use steersman_rules::field::FieldError;
-use steersman_rules::kinds::internal;
+use steersman_rules::rules::internal;
 
 const LIST: &str = "ephemeralContainers";
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::ephemeral_containers::MIRROR;
 use super::items;
 use steersman_rules::field::FieldError;
-use steersman_rules::kinds::Strategy;
+use steersman_rules::rules::Strategy;
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::{Dialect, custom};
-use steersman_rules::resource::{Resource, builtin};
+use steersman_rules::{kinds, resource::Resource};
 
 /// The definition of a custom resource with this schema.
 fn definition(dialect: Dialect, schema: &Value) -> Value {
@@ -13,7 +13,7 @@ fn definition(dialect: Dialect, schema: &Value) -> Value {
         version: group_version.1.into(),
         kind: "Foo".into(),
         list_kind: "FooList".into(),
-        ..builtin::all().remove(0)
+        ..kinds::all().remove(0)
     };
     let version = json!({"name": "v1", "schema": {"openAPIV3Schema": schema},
         "selectableFields": [{"jsonPath": ".spec.a"}]});

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::catalog::Builtin;
 use super::part::{Document, Part, inflate};
 use super::{Contents, Form};
-use steersman_rules::resource::{Verb, builtin};
+use steersman_rules::kinds;
+use steersman_rules::resource::Verb;
 use steersman_rules::schema::builtin as table;
 
 fn contents(form: Form) -> Contents {
@@ -124,7 +125,7 @@ fn action(verb: Verb) -> &'static str {
 #[test]
 fn every_verb_of_every_resource_is_an_operation_in_both_versions() {
     let v2 = operations(&json(&contents(Form::V2).v2()));
-    for resource in builtin::all() {
+    for resource in kinds::all() {
         let v3 = operations(&v3(&super::catalog::document_name(&resource)));
         let kind = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
         for verb in resource.verbs {
@@ -145,7 +146,7 @@ fn every_verb_of_every_resource_is_an_operation_in_both_versions() {
 
 #[test]
 fn every_kind_is_found_by_group_version_and_kind() {
-    for resource in builtin::all() {
+    for resource in kinds::all() {
         let document = v3(&super::catalog::document_name(&resource));
         let schemas = document["components"]["schemas"].as_object().unwrap();
         for kind in [&resource.kind, &resource.list_kind] {

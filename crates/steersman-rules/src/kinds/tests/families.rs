@@ -216,7 +216,7 @@ fn no_strategy_minds_a_document_of_the_wrong_shape() {
         json!({"spec": {"template": 1, "containers": 2, "ports": "x", "selector": 4}}),
         json!({"spec": {"containers": [1, null, "a"], "template": {"spec": {"volumes": [2]}}}}),
     ];
-    for resource in crate::resource::builtin::all() {
+    for resource in crate::kinds::all() {
         for object in &odd {
             let mut object: Value = object.clone();
             resource.strategy.default(&mut object);

@@ -2,4 +2,5 @@
 
 mod examples;
 mod families;
+mod table;
 mod workloads;

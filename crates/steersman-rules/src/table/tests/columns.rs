@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::resource::{Resource, builtin};
 use crate::table::{Column, IncludeObject, cells, render};
+use crate::{kinds, resource::Resource};
 
 /// One line a kind: its group and plural, then its columns. `*` marks those that only
 /// `-o wide` shows, `:int`, `:bool` and `:date` those that are not announced as text.
@@ -88,7 +88,7 @@ fn described(resource: &Resource) -> String {
 #[test]
 fn every_kind_that_is_stored_has_the_columns_of_kubectl() {
     let known: Vec<&str> = COLUMNS.lines().filter(|line| !line.is_empty()).collect();
-    for resource in builtin::all() {
+    for resource in kinds::all() {
         if resource.verbs.iter().all(|verb| *verb == crate::resource::Verb::Create) {
             continue;
         }
@@ -105,7 +105,7 @@ fn definitions(resource: &Resource) -> Vec<Value> {
 
 #[test]
 fn every_column_says_what_it_shows() {
-    for resource in builtin::all() {
+    for resource in kinds::all() {
         for column in definitions(&resource) {
             // Kubernetes looks for these words where they are not.
             let handler = resource.plural == "runtimeclasses" && column["name"] == "Handler";
@@ -117,7 +117,7 @@ fn every_column_says_what_it_shows() {
 
 #[test]
 fn the_words_of_columns_are_those_of_kubernetes() {
-    let all = builtin::all();
+    let all = kinds::all();
     for (plural, column, expected) in [
         ("pods", "Ready", "The aggregate readiness state of this pod for accepting traffic."),
         ("pods", "Node", "NodeName indicates in which node this pod is scheduled."),
@@ -139,7 +139,7 @@ fn the_words_of_columns_are_those_of_kubernetes() {
 
 #[test]
 fn flow_schemas_are_shown_in_the_order_in_which_they_match() {
-    let all = builtin::all();
+    let all = kinds::all();
     let schemas = all.iter().find(|r| r.plural == "flowschemas").unwrap();
     let schema = |name: &str, precedence: i64| json!({"metadata": {"name": name}, "spec": {"matchingPrecedence": precedence}});
     let objects = [schema("a", 9), schema("b", 1), schema("c", 9)];
@@ -151,7 +151,7 @@ fn flow_schemas_are_shown_in_the_order_in_which_they_match() {
 
 #[test]
 fn numbers_are_told_as_numbers_also_where_a_column_is_announced_as_text() {
-    let all = builtin::all();
+    let all = kinds::all();
     let now = "2026-01-02T00:00:00Z".parse().unwrap();
     let levels = all.iter().find(|r| r.plural == "prioritylevelconfigurations").unwrap();
     let level = json!({"spec": {"limited": {"nominalConcurrencyShares": 30}}});
@@ -162,7 +162,7 @@ fn numbers_are_told_as_numbers_also_where_a_column_is_announced_as_text() {
 
 #[test]
 fn an_address_shows_an_age_that_no_column_announces() {
-    let all = builtin::all();
+    let all = kinds::all();
     let addresses = all.iter().find(|r| r.plural == "ipaddresses").unwrap();
     let names: Vec<_> = definitions(addresses).iter().map(|c| c["name"].clone()).collect();
     assert_eq!(names, ["Name", "ParentRef"]);
@@ -183,7 +183,7 @@ fn row(resource: &Resource, mut object: Value) -> String {
 
 #[test]
 fn every_kind_shows_what_one_asks_for_first() {
-    let all = builtin::all();
+    let all = kinds::all();
     let mut lines = ROWS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     while let (Some(object), Some(expected)) = (lines.next(), lines.next()) {
         let (name, object) = object.split_once(' ').unwrap();

@@ -3,7 +3,7 @@ mod columns;
 use serde_json::json;
 
 use super::*;
-use crate::resource::{Resource, builtin};
+use crate::{kinds, resource::Resource};
 
 const NOW: &str = "2026-01-02T00:00:00Z";
 
@@ -12,7 +12,7 @@ fn now() -> Timestamp {
 }
 
 fn resource(plural: &str) -> Resource {
-    builtin::all().into_iter().find(|r| r.plural == plural).unwrap()
+    kinds::all().into_iter().find(|r| r.plural == plural).unwrap()
 }
 
 /// The cells of one object as kubectl would print them, wide ones included.
@@ -404,7 +404,7 @@ fn a_custom_column_does_not_take_the_place_of_the_name() {
 
 #[test]
 fn every_built_in_kind_renders_an_empty_object() {
-    for resource in builtin::all() {
+    for resource in kinds::all() {
         let table =
             render(&resource.columns, &[json!({})], json!({}), IncludeObject::Metadata, now());
         let unannounced = resource.columns.iter().filter(|column| !column.announced).count();

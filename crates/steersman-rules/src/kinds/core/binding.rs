@@ -1,0 +1,11 @@
+//! `Binding`.
+
+use crate::kinds::kind::{Kind, Trait};
+
+/// What is said of `Binding`.
+pub(super) const KIND: Kind = Kind {
+    plural: "bindings",
+    name: "Binding",
+    traits: &[Trait::CreateOnly],
+    ..Kind::namespaced(super::GROUP, "v1")
+};

@@ -1,0 +1,12 @@
+//! The kinds of `flowcontrol.apiserver.k8s.io`.
+
+mod flow_schema;
+mod priority_level_configuration;
+
+use super::kind::Kind;
+
+/// The name of the group.
+const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+
+/// Its kinds, in the order of discovery.
+pub(super) const KINDS: &[Kind] = &[flow_schema::KIND, priority_level_configuration::KIND];

@@ -1,0 +1,217 @@
+//! What hangs on a version: its schema, subresources, columns and selectable fields.
+
+use serde_json::Value;
+
+use super::{list, schema, structural, text};
+use crate::field::FieldError;
+use crate::kinds::old::definition::resources::versions_of;
+
+const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: &[&str] =
+    &["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+const SELECTABLE_MAX: usize = 8;
+
+/// What may stand at the root of a schema beside a status subresource.
+const AT_ROOT: &[&str] = &[
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+];
+
+/// The mistakes in all versions. What all of them say alike is looked at once.
+pub(super) fn of_all(definition: &Value) -> Vec<FieldError> {
+    let all: Vec<&Value> = versions_of(definition).collect();
+    let alike = |key: &str| {
+        all.first().is_some_and(|first| {
+            !first[key].is_null() && all.iter().all(|version| version[key] == first[key])
+        })
+    };
+    let mut errors = Vec::new();
+    for (index, version) in all.iter().enumerate() {
+        let place = |key: &str, shared: &str| match (alike(key), index) {
+            (true, 0) => Some(format!("spec.{shared}")),
+            (true, _) => None,
+            (false, _) => Some(format!("spec.versions[{index}].{key}")),
+        };
+        let status = version["subresources"]["status"].is_object();
+        if let Some(path) = place("schema", "validation") {
+            errors.extend(of_schema(&version["schema"]["openAPIV3Schema"], &path, status));
+        }
+        if let Some(path) = place("subresources", "subresources") {
+            errors.extend(of_scale(&version["subresources"]["scale"], &path));
+        }
+        if let Some(path) = place("additionalPrinterColumns", "additionalPrinterColumns") {
+            errors.extend(of_columns(&version["additionalPrinterColumns"], &path));
+        }
+        // What is kept for all versions is only looked at beside a schema that is.
+        let apart = alike("selectableFields") && !alike("schema");
+        if apart && index == 0 {
+            let why = "may only be set when validations.schema is included";
+            errors.push(FieldError::invalid("spec.selectableFields", &"".into(), why));
+        }
+        if let Some(path) = place("selectableFields", "selectableFields").filter(|_| !apart) {
+            errors.extend(of_selectable(version, &path));
+        }
+    }
+    errors
+}
+
+fn of_schema(root: &Value, path: &str, status: bool) -> Vec<FieldError> {
+    let Some(fields) = root.as_object() else { return Vec::new() };
+    let path = format!("{path}.openAPIV3Schema");
+    let mut errors = Vec::new();
+    if status && root["type"].is_string() && root["type"] != "object" {
+        let why = "only \"object\" is allowed as the type at the root of the schema if the \
+                   status subresource is enabled";
+        errors.push(FieldError::invalid(format!("{path}.type"), &root["type"], why));
+    }
+    if status && fields.keys().any(|key| !AT_ROOT.contains(&key.as_str())) {
+        let why = format!(
+            "only [{}] fields are allowed at the root of the schema if the status subresource \
+             is enabled",
+            AT_ROOT.join(" ")
+        );
+        errors.push(FieldError::invalid(path.as_str(), root, &why));
+    }
+    if root["nullable"] == true {
+        let field = format!("{path}.nullable");
+        errors.push(FieldError::forbidden(field, "nullable cannot be true at the root"));
+    }
+    errors.extend(structural::of_root(root, &path));
+    errors.extend(schema::of_root(root, &path));
+    errors
+}
+
+fn simple_path(value: &Value, field: &str) -> Option<FieldError> {
+    let simple = text(value).starts_with('.');
+    let why = "must be a simple json path starting with .";
+    (!simple).then(|| FieldError::invalid(field, value, why))
+}
+
+fn of_scale(scale: &Value, path: &str) -> Vec<FieldError> {
+    if !scale.is_object() {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    for (key, below) in [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")] {
+        let field = format!("{path}.scale.{key}");
+        let value = &scale[key];
+        if text(value).is_empty() {
+            errors.push(FieldError::required(field, ""));
+        } else if let Some(error) = simple_path(value, &field) {
+            errors.push(error);
+        } else if !text(value).starts_with(below) {
+            let why = format!("should be a json path under {}", below.trim_end_matches('.'));
+            errors.push(FieldError::invalid(field, value, &why));
+        }
+    }
+    let selector = &scale["labelSelectorPath"];
+    let below = [".spec.", ".status."].iter().any(|start| text(selector).starts_with(start));
+    if !text(selector).is_empty() {
+        let field = format!("{path}.scale.labelSelectorPath");
+        if let Some(error) = simple_path(selector, &field) {
+            errors.push(error);
+        } else if !below {
+            let why = "should be a json path under either .spec or .status";
+            errors.push(FieldError::invalid(field, selector, why));
+        }
+    }
+    errors
+}
+
+fn of_columns(columns: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (i, column) in list(columns).iter().enumerate() {
+        let field = |key: &str| format!("{path}[{i}].{key}");
+        if text(&column["name"]).is_empty() {
+            errors.push(FieldError::required(field("name"), ""));
+        }
+        let types = format!("must be one of {}", COLUMN_TYPES.join(","));
+        match text(&column["type"]) {
+            "" => errors.push(FieldError::required(field("type"), &types)),
+            given if COLUMN_TYPES.contains(&given) => {}
+            _ => errors.push(FieldError::invalid(field("type"), &column["type"], &types)),
+        }
+        let format = text(&column["format"]);
+        if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+            let why = format!("must be one of {}", COLUMN_FORMATS.join(","));
+            errors.push(FieldError::invalid(field("format"), &column["format"], &why));
+        }
+        // The field is spelled as Kubernetes spells it.
+        if text(&column["jsonPath"]).is_empty() {
+            errors.push(FieldError::required(field("JSONPath"), ""));
+        } else {
+            errors.extend(simple_path(&column["jsonPath"], &field("JSONPath")));
+        }
+    }
+    errors
+}
+
+fn of_selectable(version: &Value, path: &str) -> Vec<FieldError> {
+    const TYPES: &str = "must point to a field of type string, boolean or integer. Enum string \
+                         fields and strings with formats are allowed.";
+    let root = &version["schema"]["openAPIV3Schema"];
+    let mut errors = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for (i, field) in list(&version["selectableFields"]).iter().enumerate() {
+        let value = &field["jsonPath"];
+        let at = format!("{path}[{i}].jsonPath");
+        let given = text(value);
+        if given.is_empty() {
+            errors.push(FieldError::required(at, ""));
+            continue;
+        }
+        let Some(found) = given.strip_prefix('.').and_then(|path| field_at(root, path)) else {
+            let why = format!(
+                "is an invalid path: does not refer to a valid field{}",
+                if given.starts_with('.') { "" } else { ", expected a path that starts with ." }
+            );
+            errors.push(FieldError::invalid(at, value, &why));
+            continue;
+        };
+        if given.starts_with(".metadata") {
+            let why = "must not point to fields in metadata";
+            errors.push(FieldError::invalid(at.as_str(), value, why));
+        }
+        if !["string", "boolean", "integer"].contains(&text(&found["type"])) {
+            errors.push(FieldError::invalid(at.as_str(), value, TYPES));
+        }
+        if seen.contains(&given) {
+            errors.push(FieldError::duplicate(at, value));
+        } else {
+            seen.push(given);
+        }
+    }
+    if seen.len() > SELECTABLE_MAX {
+        errors.push(FieldError::too_many(path, seen.len(), SELECTABLE_MAX));
+    }
+    errors
+}
+
+/// The schema of a field; metadata is there although no schema says so.
+fn field_at<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut schema = root;
+    for key in path.split('.') {
+        schema = schema["properties"].get(key)?;
+    }
+    Some(schema)
+}

@@ -1,0 +1,32 @@
+//! Rules that have yet to move to the files of their kinds.
+
+pub(super) mod access;
+pub(super) mod admission_policy;
+pub(super) mod api_service;
+pub(super) mod batch;
+pub(super) mod certificate;
+pub(super) mod claim;
+pub(super) mod config;
+pub(super) mod daemonset;
+pub mod definition;
+pub(super) mod deployment;
+pub(super) mod device;
+pub(super) mod endpoints;
+pub(super) mod event;
+pub(super) mod flow_control;
+pub(super) mod ingress;
+pub(super) mod namespace;
+pub(super) mod network;
+pub(super) mod node;
+pub(super) mod pod;
+pub(super) mod quota;
+pub(super) mod replicas;
+pub(super) mod revision;
+pub(super) mod scaling;
+pub(super) mod scheduling;
+pub mod service;
+pub(super) mod statefulset;
+pub(super) mod storage;
+pub(super) mod template;
+pub(super) mod volume;
+pub(super) mod webhook;

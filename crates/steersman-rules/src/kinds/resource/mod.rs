@@ -1,0 +1,19 @@
+//! The kinds of `resource.k8s.io`.
+
+mod device_class;
+mod resource_claim;
+mod resource_claim_template;
+mod resource_slice;
+
+use super::kind::Kind;
+
+/// The name of the group.
+const GROUP: &str = "resource.k8s.io";
+
+/// Its kinds, in the order of discovery.
+pub(super) const KINDS: &[Kind] = &[
+    device_class::KIND,
+    resource_claim::KIND,
+    resource_claim_template::KIND,
+    resource_slice::KIND,
+];

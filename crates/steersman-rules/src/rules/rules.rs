@@ -1,0 +1,177 @@
+//! Kinds whose behaviour is a handful of functions over their parts.
+//!
+//! A kind's file holds the functions and the constant. Every check gets the object as a [`At`] and what was stored before, which is null
+//! for a new object, so that values of old can be let pass.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Strategy;
+use super::at::{At, Errors};
+use super::document::set;
+use crate::apply::Resets;
+use crate::field::FieldError;
+
+/// What a check does: the object, what was stored before (or null), and the mistakes so far.
+pub(crate) type Check = fn(&At<'_, '_>, &Value, &mut Errors);
+
+/// A strategy put together from functions.
+#[derive(Debug)]
+pub struct Rules {
+    /// Fills in what is absent.
+    pub(crate) default: fn(&mut Value),
+    /// The status of a new object; `None` keeps what the client sent.
+    pub(crate) status: Option<fn() -> Value>,
+    /// Whether a client may give status when creating; nodes register themselves with theirs.
+    pub(crate) keeps_status: bool,
+    /// Completes a new object, when it has its name, uid and status.
+    pub(crate) create: fn(&mut Value),
+    /// Resets what a client may not change with an update.
+    pub(crate) keep: fn(&Value, &mut Value),
+    /// The mistakes in an object, on every write.
+    pub(crate) check: Check,
+    /// The mistakes in an object of which a part is changed through a subresource, where those
+    /// are others than `check` finds in a new object.
+    pub(crate) check_existing: Option<Check>,
+    /// The mistakes in going from one object to another, besides those of the second.
+    pub(crate) change: Check,
+    /// The mistakes in a new status.
+    pub(crate) check_status: Check,
+    /// Fills in what is absent from a new status.
+    pub(crate) prepare_status: fn(&Value, &mut Value),
+    /// What is valid but hardly meant, for the client to read; the second is what it changes, if
+    /// anything.
+    pub(crate) warn: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// The annotations that only the whole object has: to Kubernetes they are fields of the kind,
+    /// which metadata on its own lacks.
+    pub(crate) annotated_fields: &'static [&'static str],
+    /// What a write through a subresource, or through none, resets.
+    pub(crate) resets: fn(&str) -> Resets<'static>,
+    /// Whether a change counts as a new generation although the spec is as it was.
+    pub(crate) is_new_generation: fn(&Value, &Value) -> bool,
+    /// How long an object stays after it was last written.
+    pub(crate) ttl: Option<Duration>,
+    /// How long deletion waits for a graceful end, in seconds, if the client asked for so many;
+    /// zero deletes at once.
+    pub(crate) grace_period: fn(&Value, Option<i64>) -> i64,
+    /// Why an object may not be deleted, if it may not.
+    pub(crate) refuses_deletion: fn(&Value) -> Option<&'static str>,
+    /// Marks an object whose deletion begins, such as a namespace's phase.
+    pub(crate) begin_deletion: fn(&mut Value),
+    /// Whether something besides `metadata.finalizers` still holds a deleted object.
+    pub(crate) holds_deletion: fn(&Value) -> bool,
+}
+
+impl Rules {
+    /// Does nothing.
+    pub(crate) const NONE: Self = Self {
+        default: |_| {},
+        status: None,
+        keeps_status: false,
+        create: |_| {},
+        keep: |_, _| {},
+        check: |_, _, _| {},
+        check_existing: None,
+        change: |_, _, _| {},
+        check_status: |_, _, _| {},
+        prepare_status: |_, _| {},
+        warn: |_, _| Vec::new(),
+        annotated_fields: &[],
+        resets: |subresource| if subresource.is_empty() { &[&["status"]] } else { &[] },
+        is_new_generation: |_, _| false,
+        ttl: None,
+        grace_period: |_, _| 0,
+        refuses_deletion: |_| None,
+        begin_deletion: |_| {},
+        holds_deletion: |_| false,
+    };
+}
+
+impl Strategy for Rules {
+    fn default(&self, object: &mut Value) {
+        (self.default)(object);
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        if let Some(status) = self.status {
+            set(object, "status", status());
+        }
+        (self.create)(object);
+    }
+
+    fn prepare_update(&self, old: &Value, new: &mut Value) {
+        (self.keep)(old, new);
+    }
+
+    fn prepare_status_update(&self, old: &Value, new: &mut Value) {
+        (self.prepare_status)(old, new);
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        (self.check)(&At::root(object), &Value::Null, &mut errors);
+        errors
+    }
+
+    fn validate_existing(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let check = self.check_existing.unwrap_or(self.check);
+        check(&At::root(object), &Value::Null, &mut errors);
+        errors
+    }
+
+    fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
+        let root = At::root(new);
+        let mut errors = Vec::new();
+        (self.check)(&root, old, &mut errors);
+        (self.change)(&root, old, &mut errors);
+        errors
+    }
+
+    fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        (self.check_status)(&At::root(new), old, &mut errors);
+        errors
+    }
+
+    fn resets(&self, subresource: &str) -> Resets<'static> {
+        (self.resets)(subresource)
+    }
+
+    fn is_new_generation(&self, old: &Value, new: &Value) -> bool {
+        (self.is_new_generation)(old, new)
+    }
+
+    fn ttl(&self) -> Option<Duration> {
+        self.ttl
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        (self.warn)(object, old)
+    }
+
+    fn annotated_fields(&self) -> &'static [&'static str] {
+        self.annotated_fields
+    }
+
+    fn keeps_status(&self) -> bool {
+        self.keeps_status
+    }
+
+    fn grace_period(&self, object: &Value, requested: Option<i64>) -> i64 {
+        (self.grace_period)(object, requested)
+    }
+
+    fn refuses_deletion(&self, object: &Value) -> Option<&'static str> {
+        (self.refuses_deletion)(object)
+    }
+
+    fn begin_deletion(&self, object: &mut Value) {
+        (self.begin_deletion)(object);
+    }
+
+    fn holds_deletion(&self, object: &Value) -> bool {
+        (self.holds_deletion)(object)
+    }
+}
