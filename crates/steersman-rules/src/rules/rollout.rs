@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use crate::field::FieldError;
 
 /// Complains if the value is neither a number from zero nor a percentage.
 pub(crate) fn int_or_percent(at: &At<'_, '_>, errors: &mut Errors) {
@@ -49,11 +48,10 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// The mistakes in a status.
-    pub(crate) fn validate(&self, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        let status = At::new(&new["status"], "status");
+    pub(crate) fn check(&self, object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+        let status = object.at("status");
         for number in self.numbers {
-            status.at(number).not_negative(&mut errors);
+            status.at(number).not_negative(errors);
         }
         let count = |key: &str| status.at(key).number_or_zero();
         for part in self.parts {
@@ -71,6 +69,5 @@ impl Counts {
             let field = status.at("collisionCount");
             errors.push(field.invalid_value(count("collisionCount"), "cannot be decremented"));
         }
-        errors
     }
 }

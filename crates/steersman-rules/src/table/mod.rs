@@ -14,6 +14,7 @@ mod network;
 mod path;
 mod pods;
 mod storage;
+pub(crate) mod template;
 #[cfg(test)]
 mod tests;
 mod workloads;

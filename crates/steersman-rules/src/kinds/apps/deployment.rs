@@ -1,15 +1,137 @@
-//! `Deployment`.
+//! Deployments: how pods of one version are replaced by those of the next.
+
+use serde_json::{Value, json};
 
 use crate::kinds::kind::{self, Kind, Trait};
-use crate::kinds::old;
+use crate::kinds::old::pod::{defaults, warnings};
+use crate::kinds::old::template;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{fill, fill_text, same, within};
+use crate::rules::rollout::{Counts, amount, at_most_all, int_or_percent};
+use crate::table::template::{containers_and_selector, ready_of_wanted};
+use crate::table::{Column, age};
 
-/// What is said of `Deployment`.
+/// What is said of Deployments.
 pub(super) const KIND: Kind = Kind {
     plural: "deployments",
     name: "Deployment",
     short_names: &["deploy"],
     traits: &[Trait::All, Trait::Generation, Trait::Scale, Trait::Status],
     status_metadata: kind::DEPLOYMENT_METADATA,
-    rules: &old::deployment::Deployment,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    default,
+    status: Some(|| json!({})),
+    check,
+    change: |deployment, old, errors| {
+        deployment.at("spec.selector").unchanged(&old["spec"]["selector"], errors);
+    },
+    check_status: |deployment, old, errors| COUNTS.check(deployment, old, errors),
+    // Annotations of a Deployment are copied to its ReplicaSets, so they count.
+    is_new_generation: |old, new| {
+        !same(&old["metadata"]["annotations"], &new["metadata"]["annotations"])
+    },
+    warn: template_and_name,
+    ..Rules::NONE
+};
+
+/// How Deployments and ReplicaSets are named in complaints about their templates.
+pub(super) const NAMES: template::Kind =
+    template::Kind { of_selector: "deployment", of_deadline: "ReplicaSet" };
+
+const COUNTS: Counts = Counts {
+    numbers: &[
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    ],
+    parts: &["updatedReplicas", "readyReplicas", "availableReplicas"],
+    available: "cannot be greater than readyReplicas",
+};
+
+fn columns() -> Vec<Column> {
+    let mut columns = vec![
+        Column::text("Ready", ready_of_wanted),
+        Column::number("Up-to-date", "status.updatedReplicas").called_text(),
+        Column::number("Available", "status.availableReplicas").called_text(),
+        age(),
+    ];
+    columns.extend(containers_and_selector());
+    columns
+}
+
+fn default(deployment: &mut Value) {
+    within(deployment, "spec", |spec| {
+        fill(spec, "replicas", 1);
+        fill(spec, "revisionHistoryLimit", 10);
+        fill(spec, "progressDeadlineSeconds", 600);
+        within(spec, "strategy", |strategy| {
+            fill_text(strategy, "type", "RollingUpdate");
+            if strategy["type"] == "RollingUpdate" {
+                within(strategy, "rollingUpdate", |rolling| {
+                    fill(rolling, "maxUnavailable", "25%");
+                    fill(rolling, "maxSurge", "25%");
+                });
+            }
+        });
+        within(spec, "template", defaults::template);
+    });
+}
+
+fn check(deployment: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = deployment.at("spec");
+    spec.at("replicas").not_negative(errors);
+    template::validate(&spec, NAMES, errors);
+    strategy(&spec.at("strategy"), errors);
+    let ready = spec.at("minReadySeconds");
+    let deadline = spec.at("progressDeadlineSeconds");
+    ready.not_negative(errors);
+    spec.at("revisionHistoryLimit").not_negative(errors);
+    deadline.not_negative(errors);
+    if deadline.number().is_some_and(|seconds| seconds <= ready.number_or_zero()) {
+        errors.push(deadline.invalid("must be greater than minReadySeconds"));
+    }
+}
+
+fn strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").text() {
+        "Recreate" if rolling.is_set() => {
+            let why = "may not be specified when strategy `type` is 'Recreate'";
+            errors.push(rolling.forbidden(why));
+        }
+        "Recreate" => {}
+        "RollingUpdate" => rolling_update(&rolling, errors),
+        _ => errors.push(strategy.not_supported(&["Recreate", "RollingUpdate"])),
+    }
+}
+
+fn rolling_update(rolling: &At<'_, '_>, errors: &mut Errors) {
+    let unavailable = rolling.at("maxUnavailable");
+    let surge = rolling.at("maxSurge");
+    int_or_percent(&unavailable, errors);
+    int_or_percent(&surge, errors);
+    if amount(&unavailable) == 0 && amount(&surge) == 0 {
+        errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
+    }
+    at_most_all(&unavailable, errors);
+}
+
+/// The warnings about a template, and about a name that its pods take over.
+pub(in crate::kinds) fn template_and_name(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut found = template::warnings_of(object, "spec.template", old);
+    if old.is_none() {
+        found.extend(warnings::of_name(object, "Pod names and hostnames"));
+    }
+    found
+}

@@ -1,4 +1,4 @@
-//! The kinds of `apps`.
+//! The kinds of `apps`: what keeps pods running.
 
 mod controller_revision;
 mod daemon_set;
@@ -7,6 +7,9 @@ mod replica_set;
 mod stateful_set;
 
 use super::kind::Kind;
+
+pub(super) use deployment::template_and_name;
+pub(super) use replica_set::{COUNTS, replicas};
 
 /// The name of the group.
 const GROUP: &str = "apps";

@@ -1,14 +1,79 @@
-//! `ReplicaSet`.
+//! ReplicaSets: so many pods of one template.
 
+use serde_json::{Value, json};
+
+use super::deployment::{NAMES, template_and_name};
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::kinds::old::pod::defaults;
+use crate::kinds::old::template;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{fill, within};
+use crate::rules::rollout::Counts;
+use crate::table::template::containers_and_selector;
+use crate::table::{Column, age};
 
-/// What is said of `ReplicaSet`.
+/// What is said of ReplicaSets.
 pub(super) const KIND: Kind = Kind {
     plural: "replicasets",
     name: "ReplicaSet",
     short_names: &["rs"],
     traits: &[Trait::All, Trait::Generation, Trait::Scale, Trait::Status],
-    rules: &old::replicas::ReplicaSet,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    default: |set| {
+        within(set, "spec", |spec| {
+            fill(spec, "replicas", 1);
+            within(spec, "template", defaults::template);
+        });
+    },
+    status: Some(|| json!({"replicas": 0})),
+    check,
+    change: |set, old, errors| {
+        set.at("spec.selector").unchanged(&old["spec"]["selector"], errors);
+    },
+    check_status: |set, old, errors| COUNTS.check(set, old, errors),
+    warn: template_and_name,
+    ..Rules::NONE
+};
+
+pub(in crate::kinds) const COUNTS: Counts = Counts {
+    numbers: &[
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ],
+    parts: &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+    available: "cannot be greater than readyReplicas",
+};
+
+fn columns() -> Vec<Column> {
+    let mut columns = replicas();
+    columns.extend(containers_and_selector());
+    columns
+}
+
+/// How many pods are wanted, there and ready; also of ReplicationControllers.
+pub(in crate::kinds) fn replicas() -> Vec<Column> {
+    vec![
+        Column::number("Desired", "spec.replicas"),
+        Column::number("Current", "status.replicas"),
+        Column::number("Ready", "status.readyReplicas"),
+        age(),
+    ]
+}
+
+fn check(set: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = set.at("spec");
+    spec.at("replicas").not_negative(errors);
+    spec.at("minReadySeconds").not_negative(errors);
+    // Kubernetes says "deployment" here as well.
+    template::validate(&spec, NAMES, errors);
+}

@@ -1,9 +1,20 @@
-//! `ReplicationController`.
+//! ReplicationControllers, the elder of ReplicaSets: their selector is a plain map, and may change.
 
+use serde_json::{Value, json};
+
+use crate::kinds::apps::{COUNTS, replicas, template_and_name};
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::kinds::old::pod::defaults;
+use crate::kinds::old::template;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{fill, is_empty, set, within};
+use crate::rules::label_selector::matches;
+use crate::table::Column;
+use crate::table::cells::labels;
+use crate::table::template::containers;
 
-/// What is said of `ReplicationController`.
+/// What is said of ReplicationControllers.
 pub(super) const KIND: Kind = Kind {
     plural: "replicationcontrollers",
     name: "ReplicationController",
@@ -11,6 +22,57 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::All, Trait::Generation, Trait::Scale, Trait::Status],
     storage_prefix: Some("controllers"),
     selectable_fields: &["status.replicas"],
-    rules: &old::replicas::ReplicationController,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    default,
+    status: Some(|| json!({"replicas": 0})),
+    check,
+    check_status: |controller, old, errors| COUNTS.check(controller, old, errors),
+    warn: template_and_name,
+    ..Rules::NONE
+};
+
+const NAMES: template::Kind =
+    template::Kind { of_selector: "", of_deadline: "ReplicationController" };
+
+fn columns() -> Vec<Column> {
+    let mut columns = replicas();
+    columns.extend(containers());
+    let show = |controller: &Value, _| labels(&controller["spec"]["selector"]).into();
+    columns.push(Column::text("Selector", show).wide());
+    columns
+}
+
+fn default(controller: &mut Value) {
+    let labels = template::labels(&controller["spec"]).clone();
+    let copy = |object: &mut Value, key: &str| {
+        if is_empty(&object[key]) && !is_empty(&labels) {
+            set(object, key, labels.clone());
+        }
+    };
+    within(controller, "metadata", |metadata| copy(metadata, "labels"));
+    within(controller, "spec", |spec| {
+        copy(spec, "selector");
+        fill(spec, "replicas", 1);
+        within(spec, "template", defaults::template);
+    });
+}
+
+fn check(controller: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = controller.at("spec");
+    spec.at("minReadySeconds").not_negative(errors);
+    let selector = spec.at("selector");
+    if selector.is_empty() {
+        errors.push(selector.required(""));
+    }
+    spec.at("replicas").not_negative(errors);
+    let wanted = json!({"matchLabels": selector.value});
+    let matches = matches(&wanted, template::labels(spec.value));
+    template::matching(&spec, matches, errors);
+    template::validate_template(&spec.at("template"), errors);
+    template::always_restarts(&spec.at("template"), NAMES, errors);
+}

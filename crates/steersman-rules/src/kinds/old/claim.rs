@@ -54,7 +54,7 @@ fn defaults(spec: &mut Value) {
 }
 
 /// The mistakes in what a claim asks for; also of claims inside other kinds.
-pub(super) fn check_spec(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+pub(in crate::kinds) fn check_spec(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     access_modes(spec, "at least 1 access mode is required", errors);
     label_selector(&spec.at("selector"), errors);
     let requested = &spec.value["resources"]["requests"]["storage"];

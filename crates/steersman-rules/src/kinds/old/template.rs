@@ -34,13 +34,13 @@ impl Strategy for PodTemplate {
 #[derive(Clone, Copy)]
 pub(in crate::kinds) struct Kind {
     /// Where an empty selector is invalid.
-    pub(super) of_selector: &'static str,
+    pub(in crate::kinds) of_selector: &'static str,
     /// Where a deadline is not supported.
-    pub(super) of_deadline: &'static str,
+    pub(in crate::kinds) of_deadline: &'static str,
 }
 
 /// The mistakes in `spec.selector` and `spec.template` of a kind with both.
-pub(super) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
+pub(in crate::kinds) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
     let selector = spec.at("selector");
     if selector.is_set() {
         label_selector(&selector, errors);
@@ -55,7 +55,7 @@ pub(super) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
 }
 
 /// Complains about a selector that is there and selects everything.
-pub(super) fn not_everything(selector: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
+pub(in crate::kinds) fn not_everything(selector: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
     let empty = |field: &str| selector.at(field).is_empty();
     if selector.is_set() && empty("matchLabels") && empty("matchExpressions") {
         let why = format!("empty selector is invalid for {}", kind.of_selector);
@@ -64,12 +64,12 @@ pub(super) fn not_everything(selector: &At<'_, '_>, kind: Kind, errors: &mut Err
 }
 
 /// The labels of the template of a spec.
-pub(super) fn labels(spec: &Value) -> &Value {
+pub(in crate::kinds) fn labels(spec: &Value) -> &Value {
     &spec["template"]["metadata"]["labels"]
 }
 
 /// Complains if a selector does not match the labels of its template.
-pub(super) fn matching(spec: &At<'_, '_>, matches: bool, errors: &mut Errors) {
+pub(in crate::kinds) fn matching(spec: &At<'_, '_>, matches: bool, errors: &mut Errors) {
     if !matches {
         let labels = spec.at("template.metadata.labels");
         let shown = if labels.is_set() { labels.value.clone() } else { json!({}) };
@@ -79,7 +79,7 @@ pub(super) fn matching(spec: &At<'_, '_>, matches: bool, errors: &mut Errors) {
 }
 
 /// The mistakes in a template itself.
-pub(super) fn validate_template(template: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn validate_template(template: &At<'_, '_>, errors: &mut Errors) {
     let metadata = &template.value["metadata"];
     template.named("labels").with(&metadata["labels"]).labels(errors);
     let annotations = template.named("annotations").with(&metadata["annotations"]);
@@ -98,7 +98,7 @@ pub(super) fn validate_template(template: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Pods that are replaced rather than finished must restart, and have no deadline.
-pub(super) fn always_restarts(template: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
+pub(in crate::kinds) fn always_restarts(template: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
     let policy = template.at("spec.restartPolicy");
     if policy.text() != "Always" {
         errors.push(policy.not_supported(&["Always"]));
@@ -111,7 +111,11 @@ pub(super) fn always_restarts(template: &At<'_, '_>, kind: Kind, errors: &mut Er
 }
 
 /// The warnings about a template; none about one that stays as it was.
-pub(super) fn warnings_of(object: &Value, path: &str, old: Option<&Value>) -> Vec<String> {
+pub(in crate::kinds) fn warnings_of(
+    object: &Value,
+    path: &str,
+    old: Option<&Value>,
+) -> Vec<String> {
     let root = At::root(object);
     let template = root.at(path);
     let before = old.map(|old| At::root(old).at(path).value);

@@ -9,7 +9,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// The mistakes in a pod's affinity.
-pub(super) fn validate(affinity: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn validate(affinity: &At<'_, '_>, errors: &mut Errors) {
     if affinity.is_absent() {
         return;
     }
@@ -57,7 +57,7 @@ fn pod_term(term: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Complains about keys whose values a selector takes from the pod itself.
-pub(super) fn label_keys(term: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn label_keys(term: &At<'_, '_>, errors: &mut Errors) {
     let selector = term.at("labelSelector");
     let (same, other) = (term.at("matchLabelKeys"), term.at("mismatchLabelKeys"));
     for keys in [same, other].iter().filter(|keys| !keys.list().is_empty()) {

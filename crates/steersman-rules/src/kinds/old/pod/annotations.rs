@@ -117,7 +117,7 @@ fn agree(annotation: &Value, profile: &At<'_, '_>, what: &str, errors: &mut Erro
 }
 
 /// Some annotations are there from the start or never.
-pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
+pub(in crate::kinds) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let at = |key: &str| format!("metadata.annotations[{key}]");
     let kept = |key: &str| key == MIRROR || key.starts_with(APP_ARMOR);
     let what =

@@ -10,13 +10,13 @@ use crate::names;
 use crate::rules::at::{At, Errors};
 
 /// The names of a pod's resource claims.
-pub(super) fn names<'v>(list: &At<'v, '_>) -> Vec<&'v str> {
+pub(in crate::kinds) fn names<'v>(list: &At<'v, '_>) -> Vec<&'v str> {
     let names = list.list().iter().filter_map(|claim| claim["name"].as_str());
     names.filter(|name| !name.is_empty()).collect()
 }
 
 /// The mistakes in a pod's resource claims.
-pub(super) fn pod_claims(list: &At<'_, '_>, metadata: &Value, errors: &mut Errors) {
+pub(in crate::kinds) fn pod_claims(list: &At<'_, '_>, metadata: &Value, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for claim in list.items() {
         if !metadata["annotations"]["kubernetes.io/config.mirror"].is_null() {
@@ -52,7 +52,7 @@ pub(super) fn pod_claims(list: &At<'_, '_>, metadata: &Value, errors: &mut Error
 }
 
 /// The mistakes in the template of a volume claim.
-pub(super) fn volume_template(template: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn volume_template(template: &At<'_, '_>, errors: &mut Errors) {
     template_metadata(&template.at("metadata"), errors);
     claim::check_spec(&template.at("spec"), &Value::Null, errors);
 }

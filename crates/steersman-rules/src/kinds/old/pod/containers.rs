@@ -13,7 +13,7 @@ const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 pub(in crate::kinds) const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
 /// The mistakes in the containers of a pod.
-pub(super) fn validate(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn validate(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     if list.list().is_empty() {
         errors.push(list.required(""));
         return;
@@ -32,7 +32,7 @@ pub(super) fn validate(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
 }
 
 /// The mistakes in the init containers of a pod.
-pub(super) fn validate_init(
+pub(in crate::kinds) fn validate_init(
     list: &At<'_, '_>,
     spec: &At<'_, '_>,
     pod: &Pod<'_>,
@@ -78,7 +78,7 @@ fn init_only(container: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes that any container can have.
-pub(super) fn common(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn common(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     container.at("name").requires(names::dns1123_label, errors);
     image(&container.at("image"), pod, errors);
     let message = container.at("terminationMessagePolicy");
@@ -104,7 +104,7 @@ fn image(image: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
 }
 
 /// Complains about a policy for pulling images.
-pub(super) fn pull_policy(policy: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn pull_policy(policy: &At<'_, '_>, errors: &mut Errors) {
     policy.requires_one_of(&["Always", "IfNotPresent", "Never"], errors);
 }
 
@@ -134,7 +134,7 @@ fn ports(ports: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Files that variables are read from must lie in a volume that starts empty.
-pub(super) fn file_keys(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn file_keys(spec: &At<'_, '_>, errors: &mut Errors) {
     each_container(spec, |container| {
         for variable in container.each("env") {
             let volume = variable.at("valueFrom.fileKeyRef.volumeName");

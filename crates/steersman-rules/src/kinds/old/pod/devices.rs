@@ -3,7 +3,7 @@
 use crate::rules::at::{At, Errors};
 
 /// The mistakes in an iSCSI volume.
-pub(super) fn iscsi(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn iscsi(at: &At<'_, '_>, errors: &mut Errors) {
     let name = at.at("iqn");
     if !name.text().is_empty() {
         initiator(&name, errors);
@@ -56,7 +56,7 @@ fn is_iqn(text: &str) -> bool {
 }
 
 /// The mistakes in a Flocker volume.
-pub(super) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
     let (name, uuid) = (at.at("datasetName"), at.at("datasetUUID"));
     if name.text().is_empty() && uuid.text().is_empty() {
         errors.push(at.required("one of datasetName and datasetUUID is required"));
@@ -71,7 +71,7 @@ pub(super) fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in a Quobyte volume.
-pub(super) fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let registry = at.at("registry");
     if registry.text().is_empty() {
@@ -87,7 +87,7 @@ pub(super) fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in a Fibre Channel volume.
-pub(super) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors) {
     let (targets, ids, unit) = (at.at("targetWWNs"), at.at("wwids"), at.at("lun"));
     match (targets.is_empty(), ids.is_empty()) {
         (true, true) => {
@@ -110,7 +110,7 @@ pub(super) fn fibre_channel(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in a volume of a driver of one's own.
-pub(super) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
     for (key, option) in at.at("options").entries() {
         let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
         let namespace = format!(".{}", namespace.to_lowercase());
@@ -122,7 +122,7 @@ pub(super) fn flex(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in an Azure disk.
-pub(super) fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
                            microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/\

@@ -11,7 +11,7 @@ const SEARCH_CHARS_MAX: usize = 2048;
 const HOSTNAME_MAX: usize = 64;
 
 /// The mistakes in `dnsConfig`.
-pub(super) fn config(config: &At<'_, '_>, policy: &str, errors: &mut Errors) {
+pub(in crate::kinds) fn config(config: &At<'_, '_>, policy: &str, errors: &mut Errors) {
     let (servers, searches) = (config.at("nameservers"), config.at("searches"));
     if policy == "None" && config.is_absent() {
         errors.push(config.required("must provide `dnsConfig` when `dnsPolicy` is None"));
@@ -67,7 +67,7 @@ fn subdomain_with_underscore(name: &str) -> Vec<String> {
 }
 
 /// Complains about what is not an address.
-pub(super) fn ip(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn ip(at: &At<'_, '_>, errors: &mut Errors) {
     if at.text().parse::<IpAddr>().is_err() {
         let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
         errors.push(at.invalid(why));
@@ -75,7 +75,7 @@ pub(super) fn ip(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in `hostAliases`.
-pub(super) fn host_aliases(list: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn host_aliases(list: &At<'_, '_>, errors: &mut Errors) {
     for alias in list.items() {
         ip(&alias.at("ip"), errors);
         for name in alias.each("hostnames") {
@@ -85,7 +85,7 @@ pub(super) fn host_aliases(list: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in `hostnameOverride`.
-pub(super) fn hostname_override(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn hostname_override(spec: &At<'_, '_>, errors: &mut Errors) {
     let name = spec.at("hostnameOverride");
     if name.is_absent() {
         return;

@@ -63,7 +63,7 @@ fn variable_name(name: &str) -> Vec<String> {
 }
 
 /// The mistakes in a list of variables.
-pub(super) fn variables(list: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn variables(list: &At<'_, '_>, errors: &mut Errors) {
     for variable in list.items() {
         variable.at("name").requires(variable_name, errors);
         let source = variable.at("valueFrom");
@@ -111,7 +111,7 @@ fn value_from(source: &At<'_, '_>, value: &str, errors: &mut Errors) {
 }
 
 /// The mistakes in a reference to a field of the pod.
-pub(super) fn field_ref(reference: &At<'_, '_>, fields: &[&str], errors: &mut Errors) {
+pub(in crate::kinds) fn field_ref(reference: &At<'_, '_>, fields: &[&str], errors: &mut Errors) {
     let path = reference.at("fieldPath");
     if reference.at("apiVersion").text().is_empty() {
         errors.push(reference.at("apiVersion").required(""));
@@ -157,7 +157,7 @@ pub(super) fn field_ref(reference: &At<'_, '_>, fields: &[&str], errors: &mut Er
 }
 
 /// The mistakes in a reference to a container's resources.
-pub(super) fn resource_ref(reference: &At<'_, '_>, volume: bool, errors: &mut Errors) {
+pub(in crate::kinds) fn resource_ref(reference: &At<'_, '_>, volume: bool, errors: &mut Errors) {
     let resource = reference.at("resource");
     let huge = ["requests.hugepages-", "limits.hugepages-"];
     if volume && reference.at("containerName").text().is_empty() {
@@ -194,7 +194,7 @@ fn divisor(reference: &At<'_, '_>, resource: &str, errors: &mut Errors) {
 }
 
 /// The mistakes in the sources of whole sets of variables.
-pub(super) fn sources(list: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn sources(list: &At<'_, '_>, errors: &mut Errors) {
     for source in list.items() {
         source.at("prefix").may_follow(variable_name, errors);
         let mut given = 0;

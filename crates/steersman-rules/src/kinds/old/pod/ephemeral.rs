@@ -22,7 +22,12 @@ const FORBIDDEN: &[&str] = &[
 const WHY: &str = "cannot be set for an Ephemeral Container";
 
 /// The mistakes in the ephemeral containers of a pod.
-pub(super) fn validate(list: &At<'_, '_>, spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn validate(
+    list: &At<'_, '_>,
+    spec: &At<'_, '_>,
+    pod: &Pod<'_>,
+    errors: &mut Errors,
+) {
     if list.list().is_empty() {
         return;
     }

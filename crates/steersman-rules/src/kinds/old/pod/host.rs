@@ -8,7 +8,7 @@ use super::spec::{Pod, each_container};
 use crate::rules::at::{At, Errors};
 
 /// On the host's network a port of the host is the port of the container.
-pub(super) fn ports(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn ports(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     if !spec.at("hostNetwork").is_true() {
         return;
     }
@@ -25,7 +25,7 @@ pub(super) fn ports(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
 }
 
 /// No two containers may have the same port of the host.
-pub(super) fn port_conflicts<'v: 'p, 'p>(
+pub(in crate::kinds) fn port_conflicts<'v: 'p, 'p>(
     containers: impl Iterator<Item = At<'v, 'p>>,
     errors: &mut Errors,
 ) {
@@ -43,7 +43,7 @@ pub(super) fn port_conflicts<'v: 'p, 'p>(
 }
 
 /// A pod sees the processes of its host or of all its containers, not both.
-pub(super) fn process_namespace(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn process_namespace(spec: &At<'_, '_>, errors: &mut Errors) {
     let share = spec.at("shareProcessNamespace");
     if share.is_true() && spec.at("hostPID").is_true() {
         let why = "ShareProcessNamespace and HostPID cannot both be enabled";
@@ -52,7 +52,7 @@ pub(super) fn process_namespace(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Users of its own keep a pod off the host's namespaces.
-pub(super) fn users(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn users(spec: &At<'_, '_>, errors: &mut Errors) {
     const WHY: &str = "when `hostUsers` is false";
     if spec.at("hostUsers").value != &Value::Bool(false) {
         return;

@@ -11,7 +11,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Adds the values of a new pod's labels to its selectors.
-pub(super) fn merge(pod: &mut Value) {
+pub(in crate::kinds) fn merge(pod: &mut Value) {
     let spec = &pod["spec"];
     if spec["affinity"].is_null() && items(&spec["topologySpreadConstraints"]).is_empty() {
         return;

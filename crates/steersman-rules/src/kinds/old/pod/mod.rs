@@ -3,10 +3,10 @@
 //! [`spec`] names the rules in the order they are checked; each topic has a file.
 
 mod affinity;
-pub(super) mod annotations;
-pub(super) mod claims;
+pub(in crate::kinds) mod annotations;
+pub(in crate::kinds) mod claims;
 mod containers;
-pub(super) mod defaults;
+pub(in crate::kinds) mod defaults;
 mod devices;
 mod dns;
 mod env;
@@ -17,17 +17,17 @@ mod mounts;
 mod probes;
 mod projected;
 mod qos;
-pub(super) mod resources;
+pub(in crate::kinds) mod resources;
 mod restart;
-pub(super) mod scheduling;
+pub(in crate::kinds) mod scheduling;
 mod security;
-pub(super) mod spec;
+pub(in crate::kinds) mod spec;
 mod status;
 #[cfg(test)]
 mod tests;
 mod update;
 mod volumes;
-pub(super) mod warnings;
+pub(in crate::kinds) mod warnings;
 mod windows;
 
 use serde_json::{Value, json};

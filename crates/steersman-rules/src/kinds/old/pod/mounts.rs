@@ -7,7 +7,7 @@ use super::volumes::{descending, no_backsteps};
 use crate::rules::at::{At, Errors};
 
 /// The mistakes in `volumeMounts`.
-pub(super) fn validate(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn validate(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let (list, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
     let taken = |key: &str, value: &str| devices.list().iter().any(|device| device[key] == value);
     let mut seen = HashSet::new();
@@ -81,7 +81,7 @@ fn recursive_read_only(mount: &At<'_, '_>, mode: &At<'_, '_>, errors: &mut Error
 }
 
 /// The mistakes in `volumeDevices`.
-pub(super) fn devices(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn devices(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let (list, mounts) = (container.at("volumeDevices"), container.at("volumeMounts"));
     let taken = |key: &str, value: &str| mounts.list().iter().any(|mount| mount[key] == value);
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());

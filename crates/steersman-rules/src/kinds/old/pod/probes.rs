@@ -8,7 +8,7 @@ const PROBE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const LIFECYCLE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 
 /// The mistakes in the three probes of a container.
-pub(super) fn of_container(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn of_container(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     for name in PROBES {
         let probe = container.at(name);
         if probe.is_absent() {
@@ -40,7 +40,7 @@ pub(super) fn of_container(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut E
 }
 
 /// The mistakes in what runs after a container's start and before its end.
-pub(super) fn lifecycle(lifecycle: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn lifecycle(lifecycle: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     for name in ["postStart", "preStop"] {
         let at = lifecycle.at(name);
         if at.is_set() {

@@ -24,7 +24,7 @@ const CERTIFICATE_SECONDS_MAX: i64 = 91 * 86_400;
 const KUBERNETES_CERTIFICATE_SECONDS_MAX: i64 = 86_400;
 
 /// The mistakes in the files of a secret or a config map.
-pub(super) fn files(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn files(at: &At<'_, '_>, errors: &mut Errors) {
     mode(&at.at("defaultMode"), errors);
     for item in at.each("items") {
         key_to_path(&item, errors);
@@ -44,7 +44,7 @@ fn key_to_path(item: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in the files of a volume that shows the pod to itself.
-pub(super) fn downward(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn downward(at: &At<'_, '_>, errors: &mut Errors) {
     mode(&at.at("defaultMode"), errors);
     for item in at.each("items") {
         downward_file(&item, at, errors);
@@ -76,7 +76,7 @@ fn downward_file(file: &At<'_, '_>, volume: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in a volume that brings several sources together.
-pub(super) fn validate(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn validate(at: &At<'_, '_>, errors: &mut Errors) {
     mode(&at.at("defaultMode"), errors);
     let mut seen = HashSet::new();
     // No two sources may write the same file.
@@ -216,7 +216,7 @@ fn pod_certificate(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// A pod without a service account has no token to mount.
-pub(super) fn tokens_need_an_account(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn tokens_need_an_account(spec: &At<'_, '_>, errors: &mut Errors) {
     if !spec.at("serviceAccountName").text().is_empty() {
         return;
     }

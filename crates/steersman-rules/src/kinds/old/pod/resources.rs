@@ -15,7 +15,7 @@ use crate::rules::resource_name::{self, HUGE_PAGES, is_native};
 type NameRule = fn(&str, &At<'_, '_>, &mut Errors);
 
 /// The mistakes in the resources of a container.
-pub(super) fn of_container(at: &At<'_, '_>, claims: &[&str], errors: &mut Errors) {
+pub(in crate::kinds) fn of_container(at: &At<'_, '_>, claims: &[&str], errors: &mut Errors) {
     if at.is_set() {
         requirements(at, container_resource, errors);
         claim_names(&at.at("claims"), claims, errors);
@@ -23,7 +23,7 @@ pub(super) fn of_container(at: &At<'_, '_>, claims: &[&str], errors: &mut Errors
 }
 
 /// The mistakes in what running the pod costs besides its containers.
-pub(super) fn overhead(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn overhead(at: &At<'_, '_>, errors: &mut Errors) {
     let limits = at.named("limits");
     for (name, amount) in limits.entries() {
         container_resource(name, &amount, errors);
@@ -32,7 +32,7 @@ pub(super) fn overhead(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in the resources of the pod as a whole.
-pub(super) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let at = spec.at("resources");
     if at.is_absent() {
         return;
@@ -73,7 +73,7 @@ pub(super) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
 
 /// What a pod as a whole asks for, if it has limits and does not say: what its containers ask
 /// for, or its limits.
-pub(super) fn default_of_pod(spec: &mut Value) {
+pub(in crate::kinds) fn default_of_pod(spec: &mut Value) {
     let limits = spec["resources"]["limits"].as_object().cloned().unwrap_or_default();
     let asked = &spec["resources"]["requests"];
     if spec["resources"].is_null() || (limits.is_empty() && is_empty(asked)) {

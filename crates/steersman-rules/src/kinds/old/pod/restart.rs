@@ -11,7 +11,7 @@ const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 
 /// The mistakes in a container's own restart policy and its rules.
-pub(super) fn policy(container: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn policy(container: &At<'_, '_>, errors: &mut Errors) {
     let (policy, rules) = (container.at("restartPolicy"), container.at("restartPolicyRules"));
     if policy.is_set() {
         policy.one_of(POLICIES, errors);
@@ -44,12 +44,12 @@ pub(super) fn policy(container: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The same of an init container, which may do without a policy.
-pub(super) fn init_policy(container: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn init_policy(container: &At<'_, '_>, errors: &mut Errors) {
     policy(container, errors);
 }
 
 /// The mistakes in what a change of resources does to a container.
-pub(super) fn resize_policies(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn resize_policies(list: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for policy in list.items() {
         let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));

@@ -8,7 +8,7 @@ use crate::rules::at::{At, Errors};
 use crate::rules::label_selector::label_selector;
 
 /// The mistakes in readiness and scheduling gates.
-pub(super) fn gates(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn gates(spec: &At<'_, '_>, errors: &mut Errors) {
     for gate in spec.each("readinessGates") {
         gate.at("conditionType").follows(names::qualified_name, errors);
     }
@@ -59,7 +59,7 @@ pub(in crate::kinds) fn tolerations(list: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in how pods spread over the cluster.
-pub(super) fn spread(list: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn spread(list: &At<'_, '_>, errors: &mut Errors) {
     for (i, constraint) in list.items().enumerate() {
         positive(&constraint.at("maxSkew"), errors);
         let (key, action) = (constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));

@@ -13,7 +13,7 @@ const SYSCTL_MAX: usize = 253;
 const APPARMOR_MAX: usize = 4095;
 
 /// The mistakes in the security context of a pod.
-pub(super) fn of_pod(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn of_pod(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     if at.is_empty() {
         return;
     }
@@ -33,7 +33,7 @@ pub(super) fn of_pod(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in the security context of a container.
-pub(super) fn of_container(at: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+pub(in crate::kinds) fn of_container(at: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     if at.is_empty() {
         return;
     }

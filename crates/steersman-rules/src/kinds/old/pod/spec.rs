@@ -12,19 +12,19 @@ use crate::rules::at::{At, Errors};
 /// What the rules of containers know of their pod.
 pub(in crate::kinds) struct Pod<'v> {
     /// Whether this is a pod, not the template of one.
-    pub(super) is_pod: bool,
+    pub(in crate::kinds) is_pod: bool,
     /// The valid volumes, by name.
-    pub(super) volumes: HashMap<&'v str, &'v Value>,
+    pub(in crate::kinds) volumes: HashMap<&'v str, &'v Value>,
     /// The names in `resourceClaims`.
-    pub(super) claims: Vec<&'v str>,
+    pub(in crate::kinds) claims: Vec<&'v str>,
     /// `terminationGracePeriodSeconds`
-    pub(super) grace: Option<i64>,
+    pub(in crate::kinds) grace: Option<i64>,
     /// The name of the operating system; empty where none is given.
-    pub(super) os: &'v str,
+    pub(in crate::kinds) os: &'v str,
     /// `restartPolicy`
-    pub(super) restart_policy: &'v str,
+    pub(in crate::kinds) restart_policy: &'v str,
     /// Whether containers run as users of the host.
-    pub(super) host_users: bool,
+    pub(in crate::kinds) host_users: bool,
 }
 
 /// Adds the mistakes in a pod's spec. `metadata` is the pod's own; null for a template.
@@ -99,7 +99,7 @@ fn names_and_numbers(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Every container with its place, of all three lists.
-pub(super) fn each_container<'v>(spec: &At<'v, '_>, mut work: impl FnMut(&At<'v, '_>)) {
+pub(in crate::kinds) fn each_container<'v>(spec: &At<'v, '_>, mut work: impl FnMut(&At<'v, '_>)) {
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         spec.at(list).items().for_each(|container| work(&container));
     }

@@ -11,7 +11,7 @@ use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, items, set, text, within};
 
 /// Puts back what a writer of the status did not know of.
-pub(super) fn prepare(old: &Value, new: &mut Value) {
+pub(in crate::kinds) fn prepare(old: &Value, new: &mut Value) {
     let before = &old["status"];
     within(new, "status", |status| {
         for key in ["qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus"] {
@@ -53,7 +53,7 @@ fn addresses(status: &mut Value, one: &str, all: &str) {
 }
 
 /// The mistakes in a new status.
-pub(super) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
+pub(in crate::kinds) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (spec, before, at) = (&old["spec"], &old["status"], At::new(&new["status"], "status"));
     conditions(&at.at("conditions"), &mut errors);

@@ -15,7 +15,7 @@ const FROZEN: &str = "pod updates may not change fields other than `spec.contain
                       previously negative)";
 
 /// The mistakes in an update of a pod.
-pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
+pub(in crate::kinds) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
     annotations::update(&old["metadata"]["annotations"], &new["metadata"]["annotations"], errors);
     let (old, new) = (At::new(&old["spec"], "spec"), At::new(&new["spec"], "spec"));
     for list in ["containers", "initContainers"] {

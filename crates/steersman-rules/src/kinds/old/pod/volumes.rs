@@ -50,7 +50,7 @@ const SOURCES: &[Source] = &[
 ];
 
 /// Adds the mistakes in the volumes of a pod, and gives the valid ones by name.
-pub(super) fn validate<'v>(
+pub(in crate::kinds) fn validate<'v>(
     list: &At<'v, '_>,
     metadata: &Value,
     errors: &mut Errors,
@@ -187,14 +187,14 @@ fn ephemeral(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Complains about a path that climbs up.
-pub(super) fn no_backsteps(path: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn no_backsteps(path: &At<'_, '_>, errors: &mut Errors) {
     if path.text().split('/').any(|part| part == "..") {
         errors.push(path.invalid("must not contain '..'"));
     }
 }
 
 /// Complains about a path that does not lead down from where it starts.
-pub(super) fn descending(path: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn descending(path: &At<'_, '_>, errors: &mut Errors) {
     if path.text().starts_with('/') {
         errors.push(path.invalid("must be a relative path"));
     }
@@ -202,7 +202,7 @@ pub(super) fn descending(path: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Complains also about a path that begins as the kubelet's own files do.
-pub(super) fn descending_unreserved(path: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn descending_unreserved(path: &At<'_, '_>, errors: &mut Errors) {
     descending(path, errors);
     if path.text().starts_with("..") && !path.text().starts_with("../") {
         errors.push(path.invalid("must not start with '..'"));

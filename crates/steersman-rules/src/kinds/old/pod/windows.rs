@@ -41,7 +41,7 @@ const NOT_IN_CONTAINER: &[&str] = &[
 ];
 
 /// The mistakes that the pod's operating system makes of its fields.
-pub(super) fn operating_system(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn operating_system(spec: &At<'_, '_>, errors: &mut Errors) {
     let os = spec.at("os");
     if os.is_absent() {
         return;
@@ -92,7 +92,7 @@ fn windows(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The mistakes in the options of Windows.
-pub(super) fn options(at: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn options(at: &At<'_, '_>, errors: &mut Errors) {
     if at.is_absent() {
         return;
     }
@@ -163,7 +163,7 @@ fn is_dns(domain: &str) -> bool {
 }
 
 /// If any container runs as a process of the host, all must, on the host's network.
-pub(super) fn host_process(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn host_process(spec: &At<'_, '_>, errors: &mut Errors) {
     let of_pod = spec.at("securityContext.windowsOptions.hostProcess").value.as_bool();
     let (mut all, mut as_process) = (0, 0);
     each_container(spec, |container| {
