@@ -15,7 +15,7 @@ mod serving;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use steersman_rules::kinds::definition::{self as definitions, complete};
+use steersman_rules::kinds::custom_resource_definition::{self as definitions, complete};
 use steersman_store::Revision;
 use tokio::sync::OwnedMutexGuard;
 

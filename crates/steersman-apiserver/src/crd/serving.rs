@@ -19,7 +19,7 @@ use crate::document::Stored;
 use crate::registry::Custom;
 use crate::state::Server;
 use crate::status::Result;
-use steersman_rules::kinds::definition as definitions;
+use steersman_rules::kinds::custom_resource_definition as definitions;
 use steersman_rules::metadata;
 use steersman_rules::resource::Resource;
 

@@ -34,7 +34,8 @@ mod tests;
 
 use kind::Kind;
 
-pub use old::{definition, service};
+pub use apiextensions::custom_resource_definition;
+pub use old::service;
 
 use crate::resource::Resource;
 

@@ -1,6 +1,6 @@
 //! The kinds of `apiextensions.k8s.io`.
 
-mod custom_resource_definition;
+pub mod custom_resource_definition;
 
 use super::kind::Kind;
 

@@ -1,9 +1,18 @@
-//! `APIService`.
+//! APIServices: which server answers for a group and version.
 
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::names;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors, PORTS};
+use crate::rules::document::{fill, text, within, within_existing};
+use crate::table::cells::condition;
+use crate::table::{Column, age};
 
-/// What is said of `APIService`.
+/// What is said of APIServices.
 pub(super) const KIND: Kind = Kind {
     plural: "apiservices",
     name: "APIService",
@@ -15,6 +24,103 @@ pub(super) const KIND: Kind = Kind {
         Trait::NoStatusTable,
     ],
     storage_prefix: Some("apiregistration.k8s.io/apiservices"),
-    rules: &old::api_service::API_SERVICE,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    default: |service| {
+        within(service, "spec", |spec| {
+            within_existing(spec, "service", |service| fill(service, "port", 443));
+        });
+    },
+    status: Some(|| json!({})),
+    check,
+    check_status: |service, _, errors| {
+        let status = service.at("status");
+        for condition in status.each("conditions") {
+            condition.at("status").requires_one_of(&["True", "False", "Unknown"], errors);
+        }
+    },
+    ..Rules::NONE
+};
+
+fn columns() -> Vec<Column> {
+    vec![Column::text("Service", service), Column::text("Available", available), age()]
+}
+
+fn service(api: &Value, _: Timestamp) -> Value {
+    match &api["spec"]["service"] {
+        Value::Null => "Local".into(),
+        service => format!("{}/{}", text(&service["namespace"]), text(&service["name"])).into(),
+    }
+}
+
+fn available(api: &Value, _: Timestamp) -> Value {
+    match condition(api, "Available") {
+        Some(condition) if condition["status"] == "True" => "True".into(),
+        Some(condition) => {
+            format!("{} ({})", text(&condition["status"]), text(&condition["reason"])).into()
+        }
+        None => "Unknown".into(),
+    }
+}
+
+fn check(service: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let spec = service.at("spec");
+    let group = spec.at("group");
+    let version = spec.at("version");
+    let name = text(&service.value["metadata"]["name"]);
+    let full = format!("{}.{}", version.text(), group.text());
+    // The core group has no name to end with.
+    let expected = if group.is_empty() { format!("{}.", version.text()) } else { full };
+    if !name.is_empty() && name != expected {
+        let detail = format!("must be `spec.version+\".\"+spec.group`: {expected:?}");
+        errors.push(FieldError::invalid("metadata.name", &Value::from(name), &detail));
+    }
+    if !group.is_empty() {
+        let complaints = names::dns1123_subdomain(group.text());
+        errors.extend((!complaints.is_empty()).then(|| group.invalid(&complaints.join(","))));
+    }
+    let complaints = names::dns1035_label(version.text());
+    errors.extend((!complaints.is_empty()).then(|| version.invalid(&complaints.join(","))));
+    for (key, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1000)] {
+        let priority = spec.at(key);
+        if priority.number_or_zero() <= 0 || priority.number_or_zero() > max {
+            let detail = format!("must be positive and less than {max}");
+            let given = Value::from(priority.number_or_zero());
+            errors.push(FieldError::invalid(priority.path(), &given, &detail));
+        }
+    }
+    backend(&spec, errors);
+}
+
+fn backend(spec: &At<'_, '_>, errors: &mut Errors) {
+    let service = spec.at("service");
+    let bundle = spec.at("caBundle");
+    let insecure = spec.at("insecureSkipTLSVerify");
+    let skips = *insecure.value == true;
+    if service.is_absent() {
+        if !bundle.is_empty() {
+            let detail = "local APIServices may not have a caBundle";
+            let shown = Value::from(format!("{} bytes", bundle.text().len()));
+            errors.push(FieldError::invalid(bundle.path(), &shown, detail));
+        }
+        if skips {
+            let detail = "local APIServices may not have insecureSkipTLSVerify";
+            errors.push(insecure.invalid(detail));
+        }
+        return;
+    }
+    service.at("namespace").require(errors);
+    service.at("name").require(errors);
+    let port = service.at("port");
+    if !PORTS.contains(&port.number_or_zero()) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(port.invalid(detail));
+    }
+    if skips && !bundle.is_empty() {
+        errors.push(insecure.invalid("may not be true if caBundle is present"));
+    }
+}

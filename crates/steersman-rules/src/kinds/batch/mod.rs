@@ -1,4 +1,4 @@
-//! The kinds of `batch`.
+//! The kinds of `batch`: pods that come to an end.
 
 mod cron_job;
 mod job;

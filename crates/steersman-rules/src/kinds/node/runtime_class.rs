@@ -1,13 +1,52 @@
-//! `RuntimeClass`.
+//! RuntimeClasses: what runs a pod's containers, and what that costs.
+
+use serde_json::Value;
 
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::kinds::old::pod::scheduling::tolerations;
+use crate::names;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::remove;
+use crate::rules::resource_name::check_of_container;
+use crate::table::{Column, age};
 
-/// What is said of `RuntimeClass`.
+/// What is said of RuntimeClasses.
 pub(super) const KIND: Kind = Kind {
     plural: "runtimeclasses",
     name: "RuntimeClass",
     traits: &[Trait::CreateOnUpdate, Trait::VersionedUpdate],
-    rules: &old::scheduling::RUNTIME_CLASS,
+    rules: &RULES,
+    columns: Some(|| vec![Column::field("Handler", "handler", ""), age()]),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    check,
+    change: |class, old, errors| class.at("handler").unchanged(&old["handler"], errors),
+    ..Rules::NONE
+};
+
+fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    class.at("handler").requires(names::dns1123_label, errors);
+    let overhead = class.at("overhead");
+    for (name, _) in overhead.at("podFixed").entries() {
+        let shown = overhead.named("limits");
+        check_of_container(name, &shown.entry(name), errors);
+    }
+    let scheduling = class.at("scheduling");
+    let selector = scheduling.at("nodeSelector");
+    if selector.is_set() {
+        errors.extend(names::validate_labels(selector.value, "scheduling.nodeSelector"));
+    }
+    let mut seen: Vec<Value> = Vec::new();
+    tolerations(&scheduling.at("tolerations"), errors);
+    for toleration in scheduling.each("tolerations") {
+        let mut key = toleration.value.clone();
+        remove(&mut key, "tolerationSeconds");
+        if seen.contains(&key) {
+            errors.push(toleration.duplicate());
+        }
+        seen.push(key);
+    }
+}

@@ -2,12 +2,8 @@
 
 pub(super) mod access;
 pub(super) mod admission_policy;
-pub(super) mod api_service;
-pub(super) mod batch;
-pub(super) mod certificate;
 pub(super) mod claim;
 pub(super) mod config;
-pub mod definition;
 pub(super) mod device;
 pub(super) mod endpoints;
 pub(super) mod event;
@@ -18,8 +14,6 @@ pub(super) mod network;
 pub(super) mod node;
 pub(super) mod pod;
 pub(super) mod quota;
-pub(super) mod scaling;
-pub(super) mod scheduling;
 pub mod service;
 pub(super) mod storage;
 pub(super) mod template;

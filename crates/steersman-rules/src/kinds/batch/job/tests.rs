@@ -1,4 +1,5 @@
 use super::*;
+use crate::rules::Strategy;
 
 fn messages(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(FieldError::message).collect()
@@ -17,8 +18,8 @@ fn job(spec: Value) -> Value {
     if job["spec"]["template"].is_null() {
         job["spec"]["template"] = template();
     }
-    Job.default(&mut job);
-    Job.prepare_create(&mut job);
+    Strategy::default(&RULES, &mut job);
+    RULES.prepare_create(&mut job);
     job
 }
 
@@ -43,7 +44,7 @@ fn a_job_selects_the_pods_that_carry_its_uid() {
     ] {
         assert_eq!(spec[key], value, "{key}");
     }
-    assert_eq!(messages(&Job.validate_create(&job)), Vec::<String>::new());
+    assert_eq!(messages(&RULES.validate_create(&job)), Vec::<String>::new());
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn mistakes_of_a_job_are_named_as_kubernetes_names_them() {
         ),
     ];
     for (spec, expected) in cases {
-        assert_eq!(messages(&Job.validate_create(&job(spec.clone()))), expected, "{spec}");
+        assert_eq!(messages(&RULES.validate_create(&job(spec.clone()))), expected, "{spec}");
     }
 }
 
@@ -176,13 +177,13 @@ fn the_pods_of_a_job_must_be_able_to_end() {
     let mut always = job(json!({}));
     always["spec"]["template"]["spec"]["restartPolicy"] = json!("Always");
     assert_eq!(
-        messages(&Job.validate_create(&always)),
+        messages(&RULES.validate_create(&always)),
         ["spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \
           \"Never\""]
     );
     let mut long = job(json!({"completionMode": "Indexed", "completions": 1000}));
     long["metadata"]["name"] = json!("n".repeat(61));
-    let fields: Vec<_> = Job.validate_create(&long).into_iter().map(|e| e.field).collect();
+    let fields: Vec<_> = RULES.validate_create(&long).into_iter().map(|e| e.field).collect();
     assert!(fields.contains(&"metadata.name".to_owned()), "{fields:?}");
 }
 
@@ -212,7 +213,7 @@ fn the_template_of_a_job_may_change_only_while_it_rests() {
         (&suspended, resources, None),
         (&suspended, image, Some("spec.template.spec")),
     ] {
-        let errors = Job.validate_update(old, &new);
+        let errors = RULES.validate_update(old, &new);
         let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, field.into_iter().collect::<Vec<_>>(), "{new}");
         assert!(errors.iter().all(|error| error.text.ends_with("field is immutable")));
@@ -225,19 +226,19 @@ fn completions_of_an_indexed_job_change_with_its_parallelism() {
     let mut more = plain.clone();
     more["spec"]["completions"] = json!(4);
     assert_eq!(
-        messages(&Job.validate_update(&plain, &more)),
+        messages(&RULES.validate_update(&plain, &more)),
         ["spec.completions: Invalid value: 4: field is immutable"]
     );
     let indexed = job(json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3}));
     let mut more = indexed.clone();
     more["spec"]["completions"] = json!(4);
     assert_eq!(
-        messages(&Job.validate_update(&indexed, &more)),
+        messages(&RULES.validate_update(&indexed, &more)),
         ["spec.completions: Invalid value: 4: can only be modified in tandem with \
           spec.parallelism"]
     );
     more["spec"]["parallelism"] = json!(4);
-    assert!(Job.validate_update(&indexed, &more).is_empty());
+    assert!(RULES.validate_update(&indexed, &more).is_empty());
 }
 
 #[test]
@@ -332,106 +333,6 @@ fn a_status_may_not_contradict_itself() {
         old["status"] = old_status;
         let mut new = old.clone();
         new["status"] = new_status.clone();
-        assert_eq!(messages(&Job.validate_status_update(&old, &new)), expected, "{new_status}");
+        assert_eq!(messages(&RULES.validate_status_update(&old, &new)), expected, "{new_status}");
     }
-}
-
-fn cron(schedule: &str) -> Value {
-    let mut cron = json!({
-        "metadata": {"name": "c"},
-        "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template()}}},
-    });
-    CronJob.default(&mut cron);
-    cron
-}
-
-#[test]
-fn schedules_are_read_as_cron_reads_them() {
-    for good in [
-        "*/5 * * * *",
-        "@hourly",
-        "@every 1h30m",
-        "0 0 1 jan sun",
-        "0-30/10,45 * ? * MON-FRI",
-        "59 23 31 12 6",
-        "5/15 * * * *",
-    ] {
-        assert_eq!(messages(&CronJob.validate_create(&cron(good))), Vec::<String>::new(), "{good}");
-    }
-    for (bad, why) in [
-        ("* *", "expected exactly 5 fields, found 2: [* *]"),
-        ("60 * * * *", "end of range (60) above maximum (59): 60"),
-        ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
-        ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
-        ("*/0 * * * *", "step of range should be a positive number: */0"),
-        ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
-        ("1/2/3 * * * *", "too many slashes: 1/2/3"),
-        ("x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax"),
-        ("@nope", "unrecognized descriptor: @nope"),
-        ("@every x", "failed to parse duration @every x: time: invalid duration \"x\""),
-    ] {
-        let errors = messages(&CronJob.validate_create(&cron(bad)));
-        assert_eq!(errors, [format!("spec.schedule: Invalid value: {bad:?}: {why}")]);
-    }
-    assert_eq!(messages(&CronJob.validate_create(&cron(""))), ["spec.schedule: Required value"]);
-}
-
-#[test]
-fn a_time_zone_stands_in_its_own_field() {
-    let zoned = cron("TZ=UTC * * * * *");
-    assert_eq!(
-        messages(&CronJob.validate_create(&zoned)),
-        ["spec.schedule: Invalid value: \"TZ=UTC * * * * *\": cannot use TZ or CRON_TZ in \
-          schedule, use timeZone field instead"]
-    );
-    assert!(CronJob.validate_update(&zoned, &zoned).is_empty(), "it always had one");
-    for (zone, whys) in [
-        ("UTC", vec![]),
-        ("Europe/Athens", vec![]),
-        ("bad-time-zone", vec!["unknown time zone bad-time-zone"]),
-        ("europe/athens", vec!["unknown time zone europe/athens"]),
-        ("../../..", vec!["unknown time zone ../../.."]),
-        ("", vec!["timeZone must be nil or non-empty string"]),
-        ("../etc", vec!["unknown time zone ../etc"]),
-        (
-            "local",
-            vec![
-                "timeZone must be an explicit time zone as defined in \
-                 https://www.iana.org/time-zones",
-                "unknown time zone local",
-            ],
-        ),
-    ] {
-        assert_eq!(schedule::time_zone(zone), whys, "{zone}");
-    }
-}
-
-#[test]
-fn mistakes_of_a_cron_job() {
-    let mut long = cron("@daily");
-    long["metadata"]["name"] = json!("c".repeat(53));
-    assert_eq!(CronJob.validate_create(&long)[0].field, "metadata.name");
-    assert!(CronJob.validate_update(&long, &long).is_empty(), "what exists may go on");
-
-    let mut cron = cron("@daily");
-    cron["spec"]["concurrencyPolicy"] = json!("Maybe");
-    cron["spec"]["jobTemplate"]["spec"]["selector"] = json!({});
-    cron["spec"]["successfulJobsHistoryLimit"] = json!(-1);
-    assert_eq!(
-        messages(&CronJob.validate_create(&cron)),
-        [
-            "spec.concurrencyPolicy: Unsupported value: \"Maybe\": supported values: \"Allow\", \
-          \"Forbid\", \"Replace\"",
-            "spec.jobTemplate.spec.selector: Invalid value: {}: `selector` will be auto-generated",
-            "spec.successfulJobsHistoryLimit: Invalid value: -1: must be greater than or equal to 0"
-        ]
-    );
-}
-
-#[test]
-fn the_pods_of_a_cron_job_are_filled_in_but_not_the_job() {
-    let cron = cron("@daily");
-    let job = &cron["spec"]["jobTemplate"]["spec"];
-    assert_eq!(job["template"]["spec"]["containers"][0]["resources"], json!({}));
-    assert!(job["backoffLimit"].is_null());
 }

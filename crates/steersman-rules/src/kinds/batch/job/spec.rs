@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::template;
 use super::{failure_policy, indexes};
 use crate::field::FieldError;
+use crate::kinds::old::template;
 use crate::names;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::text;
@@ -19,7 +19,7 @@ const MANY_COMPLETIONS_MAX: i64 = 10_000;
 const MANAGED_BY_MAX: usize = 63;
 
 /// The mistakes in a job's spec, besides its selector.
-pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds::batch) fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
     for number in [
         "parallelism",
         "completions",

@@ -1,4 +1,6 @@
 use super::*;
+use crate::field::FieldError;
+use crate::rules::Strategy;
 
 fn messages(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(FieldError::message).collect()
@@ -14,14 +16,14 @@ fn autoscaler() -> Value {
             "behavior": {},
         },
     });
-    HorizontalPodAutoscaler.default(&mut autoscaler);
+    Strategy::default(&RULES, &mut autoscaler);
     autoscaler
 }
 
 fn complaints(key: &str, value: &Value) -> Vec<String> {
     let mut autoscaler = autoscaler();
     autoscaler["spec"][key] = value.clone();
-    messages(&HorizontalPodAutoscaler.validate_create(&autoscaler))
+    messages(&RULES.validate_create(&autoscaler))
 }
 
 #[test]
@@ -36,7 +38,7 @@ fn an_autoscaler_is_filled_in() {
     );
     assert_eq!(spec["behavior"]["scaleUp"]["policies"].as_array().map(Vec::len), Some(2));
     assert_eq!(spec["behavior"]["scaleDown"]["stabilizationWindowSeconds"], Value::Null);
-    assert!(HorizontalPodAutoscaler.validate_create(&autoscaler()).is_empty());
+    assert!(RULES.validate_create(&autoscaler()).is_empty());
 }
 
 #[test]
@@ -175,55 +177,4 @@ fn mistakes_of_an_autoscaler() {
     for (key, value, expected) in cases {
         assert_eq!(complaints(key, &value), expected, "{key} = {value}");
     }
-}
-
-#[test]
-fn a_budget_bounds_one_side_only() {
-    let cases: Vec<(Value, Vec<&str>)> = vec![
-        (json!({"minAvailable": "50%"}), vec![]),
-        (
-            json!({"minAvailable": 1, "maxUnavailable": 1}),
-            vec![
-                "spec: Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1}: minAvailable and \
-             maxUnavailable cannot be both set",
-            ],
-        ),
-        (
-            json!({"minAvailable": -1}),
-            vec!["spec.minAvailable: Invalid value: -1: must be greater than or equal to 0"],
-        ),
-        (
-            json!({"maxUnavailable": "101%"}),
-            vec!["spec.maxUnavailable: Invalid value: \"101%\": must not be greater than 100%"],
-        ),
-        (
-            json!({"maxUnavailable": "x"}),
-            vec![
-                "spec.maxUnavailable: Invalid value: \"x\": a valid percent string must be a numeric \
-             string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is \
-             '[0-9]+%')",
-            ],
-        ),
-        (
-            json!({"unhealthyPodEvictionPolicy": "Never"}),
-            vec![
-                "spec.unhealthyPodEvictionPolicy: Unsupported value: \"Never\": supported values: \
-             \"AlwaysAllow\", \"IfHealthyBudget\"",
-            ],
-        ),
-    ];
-    for (spec, expected) in cases {
-        let errors = PodDisruptionBudget.validate_create(&json!({"spec": spec}));
-        assert_eq!(messages(&errors), expected, "{spec}");
-    }
-    let status = json!({"status": {"currentHealthy": -1, "conditions": [
-        {"type": "A", "status": "True", "lastTransitionTime": "2030-01-01T00:00:00Z",
-         "reason": "no good"},
-    ]}});
-    let fields: Vec<_> = PodDisruptionBudget
-        .validate_status_update(&json!({}), &status)
-        .into_iter()
-        .map(|error| error.field)
-        .collect();
-    assert_eq!(fields, ["status.conditions[0].reason", "status.currentHealthy"]);
 }

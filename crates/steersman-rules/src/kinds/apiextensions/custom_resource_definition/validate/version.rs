@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{list, schema, structural, text};
 use crate::field::FieldError;
-use crate::kinds::old::definition::resources::versions_of;
+use crate::kinds::apiextensions::custom_resource_definition::resources::versions_of;
 
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: &[&str] =

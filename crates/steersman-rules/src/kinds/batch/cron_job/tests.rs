@@ -1,0 +1,116 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::field::FieldError;
+use crate::rules::Strategy;
+
+fn messages(errors: &[FieldError]) -> Vec<String> {
+    errors.iter().map(FieldError::message).collect()
+}
+
+fn template() -> Value {
+    json!({"spec": {
+        "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "busybox:1"}],
+    }})
+}
+
+fn cron(schedule: &str) -> Value {
+    let mut cron = json!({
+        "metadata": {"name": "c"},
+        "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template()}}},
+    });
+    Strategy::default(&RULES, &mut cron);
+    cron
+}
+
+#[test]
+fn schedules_are_read_as_cron_reads_them() {
+    for good in [
+        "*/5 * * * *",
+        "@hourly",
+        "@every 1h30m",
+        "0 0 1 jan sun",
+        "0-30/10,45 * ? * MON-FRI",
+        "59 23 31 12 6",
+        "5/15 * * * *",
+    ] {
+        assert_eq!(messages(&RULES.validate_create(&cron(good))), Vec::<String>::new(), "{good}");
+    }
+    for (bad, why) in [
+        ("* *", "expected exactly 5 fields, found 2: [* *]"),
+        ("60 * * * *", "end of range (60) above maximum (59): 60"),
+        ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+        ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+        ("*/0 * * * *", "step of range should be a positive number: */0"),
+        ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+        ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+        ("x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax"),
+        ("@nope", "unrecognized descriptor: @nope"),
+        ("@every x", "failed to parse duration @every x: time: invalid duration \"x\""),
+    ] {
+        let errors = messages(&RULES.validate_create(&cron(bad)));
+        assert_eq!(errors, [format!("spec.schedule: Invalid value: {bad:?}: {why}")]);
+    }
+    assert_eq!(messages(&RULES.validate_create(&cron(""))), ["spec.schedule: Required value"]);
+}
+
+#[test]
+fn a_time_zone_stands_in_its_own_field() {
+    let zoned = cron("TZ=UTC * * * * *");
+    assert_eq!(
+        messages(&RULES.validate_create(&zoned)),
+        ["spec.schedule: Invalid value: \"TZ=UTC * * * * *\": cannot use TZ or CRON_TZ in \
+          schedule, use timeZone field instead"]
+    );
+    assert!(RULES.validate_update(&zoned, &zoned).is_empty(), "it always had one");
+    for (zone, whys) in [
+        ("UTC", vec![]),
+        ("Europe/Athens", vec![]),
+        ("bad-time-zone", vec!["unknown time zone bad-time-zone"]),
+        ("europe/athens", vec!["unknown time zone europe/athens"]),
+        ("../../..", vec!["unknown time zone ../../.."]),
+        ("", vec!["timeZone must be nil or non-empty string"]),
+        ("../etc", vec!["unknown time zone ../etc"]),
+        (
+            "local",
+            vec![
+                "timeZone must be an explicit time zone as defined in \
+                 https://www.iana.org/time-zones",
+                "unknown time zone local",
+            ],
+        ),
+    ] {
+        assert_eq!(schedule::time_zone(zone), whys, "{zone}");
+    }
+}
+
+#[test]
+fn mistakes_of_a_cron_job() {
+    let mut long = cron("@daily");
+    long["metadata"]["name"] = json!("c".repeat(53));
+    assert_eq!(RULES.validate_create(&long)[0].field, "metadata.name");
+    assert!(RULES.validate_update(&long, &long).is_empty(), "what exists may go on");
+
+    let mut cron = cron("@daily");
+    cron["spec"]["concurrencyPolicy"] = json!("Maybe");
+    cron["spec"]["jobTemplate"]["spec"]["selector"] = json!({});
+    cron["spec"]["successfulJobsHistoryLimit"] = json!(-1);
+    assert_eq!(
+        messages(&RULES.validate_create(&cron)),
+        [
+            "spec.concurrencyPolicy: Unsupported value: \"Maybe\": supported values: \"Allow\", \
+          \"Forbid\", \"Replace\"",
+            "spec.jobTemplate.spec.selector: Invalid value: {}: `selector` will be auto-generated",
+            "spec.successfulJobsHistoryLimit: Invalid value: -1: must be greater than or equal to 0"
+        ]
+    );
+}
+
+#[test]
+fn the_pods_of_a_cron_job_are_filled_in_but_not_the_job() {
+    let cron = cron("@daily");
+    let job = &cron["spec"]["jobTemplate"]["spec"];
+    assert_eq!(job["template"]["spec"]["containers"][0]["resources"], json!({}));
+    assert!(job["backoffLimit"].is_null());
+}
