@@ -23,7 +23,7 @@ use std::sync::Arc;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 pub use kube::discovery::Scope;
 
-use crate::object::{AnyObject, Object};
+use crate::object::{AnyObject, Names, Object};
 
 /// A kind whose objects are of the Rust type `K`. Cheap to clone.
 pub struct Kind<K> {
@@ -31,6 +31,15 @@ pub struct Kind<K> {
     names: Option<Arc<ApiResource>>,
     namespaced: bool,
     object: PhantomData<fn() -> K>,
+}
+
+/// What a kind is called, where its Rust type does not matter.
+pub(crate) struct KindNames<'a> {
+    pub(crate) group: Cow<'a, str>,
+    pub(crate) plural: Cow<'a, str>,
+    pub(crate) name: Cow<'a, str>,
+    /// Whether only the metadata of objects is read.
+    pub(crate) metadata_only: bool,
 }
 
 /// Tells kinds apart, including those that share a Rust type.
@@ -121,6 +130,16 @@ impl<K: AnyObject> Kind<K> {
         Names::of(self.names.as_deref())
     }
 
+    /// What the kind is called, without its type.
+    pub(crate) fn without_type(&self) -> KindNames<'_> {
+        KindNames {
+            group: self.group(),
+            plural: self.plural(),
+            name: self.name(),
+            metadata_only: self.is_metadata_only(),
+        }
+    }
+
     /// The names, if the type does not have them.
     pub(crate) fn dynamic_names(&self) -> Option<&ApiResource> {
         self.names.as_deref()
@@ -150,25 +169,6 @@ impl<K: AnyObject> fmt::Debug for Kind<K> {
             "" => Ok(()),
             group => write!(f, ".{group}"),
         }
-    }
-}
-
-/// Where a kind's names are: in its type, or beside it. A type of `kube` has the one or the
-/// other as its `DynamicType`.
-pub trait Names: Clone + Send + Sync + 'static {
-    #[doc(hidden)]
-    fn of(names: Option<&ApiResource>) -> &Self;
-}
-
-impl Names for () {
-    fn of(_: Option<&ApiResource>) -> &Self {
-        &()
-    }
-}
-
-impl Names for ApiResource {
-    fn of(names: Option<&ApiResource>) -> &Self {
-        names.expect("a kind whose type has no names is only made with them")
     }
 }
 

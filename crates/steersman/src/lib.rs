@@ -16,8 +16,10 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-pub mod kind;
 pub mod object;
+
+pub mod kind;
+pub mod owner;
 
 pub mod clock;
 pub mod metrics;

@@ -94,7 +94,7 @@ impl<'a, K: AnyObject> KindClient<'a, K> {
                 namespace: metadata["namespace"].as_str().map(Into::into),
                 name: metadata["name"].as_str().unwrap_or_default().into(),
             };
-            self.note_deletion(&key, metadata["uid"].as_str());
+            self.observe_deletion(&key, metadata["uid"].as_str());
         }
         Ok(())
     }

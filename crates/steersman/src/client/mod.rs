@@ -7,6 +7,7 @@
 mod create_or_update;
 mod list;
 mod merge;
+mod observer;
 mod of_kind;
 mod subresource;
 
@@ -17,12 +18,12 @@ use kube::api::{DeleteParams, Patch};
 use kube::core::{DynamicObject, GroupVersionKind, Status};
 use serde::Serialize;
 
-use crate::context::Notes;
 use crate::error::Result;
 use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
 pub use create_or_update::Change;
 pub use list::{ListOptions, Pages};
+pub(crate) use observer::{WriteObserver, WrittenObject};
 pub use of_kind::KindClient;
 
 /// Reads and writes objects of every kind.
@@ -33,8 +34,8 @@ pub struct Client {
     field_manager: Arc<str>,
     /// Whether the server is asked to change nothing.
     dry_run: bool,
-    /// Where the reconcile whose client this is notes its writes.
-    notes: Option<Arc<Notes>>,
+    /// Who hears of its writes.
+    observer: Option<Arc<dyn WriteObserver>>,
 }
 
 /// What became of a delete.
@@ -67,7 +68,7 @@ impl Client {
     /// A client that writes under the name `field_manager`.
     pub fn new(kube: kube::Client, field_manager: impl Into<Arc<str>>) -> Self {
         let (kube, field_manager) = (Arc::new(kube), field_manager.into());
-        Self { kube, field_manager, dry_run: false, notes: None }
+        Self { kube, field_manager, dry_run: false, observer: None }
     }
 
     /// The same client, writing under another name.
@@ -83,9 +84,9 @@ impl Client {
         Self { dry_run: true, ..self.clone() }
     }
 
-    /// The same client, whose writes are noted for a reconcile.
-    pub(crate) fn noting(&self, notes: Arc<Notes>) -> Self {
-        Self { notes: Some(notes), ..self.clone() }
+    /// The same client, whose writes the observer hears of.
+    pub(crate) fn observed_by(&self, observer: Arc<dyn WriteObserver>) -> Self {
+        Self { observer: Some(observer), ..self.clone() }
     }
 
     /// The client underneath, for what this one does not offer.

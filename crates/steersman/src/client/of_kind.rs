@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Client, Deleted, NotServed, absent_as_none, is_not_served};
+use super::{Client, Deleted, NotServed, WrittenObject, absent_as_none, is_not_served};
 use crate::error::Result;
 use crate::kind::Kind;
 use crate::object::{AnyObject, ObjectKey};
@@ -134,7 +134,7 @@ impl<K: AnyObject> KindClient<'_, K> {
         if !dry_run {
             let given = params.preconditions.as_ref().and_then(|only| only.uid.as_deref());
             let told = answer.as_ref().and_then(deleted_uid);
-            self.note_deletion(&key, given.or(told));
+            self.observe_deletion(&key, given.or(told));
         }
         Ok(match answer {
             None => Deleted::NotFound,
@@ -183,26 +183,31 @@ impl<K: AnyObject> KindClient<'_, K> {
         Ok(document)
     }
 
-    /// Sends a write whose answer is the object, and notes it for the reconcile that made it.
+    /// Sends a write whose answer is the object, and tells the observer of it.
     async fn write(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<K> {
         let object: K = self.send(request).await?;
-        if let Some(notes) = self.client.notes.as_ref().filter(|_| !self.client.dry_run) {
-            notes.wrote(&self.kind, &object);
+        if let Some(observer) = self.client.observer.as_ref().filter(|_| !self.client.dry_run) {
+            observer.wrote(&WrittenObject {
+                kind: self.kind.without_type(),
+                meta: object.meta(),
+                content: &|| serde_json::to_value(&object).ok(),
+            });
         }
         Ok(object)
     }
 
-    /// Notes a deletion. Without a uid nobody could tell the object from its successor.
-    pub(super) fn note_deletion(&self, key: &ObjectKey, uid: Option<&str>) {
-        let (Some(notes), Some(uid)) = (&self.client.notes, uid) else { return };
+    /// Tells the observer of a deletion. Without a uid nobody could tell the object from its
+    /// successor.
+    pub(super) fn observe_deletion(&self, key: &ObjectKey, uid: Option<&str>) {
+        let (Some(observer), Some(uid)) = (&self.client.observer, uid) else { return };
         let mut key = key.clone();
         if self.kind.is_namespaced() && key.namespace.is_none() {
             key.namespace = Some(self.client.kube.default_namespace().into());
         }
-        notes.deleted(&self.kind, &key, uid);
+        observer.deleted(&self.kind.without_type(), &key, uid);
     }
 
     pub(super) async fn send<T: DeserializeOwned>(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::cache::AnyCache;
 use crate::caches::Caches;
-use crate::kind::{Kind, KindId};
+use crate::kind::{Kind, KindId, KindNames};
 use crate::object::AnyObject;
 
 /// The kinds whose caches a controller reads.
@@ -48,13 +48,12 @@ impl Declared {
     }
 
     /// Every cache that holds the objects of this kind, in whatever form and version.
-    pub(crate) fn caches_of<K: AnyObject>(
+    pub(crate) fn caches_of(
         &self,
-        kind: &Kind<K>,
+        kind: &KindNames<'_>,
         caches: &Caches,
     ) -> impl Iterator<Item = Arc<dyn AnyCache>> {
-        let (group, plural) = (kind.group(), kind.plural());
-        let forms = self.forms.iter().filter(move |form| form.is_of(&group, &plural));
+        let forms = self.forms.iter().filter(move |form| form.is_of(&kind.group, &kind.plural));
         forms.filter_map(move |form| form.cache(caches))
     }
 }

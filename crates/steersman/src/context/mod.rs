@@ -4,6 +4,7 @@
 //! are noted, so that the next reconcile of the same key sees them. Status is collected and
 //! written once, when the reconcile ends.
 
+mod applied;
 mod declared;
 mod notes;
 mod of_kind;
@@ -19,15 +20,15 @@ use tracing::Span;
 use crate::cache::Cache;
 use crate::caches::Caches;
 use crate::cause::Causes;
-use crate::client::{Change, Client, Deleted};
+use crate::client::{Change, Client, Deleted, WriteObserver};
 use crate::error::Result;
 use crate::events::{EventType, Recorder, Reference};
 use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
-use crate::world::{Memory, World};
+pub(crate) use applied::AppliedMemory;
 pub(crate) use declared::Declared;
-pub(crate) use notes::Notes;
+use notes::Notes;
 pub use of_kind::KindContext;
 pub(crate) use report::Report;
 
@@ -48,7 +49,8 @@ pub(crate) struct Equipment {
     pub(crate) declared: Declared,
     pub(crate) own_writes: Arc<OwnWrites>,
     pub(crate) recorder: Recorder,
-    pub(crate) memory: Memory,
+    /// What earlier applies left different.
+    pub(crate) applied: AppliedMemory,
 }
 
 /// What all clones of a context share.
@@ -105,7 +107,8 @@ impl<K: AnyObject> Context<K> {
                 equipment: Arc::clone(equipment),
                 own_version: Mutex::new(None),
             });
-            (equipment.client.noting(Arc::clone(&notes)), notes)
+            let observer = Arc::clone(&notes) as Arc<dyn WriteObserver>;
+            (equipment.client.observed_by(observer), notes)
         })
     }
 
@@ -164,13 +167,9 @@ impl<K: AnyObject> Context<K> {
         &self.inner.equipment.recorder
     }
 
-    /// Begins a description of everything that the object being reconciled wants.
-    pub fn world(&self) -> World<K> {
-        World::new(self.clone())
-    }
-
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.inner.equipment.memory
+    /// What earlier applies of this controller left different.
+    pub(crate) fn applied(&self) -> &AppliedMemory {
+        &self.inner.equipment.applied
     }
 
     /// Reads and writes objects of a kind that may be known only at run time.

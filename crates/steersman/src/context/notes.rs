@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Equipment;
 use crate::cache::OwnWrite;
-use crate::kind::Kind;
-use crate::object::{AnyObject, ObjectKey};
+use crate::client::{WriteObserver, WrittenObject};
+use crate::kind::KindNames;
+use crate::object::ObjectKey;
 
 /// Where the writes of one reconcile are noted.
 pub(crate) struct Notes {
@@ -23,13 +24,13 @@ pub(crate) struct Notes {
     pub(super) own_version: Mutex<Option<String>>,
 }
 
-impl Notes {
-    /// An object was written.
-    pub(crate) fn wrote<C: AnyObject>(&self, kind: &Kind<C>, object: &C) {
-        let meta = object.meta();
+impl WriteObserver for Notes {
+    fn wrote(&self, object: &WrittenObject<'_>) {
+        let WrittenObject { kind, meta, content } = object;
         let Equipment { caches, declared, own_writes, .. } = &*self.equipment;
-        own_writes.hot_loops.wrote(&self.key, &kind.name(), object);
-        let content = || serde_json::to_value(object).ok().filter(|_| !kind.is_metadata_only());
+        own_writes.hot_loops.wrote(&self.key, object);
+        // Metadata alone does not show whether a selector of a cache matches.
+        let content = || content().filter(|_| !kind.metadata_only);
         for cache in declared.caches_of(kind, caches) {
             if let Some(write) = cache.own_write(meta, &content) {
                 own_writes.note(&self.key, cache, write);
@@ -40,15 +41,16 @@ impl Notes {
         }
     }
 
-    /// An object was deleted.
-    pub(crate) fn deleted<C: AnyObject>(&self, kind: &Kind<C>, key: &ObjectKey, uid: &str) {
+    fn deleted(&self, kind: &KindNames<'_>, key: &ObjectKey, uid: &str) {
         let Equipment { caches, declared, own_writes, .. } = &*self.equipment;
         for cache in declared.caches_of(kind, caches) {
             let write = OwnWrite::Deleted { key: key.clone(), uid: Some(uid.to_owned()) };
             own_writes.note(&self.key, cache, write);
         }
     }
+}
 
+impl Notes {
     pub(super) fn own_version(&self) -> MutexGuard<'_, Option<String>> {
         self.own_version.lock().unwrap_or_else(PoisonError::into_inner)
     }

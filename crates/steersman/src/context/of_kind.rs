@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use super::Context;
 use crate::cache::Cache;
-use crate::client::{Change, Deleted, KindClient};
+use crate::client::{Change, Deleted, KindClient, WriteObserver};
 use crate::error::{Error, Result};
 use crate::kind::Kind;
-use crate::object::{AnyObject, ObjectKey, is_controlled_by, set_controller_reference_of};
+use crate::object::{AnyObject, ObjectKey, is_controlled_by};
+use crate::owner::set_controller_reference_of;
 
 /// Reads and writes objects of kind `C` while a `K` is reconciled.
 pub struct KindContext<'a, K, C> {
@@ -107,7 +108,8 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
         if !params.dry_run
             && let Some(uid) = &object.meta().uid
         {
-            self.ctx.notes().deleted(&self.kind, &ObjectKey::of(object), uid);
+            let kind = self.kind.without_type();
+            self.ctx.notes().deleted(&kind, &ObjectKey::of(object), uid);
         }
         Ok(deleted)
     }

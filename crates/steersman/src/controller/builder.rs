@@ -8,12 +8,13 @@ use kube::core::PartialObjectMeta;
 
 use super::cleanup::Cleanups;
 use super::deleted::{Deletions, OnDeleted};
+use super::metrics::ControllerFamilies;
 use super::source::{self, Attach, Enqueuer, IntoWatch, Reconciled, Source, Watch};
 use super::worker::{self, ErasedReconciler, Worker};
 use super::{
     Controller, DeclaredKind, Environment, Filter, Observer, Reconciler, Role, View, sharded,
 };
-use crate::context::{Declared, Equipment};
+use crate::context::{AppliedMemory, Declared, Equipment};
 use crate::handler::{EnqueueRequestForOwner, EnqueueRequestsFromMapFunc, EventHandler, Request};
 use crate::informer::Event;
 use crate::kind::Kind;
@@ -21,7 +22,6 @@ use crate::object::{AnyObject, Object, ObjectKey};
 use crate::predicate::Predicate;
 use crate::shard::Sharding;
 use crate::workqueue::{ExponentialBackoff, Priority, RateLimiter, WorkQueue};
-use crate::world::Memory;
 
 /// How long caches may take to fill before somebody should know.
 const SYNC_WARNING: Duration = Duration::from_secs(30);
@@ -297,10 +297,10 @@ impl<K: AnyObject> Builder<K> {
             declared: self.declared,
             own_writes: Arc::clone(&view.own_writes),
             recorder: env.recorder.reporting(&self.name),
-            memory: Memory::default(),
+            applied: AppliedMemory::default(),
         };
         let worker = Worker {
-            metrics: env.metrics.controllers.of(&self.name, self.concurrency),
+            metrics: env.metrics.families::<ControllerFamilies>().of(&self.name, self.concurrency),
             name: view.name,
             kind: self.kind,
             equipment: Arc::new(equipment),

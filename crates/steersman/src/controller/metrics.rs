@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 
 use super::record::Outcome;
 use crate::cause::{Cause, Causes};
+use crate::metrics::Families;
 
 /// The bounds of controller-runtime's histogram, in seconds.
 const BUCKETS: [f64; 40] = [
@@ -39,8 +40,8 @@ pub(crate) struct ControllerFamilies {
     hot_loops: Counters,
 }
 
-impl ControllerFamilies {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+impl Families for ControllerFamilies {
+    fn register(registry: &mut Registry) -> Self {
         let time: fn() -> Histogram = || Histogram::new(BUCKETS);
         let families = Self {
             total: Family::default(),
@@ -58,7 +59,9 @@ impl ControllerFamilies {
         families.register_workers(registry);
         families
     }
+}
 
+impl ControllerFamilies {
     /// Under these names with `_total`, which the encoder appends.
     fn register_counters(&self, registry: &mut Registry) {
         registry.register(

@@ -11,6 +11,7 @@ mod deleted;
 mod graph;
 mod history;
 mod metrics;
+mod phase;
 mod record;
 mod remote;
 mod sharded;
@@ -34,7 +35,6 @@ use crate::error::Result;
 use crate::events::Recorder;
 use crate::informer::Event;
 use crate::kind::Kind;
-use crate::manager::Starting;
 use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
@@ -49,6 +49,8 @@ pub use graph::{DeclaredKind, Role};
 use history::History;
 pub use history::{ControllerHistory, RunningReconcile};
 pub(crate) use metrics::ControllerFamilies;
+pub use phase::ControllerPhase;
+pub(crate) use phase::{Controllers, Starting};
 pub use record::{Outcome, ReconcileRecord};
 
 /// When a reconciled object wants attention again, if nothing happens to it before.

@@ -11,7 +11,6 @@ use super::{Builder, Queues};
 use crate::cache::{Cache, Item};
 use crate::cause::Cause;
 use crate::client::Client;
-use crate::debug::LeaseSnapshot;
 use crate::object::{AnyObject, ObjectKey};
 use crate::shard::{Member, Seat, Sharding};
 use crate::workqueue::{AddOptions, Priority};
@@ -51,19 +50,10 @@ pub(super) fn join<K: AnyObject>(
 }
 
 impl Queues {
-    /// The Leases by which this replica has a part of the keys.
-    pub(crate) fn leases(&self) -> Vec<LeaseSnapshot> {
+    /// The seats by which this replica has a part of the keys, by the name of the controller.
+    pub(crate) fn seats(&self) -> Vec<(Arc<str>, Seat)> {
         let views = self.views().into_iter();
-        let seats = views.filter_map(|view| Some((view.seat.get()?.clone(), view.name)));
-        let lease = |(seat, controller): (Seat, Arc<str>)| LeaseSnapshot {
-            lease: seat.fence.lease().to_owned(),
-            identity: seat.identity.to_string(),
-            held: seat.fence.is_open(),
-            epoch: seat.fence.epoch(),
-            controller: Some(controller.to_string()),
-            members: Some(seat.members()),
-        };
-        seats.map(lease).collect()
+        views.filter_map(|view| Some((Arc::clone(&view.name), view.seat.get()?.clone()))).collect()
     }
 }
 

@@ -10,11 +10,12 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 
-use crate::controller::Queues;
-use crate::manager::{Controllers, Replica};
+use crate::controller::{Controllers, Queues};
 use crate::metrics::Metrics;
 use crate::serve;
 
@@ -29,7 +30,16 @@ pub(crate) struct Inspection {
     pub(crate) metrics: Metrics,
     pub(crate) queues: Queues,
     pub(crate) controllers: Controllers,
-    pub(crate) replica: Replica,
+    pub(crate) replica: Arc<dyn InspectReplica>,
+}
+
+/// What the replica that a manager is tells of itself.
+pub(crate) trait InspectReplica: Send + Sync {
+    /// The last group of work that has started.
+    fn started(&self) -> Option<String>;
+
+    /// The Lease that it competes for, if it takes part in a leader election.
+    fn lease(&self) -> Option<LeaseSnapshot>;
 }
 
 impl Inspection {

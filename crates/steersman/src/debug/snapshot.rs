@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::Inspection;
 use crate::clock;
-use crate::controller::ControllerHistory;
+use crate::controller::{ControllerHistory, ControllerPhase};
 use crate::informer::InformerStatus;
-use crate::manager::ControllerPhase;
 use crate::object::ObjectKey;
+use crate::shard::Seat;
 use crate::workqueue::{Dump, KeyDump, KeyState};
 
 /// Keys shown of each queue; those that run and those that wait longest come first.
@@ -66,6 +66,20 @@ pub struct LeaseSnapshot {
     pub members: Option<usize>,
 }
 
+impl LeaseSnapshot {
+    /// The Lease of a member of a group that shares the keys of a controller.
+    fn of_seat(controller: &str, seat: &Seat) -> Self {
+        Self {
+            lease: seat.fence.lease().to_owned(),
+            identity: seat.identity.to_string(),
+            held: seat.fence.is_open(),
+            epoch: seat.fence.epoch(),
+            controller: Some(controller.to_owned()),
+            members: Some(seat.members()),
+        }
+    }
+}
+
 /// A cache.
 #[derive(Clone, Debug, Serialize)]
 pub struct CacheSnapshot {
@@ -90,14 +104,16 @@ impl Inspection {
     pub(crate) fn snapshot(&self, key: Option<&str>) -> Snapshot {
         let controllers = self.controllers.phases().into_iter();
         let caches = self.metrics.informers().into_iter();
+        let seats = self.queues.seats().into_iter();
+        let shared = seats.map(|(controller, seat)| LeaseSnapshot::of_seat(&controller, &seat));
         Snapshot {
             time: clock::now().to_string(),
-            started: self.replica.stage().map(|group| group.to_string()),
+            started: self.replica.started(),
             key: key.map(str::to_owned),
             controllers: controllers
                 .map(|(name, phase)| ControllerSnapshot { name: name.to_string(), phase })
                 .collect(),
-            leases: self.replica.lease().into_iter().chain(self.queues.leases()).collect(),
+            leases: self.replica.lease().into_iter().chain(shared).collect(),
             caches: caches.map(|informer| CacheSnapshot { informer }).collect(),
             queues: self.queues.dump().into_iter().map(|dump| queue(dump, key)).collect(),
             history: self.queues.history().into_iter().map(|it| lately(it, key)).collect(),

@@ -7,8 +7,7 @@ use std::time::Duration;
 use super::page::{escaped, render};
 use super::snapshot::{QueueSnapshot, Snapshot};
 use crate::cause::Causes;
-use crate::controller::{ControllerHistory, Outcome, ReconcileRecord};
-use crate::manager::ControllerPhase;
+use crate::controller::{ControllerHistory, ControllerPhase, Outcome, ReconcileRecord};
 use crate::object::ObjectKey;
 use crate::workqueue::{KeyDump, KeyState, Priority};
 

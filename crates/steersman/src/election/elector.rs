@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::candidate::{Candidate, Decision, Now};
 use super::lock::LockError;
-use super::metrics::ElectionMetrics;
+use super::metrics::{ElectionFamilies, ElectionMetrics};
 use super::{ElectionError, JITTER, LeaderElection, Lock};
 use crate::clock;
 use crate::fence::{Fence, Lasting};
@@ -49,7 +49,7 @@ impl Elector {
             candidate: Candidate::new(namespace, name, identity, timing.lease_duration),
             fence: Fence::new(Arc::clone(&lease)),
             lasting: Lasting::new(timing.lease_duration, timing.renew_deadline),
-            metrics: metrics.election.of(name),
+            metrics: metrics.families::<ElectionFamilies>().of(name),
             may_hold: false,
             reported: None,
             lease,

@@ -5,6 +5,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::metrics::Families;
+
 /// Which election.
 type Named = [(&'static str, String); 1];
 
@@ -23,8 +25,8 @@ pub(super) struct ElectionMetrics {
     pub(super) slowpath: Counter,
 }
 
-impl ElectionFamilies {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+impl Families for ElectionFamilies {
+    fn register(registry: &mut Registry) -> Self {
         let families = Self::default();
         registry.register(
             "leader_election_master_status",
@@ -38,7 +40,9 @@ impl ElectionFamilies {
         );
         families
     }
+}
 
+impl ElectionFamilies {
     /// The metrics of the election of this name.
     pub(super) fn of(&self, name: &str) -> ElectionMetrics {
         let labels = [("name", name.to_owned())];

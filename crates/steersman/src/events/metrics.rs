@@ -5,6 +5,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::metrics::Families;
+
 /// Why an event was not told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Loss {
@@ -39,8 +41,8 @@ pub(crate) struct EventFamilies {
     series: Gauge,
 }
 
-impl EventFamilies {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+impl Families for EventFamilies {
+    fn register(registry: &mut Registry) -> Self {
         let families = Self::default();
         registry.register(
             "steersman_events_dropped",
@@ -59,7 +61,9 @@ impl EventFamilies {
         );
         families
     }
+}
 
+impl EventFamilies {
     pub(super) fn lost(&self, reason: Loss) {
         self.dropped.get_or_create(&[("reason", reason.as_str())]).inc();
     }

@@ -71,7 +71,7 @@ impl Recorder {
         let shared = Arc::new(Shared {
             book: Mutex::new(Book::default()),
             wake: Notify::new(),
-            metrics: metrics.events.clone(),
+            metrics: metrics.families(),
         });
         let reporter = Reporter::new(client.field_manager());
         (Self { reporter, shared: Arc::clone(&shared) }, Broadcaster::new(client, shared))

@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use jiff::Timestamp;
-use kube::Resource;
 use serde::Serialize;
 use tokio::time::Instant;
 
 use self::changes::Samples;
 use crate::cause::{Causes, Origin, uid_hash};
+use crate::client::WrittenObject;
 use crate::clock;
 use crate::object::{ObjectKey, version_of};
 
@@ -124,16 +124,16 @@ struct Episode {
 
 impl HotLoops {
     /// Notes that the reconcile of `key` wrote this object.
-    pub(crate) fn wrote<C: Resource + Serialize>(&self, key: &ObjectKey, kind: &str, object: &C) {
-        let meta = object.meta();
+    pub(crate) fn wrote(&self, key: &ObjectKey, object: &WrittenObject<'_>) {
+        let WrittenObject { kind, meta, content } = object;
         let Some(version) = version_of(meta.resource_version.as_deref()) else { return };
         let uid = meta.uid.as_deref().map_or(0, uid_hash);
         if !self.note(key, version, uid) {
             return;
         }
         // Encoded without the lock: it is the author's code.
-        let Ok(content) = serde_json::to_value(object) else { return };
-        let name = format!("{kind} {}", ObjectKey::of(object));
+        let Some(content) = content() else { return };
+        let name = format!("{} {}", kind.name, ObjectKey::of_meta(meta));
         if let Some(track) = self.lock().by_key.get_mut(key) {
             track.samples.add(name, content);
         }

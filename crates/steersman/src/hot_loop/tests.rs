@@ -4,6 +4,7 @@ use super::*;
 use crate::cache::Item;
 use crate::cause::{Cause, CauseBook};
 use crate::informer::Event;
+use crate::kind::Kind;
 
 fn key() -> ObjectKey {
     ObjectKey::from("default/a")
@@ -18,6 +19,19 @@ fn written(version: u64) -> ConfigMap {
     map
 }
 
+/// The reconcile of a key writes that object.
+fn wrote(loops: &HotLoops, key: &ObjectKey, version: u64) {
+    let (kind, object) = (Kind::<ConfigMap>::of(), written(version));
+    loops.wrote(
+        key,
+        &WrittenObject {
+            kind: kind.without_type(),
+            meta: &object.metadata,
+            content: &|| serde_json::to_value(&object).ok(),
+        },
+    );
+}
+
 /// The causes that a write of this version leads to.
 fn woken_by(version: u64) -> Causes {
     let (book, object) = (CauseBook::default(), Item::typed(written(version)));
@@ -27,7 +41,7 @@ fn woken_by(version: u64) -> Causes {
 
 /// The object is written, the event of that write comes: when is it reconciled?
 fn round(loops: &HotLoops, version: u64) -> Pace {
-    loops.wrote(&key(), "ConfigMap", &written(version));
+    wrote(loops, &key(), version);
     loops.pace(&key(), &woken_by(version))
 }
 
@@ -59,7 +73,7 @@ async fn it_waits_longer_each_time_and_at_most_so_long() {
     find(&loops);
     let mut delays = Vec::new();
     for version in 100..120 {
-        loops.wrote(&key(), "ConfigMap", &written(version));
+        wrote(&loops, &key(), version);
         let Pace::Later(wait) = loops.pace(&key(), &woken_by(version)) else {
             panic!("not slowed")
         };
@@ -88,9 +102,9 @@ async fn the_echo_of_a_write_is_no_loop_however_often_it_comes() {
     for version in (0..1000).step_by(2) {
         // Somebody changes the object, the reconcile writes, the reconcile of that does not.
         assert!(matches!(loops.pace(&key(), &woken_by(version)), Pace::Now));
-        loops.wrote(&key(), "ConfigMap", &written(version + 1));
+        wrote(&loops, &key(), version + 1);
         assert!(matches!(loops.pace(&key(), &woken_by(version + 1)), Pace::Now));
-        loops.wrote(&key(), "ConfigMap", &written(version + 1)); // changes nothing
+        wrote(&loops, &key(), version + 1); // changes nothing
     }
 }
 
@@ -112,7 +126,7 @@ async fn the_end_of_what_was_written_counts_whoever_brought_it_about() {
     let loops = HotLoops::default();
     let (book, key) = (CauseBook::default(), key());
     let found = (1..100).any(|version| {
-        loops.wrote(&key, "ConfigMap", &written(version));
+        wrote(&loops, &key, version);
         let object = Item::typed(written(version + 1000)); // the same uid, deleted by somebody
         let gone = Event::Deleted { object, final_state_unknown: false };
         book.note(&key, Cause::of("ConfigMap", &gone));
@@ -128,7 +142,7 @@ async fn memory_is_given_back_by_keys_that_are_quiet() {
         if number == SWEEP_FIRST - 1 {
             tokio::time::advance(QUIET * 2).await;
         }
-        loops.wrote(&ObjectKey::from(format!("k-{number}")), "ConfigMap", &written(1));
+        wrote(&loops, &ObjectKey::from(format!("k-{number}")), 1);
     }
     let kept = loops.lock().by_key.len();
     assert!(kept <= 2 * SWEEP_FIRST + 1, "{kept} of {}", 3 * SWEEP_FIRST);
@@ -139,9 +153,9 @@ async fn a_flood_of_keys_that_write_once_is_forgotten() {
     let loops = HotLoops::default();
     for version in 1..=10_000 {
         let key = ObjectKey::from(format!("default/{version}"));
-        loops.wrote(&key, "ConfigMap", &written(version));
+        wrote(&loops, &key, version);
     }
     tokio::time::advance(QUIET * 2).await;
-    loops.wrote(&key(), "ConfigMap", &written(10_001));
+    wrote(&loops, &key(), 10_001);
     assert_eq!(loops.lock().by_key.len(), 1);
 }

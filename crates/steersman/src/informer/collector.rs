@@ -11,23 +11,31 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
 
-use super::status::InformerStatus;
+use super::status::{InformerStatus, Observed};
+use crate::metrics::{Families, Metrics};
+use crate::object::Cacheable;
 
 /// An informer of any kind.
 pub(crate) trait AnyInformer: Send + Sync {
     fn status(&self) -> InformerStatus;
 }
 
+impl<K: Cacheable> AnyInformer for Observed<K> {
+    fn status(&self) -> InformerStatus {
+        Observed::status(self)
+    }
+}
+
 /// The informers that are counted, as long as they live. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Informers {
     all: Arc<Mutex<Vec<Counted>>>,
-    /// The cluster of those that are added here; the manager's own has no name.
-    cluster: Arc<str>,
 }
 
 struct Counted {
+    /// The cluster that it watches; the manager's own has no name.
     cluster: Arc<str>,
     informer: Weak<dyn AnyInformer>,
 }
@@ -84,21 +92,31 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-impl Informers {
-    /// Counts an informer from now on. Those that are gone are forgotten.
-    pub(crate) fn add(&self, informer: Weak<dyn AnyInformer>) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|counted| counted.informer.strong_count() > 0);
-        all.push(Counted { cluster: Arc::clone(&self.cluster), informer });
+impl Families for Informers {
+    fn register(registry: &mut Registry) -> Self {
+        let informers = Self::default();
+        registry.register_collector(Box::new(informers.clone()));
+        informers
     }
+}
 
-    /// The same informers; those that are added here are of another cluster.
-    pub(crate) fn of_cluster(&self, cluster: &str) -> Self {
-        Self { all: Arc::clone(&self.all), cluster: cluster.into() }
+impl Metrics {
+    /// How every informer is doing that reports here.
+    pub fn informers(&self) -> Vec<InformerStatus> {
+        self.families::<Informers>().statuses()
+    }
+}
+
+impl Informers {
+    /// Counts an informer of a cluster for as long as it lives.
+    pub(super) fn add(&self, cluster: &Arc<str>, informer: Weak<dyn AnyInformer>) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| other.informer.strong_count() > 0);
+        all.push(Counted { cluster: Arc::clone(cluster), informer });
     }
 
     /// How every informer is doing.
-    pub(crate) fn statuses(&self) -> Vec<InformerStatus> {
+    fn statuses(&self) -> Vec<InformerStatus> {
         let informers: Vec<(Arc<str>, Arc<dyn AnyInformer>)> = {
             let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
             let living = |it: &Counted| Some((Arc::clone(&it.cluster), it.informer.upgrade()?));

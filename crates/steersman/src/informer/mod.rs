@@ -221,7 +221,7 @@ impl<K: Cacheable> Builder<K> {
             merged_before: AtomicU64::new(0),
         });
         if let Some(metrics) = &self.metrics {
-            metrics.informers.add(Arc::downgrade(&observed) as _);
+            metrics.families::<Informers>().add(metrics.cluster(), Arc::downgrade(&observed) as _);
         }
         let distributor =
             Distributor::new(writer, cache.clone(), Arc::clone(&observed), stop.clone());

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::collector::AnyInformer;
 use super::handler::{HandlerProgress, Joiner, Told};
 use crate::cache::{Cache, Form, Item};
 use crate::delta_queue::Observer;
@@ -195,11 +194,5 @@ impl<K> ObservedHandler<K> {
         let stats = self.queue.stats();
         let synced = self.progress.borrow().synced;
         HandlerStatus { synced, queued: stats.len, merged: stats.merged, oldest: stats.oldest }
-    }
-}
-
-impl<K: Cacheable> AnyInformer for Observed<K> {
-    fn status(&self) -> InformerStatus {
-        Observed::status(self)
     }
 }

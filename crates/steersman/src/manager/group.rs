@@ -97,6 +97,16 @@ impl Groups {
         self.stage.subscribe()
     }
 
+    /// Ready when this group has started; never, if the manager is gone before.
+    pub(super) fn started(&self, group: Group) -> impl Future<Output = ()> + Send + 'static {
+        let mut stage = self.stage();
+        async move {
+            if stage.wait_for(|stage| *stage >= Some(group)).await.is_err() {
+                std::future::pending::<()>().await; // the manager is gone, and soon so are we
+            }
+        }
+    }
+
     /// Where failures are told.
     pub(super) fn failures(&self) -> Failures {
         self.failures.clone()

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::group::{Failure, Groups, Stage, Stopped};
 use super::part::Group;
 use crate::client::Client;
-use crate::debug::LeaseSnapshot;
+use crate::debug::{InspectReplica, LeaseSnapshot};
 use crate::election::{ElectionError, Elector};
 use crate::error::panic_text;
 use crate::fence::Fence;
@@ -113,24 +113,24 @@ fn told(lost: &ElectionError) -> String {
 
 /// How far this replica has started, and whether it leads. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Replica {
+pub(super) struct Replica {
     stage: watch::Receiver<Stage>,
     candidacy: Option<Candidacy>,
 }
 
 impl Replica {
-    /// The last group that has started.
-    pub(crate) fn stage(&self) -> Option<Group> {
-        *self.stage.borrow()
-    }
-
     /// Whether this replica may do what only the leader may.
     pub(super) fn leads(&self) -> bool {
         self.candidacy.as_ref().is_none_or(|candidacy| candidacy.fence.is_open())
     }
+}
 
-    /// The Lease that this replica competes for.
-    pub(crate) fn lease(&self) -> Option<LeaseSnapshot> {
+impl InspectReplica for Replica {
+    fn started(&self) -> Option<String> {
+        self.stage.borrow().map(|group| group.to_string())
+    }
+
+    fn lease(&self) -> Option<LeaseSnapshot> {
         let Candidacy { lease, identity, fence } = self.candidacy.as_ref()?;
         Some(LeaseSnapshot {
             lease: lease.to_string(),

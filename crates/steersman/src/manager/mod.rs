@@ -5,7 +5,6 @@
 //! controller never ends by itself.
 
 mod access;
-mod controllers;
 mod group;
 mod leadership;
 mod part;
@@ -23,21 +22,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::caches::Caches;
 use crate::client::Client;
-use crate::controller::{Controller, ReconcileRecord};
-use crate::election::{self, Elector, LeaderElection};
+use crate::controller::{Controller, ControllerFamilies, ReconcileRecord};
+use crate::election::{self, ElectionFamilies, Elector, LeaderElection};
 use crate::error::{Error, Result};
-use crate::events::{Broadcaster, Recorder};
+use crate::events::{Broadcaster, EventFamilies, Recorder};
 use crate::health::{Health, Liveness};
-use crate::informer::CacheConfig;
+use crate::informer::{CacheConfig, Informers};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object};
 use crate::webhook::WebhookServer;
+use crate::workqueue::metrics::QueueFamilies;
 
+pub use crate::controller::ControllerPhase;
 pub use crate::remote::RemoteCluster;
-pub use controllers::ControllerPhase;
-pub(crate) use controllers::{Controllers, Starting};
-pub(crate) use leadership::Replica;
 pub use part::Group;
 pub use running::Running;
 pub use site::Site;
@@ -96,7 +94,7 @@ pub struct Manager {
 impl Manager {
     /// A manager of controllers that talk to this cluster.
     pub fn new(client: kube::Client) -> Self {
-        Self::with_metrics(client, Metrics::default())
+        Self::with_metrics(client, all_metrics())
     }
 
     fn with_metrics(client: kube::Client, metrics: Metrics) -> Self {
@@ -127,7 +125,7 @@ impl Manager {
         // The client would retry refused requests by itself, for minutes and creations too.
         // Watches and reconciles have their own ways of trying again.
         config.default_retry = false;
-        let metrics = Metrics::default();
+        let metrics = all_metrics();
         let client = kube::client::ClientBuilder::try_from(config.clone())?;
         let client = client.with_layer(&metrics.request_layer()).build();
         Ok(Self { config: Some(config), ..Self::with_metrics(client, metrics) })
@@ -331,6 +329,19 @@ impl Runnable {
         let run: Run = Box::new(move |client, token| Box::pin(run(client, token)));
         Self { name: name.into(), group, run }
     }
+}
+
+/// Metrics with the families of every part that a manager runs. They are shown in this order,
+/// whichever part begins first.
+fn all_metrics() -> Metrics {
+    let metrics = Metrics::default();
+    drop(metrics.families::<QueueFamilies>());
+    drop(metrics.families::<ControllerFamilies>());
+    drop(metrics.families::<ElectionFamilies>());
+    drop(metrics.families::<EventFamilies>());
+    drop(metrics.families::<Informers>());
+    drop(metrics.request_layer());
+    metrics
 }
 
 /// Ready when the process is asked to stop: Ctrl-C, or SIGTERM where that exists.

@@ -6,18 +6,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::controllers::{ControllerPhase, Controllers, Starting};
 use super::group::{Failure, Groups};
 use super::leadership::Leadership;
 use super::part::{Group, Part};
 use super::{Addition, Manager, Runnable};
 use crate::caches::Caches;
 use crate::client::Client;
-use crate::controller::{Controller, ControllerHistory, Environment, Queues, ReconcileRecord};
+use crate::controller::{
+    Controller, ControllerHistory, ControllerPhase, Controllers, Environment, Queues,
+    ReconcileRecord, Starting,
+};
 use crate::error::{Error, Result};
 use crate::events::Recorder;
 use crate::health::Health;
@@ -133,8 +136,7 @@ impl Running {
         let starting = Starting {
             name: Arc::clone(&name),
             controllers: self.controllers.clone(),
-            stage: self.groups.stage(),
-            group,
+            workers_may_begin: self.groups.started(group).boxed(),
         };
         let environment = Environment {
             client,

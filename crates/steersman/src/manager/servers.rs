@@ -1,6 +1,7 @@
 //! What a manager at work shows of itself: its servers, checks and debug page.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use super::Running;
 use super::access::Access;
@@ -52,7 +53,7 @@ impl Running {
             metrics: self.metrics.clone(),
             queues: self.queues.clone(),
             controllers: self.controllers.clone(),
-            replica: self.leadership.replica(self.groups.stage()),
+            replica: Arc::new(self.leadership.replica(self.groups.stage())),
         }
     }
 

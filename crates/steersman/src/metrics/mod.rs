@@ -1,63 +1,50 @@
 //! Metrics: of work queues, controllers and requests under the names that client-go and
 //! controller-runtime use, so that existing dashboards work, and of informers and reflectors.
 //!
-//! [`Metrics`] is a registry with the families of each part of the framework; the families
-//! themselves are defined where they are fed. Who has no `Metrics` pays nothing for them.
+//! [`Metrics`] is a registry that knows no part of the framework: each part defines its
+//! `Families` where they are fed and registers them here when it first needs them. Whoever asks
+//! later, such as a second controller, gets the same families. Who has no `Metrics` pays nothing
+//! for them.
 
 mod requests;
 mod text_format;
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
-use crate::controller::ControllerFamilies;
-use crate::election::ElectionFamilies;
-use crate::events::EventFamilies;
-use crate::informer::{InformerStatus, Informers};
-use crate::workqueue::metrics::QueueFamilies;
-
 pub use requests::{CountRequests, RequestCounter};
 
-/// All metrics of a program. Cheap to clone; all clones are the same metrics.
-#[derive(Clone)]
-pub struct Metrics {
-    registry: Arc<Mutex<Registry>>,
-    /// Those of the work queues.
-    pub(crate) workqueue: QueueFamilies,
-    /// Those of the controllers.
-    pub(crate) controllers: ControllerFamilies,
-    /// Those of elections.
-    pub(crate) election: ElectionFamilies,
-    /// Those of the informers.
-    pub(crate) informers: Informers,
-    /// Those of the recorders of events.
-    pub(crate) events: EventFamilies,
-    /// Those of the client.
-    requests: RequestCounter,
+/// The metrics of one part of the framework: one value for a whole program, cheap to clone.
+pub(crate) trait Families: Clone + Send + Sync + 'static {
+    /// Makes the families and registers them, which happens once for each [`Metrics`].
+    fn register(registry: &mut Registry) -> Self;
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut registry = Registry::default();
-        let workqueue = QueueFamilies::register(&mut registry);
-        let controllers = ControllerFamilies::register(&mut registry);
-        let (election, events) =
-            (ElectionFamilies::register(&mut registry), EventFamilies::register(&mut registry));
-        let informers = Informers::default();
-        registry.register_collector(Box::new(informers.clone()));
-        let requests = RequestCounter::register(&mut registry);
-        let registry = Arc::new(Mutex::new(registry));
-        Self { registry, workqueue, controllers, election, informers, events, requests }
-    }
+/// All metrics of a program. Cheap to clone; all clones are the same metrics.
+#[derive(Clone, Default)]
+pub struct Metrics {
+    shared: Arc<Mutex<Shared>>,
+    /// The cluster of the caches that report here; the manager's own has no name.
+    cluster: Arc<str>,
+}
+
+/// What all clones share.
+#[derive(Default)]
+struct Shared {
+    registry: Registry,
+    /// The [`Families`] that are registered, by their type.
+    families: HashMap<TypeId, Box<dyn Any + Send>>,
 }
 
 impl Metrics {
     /// Adds metrics of one's own, or changes what is registered.
     pub fn with_registry<R>(&self, change: impl FnOnce(&mut Registry) -> R) -> R {
-        change(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.lock().registry)
     }
 
     /// The `Content-Type` of what [`render`](Self::render) gives.
@@ -65,9 +52,9 @@ impl Metrics {
 
     /// All metrics now, in the OpenMetrics text format, which Prometheus reads.
     pub fn render(&self) -> String {
-        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = self.lock();
         let mut text = String::new();
-        if text::encode(&mut text, &registry).is_err() {
+        if text::encode(&mut text, &shared.registry).is_err() {
             tracing::error!(
                 "a collector of metrics failed; what it and those behind it say is missing"
             );
@@ -95,19 +82,37 @@ impl Metrics {
 
     /// A layer that counts the requests of a client; see [`CountRequests`].
     pub fn request_layer(&self) -> RequestCounter {
-        self.requests.clone()
+        self.families()
     }
 }
 
 impl Metrics {
-    /// The same metrics; the caches that report here are those of another cluster.
-    pub(crate) fn of_cluster(&self, cluster: &str) -> Self {
-        Self { informers: self.informers.of_cluster(cluster), ..self.clone() }
+    /// The families of one part, which registers them if nobody asked for them before.
+    pub(crate) fn families<F: Families>(&self) -> F {
+        let mut shared = self.lock();
+        let Shared { registry, families } = &mut *shared;
+        if let Some(known) =
+            families.get(&TypeId::of::<F>()).and_then(|any| any.downcast_ref::<F>())
+        {
+            return known.clone();
+        }
+        let new = F::register(registry);
+        families.insert(TypeId::of::<F>(), Box::new(new.clone()));
+        new
     }
 
-    /// How every informer is doing that reports here.
-    pub fn informers(&self) -> Vec<InformerStatus> {
-        self.informers.statuses()
+    /// The same metrics; the caches that report here are those of another cluster.
+    pub(crate) fn of_cluster(&self, cluster: &str) -> Self {
+        Self { cluster: cluster.into(), ..self.clone() }
+    }
+
+    /// The cluster of the caches that report here; the manager's own has no name.
+    pub(crate) fn cluster(&self) -> &Arc<str> {
+        &self.cluster
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,5 +135,25 @@ mod tests {
         metrics.with_registry(|registry| registry.register("sold", "Things sold", sold.clone()));
         sold.inc_by(3);
         assert!(metrics.clone().render().contains("sold_total 3\n"));
+    }
+
+    #[test]
+    fn a_part_registers_its_families_once_whoever_asks_for_them() {
+        #[derive(Clone)]
+        struct Sales(Counter<u64>);
+
+        impl Families for Sales {
+            fn register(registry: &mut Registry) -> Self {
+                let sold = Counter::default();
+                registry.register("sold", "Things sold", sold.clone());
+                Self(sold)
+            }
+        }
+
+        let metrics = Metrics::default();
+        metrics.families::<Sales>().0.inc();
+        metrics.of_cluster("elsewhere").families::<Sales>().0.inc();
+        assert_eq!(metrics.render().matches("sold_total").count(), 1);
+        assert!(metrics.render().contains("sold_total 2\n"));
     }
 }

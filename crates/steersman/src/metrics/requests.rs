@@ -10,6 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tower::{Layer, Service};
 
+use super::Families;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
     code: String,
@@ -22,8 +24,8 @@ struct Labels {
 #[derive(Clone, Debug, Default)]
 pub struct RequestCounter(Family<Labels, Counter>);
 
-impl RequestCounter {
-    pub(super) fn register(registry: &mut Registry) -> Self {
+impl Families for RequestCounter {
+    fn register(registry: &mut Registry) -> Self {
         let counter = Self::default();
         registry.register(
             "rest_client_requests",

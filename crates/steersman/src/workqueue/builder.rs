@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::DefaultHashBuilder;
 
-use super::metrics::QueueMetrics;
+use super::metrics::{QueueFamilies, QueueMetrics};
 use super::{ExponentialBackoff, Key, RateLimiter, WorkQueue};
 use crate::metrics::Metrics;
 
@@ -66,7 +66,7 @@ impl<T: Key> WorkQueueBuilder<T> {
         let durations = metrics.as_ref().map(|metrics| QueueMetrics::new(metrics, &self.name));
         let queue = WorkQueue::assemble(self, durations);
         if let Some(metrics) = metrics {
-            metrics.workqueue.watch(&queue);
+            metrics.families::<QueueFamilies>().watch(&queue);
         }
         queue
     }

@@ -19,7 +19,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use super::{Key, Priority, Shared, WorkQueue};
-use crate::metrics::Metrics;
+use crate::metrics::{Families, Metrics};
 
 /// `name` as client-go has it, `controller` as controller-runtime adds it.
 type Labels = [(&'static str, String); 2];
@@ -38,8 +38,8 @@ pub(crate) struct QueueFamilies {
     queues: Arc<Queues>,
 }
 
-impl QueueFamilies {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+impl Families for QueueFamilies {
+    fn register(registry: &mut Registry) -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(exponential_buckets(10e-9, 10., 12));
         let (queue_duration, work_duration) = (
             Durations::new_with_constructor(histogram),
@@ -59,7 +59,9 @@ impl QueueFamilies {
         registry.register_collector(Box::new(Arc::clone(&queues)));
         Self { queue_duration, work_duration, queues }
     }
+}
 
+impl QueueFamilies {
     /// Reports this queue from now on, as long as it lives, and its counts for ever.
     pub(super) fn watch<T: Key>(&self, queue: &WorkQueue<T>) {
         let shared = &queue.shared;
@@ -90,7 +92,7 @@ struct Tally {
 
 impl QueueMetrics {
     pub(super) fn new(metrics: &Metrics, name: &str) -> Self {
-        let families = &metrics.workqueue;
+        let families: QueueFamilies = metrics.families();
         Self {
             queue_duration: families.queue_duration.get_or_create_owned(&labels(name)),
             work_duration: families.work_duration.get_or_create_owned(&labels(name)),

@@ -13,7 +13,8 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::events::Reference;
 use crate::kind::Kind;
-use crate::object::{AnyObject, ObjectKey, OwnerReferenceError, controller_of};
+use crate::object::{AnyObject, ObjectKey, controller_of};
+use crate::owner::OwnerReferenceError;
 
 /// A wanted child whose kind has been forgotten.
 pub(super) trait Wanted<K>: Send {
@@ -70,7 +71,7 @@ impl<C: AnyObject> Child<C> {
         }
         let wanted = self.document(ctx)?;
         let differences = self.compare(ctx, &wanted, actual)?;
-        if differences.is_empty() || ctx.memory().left(meta, &wanted, &differences) {
+        if differences.is_empty() || ctx.applied().left(meta, &wanted, &differences) {
             return Ok(Decision::Nothing);
         }
         Ok(Decision::Apply(differences))
@@ -98,9 +99,9 @@ impl<C: AnyObject> Child<C> {
         // The cache may strip what the answer has.
         let stripped = |cached: &Arc<C>| cached.meta().managed_fields.is_none();
         if left.is_empty() && !self.actual.as_ref().is_some_and(stripped) {
-            ctx.memory().forget(applied.meta());
+            ctx.applied().forget(applied.meta());
         } else {
-            ctx.memory().note(applied.meta(), &wanted, &left);
+            ctx.applied().note(applied.meta(), &wanted, &left);
         }
         self.actual = Some(Arc::new(applied));
         Ok(())

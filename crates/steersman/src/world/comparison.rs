@@ -14,7 +14,7 @@
 //!
 //! It may find too much, never too little: the server may write a value in another way, or keep
 //! no record of a field. What is still found in the server's own answer to an apply is therefore
-//! no reason to apply again; see [`Memory`](super::memory::Memory).
+//! no reason to apply again; see [`AppliedMemory`](crate::context::AppliedMemory).
 
 use std::fmt;
 

@@ -28,7 +28,6 @@
 
 mod child;
 mod comparison;
-mod memory;
 mod prune;
 mod quantity;
 mod seen;
@@ -43,7 +42,6 @@ use crate::object::{AnyObject, Object};
 
 use child::{Child, Wanted};
 pub use comparison::{Difference, Why};
-pub(crate) use memory::Memory;
 use prune::{Prune, Unwanted};
 pub use seen::{Action, Seen, What};
 
@@ -56,11 +54,14 @@ pub struct World<K> {
     condition: Option<ConditionType>,
 }
 
-impl<K: AnyObject> World<K> {
-    pub(crate) fn new(ctx: Context<K>) -> Self {
-        Self { ctx, wanted: Vec::new(), unwanted: Vec::new(), condition: None }
+impl<K: AnyObject> Context<K> {
+    /// Begins a description of everything that the object being reconciled wants.
+    pub fn world(&self) -> World<K> {
+        World { ctx: self.clone(), wanted: Vec::new(), unwanted: Vec::new(), condition: None }
     }
+}
 
+impl<K: AnyObject> World<K> {
     /// Wants a child to have these fields, as [`Context::apply`] would give it. Its kind must be
     /// one that the controller declared. Children are applied in the order in which they are
     /// wanted.

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::comparison::{Difference, Why, compare};
-use super::memory::Memory;
+use crate::context::AppliedMemory;
 
 /// Whole objects around a `spec`, of which `ours` is ours.
 fn differences(wanted: &Value, actual: &Value, ours: &Value) -> Vec<(String, Why)> {
@@ -173,7 +173,7 @@ fn what_we_never_applied_is_not_ours() {
 
 #[test]
 fn what_an_apply_left_is_no_reason_for_another() {
-    let memory = Memory::default();
+    let memory = AppliedMemory::default();
     let meta = |uid: &str, version: &str| ObjectMeta {
         uid: Some(uid.into()),
         resource_version: Some(version.into()),
@@ -190,7 +190,7 @@ fn what_an_apply_left_is_no_reason_for_another() {
     assert!(!memory.left(later, &wanted, &difference("3")), "it changed");
     assert!(!memory.left(later, &json!({"a": 5}), &difference("2")), "something else is wanted");
     assert!(!memory.left(&meta("other", "8"), &wanted, &difference("2")), "another object");
-    memory.note(applied, &wanted, &[]);
+    memory.note(applied, &wanted, &Vec::<Difference>::new());
     assert!(!memory.left(later, &wanted, &difference("2")));
     assert!(memory.left(applied, &wanted, &difference("2")), "the cache strips something");
     assert!(memory.left(later, &wanted, &difference("2")), "and goes on to");

@@ -1,4 +1,4 @@
-//! What applying did not change.
+//! What an apply did not change, remembered from one reconcile to the next.
 //!
 //! A server may write what is applied in its own way: it adds defaults inside of lists that it
 //! takes as a whole, and a webhook may set a field back. Comparing would find the difference
@@ -14,14 +14,12 @@ use std::sync::{Mutex, PoisonError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use super::comparison::Difference;
-
 /// Objects that are remembered. Forgetting costs a request that changes nothing.
 const REMEMBERED_MAX: usize = 8192;
 
 /// What a controller's applies left different, by the uid of the object.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct AppliedMemory {
     left: Mutex<HashMap<String, Left>>,
 }
 
@@ -34,11 +32,17 @@ struct Left {
     version: Option<String>,
 }
 
-impl Memory {
+impl AppliedMemory {
     /// Whether an apply of `wanted` to the object with this metadata has left just these
     /// differences.
-    pub(super) fn left(&self, meta: &ObjectMeta, wanted: &Value, found: &[Difference]) -> bool {
-        let (wanted, found) = (digest(&wanted.to_string()), digest(found));
+    pub(crate) fn left(
+        &self,
+        meta: &ObjectMeta,
+        wanted: &Value,
+        found: &(impl Hash + ?Sized),
+    ) -> bool {
+        let wanted = digest(&wanted.to_string());
+        let found = digest(found);
         let mut all = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let left = all.get_mut(meta.uid.as_deref().unwrap_or_default());
         let Some(left) = left.filter(|left| left.wanted == wanted) else { return false };
@@ -49,7 +53,7 @@ impl Memory {
     }
 
     /// Remembers what an apply has left different in the object with this metadata.
-    pub(super) fn note(&self, meta: &ObjectMeta, wanted: &Value, found: &[Difference]) {
+    pub(crate) fn note(&self, meta: &ObjectMeta, wanted: &Value, found: &(impl Hash + ?Sized)) {
         let left = Left {
             wanted: digest(&wanted.to_string()),
             found: digest(found),
@@ -63,7 +67,7 @@ impl Memory {
     }
 
     /// Forgets an object of which an apply has left nothing different.
-    pub(super) fn forget(&self, meta: &ObjectMeta) {
+    pub(crate) fn forget(&self, meta: &ObjectMeta) {
         let uid = meta.uid.as_deref().unwrap_or_default();
         self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }

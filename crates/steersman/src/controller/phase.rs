@@ -1,13 +1,13 @@
-//! The controllers of a manager: each name once, and how far each has come.
+//! How far each controller of a manager has come, and when its workers may begin. Each name is
+//! taken once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::group::Stage;
-use super::part::Group;
 use crate::error::{Error, Result};
 
 /// How far a controller has come.
@@ -29,7 +29,7 @@ pub(crate) struct Controllers(watch::Sender<BTreeMap<Arc<str>, ControllerPhase>>
 impl Controllers {
     /// Takes a name, which must be free: it is the field manager of the controller's writes, and
     /// what logs and metrics call it.
-    pub(super) fn register(&self, name: &str) -> Result<()> {
+    pub(crate) fn register(&self, name: &str) -> Result<()> {
         let is_new = self.0.send_if_modified(|phases| {
             let is_new = !phases.contains_key(name);
             phases.entry(name.into()).or_insert(ControllerPhase::Syncing);
@@ -50,14 +50,14 @@ impl Controllers {
     }
 
     /// Waits until the caches of all controllers are filled.
-    pub(super) async fn synced(&self) {
+    pub(crate) async fn synced(&self) {
         let all =
             |phases: &BTreeMap<_, _>| phases.values().all(|it| *it > ControllerPhase::Syncing);
         let _ = self.0.subscribe().wait_for(all).await; // we hold the sender
     }
 
     /// Tells which caches are not filled yet, if any.
-    pub(super) fn check_synced(&self) -> Result<()> {
+    pub(crate) fn check_synced(&self) -> Result<()> {
         let phases = self.0.borrow();
         let waiting = phases.iter().filter(|(_, phase)| **phase == ControllerPhase::Syncing);
         let waiting: Vec<&str> = waiting.map(|(name, _)| &**name).collect();
@@ -74,22 +74,19 @@ impl Controllers {
     }
 }
 
-/// How a controller tells that its caches are filled, and hears that its workers may begin.
+/// How a controller tells that its caches are synced, and hears that its workers may begin.
 pub(crate) struct Starting {
-    pub(super) name: Arc<str>,
-    pub(super) controllers: Controllers,
-    pub(super) stage: watch::Receiver<Stage>,
-    pub(super) group: Group,
+    pub(crate) name: Arc<str>,
+    pub(crate) controllers: Controllers,
+    /// Ready when the manager lets the workers begin; never, if it is gone before.
+    pub(crate) workers_may_begin: BoxFuture<'static, ()>,
 }
 
 impl Starting {
-    /// To be called when the caches are filled. Ready when workers may begin.
-    pub(crate) async fn synced(mut self) {
+    /// To be called when the caches are synced. Ready when workers may begin.
+    pub(crate) async fn synced(self) {
         self.controllers.enter(&self.name, ControllerPhase::Standby);
-        let started = self.stage.wait_for(|stage| *stage >= Some(self.group)).await.is_ok();
-        if !started {
-            std::future::pending::<()>().await; // the manager is gone, and soon so are we
-        }
+        self.workers_may_begin.await;
         self.controllers.enter(&self.name, ControllerPhase::Working);
     }
 }
