@@ -8,8 +8,9 @@ use kube::core::PartialObjectMeta;
 
 use super::cleanup::Cleanups;
 use super::deleted::{Deletions, OnDeleted};
+use super::keys::{ForgetKey, KeyTable};
 use super::metrics::ControllerFamilies;
-use super::source::{self, Attach, Enqueuer, IntoWatch, Reconciled, Source, Watch};
+use super::source::{self, Attach, IntoWatch, Reconciled, Source, Watch};
 use super::worker::{self, ErasedReconciler, Worker};
 use super::{
     Controller, DeclaredKind, Environment, Filter, Observer, Reconciler, Role, View, sharded,
@@ -258,11 +259,17 @@ impl<K: AnyObject> Builder<K> {
         if self.fair {
             queue = queue.fair_by(|key: &ObjectKey| key.namespace.clone());
         }
-        let view = View::new(&self.name, self.concurrency, queue.build());
-        env.queues.add(view.clone());
-        let enqueuer = Enqueuer { queue: view.queue.clone(), causes: Arc::clone(&view.causes) };
-        let informer = env.caches.informer_of(&self.kind);
         let deletions = self.on_deleted.map(|tell| Arc::new(Deletions::new(tell)));
+        let forgets = deletions.clone().map(|deletions| deletions as Arc<dyn ForgetKey>);
+        let keys = Arc::new(KeyTable::new(queue.build(), self.concurrency, forgets));
+        let view = View {
+            name: self.name.as_str().into(),
+            concurrency: self.concurrency,
+            keys: Arc::clone(&keys),
+            seat: Arc::default(),
+        };
+        env.queues.add(view.clone());
+        let informer = env.caches.informer_of(&self.kind);
         let own = source::reconciled(Reconciled {
             kind: self.kind.clone(),
             observers: self.observers,
@@ -275,7 +282,7 @@ impl<K: AnyObject> Builder<K> {
         let synced = async {
             // All at once: a kind that cannot be listed must not keep the others from it.
             let sources = std::iter::once(own).chain(self.sources);
-            let attached = sources.map(|source| source(env.caches.clone(), enqueuer.clone()));
+            let attached = sources.map(|source| source(env.caches.clone(), Arc::clone(&keys)));
             futures::future::join_all(attached).await
         };
         let _held = tokio::select! {
@@ -290,12 +297,13 @@ impl<K: AnyObject> Builder<K> {
         tracing::debug!(controller = self.name, "caches synced, workers start");
         let client = env.client.with_field_manager(self.name.as_str());
         let cache = informer.cache().clone();
-        let (client, member) = sharded::join(self.sharding, client, cache, enqueuer, &view.seat);
+        let gains = Arc::clone(&keys);
+        let (client, member) = sharded::join(self.sharding, client, cache, gains, &view.seat);
         let equipment = Equipment {
             client,
             caches: env.caches,
             declared: self.declared,
-            own_writes: Arc::clone(&view.own_writes),
+            own_writes: Arc::clone(&keys.own_writes),
             recorder: env.recorder.reporting(&self.name),
             applied: AppliedMemory::default(),
         };
@@ -306,10 +314,7 @@ impl<K: AnyObject> Builder<K> {
             equipment: Arc::new(equipment),
             cache: informer.cache().clone(),
             only: self.only,
-            queue: view.queue,
-            causes: view.causes,
-            own_writes: view.own_writes,
-            history: view.history,
+            keys,
             cleanups: self.cleanups,
             deletions,
             reconciler,

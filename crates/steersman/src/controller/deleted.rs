@@ -13,6 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Builder;
+use super::keys::ForgetKey;
 use super::record::Outcome;
 use crate::cache::Item;
 use crate::client::Client;
@@ -61,6 +62,12 @@ pub(super) struct Deletions<K> {
     untold: Mutex<HashMap<ObjectKey, VecDeque<Item<K>>>>,
 }
 
+impl<K: AnyObject> ForgetKey for Deletions<K> {
+    fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+}
+
 impl<K: AnyObject> Deletions<K> {
     pub(super) fn new(tell: Tell<K>) -> Self {
         Self { tell, untold: Mutex::default() }
@@ -98,11 +105,6 @@ impl<K: AnyObject> Deletions<K> {
             }
         }
         None
-    }
-
-    /// Forgets the deletions of a key, which are for another replica to tell.
-    pub(super) fn forget(&self, key: &ObjectKey) {
-        self.lock().remove(key);
     }
 
     fn told(&self, key: &ObjectKey) {

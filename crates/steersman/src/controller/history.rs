@@ -90,12 +90,11 @@ impl History {
 
     /// A worker begins to reconcile; it does so until what this gives is dropped.
     pub(crate) fn begin(&self, slot: Slot, running: RunningReconcile) -> Begun<'_> {
-        let since = running.since;
         let place = self.running.get(slot);
         if let Some(place) = place {
             *lock(place) = Some(running);
         }
-        Begun { place, since }
+        Begun { place }
     }
 
     /// A reconcile has ended.
@@ -148,7 +147,6 @@ type Records = Vec<Arc<ReconcileRecord>>;
 /// A reconcile that runs, as its worker holds it.
 pub(crate) struct Begun<'a> {
     place: Option<&'a Mutex<Option<RunningReconcile>>>,
-    pub(crate) since: Timestamp,
 }
 
 impl Drop for Begun<'_> {

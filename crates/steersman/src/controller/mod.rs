@@ -10,6 +10,7 @@ mod cleanup;
 mod deleted;
 mod graph;
 mod history;
+mod keys;
 mod metrics;
 mod phase;
 mod record;
@@ -28,7 +29,6 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::caches::Caches;
-use crate::cause::CauseBook;
 use crate::client::Client;
 use crate::context::Context;
 use crate::error::Result;
@@ -37,17 +37,16 @@ use crate::informer::Event;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object, ObjectKey};
-use crate::own_writes::OwnWrites;
 use crate::shard::Seat;
-use crate::workqueue::{Dump, WorkQueue};
+use crate::workqueue::Dump;
 
 pub use crate::hot_loop::HotLoop;
 pub use builder::Builder;
 pub use cleanup::Cleanup;
 pub use deleted::Gone;
 pub use graph::{DeclaredKind, Role};
-use history::History;
 pub use history::{ControllerHistory, RunningReconcile};
+use keys::KeyTable;
 pub(crate) use metrics::ControllerFamilies;
 pub use phase::ControllerPhase;
 pub(crate) use phase::{Controllers, Starting};
@@ -111,20 +110,9 @@ pub(crate) struct Queues(Arc<Mutex<Vec<View>>>);
 struct View {
     name: Arc<str>,
     concurrency: usize,
-    queue: WorkQueue<ObjectKey>,
-    causes: Arc<CauseBook>,
-    history: Arc<History>,
-    own_writes: Arc<OwnWrites>,
+    keys: Arc<KeyTable>,
     /// Its part in a group that shares the keys, once it has one.
     seat: Arc<OnceLock<Seat>>,
-}
-
-impl View {
-    fn new(name: &str, concurrency: usize, queue: WorkQueue<ObjectKey>) -> Self {
-        let history = Arc::new(History::new(concurrency));
-        let (causes, own_writes, seat) = Default::default();
-        Self { name: name.into(), concurrency, queue, causes, history, own_writes, seat }
-    }
 }
 
 impl Queues {
@@ -135,7 +123,8 @@ impl Queues {
     /// What waits, runs and backs off in each queue, and why.
     pub(crate) fn dump(&self) -> Vec<Dump<ObjectKey>> {
         let views = self.views();
-        views.iter().map(|view| view.queue.dump_with(|key| view.causes.why(key))).collect()
+        let dump = |keys: &KeyTable| keys.queue.dump_with(|key| keys.causes.why(key));
+        views.iter().map(|view| dump(&view.keys)).collect()
     }
 
     /// What each controller did lately.
@@ -150,14 +139,14 @@ impl Queues {
 
 impl View {
     fn history(&self) -> ControllerHistory {
-        let (running, recent, failing) = self.history.shown();
+        let (running, recent, failing) = self.keys.history.shown();
         ControllerHistory {
             controller: self.name.to_string(),
             concurrency: self.concurrency,
             running,
             recent,
             failing,
-            hot_loops: self.own_writes.hot_loops.shown(),
+            hot_loops: self.keys.own_writes.hot_loops.shown(),
         }
     }
 }

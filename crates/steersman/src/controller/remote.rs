@@ -30,5 +30,5 @@ impl<K: AnyObject> Builder<K> {
 /// The same source, attached to the caches of another cluster.
 fn in_cluster(cluster: &RemoteCluster, source: Attach) -> Attach {
     let caches = cluster.caches().clone();
-    Box::new(move |_, enqueuer| source(caches, enqueuer))
+    Box::new(move |_, keys| source(caches, keys))
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use super::history::Slot;
-use super::source::Enqueuer;
+use super::keys::{KeyTable, Why};
 use super::worker::Worker;
 use super::{Builder, Queues};
 use crate::cache::{Cache, Item};
@@ -13,7 +13,7 @@ use crate::cause::Cause;
 use crate::client::Client;
 use crate::object::{AnyObject, ObjectKey};
 use crate::shard::{Member, Seat, Sharding};
-use crate::workqueue::{AddOptions, Priority};
+use crate::workqueue::Priority;
 
 impl<K: AnyObject> Builder<K> {
     /// Shares the objects with all replicas that say the same: each reconciles a part of them,
@@ -30,17 +30,15 @@ pub(super) fn join<K: AnyObject>(
     sharding: Option<Sharding>,
     client: Client,
     cache: Cache<K>,
-    enqueuer: Enqueuer,
+    keys: Arc<KeyTable>,
     seat: &OnceLock<Seat>,
 ) -> (Client, Option<Member>) {
     let Some(sharding) = sharding else {
         return (client, None);
     };
     let moved = move |gained: &dyn Fn(&ObjectKey) -> bool| {
-        let low = AddOptions { priority: Some(Priority::LOW), ..AddOptions::default() };
         for key in cache.snapshot().iter().map(Item::key).filter(|key| gained(key)) {
-            enqueuer.causes.note(key, Cause::HandedOver);
-            enqueuer.queue.add_with(key.clone(), low);
+            keys.add(key.clone(), Cause::HandedOver, Priority::LOW);
         }
     };
     let member = Member::join(sharding, client.field_manager(), client.kube(), Box::new(moved));
@@ -65,24 +63,15 @@ impl<K: AnyObject> Worker<K> {
             return self.attend(slot, key, ids).await;
         };
         let Some(pass) = gate.enter(key) else {
-            return self.leave_to_others(key);
+            return self.keys.forget(key, Why::LeftToAnotherShard);
         };
         tokio::select! {
             biased;
             () = pass.revoked() => {
                 tracing::warn!(controller = &*self.name, %key, "reconcile aborted: key moved on");
-                self.leave_to_others(key);
+                self.keys.forget(key, Why::LeftToAnotherShard);
             }
             () = self.attend(slot, key, ids) => {}
         }
-    }
-
-    fn leave_to_others(&self, key: &ObjectKey) {
-        self.causes.take(key);
-        self.own_writes.forget(key);
-        if let Some(deletions) = &self.deletions {
-            deletions.forget(key);
-        }
-        self.queue.forget(key);
     }
 }

@@ -21,12 +21,13 @@ use tracing::Instrument;
 
 use super::cleanup::Cleanups;
 use super::deleted::Deletions;
-use super::history::{History, RunningReconcile, Slot};
+use super::history::{RunningReconcile, Slot};
+use super::keys::{KeyTable, Why};
 use super::metrics::ControllerMetrics;
 use super::record::{Outcome, ReconcileRecord};
 use super::{Filter, Next, Reconciler};
 use crate::cache::Cache;
-use crate::cause::{Cause, CauseBook, Causes, Waiting};
+use crate::cause::{Cause, Causes};
 use crate::client::names_an_object;
 use crate::clock;
 use crate::context::{Context, Equipment};
@@ -34,9 +35,8 @@ use crate::error::{Result, panic_text};
 use crate::hot_loop::{HotLoop, Pace};
 use crate::kind::Kind;
 use crate::object::{AnyObject, ObjectKey};
-use crate::own_writes::{OwnWrites, Visibility};
+use crate::own_writes::Visibility;
 use crate::shard::gate::Gate;
-use crate::workqueue::WorkQueue;
 
 /// When a key comes again after a panic around its reconcile, such as one of a rate limiter.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
@@ -59,11 +59,8 @@ pub(super) struct Worker<K> {
     pub(super) kind: Kind<K>,
     pub(super) cache: Cache<K>,
     pub(super) only: Option<Filter<K>>,
-    pub(super) queue: WorkQueue<ObjectKey>,
-    pub(super) causes: Arc<CauseBook>,
-    pub(super) own_writes: Arc<OwnWrites>,
+    pub(super) keys: Arc<KeyTable>,
     pub(super) equipment: Arc<Equipment>,
-    pub(super) history: Arc<History>,
     pub(super) metrics: ControllerMetrics,
     pub(super) cleanups: Cleanups<K>,
     pub(super) deletions: Option<Arc<Deletions<K>>>,
@@ -72,6 +69,16 @@ pub(super) struct Worker<K> {
     pub(super) records: broadcast::Sender<Arc<ReconcileRecord>>,
     /// Lets only some keys through, where replicas share them.
     pub(super) gate: Option<Arc<Gate>>,
+}
+
+/// What is to be done about a key.
+struct Work<'a, K> {
+    key: &'a ObjectKey,
+    causes: Causes,
+    /// Where deletions of the key wait to be told.
+    untold: Option<&'a Deletions<K>>,
+    /// The object, if there is one that concerns the controller.
+    object: Option<Arc<K>>,
 }
 
 /// Runs this many workers until shutdown, then lets running reconciles end. Those that are not
@@ -87,77 +94,91 @@ pub(super) async fn run<K: AnyObject>(
         workers.spawn(Arc::clone(&worker).work(slot, Arc::clone(&ids)));
     }
     shutdown.cancelled().await;
-    worker.queue.shut_down();
+    worker.keys.queue.shut_down();
     // The manager aborts what takes too long.
     while workers.join_next().await.is_some() {}
 }
 
 impl<K: AnyObject> Worker<K> {
     async fn work(self: Arc<Self>, slot: Slot, ids: Arc<AtomicU64>) {
-        while let Some(key) = self.queue.get().await {
+        while let Some(key) = self.keys.queue.get().await {
             let one = AssertUnwindSafe(self.pass_gate(slot, &key, &ids)).catch_unwind();
             if one.await.is_err() {
                 tracing::error!(controller = &*self.name, %key, "panic around a reconcile, retried");
-                let due = Instant::now() + AFTER_PANIC;
-                self.causes.schedule(&key, Cause::Retry(1), Some(due));
-                self.queue.add_after(key.clone(), AFTER_PANIC);
+                self.keys.requeue_after(&key, Cause::Retry(1), Instant::now(), AFTER_PANIC);
             }
-            self.queue.done(&key);
+            self.keys.queue.done(&key);
         }
     }
 
     /// Does what is to be done about a key, unless it has to wait or there is nothing to do.
     pub(super) async fn attend(&self, slot: Slot, key: &ObjectKey, ids: &AtomicU64) {
+        // A reconcile that does not see what the last one wrote would write it again.
         if !self.sees_its_writes(key).await {
             return;
         }
-        let waiting = self.causes.take(key);
+        let waiting = self.keys.causes.take(key);
         if waiting.causes.is_empty() {
             // Whoever queued it noted why; the reconcile before this one took that, and saw it.
             return;
         }
         if let Some(delay) = self.slowed(key, &waiting.causes) {
-            return self.postpone(key, waiting, delay);
+            return self.keys.postpone(key, waiting, delay);
         }
+        // An object that this controller ignores is as good as gone.
         let concerned = |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only(object));
         let object = self.cache.get(key).filter(concerned);
         let untold = self.deletions.as_deref().filter(|deletions| deletions.concern(key));
-        if object.is_none() {
-            self.own_writes.forget(key);
-            if untold.is_none() {
-                self.history.forget(key);
-                return self.queue.forget(key);
-            }
+        match (&object, untold) {
+            (None, None) => return self.keys.forget(key, Why::Deleted),
+            (None, Some(_)) => self.keys.forget(key, Why::DeletionUntold),
+            (Some(_), _) => {}
         }
-        let (id, causes) = (ids.fetch_add(1, Ordering::Relaxed), waiting.causes);
+        let id = ids.fetch_add(1, Ordering::Relaxed);
+        self.run_recorded(slot, id, Work { key, causes: waiting.causes, untold, object }).await;
+    }
+
+    /// Does the work on a key while logs, metrics and the debug page can see it, decides when
+    /// the key comes again, and records how it went.
+    async fn run_recorded(&self, slot: Slot, id: u64, work: Work<'_, K>) {
+        let key = work.key;
+        let causes = work.causes.clone();
         let span =
             tracing::info_span!("reconcile", controller = &*self.name, %key, id, reason = %causes);
         let active = self.metrics.begin(&causes);
-        let (key, began) = (key.clone(), Instant::now());
-        let (running, since) = ((key.clone(), causes.clone()), clock::at(began));
-        let running = RunningReconcile { key: running.0, id, causes: running.1, since };
-        let running = self.history.begin(slot, running);
-        let work = self.tell_and_reconcile(&key, untold, object, causes.clone());
-        let outcome = work.instrument(span.clone()).await;
+        let began = Instant::now();
+        let started = clock::at(began);
+        let running = self.keys.history.begin(
+            slot,
+            RunningReconcile { key: key.clone(), id, causes: causes.clone(), since: started },
+        );
+        let outcome = self.tell_and_reconcile(work).instrument(span.clone()).await;
         let ended = Instant::now();
         let duration = ended - began;
         self.metrics.ended(&outcome, duration);
-        let started = running.since;
-        drop((active, running));
-        span.in_scope(|| self.schedule(&key, &outcome, ended));
-        let controller = Arc::clone(&self.name);
-        let record = ReconcileRecord { controller, key, id, causes, outcome, started, duration };
-        let record = Arc::new(record);
-        self.history.add(&record);
+        // Whoever hears of the record no longer finds it among those that run.
+        drop(active);
+        drop(running);
+        span.in_scope(|| self.schedule(key, &outcome, ended));
+        let record = Arc::new(ReconcileRecord {
+            controller: Arc::clone(&self.name),
+            key: key.clone(),
+            id,
+            causes,
+            outcome,
+            started,
+            duration,
+        });
+        self.keys.history.add(&record);
         let _ = self.records.send(record); // nobody need listen
     }
 
     /// Whether the caches show what the last reconcile of this key wrote. If not, it comes again.
     async fn sees_its_writes(&self, key: &ObjectKey) -> bool {
-        match self.own_writes.visible(key).await {
+        match self.keys.own_writes.visible(key).await {
             Visibility::Visible => true,
             Visibility::Behind(recheck) => {
-                self.queue.add_after(key.clone(), recheck);
+                self.keys.queue.add_after(key.clone(), recheck);
                 false
             }
             Visibility::GivenUp => {
@@ -169,7 +190,7 @@ impl<K: AnyObject> Worker<K> {
 
     /// How long a key has to wait that is woken by nothing but what it writes, over and over.
     fn slowed(&self, key: &ObjectKey, causes: &Causes) -> Option<Duration> {
-        match self.own_writes.hot_loops.pace(key, causes) {
+        match self.keys.own_writes.hot_loops.pace(key, causes) {
             Pace::Now => None,
             Pace::Later(delay) => Some(delay),
             Pace::Found(delay, found) => {
@@ -183,21 +204,9 @@ impl<K: AnyObject> Worker<K> {
         }
     }
 
-    /// Lets a key wait, but not beyond the time at which it wanted to come anyway.
-    fn postpone(&self, key: &ObjectKey, waiting: Waiting, delay: Duration) {
-        let due = waiting.due().map(|due| due.saturating_duration_since(Instant::now()));
-        self.causes.put_back(key, waiting);
-        self.queue.add_after(key.clone(), due.map_or(delay, |due| due.min(delay)));
-    }
-
     /// What is gone is told of before what took its name is reconciled.
-    async fn tell_and_reconcile(
-        &self,
-        key: &ObjectKey,
-        untold: Option<&Deletions<K>>,
-        object: Option<Arc<K>>,
-        causes: Causes,
-    ) -> Outcome {
+    async fn tell_and_reconcile(&self, work: Work<'_, K>) -> Outcome {
+        let Work { key, causes, untold, object } = work;
         if let Some(deletions) = untold {
             match with_timeout(self.timeout, deletions.tell(key, &self.equipment.client)).await {
                 Some(None) => {}
@@ -263,21 +272,18 @@ impl<K: AnyObject> Worker<K> {
     /// Decides when the key comes again.
     fn schedule(&self, key: &ObjectKey, outcome: &Outcome, ended: Instant) {
         match outcome {
-            Outcome::Settled => self.queue.forget(key),
+            Outcome::Settled => self.keys.forget(key, Why::NotRetried),
             Outcome::After(delay) => {
-                self.queue.forget(key);
-                self.causes.schedule(key, Cause::Timer, ended.checked_add(*delay));
-                self.queue.add_after(key.clone(), *delay);
+                self.keys.forget(key, Why::NotRetried);
+                self.keys.requeue_after(key, Cause::Timer, ended, *delay);
             }
             Outcome::Terminal(error) => {
-                tracing::error!(error, "reconcile failed for good");
-                self.queue.forget(key);
+                tracing::error!(error, "reconcile failed with a terminal error, not retried");
+                self.keys.forget(key, Why::NotRetried);
             }
             Outcome::Failed(_) | Outcome::Panicked(_) | Outcome::TimedOut => {
-                let retry = self.queue.num_requeues(key) + 1;
-                tracing::warn!(%outcome, retry, "reconcile will be retried");
-                self.causes.schedule(key, Cause::Retry(retry), None);
-                self.queue.add_rate_limited(key.clone());
+                let retry = self.keys.retry(key);
+                tracing::warn!(%outcome, retry, "reconcile failed, requeued with backoff");
             }
         }
     }

@@ -14,22 +14,23 @@ use futures::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::deleted::Deletions;
+use super::keys::KeyTable;
 use super::{Filter, Observer};
 use crate::cache::Item;
 use crate::caches::Caches;
-use crate::cause::{Cause, CauseBook, Noted};
+use crate::cause::Cause;
 use crate::handler::{EnqueueRequestForObject, EventHandler, Requests};
 use crate::informer::{Event, HandlerOptions};
 use crate::kind::Kind;
-use crate::object::{AnyObject, ObjectKey};
+use crate::object::AnyObject;
 use crate::predicate::{self, Predicate};
-use crate::workqueue::{AddOptions, Priority, WorkQueue};
+use crate::workqueue::Priority;
 pub use raw::{Source, receive};
 pub use watch::{IntoWatch, Watch};
 
 /// Attaches a source to a controller; ready once it has heard of what was there at the start.
 /// The source lasts for as long as what this gives is held.
-pub(super) type Attach = Box<dyn FnOnce(Caches, Enqueuer) -> BoxFuture<'static, Held> + Send>;
+pub(super) type Attach = Box<dyn FnOnce(Caches, Arc<KeyTable>) -> BoxFuture<'static, Held> + Send>;
 
 /// Keeps a source: an informer with a handler, or a task. They end with this.
 pub(super) struct Held {
@@ -43,21 +44,6 @@ impl Held {
         let end = CancellationToken::new();
         tokio::spawn(end.clone().run_until_cancelled_owned(work));
         Self { _informer: None, _end: Some(end.drop_guard()) }
-    }
-}
-
-/// The way into a controller's queue.
-#[derive(Clone)]
-pub(super) struct Enqueuer {
-    pub(super) queue: WorkQueue<ObjectKey>,
-    pub(super) causes: Arc<CauseBook>,
-}
-
-impl Enqueuer {
-    /// Asks for a reconcile. The cause is noted first: whoever takes the key finds it.
-    fn add(&self, key: ObjectKey, cause: impl Into<Noted>, priority: Priority) {
-        self.causes.note(&key, cause);
-        self.queue.add_with(key, AddOptions { priority: Some(priority), ..AddOptions::default() });
     }
 }
 
@@ -87,7 +73,7 @@ impl<C: AnyObject> Listener<C> {
         Self { kind, predicates, priority, handler, requests: Requests::default() }
     }
 
-    fn hear(&mut self, enqueuer: &Enqueuer, event: &Event<C>) {
+    fn hear(&mut self, keys: &KeyTable, event: &Event<C>) {
         let Self { kind, predicates, priority, handler, requests } = self;
         if !guarded(kind, true, || predicate::pass(predicates, event)) {
             return;
@@ -96,7 +82,7 @@ impl<C: AnyObject> Listener<C> {
         guarded(kind, (), || handler.handle(event, requests));
         for request in requests.0.drain(..) {
             let priority = request.priority.unwrap_or_else(|| urgency(event, *priority));
-            enqueuer.add(request.key, Cause::of(kind, event), priority);
+            keys.add(request.key, Cause::of(kind, event), priority);
         }
     }
 }
@@ -120,7 +106,7 @@ pub(super) fn reconciled<K: AnyObject>(own: Reconciled<K>) -> Attach {
     let watch = Watch { kind: kind.clone(), predicates, priority };
     let mut listener = Listener::new(watch, Box::new(EnqueueRequestForObject));
     let name = kind.name().into_owned();
-    listen(kind, resync, move |enqueuer, event| {
+    listen(kind, resync, move |keys, event| {
         for observer in &observers {
             guarded(&name, (), || observer(event));
         }
@@ -134,9 +120,9 @@ pub(super) fn reconciled<K: AnyObject>(own: Reconciled<K>) -> Attach {
                 untold.note(object);
                 // Whatever the predicates say: somebody asked to be told.
                 let cause = Cause::of(&name, event);
-                enqueuer.add(object.key().clone(), cause, urgency(event, priority));
+                keys.add(object.key().clone(), cause, urgency(event, priority));
             }
-            _ => listener.hear(enqueuer, event),
+            _ => listener.hear(keys, event),
         }
     })
 }
@@ -145,7 +131,7 @@ pub(super) fn reconciled<K: AnyObject>(own: Reconciled<K>) -> Attach {
 pub(super) fn watched<C: AnyObject>(watch: Watch<C>, handler: impl EventHandler<C>) -> Attach {
     let kind = watch.kind.clone();
     let mut listener = Listener::new(watch, Box::new(handler));
-    listen(kind, None, move |enqueuer, event| listener.hear(enqueuer, event))
+    listen(kind, None, move |keys, event| listener.hear(keys, event))
 }
 
 /// A kind that is only read.
@@ -164,13 +150,13 @@ pub(super) fn silent<C: AnyObject>(watch: Watch<C>) -> Attach {
 fn listen<C: AnyObject>(
     kind: Kind<C>,
     resync: Option<Duration>,
-    mut handle: impl FnMut(&Enqueuer, &Event<C>) + Send + 'static,
+    mut handle: impl FnMut(&KeyTable, &Event<C>) + Send + 'static,
 ) -> Attach {
-    Box::new(move |caches, enqueuer| {
+    Box::new(move |caches, keys| {
         Box::pin(async move {
             let informer = caches.informer_of(&kind);
             let options = HandlerOptions { resync, ..HandlerOptions::default() };
-            let handle = move |event: &Event<C>| handle(&enqueuer, event);
+            let handle = move |event: &Event<C>| handle(&keys, event);
             let handler = informer.add_handler_with(options, handle).await;
             handler.synced().await;
             if !handler.has_synced() {

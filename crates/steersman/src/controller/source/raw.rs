@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::watch::IntoWatch;
-use super::{Enqueuer, Held, Listener};
+use super::{Held, KeyTable, Listener};
 use crate::cache::Item;
 use crate::cause::Cause;
 use crate::handler::{EventHandler, Request};
@@ -33,14 +33,14 @@ pub struct Source {
 struct Feed {
     name: Arc<str>,
     priority: Option<Priority>,
-    enqueuer: Enqueuer,
+    keys: Arc<KeyTable>,
 }
 
 impl Feed {
     fn request(&self, request: Request) {
         let cause = Cause::Source(Arc::clone(&self.name));
         let priority = request.priority.or(self.priority).unwrap_or_default();
-        self.enqueuer.add(request.key, cause, priority);
+        self.keys.add(request.key, cause, priority);
     }
 }
 
@@ -79,7 +79,7 @@ impl Source {
         let source = Self::new("generic events", move |feed| {
             listener.priority = feed.priority;
             let each = objects.for_each(move |object| {
-                listener.hear(&feed.enqueuer, &Event::Generic { object: Item::typed(object) });
+                listener.hear(&feed.keys, &Event::Generic { object: Item::typed(object) });
                 std::future::ready(())
             });
             Box::pin(each)
@@ -119,9 +119,9 @@ impl Source {
     }
 
     pub(in crate::controller) fn attach(self) -> super::Attach {
-        Box::new(move |_, enqueuer| {
+        Box::new(move |_, keys| {
             let Self { name, priority, run } = self;
-            let feed = Feed { name: Arc::clone(&name), priority, enqueuer };
+            let feed = Feed { name: Arc::clone(&name), priority, keys };
             let work = async move {
                 if AssertUnwindSafe(run(feed)).catch_unwind().await.is_err() {
                     tracing::error!(source = &*name, "a source panicked; it gives nothing more");

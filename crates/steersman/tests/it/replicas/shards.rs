@@ -1,6 +1,6 @@
 //! Replicas that share keys, on a bad network: never two at once on one key.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use steersman::manager::Running;
 use steersman::shard::Sharding;
+use steersman::workqueue::ExponentialBackoff;
 use steersman::{Context, Controller, Manager, Next, ObjectKey, Result};
 use steersman_testkit::{Cluster, Condition, Link, Settings, run_with};
 use tokio::time::Instant;
@@ -215,5 +216,40 @@ async fn a_replica_whose_lease_runs_out_aborts_what_it_does(cluster: Cluster) ->
     link.set(Condition::GOOD);
     cluster.advance(Duration::from_secs(13)).await;
     assert_eq!(job.oracle.reconciled_within(Duration::from_secs(2)), 1, "it came back");
+    Ok(())
+}
+
+/// A controller that fails, on a replica of its own.
+fn failing(cluster: &Cluster, replica: &str) -> Running {
+    let controller = Controller::of::<ConfigMap>()
+        .concurrency(4)
+        .rate_limit(ExponentialBackoff::new(Duration::from_millis(100), Duration::from_secs(1)))
+        .sharded(Sharding::new("default", "demo").identity(replica).handover_timeout(PATIENCE))
+        .reconcile(async |_: Arc<ConfigMap>, _: Context<ConfigMap>| {
+            Err(steersman::Error::message("no"))
+        });
+    Manager::new(cluster.client_over(&Link::seeded(1))).with(controller).start()
+}
+
+fn failing_keys(replica: &Running) -> BTreeSet<ObjectKey> {
+    let histories = replica.history();
+    histories.iter().flat_map(|history| &history.failing).map(|it| it.key.clone()).collect()
+}
+
+#[steersman::test(controllers = false, nodes = 0)]
+async fn a_key_that_moved_fails_only_where_it_is_reconciled(cluster: Cluster) -> Result<()> {
+    for number in 0..OBJECTS {
+        cluster.client().create(&config_map(&format!("object-{number}"))).await?;
+    }
+    let first = failing(&cluster, "first");
+    cluster.advance(Duration::from_secs(20)).await;
+    assert_eq!(failing_keys(&first).len(), OBJECTS);
+    let second = failing(&cluster, "second");
+    cluster.advance(Duration::from_secs(60)).await;
+    let (first, second) = (failing_keys(&first), failing_keys(&second));
+    assert!(!second.is_empty() && second.len() < OBJECTS, "{second:?}");
+    let both: Vec<&ObjectKey> = first.intersection(&second).collect();
+    assert!(both.is_empty(), "still told as failing where they are no longer reconciled: {both:?}");
+    assert_eq!(first.len() + second.len(), OBJECTS);
     Ok(())
 }

@@ -1,0 +1,184 @@
+//! What a controller remembers of its keys, and when it forgets.
+//!
+//! Each memory has a lock of its own, since a worker needs most of them for a moment only and
+//! some of them never. What keeps them in step is here: a cause is noted before its key is
+//! queued, and [`forget`](KeyTable::forget) is the only place that drops what is known of a key.
+//! The [queue](crate::workqueue) owns the key's place, its retries and its rate limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::history::History;
+use crate::cause::{Cause, CauseBook, Noted, Waiting};
+use crate::object::ObjectKey;
+use crate::own_writes::OwnWrites;
+use crate::workqueue::{AddOptions, Priority, WorkQueue};
+
+/// What a controller remembers of its keys.
+pub(super) struct KeyTable {
+    /// The keys that wait, run and back off.
+    pub(super) queue: WorkQueue<ObjectKey>,
+    /// Why each of them waits.
+    pub(super) causes: CauseBook,
+    /// What their reconciles wrote: which of it caches have yet to show, and whether it wakes
+    /// them again and again.
+    pub(super) own_writes: Arc<OwnWrites>,
+    /// Which of them run, ran last, and fail.
+    pub(super) history: History,
+    /// The deletions that somebody has yet to be told of, if anybody asked for that.
+    deletions: Option<Arc<dyn ForgetKey>>,
+}
+
+/// A memory of keys whose type the table does not know.
+pub(super) trait ForgetKey: Send + Sync {
+    /// Forgets everything about a key.
+    fn forget(&self, key: &ObjectKey);
+}
+
+/// Why something about a key is forgotten, which decides what is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Its reconcile ended, and is not retried: only its failures are forgotten.
+    NotRetried,
+    /// Its object is gone, and somebody has yet to be told: what was written for the object is
+    /// forgotten, but not how often telling has failed.
+    DeletionUntold,
+    /// Its object is gone, and nothing is left to do about it.
+    Deleted,
+    /// Another replica reconciles it from now on, tells of its deletion, and shows how that goes.
+    LeftToAnotherShard,
+}
+
+impl KeyTable {
+    /// The table of a controller with this many workers.
+    pub(super) fn new(
+        queue: WorkQueue<ObjectKey>,
+        workers: usize,
+        deletions: Option<Arc<dyn ForgetKey>>,
+    ) -> Self {
+        Self {
+            queue,
+            causes: CauseBook::default(),
+            own_writes: Arc::default(),
+            history: History::new(workers),
+            deletions,
+        }
+    }
+
+    /// Asks for a reconcile. The cause is noted first: whoever takes the key finds it.
+    pub(super) fn add(&self, key: ObjectKey, cause: impl Into<Noted>, priority: Priority) {
+        self.causes.note(&key, cause);
+        self.queue.add_with(key, AddOptions { priority: Some(priority), ..AddOptions::default() });
+    }
+
+    /// Asks for a reconcile at `now + delay`, unless something else asks for it earlier.
+    pub(super) fn requeue_after(
+        &self,
+        key: &ObjectKey,
+        cause: Cause,
+        now: Instant,
+        delay: Duration,
+    ) {
+        self.causes.schedule(key, cause, now.checked_add(delay));
+        self.queue.add_after(key.clone(), delay);
+    }
+
+    /// Asks for a retry when the rate limiter allows it; gives its number.
+    pub(super) fn retry(&self, key: &ObjectKey) -> u32 {
+        let retry = self.queue.num_requeues(key) + 1;
+        self.causes.schedule(key, Cause::Retry(retry), None);
+        self.queue.add_rate_limited(key.clone());
+        retry
+    }
+
+    /// Puts back a key that was taken and has to wait, but not beyond the time at which it
+    /// wanted to come anyway.
+    pub(super) fn postpone(&self, key: &ObjectKey, waiting: Waiting, delay: Duration) {
+        let due = waiting.due().map(|due| due.saturating_duration_since(Instant::now()));
+        self.causes.put_back(key, waiting);
+        self.queue.add_after(key.clone(), due.map_or(delay, |due| due.min(delay)));
+    }
+
+    /// Forgets what is known of a key, as far as the reason makes it useless.
+    pub(super) fn forget(&self, key: &ObjectKey, why: Why) {
+        match why {
+            Why::NotRetried => self.queue.forget(key),
+            Why::DeletionUntold => self.own_writes.forget(key),
+            Why::Deleted => {
+                self.own_writes.forget(key);
+                self.history.forget(key);
+                self.queue.forget(key);
+            }
+            Why::LeftToAnotherShard => {
+                drop(self.causes.take(key));
+                self.own_writes.forget(key);
+                self.history.forget(key);
+                if let Some(deletions) = &self.deletions {
+                    deletions.forget(key);
+                }
+                self.queue.forget(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::super::record::{Outcome, ReconcileRecord};
+    use super::*;
+    use crate::cache::{self, OwnWrite};
+    use crate::cause::Causes;
+    use crate::own_writes::Visibility;
+
+    #[derive(Default)]
+    struct Untold(Mutex<Vec<ObjectKey>>);
+
+    impl ForgetKey for Untold {
+        fn forget(&self, key: &ObjectKey) {
+            self.0.lock().unwrap().retain(|known| known != key);
+        }
+    }
+
+    /// What is left of a key of which everything was known.
+    async fn left_after(why: Why) -> [bool; 5] {
+        let key = ObjectKey::from("default/a");
+        let untold = Arc::new(Untold(Mutex::new(vec![key.clone()])));
+        let table = KeyTable::new(WorkQueue::default(), 1, Some(Arc::clone(&untold) as _));
+        let (_writer, cache) = cache::channel::<ConfigMap>();
+        table.causes.note(&key, Cause::Requested);
+        table.own_writes.note(&key, Arc::new(cache), OwnWrite::Version(7));
+        table.retry(&key);
+        table.history.add(&Arc::new(ReconcileRecord {
+            controller: "c".into(),
+            key: key.clone(),
+            id: 1,
+            causes: Causes::default(),
+            outcome: Outcome::TimedOut,
+            started: jiff::Timestamp::UNIX_EPOCH,
+            duration: Duration::ZERO,
+        }));
+        table.forget(&key, why);
+        [
+            table.causes.why(&key).is_some(),
+            table.own_writes.visible(&key).await != Visibility::Visible,
+            !table.history.shown().2.is_empty(),
+            !untold.0.lock().unwrap().is_empty(),
+            table.queue.num_requeues(&key) > 0,
+        ]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_reason_decides_what_is_forgotten_of_a_key() {
+        // causes, own writes, failing, untold deletions, retries
+        assert_eq!(left_after(Why::NotRetried).await, [true, true, true, true, false]);
+        assert_eq!(left_after(Why::DeletionUntold).await, [true, false, true, true, true]);
+        assert_eq!(left_after(Why::Deleted).await, [true, false, false, true, false]);
+        assert_eq!(left_after(Why::LeftToAnotherShard).await, [false; 5]);
+    }
+}
