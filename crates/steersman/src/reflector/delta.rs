@@ -29,7 +29,7 @@ pub enum Delta<T> {
         /// The version of the deletion.
         version: Option<u64>,
     },
-    /// Everything up to this version has been told.
+    /// Everything up to this version has been delivered.
     Bookmark {
         /// The version.
         version: Option<u64>,
@@ -39,8 +39,8 @@ pub enum Delta<T> {
 /// The later event of an object says it all. A deletion followed by a new object of the same
 /// name becomes that object: its uid tells a cache that the former one is gone.
 ///
-/// Where deltas are merged, versions are approximate: who was told of an object's version need
-/// not have been told of every older change of the others. A [`Delta::Replaced`] makes what waits
+/// Where deltas are merged, versions are approximate: who received an object's version need not
+/// have received every older change of the others. A [`Delta::Replaced`] makes what waits
 /// before it superfluous, unless it skipped objects: then it is a barrier, before which
 /// everything stays and across which nothing is merged.
 impl<T: Keyed> Coalesce for Delta<T> {
@@ -58,7 +58,7 @@ impl<T: Keyed> Coalesce for Delta<T> {
 
     fn sweep(&self) -> Sweep {
         match self {
-            // Objects that were skipped keep the state in which they were last told.
+            // Objects that were skipped keep the state in which they were last delivered.
             Self::Replaced { skipped, .. } if skipped.is_empty() => Sweep::Reset,
             Self::Bookmark { .. } => Sweep::Mark,
             _ => Sweep::Barrier,

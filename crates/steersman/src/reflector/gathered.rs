@@ -1,6 +1,6 @@
 //! A state in the making: objects put aside until all of them are there.
 //!
-//! Nothing of it is told before it is complete, so a list or stream that breaks leaves no trace.
+//! Nothing of it is delivered before it is complete, so a list or stream that breaks leaves no trace.
 
 use std::collections::{HashMap, HashSet};
 

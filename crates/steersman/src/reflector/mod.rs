@@ -1,4 +1,4 @@
-//! The reflector: keeps telling what a kind's objects are, through every kind of trouble.
+//! The reflector: lists and watches a kind, and relists, through every kind of trouble.
 //!
 //! It reads the whole state, then follows its changes, and resumes watches where they ended.
 //! What it learns goes out as [`Delta`]s through a [`delta_queue`](crate::delta_queue) to
@@ -18,11 +18,13 @@
 //! * **Streaming** (WatchList) is tried first. Objects are put aside until the bookmark that ends
 //!   them, so a stream that breaks leaves no partial state, and their versions are never taken
 //!   for progress. A server that refuses or ignores it is asked for lists from then on.
-//! * **Time never goes back**: a state read anew is at least as new as what was told, unless the
+//! * **Time never goes back**: a relist is at least as new as what was delivered, unless the
 //!   server itself no longer knows that version; then it is the server's latest.
 //! * **Everything that fails** is tried again after a pause that grows, from the same version;
-//!   a watch that the server refuses, or that stays silent twice, gives way to a new state.
-//! * **A kind that is no longer served** is told as empty, and looked for until it is back.
+//!   a watch that the server refuses, or that stays silent twice, gives way to a relist.
+//! * **A kind that is no longer served** is delivered as empty, and looked for until it is back.
+//! * **What is remembered is part of the state** it matters in, and gone with it; only what the
+//!   server is able to do is remembered for ever.
 //! * **An object that cannot be decoded** is reported and skipped; a deletion never is.
 //!
 //! [`ReflectorStatus`] shows all of this while it happens.
@@ -48,7 +50,7 @@ use crate::object::{Cacheable, ObjectKey};
 use backoff::Backoff;
 pub use decode::{Decode, DecodeError, Keyed, Typed};
 pub use delta::Delta;
-use machine::State;
+use machine::{State, Syncing};
 use status::Reporter;
 pub use status::{Counts, Phase, ReflectorStatus};
 use wire::Collection;
@@ -93,30 +95,17 @@ pub struct Reflector<D: Decode> {
     deltas: Sender<Delta<D::Output>>,
     backoff: Backoff,
     report: Reporter,
-    memory: Memory,
+    server: Server,
 }
 
-/// What a reflector remembers of its server from one state to the next.
+/// What a reflector learns of its server once and for all. Everything else that it remembers is
+/// part of the [`State`] that it is in.
 #[derive(Default)]
-struct Memory {
-    /// The version of the whole state that was told last; `None` if nothing is known to exist.
-    synced_at: Option<String>,
-    /// The server refuses or ignores streaming lists.
-    never_streams: bool,
-    /// Streams that broke since a whole state was told.
-    broken_streams: u32,
-    /// How often in a row the kind was found not to be served.
-    not_served: u32,
-    /// The kind is taken for not served, and has not been seen since.
-    missing: bool,
-    /// The server sends bookmarks, so that its silence means something.
-    bookmarks: bool,
-    /// A silence has been reported that is not over yet.
-    silence_reported: bool,
-    /// Watches in a row that fell silent on a server that sends bookmarks.
-    silent_watches: u32,
-    /// Events in a row that could not be read at all.
-    unreadable: u32,
+struct Server {
+    /// It refuses or ignores streaming lists.
+    refuses_streams: bool,
+    /// It sends bookmarks, so that its silence means something.
+    sends_bookmarks: bool,
 }
 
 impl<K: Cacheable> Reflector<Typed<K>> {
@@ -147,7 +136,7 @@ impl<D: Decode> Reflector<D> {
             deltas,
             backoff: Backoff::new(),
             report: Reporter::new(),
-            memory: Memory::default(),
+            server: Server::default(),
         }
     }
 
@@ -173,7 +162,7 @@ impl<D: Decode> Reflector<D> {
     }
 
     async fn drive(&mut self) {
-        let mut state = State::Sync { not_older_than: None };
+        let mut state = State::Sync(Syncing::default());
         while !matches!(state, State::Done) {
             state = self.step(state).await;
         }

@@ -17,7 +17,7 @@ pub enum Phase {
     Streaming,
     /// It follows the changes.
     Watching,
-    /// It follows the changes and has heard nothing for minutes, not even a bookmark.
+    /// It follows the changes and has received nothing for minutes, not even a bookmark.
     Stalled,
     /// Something failed; it waits before it tries again.
     BackingOff {
@@ -44,9 +44,9 @@ pub struct Counts {
     pub streams: u64,
     /// Watches begun.
     pub watches: u64,
-    /// States told after the first one.
+    /// States delivered after the first one.
     pub relists: u64,
-    /// Events and bookmarks heard.
+    /// Events and bookmarks received.
     pub events: u64,
     /// Objects that could not be decoded.
     pub undecodable: u64,
@@ -75,10 +75,10 @@ impl ReflectorStatus {
         }
     }
 
-    /// How long ago it last heard an event or a bookmark, or read a page.
+    /// How long ago it last received an event or a bookmark, or read a page.
     pub fn silent_for(&self) -> Option<Duration> {
-        let heard = self.tally.heard.load(Ordering::Relaxed).checked_sub(1)?;
-        Some(self.tally.created.elapsed().saturating_sub(Duration::from_nanos(heard)))
+        let received = self.tally.received.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.tally.created.elapsed().saturating_sub(Duration::from_nanos(received)))
     }
 
     /// How often it did what.
@@ -99,8 +99,8 @@ impl ReflectorStatus {
 #[derive(Debug)]
 pub(super) struct Tally {
     created: Instant,
-    /// Nanoseconds from creation to what was heard last, plus one; zero is never.
-    heard: AtomicU64,
+    /// Nanoseconds from creation to what was received last, plus one; zero is never.
+    received: AtomicU64,
     pub(super) lists: AtomicU64,
     pub(super) streams: AtomicU64,
     pub(super) watches: AtomicU64,
@@ -121,7 +121,7 @@ impl Reporter {
         let counter = || AtomicU64::new(0);
         let tally = Tally {
             created: Instant::now(),
-            heard: counter(),
+            received: counter(),
             lists: counter(),
             streams: counter(),
             watches: counter(),
@@ -145,7 +145,7 @@ impl Reporter {
         });
     }
 
-    /// Something was heard where nothing had been for long.
+    /// Something was received where nothing had been for long.
     pub(super) fn silence_is_over(&mut self) {
         self.phase.send_if_modified(|now| {
             let stalled = *now == Phase::Stalled;
@@ -171,11 +171,11 @@ impl Reporter {
         self.failing_since = None;
     }
 
-    /// Something was heard at `now`.
-    pub(super) fn heard(&self, now: Instant) {
+    /// Something was received at `now`.
+    pub(super) fn received(&self, now: Instant) {
         let nanos = now.saturating_duration_since(self.tally.created).as_nanos();
         let nanos = u64::try_from(nanos).unwrap_or(u64::MAX - 1);
-        self.tally.heard.store(nanos + 1, Ordering::Relaxed);
+        self.tally.received.store(nanos + 1, Ordering::Relaxed);
     }
 
     pub(super) fn count(&self, counter: impl FnOnce(&Tally) -> &AtomicU64) {

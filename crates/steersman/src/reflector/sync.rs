@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use super::Reflector;
 use super::decode::Decode;
 use super::gathered::Gathered;
-use super::machine::{State, StateOf, WATCH_MIN, is_older};
+use super::machine::{Following, State, StateOf, Syncing, WATCH_MIN, is_older};
 use super::status::Phase;
 use super::trouble::Trouble;
-use super::wire::{Event, Heard, Identity, ListOptions, Page, WatchStream};
+use super::wire::{Event, Identity, ListOptions, Page, Received, WatchStream};
 use crate::random;
 
 /// A stream that is silent for so long before its state is complete will never complete it.
@@ -22,67 +22,66 @@ const STREAM_TRIES: u32 = 3;
 const PAGE_TRIES: u32 = 5;
 
 impl<D: Decode> Reflector<D> {
-    pub(super) fn may_stream(&self) -> bool {
+    pub(super) fn may_stream(&self, syncing: &Syncing) -> bool {
         self.options.streaming
-            && !self.memory.never_streams
-            && self.memory.broken_streams < STREAM_TRIES
+            && !self.server.refuses_streams
+            && syncing.broken_streams < STREAM_TRIES
     }
 
-    pub(super) async fn open_stream(&mut self, not_older_than: Option<String>) -> StateOf<D> {
+    pub(super) async fn open_stream(&mut self, syncing: Syncing) -> StateOf<D> {
         self.report.enter(Phase::Streaming);
         self.report.count(|tally| &tally.streams);
-        let from = not_older_than.as_deref().unwrap_or_default();
+        let from = syncing.not_older_than.as_deref().unwrap_or_default();
         match self.collection.watch(from, true, random::jitter(WATCH_MIN, 1.0)).await {
-            Ok(stream) => {
-                self.memory.not_served = 0;
-                State::Streaming { gathered: Gathered::new(), stream, not_older_than }
-            }
-            Err(trouble) => self.stream_failed(trouble, not_older_than).await,
+            Ok(stream) => State::Streaming {
+                syncing: Syncing { not_served: 0, ..syncing },
+                gathered: Gathered::new(),
+                stream,
+            },
+            Err(trouble) => self.stream_failed(trouble, syncing).await,
         }
     }
 
     /// Takes one event of the state.
     pub(super) async fn gather(
         &mut self,
+        syncing: Syncing,
         mut gathered: Gathered<D::Output>,
         mut stream: WatchStream,
-        not_older_than: Option<String>,
     ) -> StateOf<D> {
-        let line = match stream.next(stream.heard + STREAM_SILENCE).await {
-            Heard::Line(line) => line,
-            Heard::Ended => {
+        let line = match stream.next(stream.received + STREAM_SILENCE).await {
+            Received::Line(line) => line,
+            Received::Ended => {
                 let trouble = Trouble::busy("the stream ended before the state was complete");
-                return self.stream_failed(trouble, not_older_than).await;
+                return self.stream_failed(trouble, syncing).await;
             }
-            Heard::Broken(why) => {
-                return self.stream_failed(Trouble::busy(why), not_older_than).await;
-            }
-            Heard::Silence => {
+            Received::Broken(why) => return self.stream_failed(Trouble::busy(why), syncing).await,
+            Received::Silence => {
                 let trouble = Trouble::Refused("the end of the state does not come".to_owned());
-                return self.stream_failed(trouble, not_older_than).await;
+                return self.stream_failed(trouble, syncing).await;
             }
         };
-        self.heard(&stream);
+        self.received(&stream);
         consume_budget().await; // a server that never pauses must not keep others from running
         match Event::parse(&line) {
             Ok(Event::Bookmark { version: Some(version), initial_end: true }) => {
-                self.complete_stream(gathered, stream, version, not_older_than).await
+                self.complete_stream(syncing, gathered, stream, version).await
             }
             // Whoever knows what a streaming list is marks its end before anything else.
             Ok(Event::Bookmark { .. }) => {
                 let trouble =
                     Trouble::Refused("a bookmark came before the end of the state".into());
-                self.stream_failed(trouble, not_older_than).await
+                self.stream_failed(trouble, syncing).await
             }
-            Ok(Event::Error(trouble)) => self.stream_failed(trouble, not_older_than).await,
+            Ok(Event::Error(trouble)) => self.stream_failed(trouble, syncing).await,
             Ok(event) if self.put_aside(&mut gathered, &event) => {
-                State::Streaming { gathered, stream, not_older_than }
+                State::Streaming { syncing, gathered, stream }
             }
             Ok(_) => {
                 let trouble = Trouble::busy("a deletion does not say of what");
-                self.stream_failed(trouble, not_older_than).await
+                self.stream_failed(trouble, syncing).await
             }
-            Err(why) => self.stream_failed(Trouble::busy(why), not_older_than).await,
+            Err(why) => self.stream_failed(Trouble::busy(why), syncing).await,
         }
     }
 
@@ -109,64 +108,61 @@ impl<D: Decode> Reflector<D> {
 
     async fn complete_stream(
         &mut self,
+        syncing: Syncing,
         gathered: Gathered<D::Output>,
         mut stream: WatchStream,
         version: String,
-        not_older_than: Option<String>,
     ) -> StateOf<D> {
-        if is_older(&version, not_older_than.as_deref()) {
-            return State::Sync { not_older_than: None };
+        if is_older(&version, syncing.not_older_than.as_deref()) {
+            return State::Sync(syncing.from_latest());
         }
         stream.becomes_a_watch();
         self.report.enter(Phase::Watching);
         self.report.count(|tally| &tally.watches);
-        let next = State::Watching { version: version.clone(), stream };
-        self.replace(gathered, &version, next).await
+        let following = Following::from_state(version.clone());
+        let next = State::Watching { following, stream };
+        self.replace(syncing.known, gathered, &version, next).await
     }
 
     /// Decides how to go on after a stream that gave no whole state.
-    async fn stream_failed(
-        &mut self,
-        trouble: Trouble,
-        not_older_than: Option<String>,
-    ) -> StateOf<D> {
+    async fn stream_failed(&mut self, trouble: Trouble, mut syncing: Syncing) -> StateOf<D> {
         let kind = &self.collection.kind;
         if trouble != Trouble::NotServed {
-            self.memory.not_served = 0;
+            syncing.not_served = 0;
         }
         match &trouble {
             Trouble::Refused(why) => {
                 tracing::warn!(kind, why, "the server does not stream lists; listing instead");
-                self.memory.never_streams = true;
-                return State::Sync { not_older_than };
+                self.server.refuses_streams = true;
+                return State::Sync(syncing);
             }
             // Whoever may not watch may still list.
             Trouble::Failed(why) => {
                 tracing::warn!(kind, why, "streaming list failed; listing instead");
-                self.memory.broken_streams = STREAM_TRIES;
-                return State::Sync { not_older_than };
+                syncing.broken_streams = STREAM_TRIES;
+                return State::Sync(syncing);
             }
             Trouble::Busy { .. } | Trouble::NoAnswer | Trouble::Expired => {
-                self.memory.broken_streams += 1;
+                syncing.broken_streams += 1;
             }
             Trouble::NotServed => {}
         }
-        self.sync_failed("streaming list failed", &trouble, not_older_than).await
+        self.sync_failed("streaming list failed", &trouble, syncing).await
     }
 
-    pub(super) async fn list(&mut self, not_older_than: Option<String>) -> StateOf<D> {
+    pub(super) async fn list(&mut self, mut syncing: Syncing) -> StateOf<D> {
         self.report.enter(Phase::Listing);
         self.report.count(|tally| &tally.lists);
-        match self.read_list(not_older_than.as_deref()).await {
+        match self.read_list(&mut syncing).await {
             // A server that gives an older state than asked for does not know what we know.
-            Ok((_, version)) if is_older(&version, not_older_than.as_deref()) => {
-                self.sync_failed("list failed", &Trouble::Expired, not_older_than).await
+            Ok((_, version)) if is_older(&version, syncing.not_older_than.as_deref()) => {
+                self.sync_failed("list failed", &Trouble::Expired, syncing).await
             }
             Ok((gathered, version)) => {
-                let next = State::Watch { version: version.clone() };
-                self.replace(gathered, &version, next).await
+                let next = State::watch(Following::from_state(version.clone()));
+                self.replace(syncing.known, gathered, &version, next).await
             }
-            Err(trouble) => self.sync_failed("list failed", &trouble, not_older_than).await,
+            Err(trouble) => self.sync_failed("list failed", &trouble, syncing).await,
         }
     }
 
@@ -175,12 +171,14 @@ impl<D: Decode> Reflector<D> {
     /// than something is read in one piece, since servers answer that from memory.
     async fn read_list(
         &mut self,
-        not_older_than: Option<&str>,
+        syncing: &mut Syncing,
     ) -> Result<(Gathered<D::Output>, String), Trouble> {
         let mut gathered = Gathered::new();
+        let not_older_than = syncing.not_older_than.as_deref();
         let limit = if not_older_than.is_some() { 0 } else { self.options.page_size };
         let first = ListOptions { limit, token: None, not_older_than };
         let (version, next) = self.read_page(first, &mut gathered).await?;
+        syncing.not_served = 0;
         match self.read_on(limit, next, &mut gathered).await {
             Ok(()) => return Ok((gathered, version)),
             Err(Trouble::Expired) => {}
@@ -227,8 +225,7 @@ impl<D: Decode> Reflector<D> {
                 Err(trouble) => return Err(trouble),
             }
         };
-        self.memory.not_served = 0;
-        self.report.heard(Instant::now());
+        self.report.received(Instant::now());
         let page: Page<'_> =
             serde_json::from_slice(&text).map_err(|error| Trouble::busy(error.to_string()))?;
         for raw in page.items {
@@ -247,19 +244,17 @@ impl<D: Decode> Reflector<D> {
         &mut self,
         what: &'static str,
         trouble: &Trouble,
-        not_older_than: Option<String>,
+        syncing: Syncing,
     ) -> StateOf<D> {
+        if *trouble == Trouble::NotServed {
+            return self.sync_not_served(syncing).await;
+        }
+        self.pause(what, trouble).await;
+        let syncing = Syncing { not_served: 0, ..syncing };
         match trouble {
-            Trouble::NotServed => self.not_served(State::Sync { not_older_than }).await,
-            Trouble::Expired | Trouble::NoAnswer => {
-                // The version we insisted on is unknown to this server: ask for its latest.
-                self.pause(what, trouble).await;
-                State::Sync { not_older_than: None }
-            }
-            _ => {
-                self.pause(what, trouble).await;
-                State::Sync { not_older_than }
-            }
+            // The version we insisted on is unknown to this server: ask for its latest.
+            Trouble::Expired | Trouble::NoAnswer => State::Sync(syncing.from_latest()),
+            _ => State::Sync(syncing),
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) struct WatchStream {
     lines: Lines,
     pub(super) opened: Instant,
     /// When something came, or the watch began.
-    pub(super) heard: Instant,
+    pub(super) received: Instant,
     /// How long it was asked to last.
     pub(super) timeout: Duration,
     /// Its silence has been reported and is not over yet.
@@ -67,7 +67,7 @@ pub(super) struct WatchStream {
 }
 
 /// What came of a watch.
-pub(super) enum Heard {
+pub(super) enum Received {
     Line(Bytes),
     Ended,
     Broken(String),
@@ -202,16 +202,16 @@ fn error_event(raw: &RawValue) -> Trouble {
 
 impl WatchStream {
     /// What comes next, or silence until the deadline. Cancel-safe.
-    pub(super) async fn next(&mut self, deadline: Instant) -> Heard {
+    pub(super) async fn next(&mut self, deadline: Instant) -> Received {
         match timeout_at(deadline, self.lines.next()).await {
             Ok(Some(Ok(line))) => {
-                self.heard = Instant::now();
+                self.received = Instant::now();
                 self.stalled = false;
-                Heard::Line(line)
+                Received::Line(line)
             }
-            Ok(Some(Err(why))) => Heard::Broken(why),
-            Ok(None) => Heard::Ended,
-            Err(_) => Heard::Silence,
+            Ok(Some(Err(why))) => Received::Broken(why),
+            Ok(None) => Received::Ended,
+            Err(_) => Received::Silence,
         }
     }
 
@@ -286,7 +286,7 @@ impl Collection {
         let body = self.send(request).await?.into_body();
         let now = Instant::now();
         let lines = Lines::new(body);
-        Ok(WatchStream { lines, opened: now, heard: now, timeout, stalled: false })
+        Ok(WatchStream { lines, opened: now, received: now, timeout, stalled: false })
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, Trouble> {
