@@ -111,8 +111,8 @@ impl OwnWrites {
         }
     }
 
-    /// Drops the writes that are visible by now; if others are left, tells since when, and
-    /// where to hear of progress.
+    /// Drops the writes that are visible by now; if others are left, gives since when, and
+    /// the progress to wait for.
     fn unshown(&self, key: &ObjectKey) -> Option<(Instant, watch::Receiver<Progress>)> {
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;

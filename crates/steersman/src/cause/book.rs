@@ -13,7 +13,7 @@ use crate::object::ObjectKey;
 
 /// Causes kept per key; more are only counted.
 const KEPT: usize = 8;
-/// Origins kept per key; with more it is not told who wrote what.
+/// Origins kept per key; with more it is not known who wrote what.
 const ORIGINS_KEPT: usize = 64;
 
 /// The causes collected for one reconcile, in the order they came, without repetitions. Cheap

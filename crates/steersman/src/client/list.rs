@@ -77,8 +77,13 @@ impl<'a, K: AnyObject> KindClient<'a, K> {
 
     /// Lists the objects that match, at most `page_max` at a time.
     pub fn pages(self, options: &ListOptions, page_max: u32) -> Pages<'a, K> {
-        let (options, page_max) = (options.clone(), page_max.max(1));
-        Pages { kind: self, options, page_max, token: None, ended: false }
+        Pages {
+            kind: self,
+            options: options.clone(),
+            page_max: page_max.max(1),
+            token: None,
+            ended: false,
+        }
     }
 
     /// Deletes all objects that match, with the parameters of each deletion.

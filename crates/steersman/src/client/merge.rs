@@ -41,7 +41,9 @@ impl<K: AnyObject> KindClient<'_, K> {
 
     /// The patch between two states; `None` if they are equal but for their status.
     pub(crate) fn difference(&self, old: &K, new: &K, lock: Lock) -> Result<Option<Patch<Value>>> {
-        let (mut old_state, mut new_state) = (self.document(old)?, self.document(new)?);
+        let mut old_state = self.document(old)?;
+        let mut new_state = self.document(new)?;
+        // Status is a subresource, and the other two differ in every version of an object.
         for state in [&mut old_state, &mut new_state] {
             state["status"] = Value::Null;
             state["metadata"]["managedFields"] = Value::Null;

@@ -1,8 +1,8 @@
 //! The client: typed requests for any kind, without naming an `Api` for each.
 //!
 //! A thin layer over [`kube::Client`]. Namespaced objects without a namespace go to the
-//! client's default namespace, writes carry the client's field manager, and `get` tells
-//! "not there" from "failed".
+//! client's default namespace, writes carry the client's field manager, and `get` distinguishes
+//! "not found" from "failed".
 
 mod create_or_update;
 mod list;
@@ -34,7 +34,7 @@ pub struct Client {
     field_manager: Arc<str>,
     /// Whether the server is asked to change nothing.
     dry_run: bool,
-    /// Who hears of its writes.
+    /// Who observes its writes.
     observer: Option<Arc<dyn WriteObserver>>,
 }
 
@@ -52,7 +52,7 @@ pub enum Deleted {
 impl Deleted {
     /// Reads the answer to a deletion. Of most kinds that are gone it is a Status, of some (Pods,
     /// Services) the object itself, which nothing holds.
-    fn told_by(answer: &serde_json::Value) -> Self {
+    fn from_answer(answer: &serde_json::Value) -> Self {
         let metadata = &answer["metadata"];
         let held = metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty());
         let at_once = metadata["deletionGracePeriodSeconds"] == 0 && !held;
@@ -67,8 +67,12 @@ impl Deleted {
 impl Client {
     /// A client that writes under the name `field_manager`.
     pub fn new(kube: kube::Client, field_manager: impl Into<Arc<str>>) -> Self {
-        let (kube, field_manager) = (Arc::new(kube), field_manager.into());
-        Self { kube, field_manager, dry_run: false, observer: None }
+        Self {
+            kube: Arc::new(kube),
+            field_manager: field_manager.into(),
+            dry_run: false,
+            observer: None,
+        }
     }
 
     /// The same client, writing under another name.
@@ -84,7 +88,7 @@ impl Client {
         Self { dry_run: true, ..self.clone() }
     }
 
-    /// The same client, whose writes the observer hears of.
+    /// The same client, whose writes the observer is notified of.
     pub(crate) fn observed_by(&self, observer: Arc<dyn WriteObserver>) -> Self {
         Self { observer: Some(observer), ..self.clone() }
     }
@@ -227,10 +231,13 @@ mod tests {
         let deleting = |more: serde_json::Value| {
             let mut object = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
             object["metadata"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            Deleted::told_by(&object)
+            Deleted::from_answer(&object)
         };
-        assert_eq!(Deleted::told_by(&json!({"kind": "Status", "metadata": {}})), Deleted::Gone);
-        assert_eq!(Deleted::told_by(&json!({"kind": "Service", "metadata": {}})), Deleted::Gone);
+        assert_eq!(Deleted::from_answer(&json!({"kind": "Status", "metadata": {}})), Deleted::Gone);
+        assert_eq!(
+            Deleted::from_answer(&json!({"kind": "Service", "metadata": {}})),
+            Deleted::Gone
+        );
         assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 0})), Deleted::Gone);
         assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 30})), Deleted::Terminating);
         assert_eq!(deleting(json!({})), Deleted::Terminating, "a namespace");

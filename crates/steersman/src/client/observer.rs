@@ -1,4 +1,4 @@
-//! Who hears of what a client writes.
+//! Who observes what a client writes.
 //!
 //! A reconcile waits for its own writes to become visible in the caches. The client knows nothing
 //! of caches: it only calls the [`WriteObserver`] that it was given.
@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::kind::KindNames;
 use crate::object::ObjectKey;
 
-/// Hears of every write that the server accepted, before the caller does. Writes that fail and
-/// dry runs are not told.
+/// Is notified of every write that the server accepted, before the caller is. Writes that fail
+/// and dry runs are not observed.
 pub(crate) trait WriteObserver: Send + Sync {
     /// An object was created or changed.
     fn wrote(&self, object: &WrittenObject<'_>);

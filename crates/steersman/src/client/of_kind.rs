@@ -133,12 +133,12 @@ impl<K: AnyObject> KindClient<'_, K> {
         let answer = absent_as_none(self.send::<Value>(request).await)?;
         if !dry_run {
             let given = params.preconditions.as_ref().and_then(|only| only.uid.as_deref());
-            let told = answer.as_ref().and_then(deleted_uid);
-            self.observe_deletion(&key, given.or(told));
+            let answered = answer.as_ref().and_then(deleted_uid);
+            self.observe_deletion(&key, given.or(answered));
         }
         Ok(match answer {
             None => Deleted::NotFound,
-            Some(body) => Deleted::told_by(&body),
+            Some(body) => Deleted::from_answer(&body),
         })
     }
 
@@ -183,7 +183,7 @@ impl<K: AnyObject> KindClient<'_, K> {
         Ok(document)
     }
 
-    /// Sends a write whose answer is the object, and tells the observer of it.
+    /// Sends a write whose answer is the object, and notifies the observer of it.
     async fn write(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
@@ -199,8 +199,8 @@ impl<K: AnyObject> KindClient<'_, K> {
         Ok(object)
     }
 
-    /// Tells the observer of a deletion. Without a uid nobody could tell the object from its
-    /// successor.
+    /// Notifies the observer of a deletion. Without a uid nobody could distinguish the object from
+    /// its successor.
     pub(super) fn observe_deletion(&self, key: &ObjectKey, uid: Option<&str>) {
         let (Some(observer), Some(uid)) = (&self.client.observer, uid) else { return };
         let mut key = key.clone();
@@ -227,7 +227,7 @@ impl<K: AnyObject> KindClient<'_, K> {
     }
 }
 
-/// The uid of a deleted object, as the answer tells it: the object itself, or a Status of it.
+/// The uid of a deleted object, as the answer has it: the object itself, or a Status of it.
 fn deleted_uid(answer: &Value) -> Option<&str> {
     answer["metadata"]["uid"].as_str().or_else(|| answer["details"]["uid"].as_str())
 }

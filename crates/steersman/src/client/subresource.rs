@@ -32,7 +32,8 @@ impl<K: AnyObject> KindClient<'_, K> {
         key: impl Into<ObjectKey>,
         patch: &Patch<P>,
     ) -> Result<T> {
-        let (key, params) = (key.into(), self.patch_params(patch));
+        let key = key.into();
+        let params = self.patch_params(patch);
         let request = self.at(key.namespace.as_deref());
         self.send(request.patch_subresource(sub, &key.name, &params, patch)).await
     }

@@ -83,7 +83,8 @@ impl<K> Clone for Context<K> {
 
 impl<K: AnyObject> Context<K> {
     pub(crate) fn new(
-        (key, object): (ObjectKey, Arc<K>),
+        key: ObjectKey,
+        object: Arc<K>,
         kind: Kind<K>,
         equipment: Arc<Equipment>,
         causes: Causes,

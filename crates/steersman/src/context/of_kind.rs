@@ -104,7 +104,7 @@ impl<K: AnyObject, C: AnyObject> KindContext<'_, K, C> {
     /// Deletes an object as the parameters say.
     pub async fn delete_with(&self, object: &C, params: &DeleteParams) -> Result<Deleted> {
         let deleted = self.client().delete(ObjectKey::of(object), params).await?;
-        // The server may not tell which object it was.
+        // The answer may not say which object it was.
         if !params.dry_run
             && let Some(uid) = &object.meta().uid
         {

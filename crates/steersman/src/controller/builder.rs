@@ -10,11 +10,12 @@ use super::cleanup::Cleanups;
 use super::deleted::{Deletions, OnDeleted};
 use super::keys::{ForgetKey, KeyTable};
 use super::metrics::ControllerFamilies;
-use super::source::{self, Attach, IntoWatch, Reconciled, Source, Watch};
+use super::source::{self, Attach, Held, IntoWatch, Reconciled, Source, Watch};
 use super::worker::{self, ErasedReconciler, Worker};
 use super::{
     Controller, DeclaredKind, Environment, Filter, Observer, Reconciler, Role, View, sharded,
 };
+use crate::caches::Caches;
 use crate::context::{AppliedMemory, Declared, Equipment};
 use crate::handler::{EnqueueRequestForOwner, EnqueueRequestsFromMapFunc, EventHandler, Request};
 use crate::informer::Event;
@@ -24,7 +25,7 @@ use crate::predicate::Predicate;
 use crate::shard::Sharding;
 use crate::workqueue::{ExponentialBackoff, Priority, RateLimiter, WorkQueue};
 
-/// How long caches may take to fill before somebody should know.
+/// How long caches may take to sync before somebody should know.
 const SYNC_WARNING: Duration = Duration::from_secs(30);
 
 /// A controller that still lacks its reconciler.
@@ -206,7 +207,7 @@ impl<K: AnyObject> Builder<K> {
         self
     }
 
-    /// Hears of every event of the reconciled kind, before anything is filtered out, in the
+    /// Is called for every event of the reconciled kind, before anything is filtered out, in the
     /// order of the events. For state of the controller's own that must follow all objects; it
     /// must not block.
     pub fn observes(mut self, observer: impl Fn(&Event<K>) + Send + 'static) -> Self {
@@ -259,7 +260,7 @@ impl<K: AnyObject> Builder<K> {
         if self.fair {
             queue = queue.fair_by(|key: &ObjectKey| key.namespace.clone());
         }
-        let deletions = self.on_deleted.map(|tell| Arc::new(Deletions::new(tell)));
+        let deletions = self.on_deleted.map(|hook| Arc::new(Deletions::new(hook)));
         let forgets = deletions.clone().map(|deletions| deletions as Arc<dyn ForgetKey>);
         let keys = Arc::new(KeyTable::new(queue.build(), self.concurrency, forgets));
         let view = View {
@@ -279,14 +280,9 @@ impl<K: AnyObject> Builder<K> {
             resync: self.resync,
             deletions: deletions.clone(),
         });
-        let synced = async {
-            // All at once: a kind that cannot be listed must not keep the others from it.
-            let sources = std::iter::once(own).chain(self.sources);
-            let attached = sources.map(|source| source(env.caches.clone(), Arc::clone(&keys)));
-            futures::future::join_all(attached).await
-        };
+        let sources = std::iter::once(own).chain(self.sources).collect();
         let _held = tokio::select! {
-            held = synced => held,
+            held = attach(sources, &env.caches, &keys) => held,
             () = say_that_it_waits(&self.name) => return,
             () = env.shutdown.cancelled() => return,
         };
@@ -329,10 +325,20 @@ impl<K: AnyObject> Builder<K> {
     }
 }
 
+/// Attaches all sources; ready when their caches are synced. All at once: a kind that cannot be
+/// listed must not keep the others from it.
+async fn attach(sources: Vec<Attach>, caches: &Caches, keys: &Arc<KeyTable>) -> Vec<Held> {
+    let attached = sources.into_iter().map(|source| source(caches.clone(), Arc::clone(keys)));
+    futures::future::join_all(attached).await
+}
+
 /// A controller that cannot start must not look like one that has nothing to do. Never ends.
 async fn say_that_it_waits(controller: &str) {
     loop {
         tokio::time::sleep(SYNC_WARNING).await;
-        tracing::warn!(controller, "still waits for the first list of a kind that it watches");
+        tracing::warn!(
+            controller,
+            "caches not synced yet: still waiting for the first list of a kind that it watches"
+        );
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct KeyTable {
     pub(super) own_writes: Arc<OwnWrites>,
     /// Which of them run, ran last, and fail.
     pub(super) history: History,
-    /// The deletions that somebody has yet to be told of, if anybody asked for that.
+    /// The deletions for which a hook has yet to succeed, if the controller has one.
     deletions: Option<Arc<dyn ForgetKey>>,
 }
 
@@ -42,12 +42,13 @@ pub(super) trait ForgetKey: Send + Sync {
 pub(super) enum Why {
     /// Its reconcile ended, and is not retried: only its failures are forgotten.
     NotRetried,
-    /// Its object is gone, and somebody has yet to be told: what was written for the object is
-    /// forgotten, but not how often telling has failed.
-    DeletionUntold,
+    /// Its object is gone, and the hook for deletions is due: what was written for the object is
+    /// forgotten, but not how often the hook has failed.
+    DeletionPending,
     /// Its object is gone, and nothing is left to do about it.
     Deleted,
-    /// Another replica reconciles it from now on, tells of its deletion, and shows how that goes.
+    /// Another replica reconciles it from now on, calls the hook for its deletion, and shows how
+    /// that goes.
     LeftToAnotherShard,
 }
 
@@ -105,7 +106,7 @@ impl KeyTable {
     pub(super) fn forget(&self, key: &ObjectKey, why: Why) {
         match why {
             Why::NotRetried => self.queue.forget(key),
-            Why::DeletionUntold => self.own_writes.forget(key),
+            Why::DeletionPending => self.own_writes.forget(key),
             Why::Deleted => {
                 self.own_writes.forget(key);
                 self.history.forget(key);
@@ -137,9 +138,9 @@ mod tests {
     use crate::own_writes::Visibility;
 
     #[derive(Default)]
-    struct Untold(Mutex<Vec<ObjectKey>>);
+    struct Pending(Mutex<Vec<ObjectKey>>);
 
-    impl ForgetKey for Untold {
+    impl ForgetKey for Pending {
         fn forget(&self, key: &ObjectKey) {
             self.0.lock().unwrap().retain(|known| known != key);
         }
@@ -148,8 +149,8 @@ mod tests {
     /// What is left of a key of which everything was known.
     async fn left_after(why: Why) -> [bool; 5] {
         let key = ObjectKey::from("default/a");
-        let untold = Arc::new(Untold(Mutex::new(vec![key.clone()])));
-        let table = KeyTable::new(WorkQueue::default(), 1, Some(Arc::clone(&untold) as _));
+        let pending = Arc::new(Pending(Mutex::new(vec![key.clone()])));
+        let table = KeyTable::new(WorkQueue::default(), 1, Some(Arc::clone(&pending) as _));
         let (_writer, cache) = cache::channel::<ConfigMap>();
         table.causes.note(&key, Cause::Requested);
         table.own_writes.note(&key, Arc::new(cache), OwnWrite::Version(7));
@@ -168,16 +169,16 @@ mod tests {
             table.causes.why(&key).is_some(),
             table.own_writes.visible(&key).await != Visibility::Visible,
             !table.history.shown().2.is_empty(),
-            !untold.0.lock().unwrap().is_empty(),
+            !pending.0.lock().unwrap().is_empty(),
             table.queue.num_requeues(&key) > 0,
         ]
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_reason_decides_what_is_forgotten_of_a_key() {
-        // causes, own writes, failing, untold deletions, retries
+        // causes, own writes, failing, pending deletions, retries
         assert_eq!(left_after(Why::NotRetried).await, [true, true, true, true, false]);
-        assert_eq!(left_after(Why::DeletionUntold).await, [true, false, true, true, true]);
+        assert_eq!(left_after(Why::DeletionPending).await, [true, false, true, true, true]);
         assert_eq!(left_after(Why::Deleted).await, [true, false, false, true, false]);
         assert_eq!(left_after(Why::LeftToAnotherShard).await, [false; 5]);
     }

@@ -1,4 +1,4 @@
-//! What a controller tells Prometheus, under controller-runtime's names; and two families of our
+//! The metrics of controllers, under controller-runtime's names; and two families of our
 //! own, which say why reconciles happen and when they only chase themselves.
 
 use std::sync::OnceLock;

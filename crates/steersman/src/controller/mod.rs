@@ -98,7 +98,7 @@ where
 /// Tells which objects concern a controller.
 type Filter<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 
-/// Hears of every event of the reconciled kind.
+/// Is called for every event of the reconciled kind.
 type Observer<K> = Box<dyn Fn(&Event<K>) + Send>;
 
 /// The queues of running controllers and what these did lately, for whoever wants to look.
@@ -161,7 +161,7 @@ pub(crate) struct Environment {
     pub(crate) queues: Queues,
     pub(crate) shutdown: CancellationToken,
     pub(crate) records: broadcast::Sender<Arc<ReconcileRecord>>,
-    /// To be told when the caches are filled; lets the workers begin.
+    /// Is notified when the caches are synced; lets the workers begin.
     pub(crate) starting: Starting,
 }
 

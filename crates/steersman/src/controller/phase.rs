@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 pub enum ControllerPhase {
     /// It waits for its group to start, or for the first list of a kind that it watches.
     Syncing,
-    /// Its caches are filled; it waits to be elected.
+    /// Its caches are synced; it waits to become leader.
     Standby,
     /// Its workers run.
     Working,
@@ -49,14 +49,14 @@ impl Controllers {
         self.0.borrow().clone()
     }
 
-    /// Waits until the caches of all controllers are filled.
+    /// Waits until the caches of all controllers are synced.
     pub(crate) async fn synced(&self) {
         let all =
             |phases: &BTreeMap<_, _>| phases.values().all(|it| *it > ControllerPhase::Syncing);
         let _ = self.0.subscribe().wait_for(all).await; // we hold the sender
     }
 
-    /// Tells which caches are not filled yet, if any.
+    /// Names the controllers whose caches are not synced yet, if any.
     pub(crate) fn check_synced(&self) -> Result<()> {
         let phases = self.0.borrow();
         let waiting = phases.iter().filter(|(_, phase)| **phase == ControllerPhase::Syncing);
@@ -64,7 +64,7 @@ impl Controllers {
         if waiting.is_empty() {
             return Ok(());
         }
-        Err(Error::message(format!("caches are not filled yet of: {}", waiting.join(", "))))
+        Err(Error::message(format!("caches are not synced yet of: {}", waiting.join(", "))))
     }
 
     fn enter(&self, name: &str, phase: ControllerPhase) {
@@ -74,7 +74,7 @@ impl Controllers {
     }
 }
 
-/// How a controller tells that its caches are synced, and hears that its workers may begin.
+/// How a controller reports that its caches are synced, and waits until its workers may begin.
 pub(crate) struct Starting {
     pub(crate) name: Arc<str>,
     pub(crate) controllers: Controllers,

@@ -1,4 +1,4 @@
-//! What is told of a reconcile: why it happened, when, and how it ended.
+//! The record of a reconcile: why it happened, when, and how it ended.
 
 use std::fmt;
 use std::sync::Arc;

@@ -68,7 +68,7 @@ impl<K: AnyObject> Worker<K> {
         tokio::select! {
             biased;
             () = pass.revoked() => {
-                tracing::warn!(controller = &*self.name, %key, "reconcile aborted: key moved on");
+                tracing::warn!(controller = &*self.name, %key, "reconcile aborted: the key belongs to another shard now");
                 self.keys.forget(key, Why::LeftToAnotherShard);
             }
             () = self.attend(slot, key, ids) => {}

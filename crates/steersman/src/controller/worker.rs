@@ -1,8 +1,8 @@
 //! Workers: take a key, reconcile its object, decide when it comes again.
 //!
 //! A reconcile that panics, fails or takes too long never ends a worker. Whatever happens is
-//! told in a [`ReconcileRecord`]. What runs in place of the reconciler is decided here: the
-//! [cleanups](super::cleanup) of an object that is being deleted, and who hears of one that is
+//! recorded in a [`ReconcileRecord`]. What runs in place of the reconciler is decided here: the
+//! [cleanups](super::cleanup) of an object that is being deleted, and the hook for one that is
 //! [gone](super::deleted).
 
 use std::future::Future;
@@ -75,8 +75,8 @@ pub(super) struct Worker<K> {
 struct Work<'a, K> {
     key: &'a ObjectKey,
     causes: Causes,
-    /// Where deletions of the key wait to be told.
-    untold: Option<&'a Deletions<K>>,
+    /// The deletions of the key for which the hook is due.
+    deletions: Option<&'a Deletions<K>>,
     /// The object, if there is one that concerns the controller.
     object: Option<Arc<K>>,
 }
@@ -104,7 +104,7 @@ impl<K: AnyObject> Worker<K> {
         while let Some(key) = self.keys.queue.get().await {
             let one = AssertUnwindSafe(self.pass_gate(slot, &key, &ids)).catch_unwind();
             if one.await.is_err() {
-                tracing::error!(controller = &*self.name, %key, "panic around a reconcile, retried");
+                tracing::error!(controller = &*self.name, %key, "panic around a reconcile, requeued");
                 self.keys.requeue_after(&key, Cause::Retry(1), Instant::now(), AFTER_PANIC);
             }
             self.keys.queue.done(&key);
@@ -128,14 +128,14 @@ impl<K: AnyObject> Worker<K> {
         // An object that this controller ignores is as good as gone.
         let concerned = |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only(object));
         let object = self.cache.get(key).filter(concerned);
-        let untold = self.deletions.as_deref().filter(|deletions| deletions.concern(key));
-        match (&object, untold) {
+        let deletions = self.deletions.as_deref().filter(|deletions| deletions.concern(key));
+        match (&object, deletions) {
             (None, None) => return self.keys.forget(key, Why::Deleted),
-            (None, Some(_)) => self.keys.forget(key, Why::DeletionUntold),
+            (None, Some(_)) => self.keys.forget(key, Why::DeletionPending),
             (Some(_), _) => {}
         }
         let id = ids.fetch_add(1, Ordering::Relaxed);
-        self.run_recorded(slot, id, Work { key, causes: waiting.causes, untold, object }).await;
+        self.run_recorded(slot, id, Work { key, causes: waiting.causes, deletions, object }).await;
     }
 
     /// Does the work on a key while logs, metrics and the debug page can see it, decides when
@@ -152,11 +152,11 @@ impl<K: AnyObject> Worker<K> {
             slot,
             RunningReconcile { key: key.clone(), id, causes: causes.clone(), since: started },
         );
-        let outcome = self.tell_and_reconcile(work).instrument(span.clone()).await;
+        let outcome = self.work_on(work).instrument(span.clone()).await;
         let ended = Instant::now();
         let duration = ended - began;
         self.metrics.ended(&outcome, duration);
-        // Whoever hears of the record no longer finds it among those that run.
+        // Whoever receives the record no longer finds it among those that run.
         drop(active);
         drop(running);
         span.in_scope(|| self.schedule(key, &outcome, ended));
@@ -182,7 +182,8 @@ impl<K: AnyObject> Worker<K> {
                 false
             }
             Visibility::GivenUp => {
-                tracing::warn!(controller = &*self.name, %key, "cache does not show own writes");
+                tracing::warn!(controller = &*self.name, %key,
+                    "cache does not show own writes, reconciling all the same");
                 true
             }
         }
@@ -204,11 +205,11 @@ impl<K: AnyObject> Worker<K> {
         }
     }
 
-    /// What is gone is told of before what took its name is reconciled.
-    async fn tell_and_reconcile(&self, work: Work<'_, K>) -> Outcome {
-        let Work { key, causes, untold, object } = work;
-        if let Some(deletions) = untold {
-            match with_timeout(self.timeout, deletions.tell(key, &self.equipment.client)).await {
+    /// The hook for what is gone runs before what took its name is reconciled.
+    async fn work_on(&self, work: Work<'_, K>) -> Outcome {
+        let Work { key, causes, deletions, object } = work;
+        if let Some(deletions) = deletions {
+            match with_timeout(self.timeout, deletions.run(key, &self.equipment.client)).await {
                 Some(None) => {}
                 Some(Some(failure)) => return failure,
                 None => return Outcome::TimedOut,
@@ -250,7 +251,7 @@ impl<K: AnyObject> Worker<K> {
     async fn prepare(&self, key: &ObjectKey, object: Arc<K>, causes: Causes) -> Result<Context<K>> {
         let context = |object, causes| {
             let equipment = Arc::clone(&self.equipment);
-            Context::new((key.clone(), object), self.kind.clone(), equipment, causes)
+            Context::new(key.clone(), object, self.kind.clone(), equipment, causes)
         };
         if self.cleanups.is_empty() {
             return Ok(context(object, causes));

@@ -33,7 +33,7 @@ pub(crate) struct Inspection {
     pub(crate) replica: Arc<dyn InspectReplica>,
 }
 
-/// What the replica that a manager is tells of itself.
+/// What can be seen of the replica that a manager is.
 pub(crate) trait InspectReplica: Send + Sync {
     /// The last group of work that has started.
     fn started(&self) -> Option<String>;

@@ -139,7 +139,7 @@ impl HotLoops {
         }
     }
 
-    /// Remembers a write; tells whether the key is suspected.
+    /// Remembers a write; gives whether the key is suspected.
     fn note(&self, key: &ObjectKey, version: u64, uid: u64) -> bool {
         let mut tracks = self.lock();
         tracks.make_room();
@@ -220,7 +220,8 @@ impl Tracks {
             return;
         }
         self.by_key.retain(|_, track| !track.is_quiet(now));
-        (self.swept, self.swept_at) = (self.by_key.len(), Some(now));
+        self.swept = self.by_key.len();
+        self.swept_at = Some(now);
         self.by_key.shrink_to(2 * self.swept);
     }
 }
@@ -259,7 +260,7 @@ impl Track {
         self.provoked && answers_an_answer
     }
 
-    /// Whether an event tells of a write of this key, or of the end of what it wrote; and if so,
+    /// Whether an event comes from a write of this key, or of the end of what it wrote; and if so,
     /// whether a provoked reconcile wrote it.
     fn written(&self, origin: &Origin) -> Option<bool> {
         let by_us =
@@ -283,7 +284,7 @@ impl Track {
         }
     }
 
-    /// Counts a repetition; tells whether there are too many.
+    /// Counts a repetition; gives whether there are too many.
     fn overflows(&mut self, now: Instant) -> bool {
         let leaked = now.duration_since(self.last).as_secs_f64() * LEAK_PER_SECOND;
         self.level = (self.level - leaked).max(0.) + 1.;
@@ -304,7 +305,7 @@ impl Track {
 }
 
 impl Episode {
-    /// The next repetition waits longer; tells how long.
+    /// The next repetition waits longer; gives how long.
     fn slow_down(&mut self, now: Instant) -> Duration {
         self.reconciles += 1;
         self.delay = (self.delay * 2).min(DELAY_MAX);

@@ -58,7 +58,7 @@ impl Access {
         Self { client, decisions: Arc::default() }
     }
 
-    /// Lets a request pass, or tells what to answer instead.
+    /// Lets a request pass, or gives the answer to send instead.
     pub(super) async fn check(&self, request: &Request<Bytes>) -> Result<(), Response<Bytes>> {
         let Some(token) = bearer(request) else {
             return Err(unauthorized());

@@ -30,7 +30,7 @@ pub(super) struct Failure {
     pub(super) text: String,
 }
 
-/// Where failures are told. The first one stays. Cheap to clone.
+/// Where failures are reported. The first one stays. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Failures(watch::Sender<Option<Failure>>);
 
@@ -107,12 +107,12 @@ impl Groups {
         }
     }
 
-    /// Where failures are told.
+    /// Where failures are reported.
     pub(super) fn failures(&self) -> Failures {
         self.failures.clone()
     }
 
-    /// What tells a group to stop.
+    /// Is cancelled when a group is to stop.
     pub(super) fn stop_token(&self, group: Group) -> CancellationToken {
         self.lock().entry(group).or_default().stop.clone()
     }
@@ -139,7 +139,8 @@ impl Groups {
         let members = self.lock();
         let beginning = members.iter().map(|(group, members)| (*group, members.beginning.clone()));
         let beginning: BTreeMap<Group, watch::Sender<usize>> = beginning.collect();
-        let (stage, failures) = (self.stage.clone(), self.failures());
+        let stage = self.stage.clone();
+        let failures = self.failures();
         async move {
             let mut elected = Some(elected);
             for (group, beginning) in beginning {
@@ -164,7 +165,7 @@ impl Groups {
         let deadline = Instant::now() + grace;
         tokio::select! {
             biased;
-            () = lost => tracing::warn!("leads no longer: all work is aborted"),
+            () = lost => tracing::warn!("lost leader lease, aborting all work"),
             () = end(&mut members, deadline), if !grace.is_zero() => {}
             else => {}
         }
@@ -177,7 +178,7 @@ impl Groups {
 }
 
 impl Drop for Groups {
-    /// Work that a part has spawned elsewhere hears of the end as well.
+    /// Work that a part has spawned elsewhere is cancelled as well.
     fn drop(&mut self) {
         for members in self.lock().values() {
             members.stop.cancel();
@@ -262,7 +263,7 @@ async fn begins(
     (part.run)(stop, begun).await
 }
 
-/// Tells of the failure of a part. It has not begun before that is told.
+/// Reports the failure of a part. It has not begun before that is reported.
 async fn watched(
     name: Arc<str>,
     work: impl Future<Output = Result<()>> + Send,
@@ -273,6 +274,6 @@ async fn watched(
         Ok(Err(error)) => format!("{name}: {error}"),
         Err(panic) => format!("{name} panicked: {}", panic_text(&*panic)),
     };
-    tracing::error!(failure = text, "part of the manager has ended");
+    tracing::error!(failure = text, "part of the manager has failed");
     failures.fail(Failure { text });
 }

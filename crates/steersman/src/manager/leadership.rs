@@ -2,7 +2,7 @@
 //!
 //! The elector runs beside the groups: it begins with them, and the Lease is given back only
 //! when everything that only a leader may do has ended. When the Lease is lost, leader-elected
-//! work is told to stop at once; its client writes no more in any case.
+//! work is cancelled at once; its client writes no more in any case.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -34,7 +34,7 @@ struct Candidacy {
 pub(super) struct Leadership {
     candidacy: Option<Candidacy>,
     stop: CancellationToken,
-    /// Cancelled when the Lease is lost: somebody else leads by now, or soon.
+    /// Cancelled when the leader lease is lost: somebody else is the leader by now, or soon.
     lost: CancellationToken,
     elector: Option<AbortOnDropHandle<()>>,
 }
@@ -47,14 +47,16 @@ impl Leadership {
             identity: elector.identity().into(),
             fence: elector.fence(),
         };
-        let (stop, lost) = (CancellationToken::new(), CancellationToken::new());
-        let (work, failures) = (groups.stop_token(Group::LeaderElected), groups.failures());
+        let stop = CancellationToken::new();
+        let lost = CancellationToken::new();
+        let work = groups.stop_token(Group::LeaderElected);
+        let failures = groups.failures();
         let running = AssertUnwindSafe(elector.run(stop.clone())).catch_unwind();
         let has_lost = lost.clone();
         let task = tokio::spawn(async move {
             let text = match running.await {
                 Ok(Ok(())) => return,
-                Ok(Err(lost)) => told(&lost),
+                Ok(Err(lost)) => describe(&lost),
                 Err(panic) => format!("leader election panicked: {}", panic_text(&*panic)),
             };
             has_lost.cancel();
@@ -64,7 +66,7 @@ impl Leadership {
         Self { candidacy: Some(candidacy), stop, lost, elector: Some(AbortOnDropHandle::new(task)) }
     }
 
-    /// Ready once this replica leads, or at once if nobody is elected.
+    /// Ready once this replica becomes leader, or at once if nobody is elected.
     pub(super) fn elected(&self) -> impl Future<Output = ()> + Send + 'static {
         let fence = self.candidacy.as_ref().map(|candidacy| candidacy.fence.clone());
         async move {
@@ -74,12 +76,12 @@ impl Leadership {
         }
     }
 
-    /// Ready when this replica has led, or might have, and does no longer: nothing may run on.
+    /// Ready when this replica lost the leader lease, or might have: nothing may run on.
     pub(super) fn lost(&self) -> impl Future<Output = ()> + Send + 'static {
         self.lost.clone().cancelled_owned()
     }
 
-    /// A client that writes only while this replica leads.
+    /// A client that writes only while this replica is the leader.
     pub(super) fn guard(&self, client: &Client) -> Client {
         match &self.candidacy {
             Some(candidacy) => {
@@ -95,23 +97,23 @@ impl Leadership {
     }
 
     /// Gives the Lease back. Work that could not be ended may still write, so that then nobody
-    /// else may lead before the Lease has run out.
+    /// else may become leader before the Lease has run out.
     pub(super) async fn resign(&mut self, stopped: Stopped) {
         let Some(elector) = self.elector.take() else {
             return;
         };
         if stopped != Stopped::Stuck {
             self.stop.cancel();
-            let _ = elector.await; // its panics are told as failures
+            let _ = elector.await; // its panics are reported as failures
         }
     }
 }
 
-fn told(lost: &ElectionError) -> String {
+fn describe(lost: &ElectionError) -> String {
     format!("leader election: {lost}")
 }
 
-/// How far this replica has started, and whether it leads. Cheap to clone.
+/// How far this replica has started, and whether it is the leader. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Replica {
     stage: watch::Receiver<Stage>,
@@ -120,7 +122,7 @@ pub(super) struct Replica {
 
 impl Replica {
     /// Whether this replica may do what only the leader may.
-    pub(super) fn leads(&self) -> bool {
+    pub(super) fn is_leader(&self) -> bool {
         self.candidacy.as_ref().is_none_or(|candidacy| candidacy.fence.is_open())
     }
 }

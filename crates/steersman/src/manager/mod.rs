@@ -154,7 +154,7 @@ impl Manager {
     }
 
     /// Adds other work that runs on every replica as long as the manager does. It is given a
-    /// token that tells when to stop; if it fails, the manager stops.
+    /// token that is cancelled when it is to stop; if it fails, the manager stops.
     #[must_use]
     pub fn with_runnable<F, Fut>(self, name: impl Into<String>, run: F) -> Self
     where
@@ -184,7 +184,7 @@ impl Manager {
         self
     }
 
-    /// Serves webhooks on every replica, before any cache is filled. `/readyz` tells whether
+    /// Serves webhooks on every replica, before any cache is synced. `/readyz` shows whether
     /// they are served.
     #[must_use]
     pub fn webhooks(self, server: WebhookServer) -> Self {
@@ -209,7 +209,7 @@ impl Manager {
     }
 
     /// Adds a check to `/readyz`: it fails while the program cannot do its work. That caches
-    /// are filled is checked in any case.
+    /// are synced is checked in any case.
     #[must_use]
     pub fn ready_check<F, Fut>(self, name: impl Into<String>, check: F) -> Self
     where

@@ -18,7 +18,7 @@ use crate::error::Result;
 /// [`LeaderElected`](Self::LeaderElected), then the rest from the last to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Servers of health and metrics: they tell how the rest is doing, to the end.
+    /// Servers of health and metrics: they show how the rest is doing, to the end.
     Servers,
     /// Webhooks: caches may not fill where objects cannot be converted.
     Webhooks,
@@ -71,7 +71,7 @@ impl Part {
     where
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
-        Self::that_tells(name, group, move |token, begun| async move {
+        Self::that_reports(name, group, move |token, begun| async move {
             let mut work = pin!(run(token));
             if let Some(ended) = work.as_mut().now_or_never() {
                 return ended;
@@ -81,8 +81,8 @@ impl Part {
         })
     }
 
-    /// Work that tells itself when it has begun.
-    pub(super) fn that_tells<Fut>(
+    /// Work that reports itself when it has begun.
+    pub(super) fn that_reports<Fut>(
         name: impl Into<Arc<str>>,
         group: Group,
         run: impl FnOnce(CancellationToken, Begun) -> Fut + Send + 'static,

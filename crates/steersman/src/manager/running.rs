@@ -35,7 +35,7 @@ const EVENTS_GRACE: Duration = Duration::from_secs(1);
 /// A manager at work. Dropping it stops everything at once.
 pub struct Running {
     pub(super) client: Client,
-    /// Writes only while this replica leads.
+    /// Writes only while this replica is the leader.
     guarded: Client,
     caches: Caches,
     pub(super) metrics: Metrics,
@@ -68,8 +68,8 @@ impl Running {
             }
             None => Leadership::default(),
         };
-        let (stop, broadcaster) = (CancellationToken::new(), manager.broadcaster);
-        let broadcaster = tokio::spawn(broadcaster.run(stop.clone()));
+        let stop = CancellationToken::new();
+        let broadcaster = tokio::spawn(manager.broadcaster.run(stop.clone()));
         let mut running = Self {
             guarded: leadership.guard(&manager.client),
             client: manager.client,
@@ -156,7 +156,7 @@ impl Running {
         Ok(())
     }
 
-    /// Starts more work, in a group. It is given a token that tells when to stop; if it fails,
+    /// Starts more work, in a group. It is given a token that is cancelled when it is to stop; if it fails,
     /// the manager stops.
     pub fn add_runnable<F, Fut>(&self, group: Group, name: impl Into<String>, run: F)
     where
@@ -172,7 +172,7 @@ impl Running {
         self.groups.add(Part::new(name, group, move |token| run(client, token)));
     }
 
-    /// Waits until everything has started and the caches of all controllers are filled. Workers
+    /// Waits until everything has started and the caches of all controllers are synced. Workers
     /// may still wait to be elected. Fails if some work does before that.
     pub async fn ready(&self) -> Result<()> {
         let mut stage = self.groups.stage();
@@ -187,14 +187,14 @@ impl Running {
         }
     }
 
-    /// Waits until this replica leads; at once if there is no leader election.
+    /// Waits until this replica becomes leader; at once if there is no leader election.
     pub fn elected(&self) -> impl Future<Output = ()> + Send + 'static {
         self.leadership.elected()
     }
 
-    /// Whether this replica leads, or there is no leader election.
-    pub fn leads(&self) -> bool {
-        self.leadership.replica(self.groups.stage()).leads()
+    /// Whether this replica is the leader, or there is no leader election.
+    pub fn is_leader(&self) -> bool {
+        self.leadership.replica(self.groups.stage()).is_leader()
     }
 
     /// How far each controller has come, by name.
@@ -242,7 +242,7 @@ impl Running {
         self.records.subscribe()
     }
 
-    /// Waits until some work fails or panics, and tells how.
+    /// Waits until some work fails or panics; gives the error.
     pub fn failed(&self) -> impl Future<Output = Error> + Send + 'static {
         let mut failure = self.groups.failures().subscribe();
         async move {
@@ -255,7 +255,7 @@ impl Running {
     }
 
     /// Stops everything, group by group: no new work begins, running work may end within the
-    /// graceful timeout. Then gives the lease back, if this replica leads, and writes the last
+    /// graceful timeout. Then gives the lease back, if this replica is the leader, and writes the last
     /// events. If the lease is lost, now or meanwhile, everything is aborted.
     pub async fn stop(mut self) {
         self.stopping.cancel();

@@ -25,7 +25,8 @@ impl Running {
     }
 
     pub(super) fn serve(&self, number: usize, site: Site) {
-        let (handler, addresses) = (self.handler(&site), self.addresses.clone());
+        let handler = self.handler(&site);
+        let addresses = self.addresses.clone();
         let name = format!("server at {}", site.address);
         let serve = move |stop, begun| async move {
             let mut server = serve::Server::bind(site.address).await?;
@@ -38,14 +39,17 @@ impl Running {
             server.run(handler, stop).await;
             Ok(())
         };
-        self.groups.add(Part::that_tells(name, Group::Servers, serve));
+        self.groups.add(Part::that_reports(name, Group::Servers, serve));
     }
 
     /// What answers the requests to a site, for who has a server or a test of their own.
     pub fn handler(&self, site: &Site) -> serve::Handler {
-        let access = Access::new(self.client.kube().clone());
-        let (health, metrics) = (self.health.clone(), self.metrics.clone());
-        site.handler(&Content { health, metrics, inspection: self.inspection(), access })
+        site.handler(&Content {
+            health: self.health.clone(),
+            metrics: self.metrics.clone(),
+            inspection: self.inspection(),
+            access: Access::new(self.client.kube().clone()),
+        })
     }
 
     fn inspection(&self) -> Inspection {
@@ -69,7 +73,8 @@ impl Running {
         let Some(liveness) = liveness else {
             return;
         };
-        let (metrics, queues) = (self.metrics.clone(), self.queues.clone());
+        let metrics = self.metrics.clone();
+        let queues = self.queues.clone();
         self.health.health_check("watches", move || {
             std::future::ready(liveness.of_watches(&metrics.informers()))
         });

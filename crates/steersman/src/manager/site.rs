@@ -1,7 +1,7 @@
 //! What the manager serves over HTTP, and where.
 //!
 //! Health is for everybody who can reach the address, since probes bring no token. Metrics and
-//! the debug page can ask for one. The debug page names objects and tells errors, so it is
+//! the debug page can ask for one. The debug page names objects and shows errors, so it is
 //! served only where callers are authenticated or local, unless it is asked for.
 
 use std::net::SocketAddr;
@@ -58,7 +58,7 @@ impl Site {
         self
     }
 
-    /// Asks for a bearer token, except for health. The cluster tells by a TokenReview whose it
+    /// Asks for a bearer token, except for health. A TokenReview on the cluster says whose it
     /// is, and by a SubjectAccessReview whether that user may `get` the path, such as the
     /// non-resource URL `/metrics`. Use TLS with it: tokens are secrets.
     #[must_use]

@@ -67,7 +67,8 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let method = request.method().to_string();
         let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-        let (answer, counter) = (self.inner.call(request), self.counter.0.clone());
+        let answer = self.inner.call(request);
+        let counter = self.counter.0.clone();
         async move {
             let answer = answer.await;
             // What client-go calls a request that was not answered.

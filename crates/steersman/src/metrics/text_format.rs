@@ -39,7 +39,8 @@ fn family(kind: &str) -> (&'static str, &str) {
 
 /// A sample up to its exemplar. A label may contain anything, so quotes are minded.
 fn without_exemplar(sample: &str) -> &str {
-    let (mut quoted, mut escaped) = (false, false);
+    let mut quoted = false;
+    let mut escaped = false;
     for (at, character) in sample.char_indices() {
         match character {
             _ if escaped => escaped = false,

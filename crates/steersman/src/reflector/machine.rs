@@ -89,7 +89,7 @@ pub(super) enum Silence {
 
 impl Syncing {
     /// The same, without insisting on a version.
-    pub(super) fn from_latest(self) -> Self {
+    pub(super) fn at_latest(self) -> Self {
         Self { not_older_than: None, ..self }
     }
 }
@@ -141,7 +141,7 @@ impl<D: Decode> Reflector<D> {
         syncing.not_served = syncing.not_served.saturating_add(1);
         let delay = self.not_served_delay();
         if syncing.not_served >= NOT_SERVED_LOOKS {
-            return self.vanished(syncing.from_latest(), delay).await;
+            return self.vanished(syncing.at_latest(), delay).await;
         }
         tokio::time::sleep(delay).await;
         State::Sync(syncing)

@@ -114,7 +114,7 @@ impl<D: Decode> Reflector<D> {
         version: String,
     ) -> StateOf<D> {
         if is_older(&version, syncing.not_older_than.as_deref()) {
-            return State::Sync(syncing.from_latest());
+            return State::Sync(syncing.at_latest());
         }
         stream.becomes_a_watch();
         self.report.enter(Phase::Watching);
@@ -253,7 +253,7 @@ impl<D: Decode> Reflector<D> {
         let syncing = Syncing { not_served: 0, ..syncing };
         match trouble {
             // The version we insisted on is unknown to this server: ask for its latest.
-            Trouble::Expired | Trouble::NoAnswer => State::Sync(syncing.from_latest()),
+            Trouble::Expired | Trouble::NoAnswer => State::Sync(syncing.at_latest()),
             _ => State::Sync(syncing),
         }
     }

@@ -57,7 +57,8 @@ impl<C: AnyObject> Child<C> {
         let Some(actual) = &self.actual else {
             return Ok(Decision::Create);
         };
-        let (meta, owner) = (actual.meta(), ctx.object().meta().uid.as_deref());
+        let meta = actual.meta();
+        let owner = ctx.object().meta().uid.as_deref();
         if let Some(other) = controller_of(meta).filter(|it| Some(it.uid.as_str()) != owner) {
             return Err(OwnerReferenceError::OwnedByAnother {
                 name: format!("{} {}", self.kind.name(), actual.name_any()),

@@ -79,7 +79,7 @@ pub(super) fn compare(wanted: &Value, actual: &Value, manager: &str) -> Vec<Diff
         Some(ours) => comparison.fields(&significant(wanted), actual, ours),
         None => {
             comparison.note(Why::NotOurs, None);
-            // Who strips managedFields from a cache still wants to hear of other values.
+            // Where a cache strips managedFields, values that differ are still found.
             if actual["metadata"]["managedFields"].is_null() {
                 comparison.values(&significant(wanted), actual);
             }
@@ -166,12 +166,13 @@ impl Comparison {
     }
 
     fn fields(&mut self, wanted: &Value, actual: &Value, ours: &Value) {
-        let (none, nothing) = (Map::new(), Value::Null);
+        let none = Map::new();
+        let nothing = Value::Null;
         let wanted = wanted.as_object().unwrap_or(&none);
         let ours = ours.as_object().unwrap_or(&none);
         for (name, wanted) in wanted.iter().filter(|(_, value)| !value.is_null()) {
-            let (actual, ours) = (actual.get(name), ours.get(&format!("f:{name}")));
-            let actual = actual.unwrap_or(&nothing);
+            let actual = actual.get(name).unwrap_or(&nothing);
+            let ours = ours.get(&format!("f:{name}"));
             self.within(format!(".{name}"), |inner| inner.value(wanted, actual, ours));
         }
         for name in ours.keys().filter_map(|name| name.strip_prefix("f:")) {

@@ -2,7 +2,7 @@
 //!
 //! A [`World`] is everything that one object wants: children as they are to be, and kinds of
 //! which it wants no others. [`settle`](World::settle) first looks at all of it in the cache,
-//! then applies only what differs, deletes what is wanted no longer, and tells what is there.
+//! then applies only what differs, deletes what is wanted no longer, and reports what is there.
 //! If everything is as wanted, nothing is written.
 //!
 //! ```
@@ -98,7 +98,7 @@ impl<K: AnyObject> World<K> {
         self
     }
 
-    /// Makes everything as wanted, and tells what is there. What fails does not keep the other
+    /// Makes everything as wanted, and reports what is there. What fails does not keep the other
     /// children from being applied; the first failure is the error.
     pub async fn settle(mut self) -> Result<Seen> {
         let condition = self.condition.take();

@@ -50,7 +50,7 @@ async fn one_replica_reconciles_and_the_next_one_is_warm(cluster: Cluster) -> Re
         (phase(&first), phase(&second)),
         (ControllerPhase::Working, ControllerPhase::Standby)
     );
-    assert!(first.leads() && !second.leads());
+    assert!(first.is_leader() && !second.is_leader());
     first.stop().await;
     let released = Instant::now();
     second.elected().await;

@@ -28,7 +28,7 @@ use crate::workqueue::Priority;
 pub use raw::{Source, receive};
 pub use watch::{IntoWatch, Watch};
 
-/// Attaches a source to a controller; ready once it has heard of what was there at the start.
+/// Attaches a source to a controller; ready once it has enqueued what was there at the start.
 /// The source lasts for as long as what this gives is held.
 pub(super) type Attach = Box<dyn FnOnce(Caches, Arc<KeyTable>) -> BoxFuture<'static, Held> + Send>;
 
@@ -73,7 +73,7 @@ impl<C: AnyObject> Listener<C> {
         Self { kind, predicates, priority, handler, requests: Requests::default() }
     }
 
-    fn hear(&mut self, keys: &KeyTable, event: &Event<C>) {
+    fn handle(&mut self, keys: &KeyTable, event: &Event<C>) {
         let Self { kind, predicates, priority, handler, requests } = self;
         if !guarded(kind, true, || predicate::pass(predicates, event)) {
             return;
@@ -116,22 +116,22 @@ pub(super) fn reconciled<K: AnyObject>(own: Reconciled<K>) -> Attach {
             return;
         }
         match (&deletions, event) {
-            (Some(untold), Event::Deleted { object, .. }) => {
-                untold.note(object);
-                // Whatever the predicates say: somebody asked to be told.
+            (Some(deletions), Event::Deleted { object, .. }) => {
+                deletions.note(object);
+                // Whatever the predicates say: somebody asked for every deletion.
                 let cause = Cause::of(&name, event);
                 keys.add(object.key().clone(), cause, urgency(event, priority));
             }
-            _ => listener.hear(keys, event),
+            _ => listener.handle(keys, event),
         }
     })
 }
 
-/// A kind whose objects concern others, as a handler tells.
+/// A kind whose objects concern others, whom a handler names.
 pub(super) fn watched<C: AnyObject>(watch: Watch<C>, handler: impl EventHandler<C>) -> Attach {
     let kind = watch.kind.clone();
     let mut listener = Listener::new(watch, Box::new(handler));
-    listen(kind, None, move |keys, event| listener.hear(keys, event))
+    listen(kind, None, move |keys, event| listener.handle(keys, event))
 }
 
 /// A kind that is only read.
@@ -170,7 +170,7 @@ fn listen<C: AnyObject>(
 /// An informer has ended before its first list, which it never should: nobody must act on its
 /// cache.
 async fn never<C: AnyObject>(kind: &Kind<C>) {
-    tracing::error!(kind = &*kind.name(), "the informer has ended");
+    tracing::error!(kind = &*kind.name(), "informer ended before its cache synced");
     std::future::pending::<()>().await;
 }
 

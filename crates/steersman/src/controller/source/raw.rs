@@ -79,7 +79,7 @@ impl Source {
         let source = Self::new("generic events", move |feed| {
             listener.priority = feed.priority;
             let each = objects.for_each(move |object| {
-                listener.hear(&feed.keys, &Event::Generic { object: Item::typed(object) });
+                listener.handle(&feed.keys, &Event::Generic { object: Item::typed(object) });
                 std::future::ready(())
             });
             Box::pin(each)
