@@ -6,9 +6,7 @@
 //! run against any Kubernetes cluster. Start with [`install`].
 
 mod discovery;
-mod ownership;
 mod pod;
-mod selectors;
 
 mod deployment;
 mod garbage_collector;

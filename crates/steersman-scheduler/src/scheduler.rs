@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use steersman::events::EventType;
+use steersman::events::NewEvent;
 use steersman::{Context, Next, Reconciler, Result, clock};
 
 use crate::SCHEDULER_NAME;
@@ -52,7 +52,7 @@ impl Scheduler {
                 self.state.lock().backlog.remove(ctx.key());
                 tracing::debug!(node, "bound");
                 let note = format!("Successfully assigned {} to {node}", ctx.key());
-                ctx.event(EventType::Normal, "Scheduled", "Binding", note);
+                ctx.event(NewEvent::normal("Scheduled").action("Binding").note(note));
                 Ok(Next::Settled)
             }
             // Somebody else was faster, or the Pod is gone: the cache will show it.
@@ -73,7 +73,8 @@ impl Reconciler<Pod> for Scheduler {
             Decision::Nowhere(message) => {
                 tracing::debug!(message, "unschedulable");
                 ctx.status(unschedulable(&pod, &message));
-                ctx.event(EventType::Warning, "FailedScheduling", "Scheduling", message);
+                let failed = NewEvent::warning("FailedScheduling").action("Scheduling");
+                ctx.event(failed.note(message));
                 Ok(Next::After(self.state.lock().backlog.add(ctx.key())))
             }
         }

@@ -45,17 +45,17 @@ impl ConditionType {
 
     /// It is so.
     pub fn yes(self, reason: impl Into<String>, message: impl Into<String>) -> NewCondition {
-        NewCondition::new(self.0, "True", reason.into(), message.into())
+        self.with(Status::True, reason.into(), message.into())
     }
 
     /// It is not so.
     pub fn no(self, reason: impl Into<String>, message: impl Into<String>) -> NewCondition {
-        NewCondition::new(self.0, "False", reason.into(), message.into())
+        self.with(Status::False, reason.into(), message.into())
     }
 
     /// Nobody knows.
     pub fn unknown(self, reason: impl Into<String>, message: impl Into<String>) -> NewCondition {
-        NewCondition::new(self.0, "Unknown", reason.into(), message.into())
+        self.with(Status::Unknown, reason.into(), message.into())
     }
 
     /// It is so, or it is not.
@@ -67,29 +67,51 @@ impl ConditionType {
     ) -> NewCondition {
         if so { self.yes(reason, message) } else { self.no(reason, message) }
     }
+
+    /// A reason or a message that the API would refuse is made to fit: the whole status would
+    /// be lost with it.
+    fn with(self, status: Status, reason: String, mut message: String) -> NewCondition {
+        message.truncate(message.floor_char_boundary(MESSAGE_MAX));
+        NewCondition {
+            type_: self.0,
+            status,
+            reason: fitting_reason(reason),
+            message,
+            observed_generation: None,
+        }
+    }
+}
+
+/// What a condition can be, by the names that the API has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    True,
+    False,
+    Unknown,
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
 }
 
 /// What is to be said, without the time since when it is so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a condition says nothing until it is set"]
 pub struct NewCondition {
-    type_: String,
-    status: &'static str,
+    type_: &'static str,
+    status: Status,
     reason: String,
     message: String,
     observed_generation: Option<i64>,
 }
 
 impl NewCondition {
-    /// A reason or a message that the API would refuse is made to fit: the whole status would
-    /// be lost with it.
-    fn new(type_: &str, status: &'static str, reason: String, message: String) -> Self {
-        let reason = fitting_reason(reason);
-        let mut message = message;
-        message.truncate(message.floor_char_boundary(MESSAGE_MAX));
-        Self { type_: type_.to_owned(), status, reason, message, observed_generation: None }
-    }
-
     /// The `metadata.generation` of the object that was looked at.
     pub fn observed(mut self, generation: impl Into<Option<i64>>) -> Self {
         self.observed_generation = generation.into();
@@ -105,8 +127,8 @@ impl NewCondition {
     /// The condition, so since `since`.
     pub fn since(self, since: Time) -> Condition {
         Condition {
-            type_: self.type_,
-            status: self.status.to_owned(),
+            type_: self.type_.to_owned(),
+            status: self.status.as_str().to_owned(),
             reason: self.reason,
             message: self.message,
             observed_generation: self.observed_generation,

@@ -55,6 +55,7 @@ mod own_writes;
 pub mod context;
 mod merge_diff;
 
+pub mod ownership;
 pub mod world;
 
 pub mod controller;

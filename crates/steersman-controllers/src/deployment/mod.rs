@@ -18,18 +18,11 @@ mod tests;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use steersman::Controller;
-
-use crate::selectors::{Selectors, Selects};
-
-impl Selects for Deployment {
-    fn label_selector(&self) -> Option<&LabelSelector> {
-        self.spec.as_ref().map(|spec| &spec.selector)
-    }
-}
+use steersman::ownership::Selectors;
 
 /// The Deployment controller.
 pub(crate) fn controller() -> Controller {
-    let selectors = Selectors::<Deployment>::default();
+    let selectors = Selectors::new(selector);
     let orphans = selectors.clone();
     Controller::of::<Deployment>()
         .named("deployment-controller")
@@ -38,4 +31,9 @@ pub(crate) fn controller() -> Controller {
         .watches(move |set: &ReplicaSet| orphans.of_orphan(&set.metadata))
         .concurrency(5)
         .reconcile(reconcile::reconcile)
+}
+
+/// The labels by which it claims what it controls.
+fn selector(deployment: &Deployment) -> Option<&LabelSelector> {
+    deployment.spec.as_ref().map(|spec| &spec.selector)
 }

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use kube::api::Patch;
 use serde_json::{Map, Value, json};
-use steersman::events::EventType;
+use steersman::events::NewEvent;
 use steersman::object::is_controlled_by;
+use steersman::ownership::claim_children;
 use steersman::{Context, Next, ObjectKey, Result, clock};
 
 use super::plan::{Action, Change, Rollout};
 use super::revision::REVISION;
 use super::rolling::spec_replicas;
+use super::selector;
 use super::status::{self, Progress};
 use super::template;
 use crate::namespace::namespace_terminating;
-use crate::ownership;
 
 /// How creating a ReplicaSet ended.
 enum Creation {
@@ -31,7 +32,7 @@ pub(super) async fn reconcile(
     deployment: Arc<Deployment>,
     ctx: Context<Deployment>,
 ) -> Result<Next> {
-    let sets: Vec<Arc<ReplicaSet>> = ownership::settle_claims(&*deployment, &ctx).await?;
+    let sets: Vec<Arc<ReplicaSet>> = claim_children(&ctx, selector(&deployment)).await?;
     let rollout = Rollout::new(deployment, sets);
     let acted = act(&rollout, &ctx).await;
     let progress = match &acted {
@@ -91,7 +92,7 @@ async fn create(set: ReplicaSet, ctx: &Context<Deployment>) -> Result<Creation> 
         Err(error) => {
             if !namespace_terminating(&error) {
                 let note = format!("Failed to create new replica set {name:?}: {error}");
-                ctx.event(EventType::Warning, "ReplicaSetCreateError", "Create", note);
+                ctx.event(NewEvent::warning("ReplicaSetCreateError").action("Create").note(note));
             }
             Err(error)
         }
@@ -106,7 +107,7 @@ fn tell_of_scaling(set: &str, from: i32, to: i32, ctx: &Context<Deployment>) {
         Ordering::Equal => return,
     };
     let note = format!("Scaled {way} replica set {set} from {from} to {to}");
-    ctx.event(EventType::Normal, "ScalingReplicaSet", "Scale", note);
+    ctx.event(NewEvent::normal("ScalingReplicaSet").action("Scale").note(note));
 }
 
 async fn apply(change: &Change, ctx: &Context<Deployment>) -> Result<()> {

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
-use crate::ownership;
+use steersman::ownership;
 
 /// The label that tells the Pods of one template from those of another.
 pub(super) const HASH_LABEL: &str = "pod-template-hash";

@@ -15,18 +15,11 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use steersman::Controller;
-
-use crate::selectors::{Selectors, Selects};
-
-impl Selects for ReplicaSet {
-    fn label_selector(&self) -> Option<&LabelSelector> {
-        self.spec.as_ref().map(|spec| &spec.selector)
-    }
-}
+use steersman::ownership::Selectors;
 
 /// The ReplicaSet controller.
 pub(crate) fn controller() -> Controller {
-    let selectors = Selectors::<ReplicaSet>::default();
+    let selectors = Selectors::new(selector);
     let orphans = selectors.clone();
     Controller::of::<ReplicaSet>()
         .named("replicaset-controller")
@@ -35,4 +28,9 @@ pub(crate) fn controller() -> Controller {
         .watches(move |pod: &Pod| orphans.of_orphan(&pod.metadata))
         .concurrency(5)
         .reconcile(reconcile::reconcile)
+}
+
+/// The labels by which it claims what it controls.
+fn selector(set: &ReplicaSet) -> Option<&LabelSelector> {
+    set.spec.as_ref().map(|spec| &spec.selector)
 }

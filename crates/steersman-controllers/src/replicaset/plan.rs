@@ -5,9 +5,10 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman::ownership;
 
 use super::ranking;
-use crate::{ownership, pod};
+use crate::pod;
 use jiff::Timestamp;
 
 /// The most Pods created or deleted in one reconcile; the rest follows in the next one.

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
-use steersman::events::EventType;
+use steersman::events::NewEvent;
 use steersman::object::controller_of;
+use steersman::ownership::claim_children;
 use steersman::{Context, Deleted, Error, Next, Result, clock};
 
 use super::plan::{self, Plan};
+use super::selector;
 use super::status::{self, Failure};
 use crate::namespace::namespace_terminating;
-use crate::ownership;
 
 /// Why Pods could not be created or deleted, in conditions and Events.
 const FAILED_CREATE: &str = "FailedCreate";
@@ -23,7 +24,7 @@ const DELETE: &str = "Delete";
 
 /// Brings the Pods of one ReplicaSet to the number it asks for.
 pub(super) async fn reconcile(set: Arc<ReplicaSet>, ctx: Context<ReplicaSet>) -> Result<Next> {
-    let pods: Vec<Arc<Pod>> = ownership::settle_claims(&*set, &ctx).await?;
+    let pods: Vec<Arc<Pod>> = claim_children(&ctx, selector(&set)).await?;
     let now = clock::now();
     let corrected = match set.metadata.deletion_timestamp {
         None => correct(&set, &pods, &ctx).await,
@@ -80,16 +81,12 @@ fn tell_of_creation(result: &Result<Pod>, ctx: &Context<ReplicaSet>) {
     match result {
         Ok(pod) => {
             let note = format!("Created pod: {}", name_of(pod));
-            ctx.event(EventType::Normal, "SuccessfulCreate", CREATE, note);
+            ctx.event(NewEvent::normal("SuccessfulCreate").action(CREATE).note(note));
         }
         Err(error) if namespace_terminating(error) => {}
         Err(error) => {
-            ctx.event(
-                EventType::Warning,
-                FAILED_CREATE,
-                CREATE,
-                format!("Error creating: {error}"),
-            );
+            let note = format!("Error creating: {error}");
+            ctx.event(NewEvent::warning(FAILED_CREATE).action(CREATE).note(note));
         }
     }
 }
@@ -111,15 +108,11 @@ fn tell_of_deletion(pod: &Pod, result: &Result<Deleted>, ctx: &Context<ReplicaSe
         Ok(Deleted::NotFound) => {}
         Ok(Deleted::Gone | Deleted::Terminating) => {
             let note = format!("Deleted pod: {}", name_of(pod));
-            ctx.event(EventType::Normal, "SuccessfulDelete", DELETE, note);
+            ctx.event(NewEvent::normal("SuccessfulDelete").action(DELETE).note(note));
         }
         Err(error) => {
-            ctx.event(
-                EventType::Warning,
-                FAILED_DELETE,
-                DELETE,
-                format!("Error deleting: {error}"),
-            );
+            let note = format!("Error deleting: {error}");
+            ctx.event(NewEvent::warning(FAILED_DELETE).action(DELETE).note(note));
         }
     }
 }

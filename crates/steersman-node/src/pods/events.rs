@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use steersman::Context;
-use steersman::events::{EventType, Recorder, Reference};
+use steersman::events::{NewEvent, Recorder, Reference};
 
 use super::ended::End;
 use crate::addresses::Rejection;
@@ -35,9 +35,11 @@ impl<'a> Teller<'a> {
             let pulled = format!(
                 "Container image {image:?} already present on machine and can be accessed by the pod"
             );
-            self.tell_of(&container, "Pulled", "Pulling", pulled);
-            self.tell_of(&container, "Created", "Creating", "Container created".into());
-            self.tell_of(&container, "Started", "Starting", "Container started".into());
+            let created = NewEvent::normal("Created").action("Creating");
+            let started = NewEvent::normal("Started").action("Starting");
+            self.tell_of(&container, NewEvent::normal("Pulled").action("Pulling").note(pulled));
+            self.tell_of(&container, created.note("Container created"));
+            self.tell_of(&container, started.note("Container started"));
         }
     }
 
@@ -46,30 +48,28 @@ impl<'a> Teller<'a> {
         let running: Vec<&str> = self.running().collect();
         for container in self.containers().filter(|container| running.contains(&container.name)) {
             let note = format!("Stopping container {}", container.name);
-            self.tell_of(&container, "Killing", "Stopping", note);
+            self.tell_of(&container, NewEvent::normal("Killing").action("Stopping").note(note));
         }
     }
 
     /// Tells why a Pod was ended, unless somebody asked for it.
     pub(super) fn ended(&self, end: &End) {
         if let Some((reason, message)) = end.why() {
-            let pod = Reference::of(self.pod);
-            let note = message.to_owned();
-            self.recorder.record(pod, None, EventType::Normal, reason, "Stopping", note);
+            let event = NewEvent::normal(reason).action("Stopping").note(message);
+            self.recorder.event(self.pod, event);
         }
     }
 
     /// Tells why the node does not take the Pod.
     pub(super) fn rejected(&self, rejection: &Rejection) {
-        let (pod, reason) = (Reference::of(self.pod), rejection.reason());
-        let note = rejection.to_string();
-        self.recorder.record(pod, None, EventType::Warning, reason, "Admitting", note);
+        let event = NewEvent::warning(rejection.reason()).action("Admitting");
+        self.recorder.event(self.pod, event.note(rejection.to_string()));
     }
 
-    fn tell_of(&self, container: &Named<'_>, reason: &str, action: &str, note: String) {
+    fn tell_of(&self, container: &Named<'_>, event: NewEvent) {
         let path = format!("spec.{}{{{}}}", container.list, container.name);
         let part = Reference::of(self.pod).part(&path);
-        self.recorder.record(part, None, EventType::Normal, reason, action, note);
+        self.recorder.event(part, event);
     }
 
     /// All containers, in the order in which they start.

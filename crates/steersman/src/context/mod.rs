@@ -22,7 +22,7 @@ use crate::caches::Caches;
 use crate::cause::Causes;
 use crate::client::{Change, Client, Deleted, WriteObserver};
 use crate::error::Result;
-use crate::events::{EventType, Recorder, Reference};
+use crate::events::{NewEvent, Recorder, Reference};
 use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::own_writes::OwnWrites;
@@ -149,18 +149,12 @@ impl<K: AnyObject> Context<K> {
         &self.noting().0
     }
 
-    /// Tells people that something happened to the object being reconciled; see
-    /// [`Recorder::event`]. Never waits, never fails.
-    pub fn event(
-        &self,
-        event_type: EventType,
-        reason: &str,
-        action: &str,
-        note: impl Into<String>,
-    ) {
+    /// Records an Event about the object being reconciled; see [`Recorder::event`]. Never waits,
+    /// never fails.
+    pub fn event(&self, event: NewEvent) {
         let kind = &self.kind;
         let regarding = Reference::with(&kind.api_version(), &kind.name(), self.object.meta());
-        self.recorder().record(regarding, None, event_type, reason, action, note.into());
+        self.recorder().event(regarding, event);
     }
 
     /// Records events about any object, as this controller.

@@ -245,11 +245,13 @@ impl<K: AnyObject> Builder<K> {
         let name: Arc<str> = self.name.as_str().into();
         let graph = self.graph.clone();
         let everywhere = self.sharding.is_some(); // each member has keys of its own
+        let invalid = self.sharding.as_ref().and_then(|sharding| sharding.check().err());
         Controller {
             name,
             graph,
             everywhere,
             has_cleanup: !self.cleanups.is_empty(),
+            invalid,
             run: Box::new(move |env| Box::pin(self.run(reconciler, env))),
         }
     }

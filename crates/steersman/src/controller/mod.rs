@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::caches::Caches;
 use crate::client::Client;
 use crate::context::Context;
+use crate::election::InvalidSettings;
 use crate::error::Result;
 use crate::events::Recorder;
 use crate::informer::Event;
@@ -171,6 +172,8 @@ pub struct Controller {
     graph: Vec<DeclaredKind>,
     everywhere: bool,
     has_cleanup: bool,
+    /// Why it cannot run, if it was set up in a way that cannot work.
+    invalid: Option<InvalidSettings>,
     run: Box<dyn FnOnce(Environment) -> BoxFuture<'static, ()> + Send>,
 }
 
@@ -216,6 +219,11 @@ impl Controller {
     /// Whether it puts finalizers on the objects that it reconciles.
     pub fn has_cleanup(&self) -> bool {
         self.has_cleanup
+    }
+
+    /// Fails if the controller was set up in a way that cannot work.
+    pub(crate) fn check(&self) -> Result<(), InvalidSettings> {
+        self.invalid.clone().map_or(Ok(()), Err)
     }
 
     /// Runs until the environment shuts down.

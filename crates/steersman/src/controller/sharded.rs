@@ -17,7 +17,8 @@ use crate::workqueue::Priority;
 
 impl<K: AnyObject> Builder<K> {
     /// Shares the objects with all replicas that say the same: each reconciles a part of them,
-    /// and no object is reconciled by two at once. See [`shard`](crate::shard).
+    /// and no object is reconciled by two at once. See [`shard`](crate::shard). Settings that
+    /// cannot work are an error that stops the manager.
     pub fn sharded(mut self, sharding: Sharding) -> Self {
         self.sharding = Some(sharding);
         self

@@ -15,6 +15,7 @@ mod candidate;
 mod elector;
 mod lock;
 mod metrics;
+mod settings;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use crate::random;
 pub use elector::Elector;
 pub(crate) use lock::{Lock, LockError};
 pub(crate) use metrics::ElectionFamilies;
+pub use settings::InvalidSettings;
+pub(crate) use settings::{Timing, check_names};
 
 /// Waits between tries are lengthened by up to this factor of themselves.
 pub(crate) const JITTER: f64 = 1.2;
@@ -45,43 +48,12 @@ pub struct LeaderElection {
     on_new_leader: Option<Observer>,
 }
 
-/// The three durations of a Lease and its holder.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timing {
-    /// How long others wait after they last saw a renewal.
-    pub(crate) lease_duration: Duration,
-    /// How long after its last renewal the holder goes on.
-    pub(crate) renew_deadline: Duration,
-    /// How often the Lease is renewed, or tried for.
-    pub(crate) retry_period: Duration,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            lease_duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry_period: Duration::from_secs(2),
-        }
-    }
-}
-
 /// Why an election cannot begin, or has ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ElectionError {
-    /// The durations make no sense together.
-    #[error(
-        "leader election needs lease duration > renew deadline > {JITTER} × retry period > 0; \
-         they are {lease_duration:?}, {renew_deadline:?} and {retry_period:?}"
-    )]
-    Timing {
-        /// How long others wait.
-        lease_duration: Duration,
-        /// How long the holder goes on.
-        renew_deadline: Duration,
-        /// How often it renews.
-        retry_period: Duration,
-    },
+    /// It was set up in a way that cannot work.
+    #[error(transparent)]
+    Settings(#[from] InvalidSettings),
     /// The Lease could not be renewed in time.
     #[error("the lease {lease} could not be renewed in time")]
     Lost {
@@ -96,25 +68,6 @@ pub enum ElectionError {
         /// Who holds it.
         holder: String,
     },
-}
-
-impl Timing {
-    /// How long a request for the Lease may take.
-    pub(crate) fn request_timeout(self) -> Duration {
-        (self.renew_deadline / 2).max(Duration::from_secs(1)).min(self.renew_deadline)
-    }
-
-    pub(crate) fn check(self) -> Result<(), ElectionError> {
-        let Self { lease_duration, renew_deadline, retry_period } = self;
-        let sensible = lease_duration > renew_deadline
-            && renew_deadline > retry_period.mul_f64(JITTER)
-            && !retry_period.is_zero()
-            && lease_duration >= Duration::from_secs(1);
-        if sensible {
-            return Ok(());
-        }
-        Err(ElectionError::Timing { lease_duration, renew_deadline, retry_period })
-    }
 }
 
 impl LeaderElection {
@@ -176,10 +129,20 @@ impl LeaderElection {
     }
 
     /// A candidate, ready to [run](Elector::run). Its client should be its own and
-    /// [not retry by itself](client).
-    pub fn elector(self, client: kube::Client, metrics: &Metrics) -> Result<Elector> {
-        self.timing.check()?;
+    /// [not retry by itself](client). Fails if the settings cannot work.
+    pub fn elector(
+        self,
+        client: kube::Client,
+        metrics: &Metrics,
+    ) -> Result<Elector, ElectionError> {
+        self.check()?;
         Ok(Elector::new(self, client, metrics))
+    }
+
+    fn check(&self) -> Result<(), InvalidSettings> {
+        let Self { namespace, name, identity, timing, .. } = self;
+        check_names(&[("namespace", namespace), ("name", name), ("identity", identity)])?;
+        timing.check()
     }
 }
 

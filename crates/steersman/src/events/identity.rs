@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 
-use super::{EventType, Reference};
+use super::{EventType, NewEvent, Reference};
 use crate::random;
 
 /// The API's limits, in bytes.
@@ -70,24 +70,13 @@ pub(super) struct Subject {
 }
 
 impl Identity {
-    pub(super) fn new(
-        reporter: Reporter,
-        regarding: Reference,
-        related: Option<Reference>,
-        event_type: EventType,
-        (reason, action): (&str, &str),
-        note: String,
-    ) -> Self {
-        let either = |text: &str, other: &str| -> Box<str> {
-            let text = if text.is_empty() { other } else { text };
-            if text.is_empty() { "Unspecified".into() } else { cut(text, REASON_MAX).into() }
-        };
-        const { assert!(REASON_MAX == ACTION_MAX) };
+    pub(super) fn new(reporter: Reporter, regarding: Reference, event: NewEvent) -> Self {
+        let NewEvent { event_type, reason, action, note, related } = event;
         let group = Group {
             subject: Subject { reporter, regarding },
             event_type,
-            reason: either(reason, action),
-            action: either(action, reason),
+            reason: one_of(&reason, &action),
+            action: one_of(&action, &reason),
         };
         let note = if note.len() > NOTE_MAX { cut(&note, NOTE_MAX).into() } else { note.into() };
         Self { group, related, note: Some(note) }
@@ -123,6 +112,13 @@ impl Identity {
             ..Event::default()
         }
     }
+}
+
+/// The text, or the other one if it is empty: the API wants both a reason and an action.
+fn one_of(text: &str, other: &str) -> Box<str> {
+    const { assert!(REASON_MAX == ACTION_MAX) };
+    let text = if text.is_empty() { other } else { text };
+    if text.is_empty() { "Unspecified".into() } else { cut(text, REASON_MAX).into() }
 }
 
 /// The longest beginning of `text` of at most `max` bytes.
@@ -222,14 +218,8 @@ mod tests {
     fn texts_are_cut_between_letters_and_never_empty() {
         let object = Reference::of(&ConfigMap::default());
         let note = format!("{}é", "n".repeat(1023));
-        let identity = Identity::new(
-            Reporter::new("c"),
-            object,
-            None,
-            EventType::Warning,
-            ("", &"a".repeat(200)),
-            note,
-        );
+        let event = NewEvent::warning("").action("a".repeat(200)).note(note);
+        let identity = Identity::new(Reporter::new("c"), object, event);
         assert_eq!(identity.note.as_ref().unwrap().len(), 1023);
         let event = identity.to_event("n", &crate::clock::now_micro_time());
         assert_eq!(event.reason.as_ref().unwrap().len(), 128, "the action stands in");

@@ -9,6 +9,7 @@ mod book;
 mod broadcaster;
 mod identity;
 mod metrics;
+mod new_event;
 mod reference;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,6 @@ mod tests;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::Resource;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -28,11 +28,12 @@ use book::{Book, Moment};
 pub use broadcaster::Broadcaster;
 use identity::{Identity, Reporter};
 pub(crate) use metrics::EventFamilies;
+pub use new_event::NewEvent;
 pub use reference::Reference;
 
 /// How much attention an event deserves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EventType {
+enum EventType {
     /// Something happened as it should.
     Normal,
     /// Something may have gone wrong.
@@ -90,39 +91,10 @@ impl Recorder {
         Self { reporter: self.reporter.instance(instance), shared: Arc::clone(&self.shared) }
     }
 
-    /// Records that something happened to `object`: `reason` says why, in one word for
-    /// machines, `action` what was done or tried, also in one word, and `note` tells people.
-    ///
-    /// ```
-    /// # use steersman::events::{EventType, Recorder};
-    /// # fn scaled(recorder: &Recorder, set: &k8s_openapi::api::apps::v1::ReplicaSet) {
-    /// recorder.event(set, EventType::Normal, "FewerThanWanted", "Scale", "from 3 to 5 replicas");
-    /// # }
-    /// ```
-    pub fn event<K: Resource<DynamicType = ()>>(
-        &self,
-        object: &K,
-        event_type: EventType,
-        reason: &str,
-        action: &str,
-        note: impl Into<String>,
-    ) {
-        self.record(Reference::of(object), None, event_type, reason, action, note.into());
-    }
-
-    /// Records what happened between any two objects; see [`event`](Self::event).
-    pub fn record(
-        &self,
-        regarding: Reference,
-        related: Option<Reference>,
-        event_type: EventType,
-        reason: &str,
-        action: &str,
-        note: String,
-    ) {
-        let reporter = self.reporter.clone();
-        let identity =
-            Identity::new(reporter, regarding, related, event_type, (reason, action), note);
+    /// Records that something happened to an object: `recorder.event(&pod, …)`, or with a
+    /// [`Reference`] to one whose kind is known only at run time, or to a part of one.
+    pub fn event(&self, regarding: impl Into<Reference>, event: NewEvent) {
+        let identity = Identity::new(self.reporter.clone(), regarding.into(), event);
         let (observed, open) = {
             let mut book = self.shared.book();
             let observed = book.observe(identity, Moment::now());

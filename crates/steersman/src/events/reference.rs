@@ -62,6 +62,12 @@ impl Reference {
     }
 }
 
+impl<K: Resource<DynamicType = ()>> From<&K> for Reference {
+    fn from(object: &K) -> Self {
+        Self::of(object)
+    }
+}
+
 fn given(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }

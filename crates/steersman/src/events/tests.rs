@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::book::{Book, Moment, Task, Write, Written};
 use super::identity::{Identity, Reporter};
 use super::metrics::Loss;
-use super::{EventType, Reference};
+use super::{NewEvent, Reference};
 use crate::clock;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -37,10 +37,8 @@ impl Desk {
     fn say_of(&mut self, object: &str, note: &str) -> Result<bool, Loss> {
         let mut map = ConfigMap::default();
         map.metadata.name = Some(object.into());
-        let (reporter, regarding) = (Reporter::new("test"), Reference::of(&map));
-        let words = ("Because", "Act");
-        let identity =
-            Identity::new(reporter, regarding, None, EventType::Normal, words, note.into());
+        let event = NewEvent::normal("Because").action("Act").note(note);
+        let identity = Identity::new(Reporter::new("test"), Reference::of(&map), event);
         self.book.observe(identity, self.now.clone())
     }
 
@@ -156,15 +154,8 @@ fn few_series_begin_about_one_object_and_others_do_not_suffer() {
         desk.book.take_due(desk.now.instant);
         let mut map = ConfigMap::default();
         map.metadata.name = Some("b".into());
-        let reason = format!("Reason{n}");
-        let identity = Identity::new(
-            Reporter::new("test"),
-            Reference::of(&map),
-            None,
-            EventType::Warning,
-            (&reason, "Act"),
-            String::new(),
-        );
+        let event = NewEvent::warning(format!("Reason{n}")).action("Act");
+        let identity = Identity::new(Reporter::new("test"), Reference::of(&map), event);
         desk.book.observe(identity, desk.now.clone()).unwrap();
     }
     assert_eq!(desk.say_of("b", "one more"), Err(Loss::RateLimited));

@@ -69,7 +69,7 @@ struct Election {
 
 impl Election {
     fn elector(self, metrics: &Metrics) -> Result<Elector> {
-        self.settings.elector(self.client, metrics)
+        Ok(self.settings.elector(self.client, metrics)?)
     }
 }
 

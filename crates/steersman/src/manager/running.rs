@@ -129,6 +129,7 @@ impl Running {
     }
 
     fn run_controller(&self, controller: Controller, client: Client, caches: Caches) -> Result<()> {
+        controller.check()?;
         let name: Arc<str> = controller.name().into();
         self.controllers.register(&name)?;
         let everywhere = controller.runs_everywhere();

@@ -16,7 +16,7 @@ use super::gate::Gate;
 use super::lease::{Holder, Sighting, released};
 use super::membership::{Asked, Membership, Rule};
 use super::ring::{View, hash};
-use crate::election::{Lock, LockError, Timing};
+use crate::election::{Lock, LockError};
 use crate::fence::{Fence, Lasting};
 use crate::object::ObjectKey;
 
@@ -54,15 +54,11 @@ impl Member {
     /// Joins the group that shares the keys of this controller. The client must not be fenced
     /// by anything else.
     pub(crate) fn join(
-        mut sharding: Sharding,
+        sharding: Sharding,
         controller: &str,
         client: &kube::Client,
         moved: Moved,
     ) -> Self {
-        if let Err(error) = sharding.timing.check() {
-            tracing::error!(%error, "sharding with durations that make no sense: takes the usual ones");
-            sharding.timing = Timing::default();
-        }
         let work = Work::new(sharding, controller, client, moved);
         let (fence, gate) = (work.fence.clone(), Arc::clone(&work.gate));
         let identity = work.holder.identity.as_str().into();

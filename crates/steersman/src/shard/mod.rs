@@ -38,7 +38,7 @@ mod ring;
 use std::fmt;
 use std::time::Duration;
 
-use crate::election::{Timing, random_identity};
+use crate::election::{InvalidSettings, Timing, check_names, random_identity};
 
 pub(crate) use member::{Member, Seat};
 
@@ -105,6 +105,13 @@ impl Sharding {
     pub fn handover_timeout(mut self, timeout: Duration) -> Self {
         self.handover_timeout = timeout;
         self
+    }
+
+    /// Whether this can work. A manager asks before it starts the controller.
+    pub(crate) fn check(&self) -> Result<(), InvalidSettings> {
+        let Self { namespace, group, identity, timing, .. } = self;
+        check_names(&[("namespace", namespace), ("group", group), ("identity", identity)])?;
+        timing.check()
     }
 }
 

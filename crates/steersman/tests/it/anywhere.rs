@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman::conditions::{ConditionType, Conditions};
-use steersman::events::EventType;
+use steersman::events::NewEvent;
 use steersman::kind::{Kind, Scope};
 use steersman::{Context, Controller, Error, Next, Result};
 use steersman_testkit::Cluster;
@@ -55,7 +55,7 @@ async fn keep(bucket: &Bucket, ctx: &Context<Bucket>) -> Result<Next> {
         return Err(Error::terminal("at most five keys"));
     }
     ctx.condition(READY.yes("Kept", format!("{keys} keys")));
-    ctx.event(EventType::Normal, "Kept", "Keep", format!("{keys} keys"));
+    ctx.event(NewEvent::normal("Kept").action("Keep").note(format!("{keys} keys")));
     Ok(Next::Settled)
 }
 

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman::conditions::{ConditionType, Conditions};
-use steersman::events::EventType;
+use steersman::events::NewEvent;
 use steersman::{Context, Controller, Error, ListOptions, Next, Result};
 use steersman_testkit::Cluster;
 
@@ -53,7 +53,8 @@ fn gauges() -> Controller {
             let size = gauge.spec.size;
             ctx.change_status(|status: &mut GaugeStatus| status.size = size)?;
             ctx.condition(READY.is(size >= 3, "Measured", format!("its size is {size}")));
-            ctx.event(EventType::Normal, "Measured", "Measure", format!("its size is {size}"));
+            let note = format!("its size is {size}");
+            ctx.event(NewEvent::normal("Measured").action("Measure").note(note));
             if size >= 9 {
                 return Err(Error::terminal("too large"));
             }

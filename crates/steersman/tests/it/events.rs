@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::DeleteParams;
-use steersman::events::{EventType, Recorder};
+use steersman::events::{NewEvent, Recorder};
 use steersman::{Client, ListOptions, Metrics, Result};
 use steersman_testkit::{Cluster, Fault, Faults};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,7 @@ fn desk(client: kube::Client) -> Desk {
 
 impl Desk {
     fn say(&self, object: &ConfigMap, note: &str) {
-        self.recorder.event(object, EventType::Normal, "Because", "Act", note);
+        self.recorder.event(object, NewEvent::normal("Because").action("Act").note(note));
     }
 
     async fn stop(self) -> Metrics {
@@ -140,7 +140,8 @@ async fn events_of_cluster_scoped_objects_are_in_the_default_namespace(
     let desk = desk(cluster.client().kube().clone());
     cluster.eventually("node-1", |_: &Node| true).await?;
     let node: Node = cluster.client().get("node-1").await?.unwrap();
-    desk.recorder.event(&node, EventType::Warning, "Hot", "Measure", "é".repeat(1000));
+    let hot = NewEvent::warning("Hot").action("Measure").note("é".repeat(1000));
+    desk.recorder.event(&node, hot);
     cluster.advance(Duration::from_secs(1)).await;
     let event = events(cluster.client()).await?.remove(0);
     assert_eq!(event.metadata.namespace.as_deref(), Some("default"));

@@ -7,6 +7,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman::election::LeaderElection;
 use steersman::manager::{ControllerPhase, Group, Running};
+use steersman::shard::Sharding;
 use steersman::{Context, Controller, Error, Manager, Next, Result};
 use steersman_testkit::Cluster;
 use tokio::time::Instant;
@@ -161,4 +162,31 @@ async fn an_election_that_makes_no_sense_is_refused(cluster: Cluster) {
     let manager = Manager::new(cluster.client().kube().clone()).leader_election(election);
     let error = manager.run_until(std::future::pending()).await.unwrap_err().to_string();
     assert!(error.contains("lease duration > renew deadline"), "{error}");
+}
+
+#[steersman::test]
+async fn a_sharding_that_makes_no_sense_is_refused_as_an_election_is(cluster: Cluster) {
+    for (sharding, why) in [
+        (
+            Sharding::new("default", "x").renew_deadline(Duration::from_secs(60)),
+            "lease duration > renew deadline",
+        ),
+        (Sharding::new("default", ""), "lease without group"),
+        (Sharding::new("default", "x").identity(""), "lease without identity"),
+    ] {
+        let controller = Controller::of::<ConfigMap>()
+            .sharded(sharding)
+            .reconcile(async |_: Arc<ConfigMap>, _: Context<ConfigMap>| Ok(Next::Settled));
+        let manager = Manager::new(cluster.client().kube().clone()).with(controller);
+        let error = manager.run_until(std::future::pending()).await.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[steersman::test]
+async fn a_candidate_without_a_name_is_refused(cluster: Cluster) {
+    let election = LeaderElection::new("default", "x").identity("");
+    let manager = Manager::new(cluster.client().kube().clone()).leader_election(election);
+    let error = manager.run_until(std::future::pending()).await.unwrap_err().to_string();
+    assert!(error.contains("lease without identity"), "{error}");
 }

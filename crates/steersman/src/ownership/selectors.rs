@@ -5,25 +5,19 @@
 //! here, by namespace, and follow every change of an owner.
 
 use std::collections::{BTreeMap, HashMap};
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube::core::{Selector, SelectorExt};
-use steersman::ObjectKey;
-use steersman::informer::Event;
-use steersman::object::{Cacheable, controller_of};
 
-/// An owner that claims objects by their labels.
-pub(crate) trait Selects: Cacheable {
-    /// The labels it asks for.
-    fn label_selector(&self) -> Option<&LabelSelector>;
-}
+use crate::informer::Event;
+use crate::object::{Cacheable, ObjectKey, controller_of};
 
-/// The selectors of all objects of a kind. Clones share their content.
-pub(crate) struct Selectors<K> {
+/// The selectors of all objects of a kind, to find the owners that may adopt an orphan. Clones
+/// share their content.
+pub struct Selectors<K> {
     by_namespace: Arc<Mutex<ByNamespace>>,
-    owner: PhantomData<fn() -> K>,
+    selector: fn(&K) -> Option<&LabelSelector>,
 }
 
 /// Namespace → name of the owner → what it selects.
@@ -31,19 +25,18 @@ type ByNamespace = HashMap<Arc<str>, BTreeMap<Arc<str>, Selector>>;
 
 impl<K> Clone for Selectors<K> {
     fn clone(&self) -> Self {
-        Self { by_namespace: Arc::clone(&self.by_namespace), owner: PhantomData }
+        Self { by_namespace: Arc::clone(&self.by_namespace), selector: self.selector }
     }
 }
 
-impl<K> Default for Selectors<K> {
-    fn default() -> Self {
-        Self { by_namespace: Arc::default(), owner: PhantomData }
+impl<K: Cacheable> Selectors<K> {
+    /// No selectors yet; `selector` says which labels an owner asks for.
+    pub fn new(selector: fn(&K) -> Option<&LabelSelector>) -> Self {
+        Self { by_namespace: Arc::default(), selector }
     }
-}
 
-impl<K: Selects> Selectors<K> {
     /// The owners that might adopt an object with this metadata: none if it has a controller.
-    pub(crate) fn of_orphan(&self, meta: &ObjectMeta) -> Vec<ObjectKey> {
+    pub fn of_orphan(&self, meta: &ObjectMeta) -> Vec<ObjectKey> {
         let (None, Some(namespace)) = (controller_of(meta), meta.namespace.as_deref()) else {
             return Vec::new();
         };
@@ -54,13 +47,14 @@ impl<K: Selects> Selectors<K> {
         matching.map(|(name, _)| ObjectKey::namespaced(namespace, Arc::clone(name))).collect()
     }
 
-    /// Takes a change of an owner into account.
-    pub(crate) fn observe(&self, event: &Event<K>) {
+    /// Takes a change of an owner into account; for
+    /// [`observes`](crate::controller::Builder::observes).
+    pub fn observe(&self, event: &Event<K>) {
         let key = event.object().key().clone();
         let Some(namespace) = key.namespace else { return };
         let selector = match event {
             Event::Deleted { .. } => None,
-            _ => event.object().object().and_then(|owner| selector_of(&*owner)),
+            _ => event.object().object().and_then(|owner| parsed((self.selector)(&owner)?)),
         };
         let mut by_namespace = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
         let owners = by_namespace.entry(Arc::clone(&namespace)).or_default();
@@ -74,10 +68,10 @@ impl<K: Selects> Selectors<K> {
     }
 }
 
-/// What an owner selects; nothing if its selector is missing, invalid or empty, because an
-/// empty one would claim the whole namespace.
-pub(crate) fn selector_of<K: Selects>(owner: &K) -> Option<Selector> {
-    let selector = Selector::try_from(owner.label_selector()?.clone()).ok()?;
+/// What a selector selects; nothing if it is invalid or empty, because an empty one would claim
+/// the whole namespace.
+pub(super) fn parsed(selector: &LabelSelector) -> Option<Selector> {
+    let selector = Selector::try_from(selector.clone()).ok()?;
     (!selector.selects_all()).then_some(selector)
 }
 
@@ -85,9 +79,9 @@ pub(crate) fn selector_of<K: Selects>(owner: &K) -> Option<Selector> {
 mod tests {
     use k8s_openapi::api::apps::v1::ReplicaSet;
     use serde_json::json;
-    use steersman::cache::Item;
 
     use super::*;
+    use crate::cache::Item;
 
     fn set(name: &str, app: &str) -> Item<ReplicaSet> {
         let set = json!({
@@ -108,7 +102,8 @@ mod tests {
 
     #[test]
     fn an_orphan_finds_the_owners_that_select_it_until_they_are_deleted() {
-        let selectors = Selectors::<ReplicaSet>::default();
+        let selectors =
+            Selectors::new(|set: &ReplicaSet| set.spec.as_ref().map(|spec| &spec.selector));
         selectors.observe(&Event::Added { object: set("web", "web"), initial: false });
         selectors.observe(&Event::Added { object: set("api", "api"), initial: false });
         let orphan = meta(&[("app", "web"), ("tier", "front")]);
@@ -120,8 +115,6 @@ mod tests {
 
     #[test]
     fn an_empty_selector_claims_nothing() {
-        let mut empty = ReplicaSet::clone(&set("web", "web").object().unwrap());
-        empty.spec.as_mut().unwrap().selector = LabelSelector::default();
-        assert!(selector_of(&empty).is_none());
+        assert!(parsed(&LabelSelector::default()).is_none());
     }
 }

@@ -1,39 +1,72 @@
-//! Claiming by labels: which objects an owner keeps, adopts and lets go.
+//! Adoption: which objects an owner keeps, adopts and releases, by labels.
 //!
-//! An owner keeps what it controls and still selects, adopts what it selects and nobody
-//! controls, and releases what it controls but no longer selects. Deciding is pure; adopting
-//! asks the server first whether the owner itself still exists.
+//! As a ReplicaSet does with Pods: an owner keeps what it controls and still selects, adopts what
+//! it selects and nobody controls, and releases what it controls but selects no longer. Deciding
+//! is pure ([`claim`]); [`claim_children`] also does it, and asks the server first whether the
+//! owner itself still exists. [`Selectors`] wakes the owners that an orphan may belong to.
+//!
+//! ```
+//! use k8s_openapi::api::apps::v1::ReplicaSet;
+//! use k8s_openapi::api::core::v1::Pod;
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+//! use steersman::ownership::{Selectors, claim_children};
+//! use steersman::prelude::*;
+//!
+//! fn selector(set: &ReplicaSet) -> Option<&LabelSelector> {
+//!     set.spec.as_ref().map(|spec| &spec.selector)
+//! }
+//!
+//! async fn reconcile(set: Arc<ReplicaSet>, ctx: Context<ReplicaSet>) -> Result<Next> {
+//!     let pods: Vec<Arc<Pod>> = claim_children(&ctx, selector(&set)).await?;
+//!     tracing::info!(count = pods.len(), "pods of this set, adopted ones among them");
+//!     Ok(Next::Settled)
+//! }
+//!
+//! fn sets() -> Controller {
+//!     let selectors = Selectors::new(selector);
+//!     let orphans = selectors.clone();
+//!     Controller::of::<ReplicaSet>()
+//!         .observes(move |event| selectors.observe(event))
+//!         .owns::<Pod>()
+//!         .watches(move |pod: &Pod| orphans.of_orphan(&pod.metadata))
+//!         .reconcile(reconcile)
+//! }
+//! # assert_eq!(sets().name(), "replicaset");
+//! ```
+
+mod selectors;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::Resource;
 use kube::api::Patch;
 use kube::core::{Selector, SelectorExt};
 use serde_json::json;
-use steersman::object::{controller_of, is_controlled_by};
-use steersman::{Context, Error, Object, ObjectKey, Result};
 
-use crate::selectors::{Selects, selector_of};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::object::{Object, ObjectKey, controller_of, is_controlled_by};
+pub use selectors::Selectors;
 
 /// The index that finds objects by their controller, or by being nobody's in a namespace.
-const CONTROLLER_INDEX: &str = "controller";
+const CONTROLLER_INDEX: &str = "steersman.dev/controller";
 
 /// What an owner does with the objects it could claim.
 #[derive(Debug)]
-pub(crate) struct Claims<C> {
+pub struct Claims<C> {
     /// It controls and selects them.
-    pub(crate) kept: Vec<Arc<C>>,
+    pub kept: Vec<Arc<C>>,
     /// It selects them and nobody controls them.
-    pub(crate) adopted: Vec<Arc<C>>,
+    pub adopted: Vec<Arc<C>>,
     /// It controls them and does not select them any more.
-    pub(crate) released: Vec<Arc<C>>,
+    pub released: Vec<Arc<C>>,
 }
 
 /// Sorts candidates into what the owner keeps, adopts and releases. An owner or an object
 /// that is being deleted neither adopts nor is adopted.
-pub(crate) fn claim<C: Resource>(
+pub fn claim<C: Resource>(
     owner: &ObjectMeta,
     selector: Option<&Selector>,
     candidates: Vec<Arc<C>>,
@@ -63,35 +96,17 @@ pub(crate) fn claim<C: Resource>(
     claims
 }
 
-/// The objects that the object being reconciled controls or might adopt.
-pub(crate) fn candidates<K: Object, C: Object>(ctx: &Context<K>) -> Result<Vec<Arc<C>>> {
-    let cache = ctx.cache::<C>()?;
-    cache.add_index(CONTROLLER_INDEX, |object: &C| vec![index_value(object.meta())]);
-    let uid = ctx.object().meta().uid.as_deref().unwrap_or_default();
-    let namespace = ctx.key().namespace.as_deref().unwrap_or_default();
-    let mut found = cache.by_index(CONTROLLER_INDEX, uid);
-    found.extend(cache.by_index(CONTROLLER_INDEX, &orphan_of(namespace)));
-    Ok(found)
-}
-
-fn index_value(meta: &ObjectMeta) -> String {
-    match controller_of(meta) {
-        Some(owner) => owner.uid.clone(),
-        None => orphan_of(meta.namespace.as_deref().unwrap_or_default()),
-    }
-}
-
-/// The index value of what nobody controls in a namespace; no uid looks like it.
-fn orphan_of(namespace: &str) -> String {
-    format!("orphan/{namespace}")
-}
-
-/// Adopts and releases, and returns everything that the owner then has.
-pub(crate) async fn settle_claims<K: Object + Selects, C: Object>(
-    owner: &K,
+/// Makes the object being reconciled the controller of the `C`s in its namespace that its selector
+/// matches and nobody controls, ends its control of those that the selector matches no longer,
+/// and gives back everything that it then controls. `C` must be a kind that the controller
+/// declared. A selector that is missing, invalid or empty matches nothing: an empty one would
+/// claim the whole namespace.
+pub async fn claim_children<K: Object, C: Object>(
     ctx: &Context<K>,
+    selector: Option<&LabelSelector>,
 ) -> Result<Vec<Arc<C>>> {
-    let selector = selector_of(owner);
+    let owner = &**ctx.object();
+    let selector = selector.and_then(selectors::parsed);
     let claims = claim(owner.meta(), selector.as_ref(), candidates::<K, C>(ctx)?);
     for object in &claims.released {
         release(&**object, owner, ctx).await?;
@@ -104,6 +119,31 @@ pub(crate) async fn settle_claims<K: Object + Selects, C: Object>(
         owned.extend(adopt(&**object, owner, ctx).await?.map(Arc::new));
     }
     Ok(owned)
+}
+
+/// The objects that the object being reconciled controls or might adopt.
+fn candidates<K: Object, C: Object>(ctx: &Context<K>) -> Result<Vec<Arc<C>>> {
+    let cache = ctx.cache::<C>()?;
+    // A function and no closure, so that controllers of different kinds share the index.
+    cache.add_index(CONTROLLER_INDEX, controller_or_orphan::<C>);
+    let uid = ctx.object().meta().uid.as_deref().unwrap_or_default();
+    let namespace = ctx.key().namespace.as_deref().unwrap_or_default();
+    let mut found = cache.by_index(CONTROLLER_INDEX, uid);
+    found.extend(cache.by_index(CONTROLLER_INDEX, &orphan_of(namespace)));
+    Ok(found)
+}
+
+fn controller_or_orphan<C: Object>(object: &C) -> Option<String> {
+    let meta = object.meta();
+    Some(match controller_of(meta) {
+        Some(owner) => owner.uid.clone(),
+        None => orphan_of(meta.namespace.as_deref().unwrap_or_default()),
+    })
+}
+
+/// The index value of what nobody controls in a namespace; no uid looks like it.
+fn orphan_of(namespace: &str) -> String {
+    format!("orphan/{namespace}")
 }
 
 /// Fails unless the server says that this very owner exists and is not being deleted: the
@@ -154,7 +194,7 @@ async fn patch_owners<K: Object, C: Object>(
 
 /// The reference that makes `owner` the controller of another object. It blocks the owner's
 /// foreground deletion until that object is gone.
-pub(crate) fn controller_reference<K: Object>(owner: &K) -> Option<OwnerReference> {
+pub fn controller_reference<K: Object>(owner: &K) -> Option<OwnerReference> {
     let reference = owner.controller_owner_ref(&())?;
     Some(OwnerReference { block_owner_deletion: Some(true), ..reference })
 }
@@ -173,6 +213,10 @@ mod tests {
             "spec": {"selector": {"matchLabels": {"app": "web"}}},
         });
         serde_json::from_value(set).unwrap()
+    }
+
+    fn selector_of(set: &ReplicaSet) -> Option<Selector> {
+        selectors::parsed(&set.spec.as_ref()?.selector)
     }
 
     fn pod(name: &str, app: &str, controller: Option<&str>) -> Arc<Pod> {
@@ -212,7 +256,7 @@ mod tests {
     #[test]
     fn an_owner_that_is_being_deleted_changes_nothing() {
         let mut set = set();
-        set.metadata.deletion_timestamp = Some(steersman::clock::now_time());
+        set.metadata.deletion_timestamp = Some(crate::clock::now_time());
         let claims = claims(&set);
         assert_eq!(names(&claims.kept), ["mine"]);
         assert!(claims.adopted.is_empty() && claims.released.is_empty());
@@ -221,7 +265,7 @@ mod tests {
     #[test]
     fn an_object_that_is_being_deleted_is_not_adopted() {
         let mut dying = Pod::clone(&pod("orphan", "web", None));
-        dying.metadata.deletion_timestamp = Some(steersman::clock::now_time());
+        dying.metadata.deletion_timestamp = Some(crate::clock::now_time());
         let set = set();
         let claims = claim(&set.metadata, selector_of(&set).as_ref(), vec![Arc::new(dying)]);
         assert!(claims.adopted.is_empty());
