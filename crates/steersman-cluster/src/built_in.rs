@@ -134,7 +134,7 @@ impl Candidate {
     async fn resign(self) {
         self.stop.cancel();
         if tokio::time::timeout(RESIGN_GRACE, self.stands).await.is_err() {
-            tracing::warn!("the lease could not be given back; others wait until it runs out");
+            tracing::warn!("leader lease not released; others wait until it expires");
         }
     }
 }
@@ -160,7 +160,7 @@ async fn stand(
             () = stop.cancelled() => {}
             () = lead => {}
             () = forward(told, &records) => {}
-            error = failed => tracing::warn!(%error, "controllers stop and stand for election again"),
+            error = failed => tracing::warn!(%error, "controllers stopped; trying to become leader again"),
         }
         leads.send_replace(false);
         running.stop().await;

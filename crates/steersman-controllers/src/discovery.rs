@@ -120,7 +120,7 @@ fn read_or_known(
     match answer {
         Ok(list) => resources_of(version, list),
         Err(error) => {
-            tracing::debug!(version, %error, "group version cannot be discovered");
+            tracing::debug!(version, %error, "discovery of a group version failed");
             known.iter().filter(|known| known.api.api_version == version).cloned().collect()
         }
     }

@@ -122,7 +122,7 @@ async fn keep_alive(mut heartbeats: Vec<Heartbeat>, client: Client) {
 /// Tries until it succeeds: without its Node an agent can do nothing.
 async fn register(heartbeat: &mut Heartbeat, client: &Client) {
     while let Err(error) = caught(heartbeat.register(client)).await {
-        tracing::warn!(%error, "node cannot be registered yet");
+        tracing::warn!(%error, "node registration failed; retrying");
         sleep(REGISTER_RETRY).await;
     }
 }
@@ -135,7 +135,7 @@ async fn caught(beat: impl Future<Output = Result<()>>) -> Result<()> {
 
 fn report(beat: Result<()>) {
     if let Err(error) = beat {
-        tracing::warn!(%error, "heartbeat failed");
+        tracing::warn!(%error, "node heartbeat failed; retrying");
     }
 }
 

@@ -50,7 +50,7 @@ impl Scheduler {
         match bound {
             Ok(()) => {
                 self.state.lock().backlog.remove(ctx.key());
-                tracing::debug!(node, "bound");
+                tracing::debug!(node, "pod bound");
                 let note = format!("Successfully assigned {} to {node}", ctx.key());
                 ctx.event(NewEvent::normal("Scheduled").action("Binding").note(note));
                 Ok(Next::Settled)
@@ -71,7 +71,7 @@ impl Reconciler<Pod> for Scheduler {
         match self.decide(&pod, &nodes) {
             Decision::Node(node) => self.bind(&pod, &node, &ctx).await,
             Decision::Nowhere(message) => {
-                tracing::debug!(message, "unschedulable");
+                tracing::debug!(message, "pod unschedulable; requeued");
                 ctx.status(unschedulable(&pod, &message));
                 let failed = NewEvent::warning("FailedScheduling").action("Scheduling");
                 ctx.event(failed.note(message));

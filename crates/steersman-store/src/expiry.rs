@@ -115,7 +115,7 @@ impl Expiry {
         let failed = self.note(keys.into_iter().zip(deleted));
         if let Some((key, error)) = failed {
             // Once for all of them, and at most as often as it is tried again.
-            tracing::warn!(%error, %key, "cannot delete keys whose time is over; trying again");
+            tracing::warn!(%error, %key, "expired keys could not be deleted; retrying");
             tokio::time::sleep(RETRY).await;
         }
         true

@@ -57,17 +57,17 @@ impl Caches {
     }
 
     /// The same for a kind that may be known only at run time.
-    pub fn configure_of<K: AnyObject>(&self, kind: &Kind<K>, config: CacheConfig<K>) {
+    pub(crate) fn configure_of<K: AnyObject>(&self, kind: &Kind<K>, config: CacheConfig<K>) {
         self.lock().entry(kind.id()).or_default().config = Some(Box::new(config));
     }
 
     /// How the objects of a kind are to be held.
-    pub fn config<K: Object>(&self) -> CacheConfig<K> {
+    pub(crate) fn config<K: Object>(&self) -> CacheConfig<K> {
         self.config_of(&Kind::of())
     }
 
     /// The same for a kind that may be known only at run time.
-    pub fn config_of<K: AnyObject>(&self, kind: &Kind<K>) -> CacheConfig<K> {
+    pub(crate) fn config_of<K: AnyObject>(&self, kind: &Kind<K>) -> CacheConfig<K> {
         self.lock().get(&kind.id()).and_then(Slot::config).unwrap_or_else(|| default_config(kind))
     }
 

@@ -236,7 +236,7 @@ fn fitting_reason(reason: String) -> String {
     }
     let fitting: String = reason.chars().filter(|c| fits(*c)).take(REASON_MAX).collect();
     let fitting = fitting.trim_start_matches(begins).trim_end_matches(ends);
-    tracing::debug!(reason, "a condition's reason is one word; it was made to fit");
+    tracing::debug!(reason, "condition reason is not one word; made to fit");
     if fitting.is_empty() { "Unspecified".to_owned() } else { fitting.to_owned() }
 }
 

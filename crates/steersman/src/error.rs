@@ -77,7 +77,8 @@ impl fmt::Display for Error {
     /// The error and what caused it, in one line. Of an answer of the API server, its message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut error: Option<&(dyn StdError + 'static)> = Some(&*self.source);
-        let (mut separator, mut said) = ("", String::new());
+        let mut separator = "";
+        let mut said = String::new();
         while let Some(current) = error {
             if let Some(kube::Error::Api(status)) = current.downcast_ref::<kube::Error>() {
                 return write!(f, "{separator}{}", status.message);

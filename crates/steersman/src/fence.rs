@@ -71,13 +71,13 @@ struct Term {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fenced {
     /// The Lease is not held, or its time is over: nothing was sent.
-    #[error("write refused: the lease {lease} is not held by this process")]
+    #[error("write refused: this process does not hold the lease {lease}")]
     Refused {
         /// Which Lease.
         lease: Arc<str>,
     },
     /// The time of the Lease was over before an answer came.
-    #[error("write cut off: the lease {lease} ran out before the answer, which may be either")]
+    #[error("write cut off: the lease {lease} expired before the answer; it may have been applied")]
     CutOff {
         /// Which Lease.
         lease: Arc<str>,
@@ -107,16 +107,18 @@ impl Fence {
 
     /// The same client, which writes only while the Lease is held. Reads always pass.
     pub fn guard(&self, client: &kube::Client) -> kube::Client {
-        let (fence, guarded) = (self.clone(), client.clone());
+        let fence = self.clone();
+        let guarded = client.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (fence, client) = (fence.clone(), guarded.clone());
+            let fence = fence.clone();
+            let client = guarded.clone();
             async move { fence.pass(&client, request).await }
         });
         kube::Client::new(service, client.default_namespace())
     }
 
     /// The namespace and name of the Lease.
-    pub fn lease(&self) -> &str {
+    pub(crate) fn lease(&self) -> &str {
         &self.lease
     }
 
@@ -141,7 +143,8 @@ impl Fence {
 
     /// Opens the fence, or keeps it open, after a renewal that was sent at this moment.
     pub(crate) fn extend(&self, epoch: i32, sent: Instant, lasting: Lasting) {
-        let (leave_before, cut_at) = (sent + lasting.leave, sent + lasting.cut);
+        let leave_before = sent + lasting.leave;
+        let cut_at = sent + lasting.cut;
         self.term.send_replace(Some(Term { epoch, leave_before, cut_at }));
     }
 

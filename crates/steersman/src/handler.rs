@@ -162,7 +162,7 @@ impl<C: Cacheable> EventHandler<C> for EnqueueRequestsFromMapFunc<C> {
             // If the mapping panics for what the object was, what it is still counts.
             let mapped = catch_unwind(AssertUnwindSafe(|| (self.map)(&object)));
             let mapped = mapped.unwrap_or_else(|_| {
-                tracing::error!(key = %event.object().key(), "a mapping of objects to keys panicked");
+                tracing::error!(key = %event.object().key(), "map function panicked; nothing is enqueued");
                 Vec::new()
             });
             mapped.into_iter().for_each(|request| requests.add(request));

@@ -6,7 +6,7 @@
 //! alone, in the order in which a change passes through them:
 //!
 //! [`reflector`] lists and watches → the [`delta_queue`] holds what it learned → the
-//! [`informer`] keeps the [`cache`] and tells of changes → [`predicate`]s choose, [`handler`]s
+//! [`informer`] keeps the [`cache`] and notifies of changes → [`predicate`]s choose, [`handler`]s
 //! name whom they concern → the [`workqueue`] holds keys, each with its [`cause`]s → the [`controller`] calls the reconciler
 //! → the [`context`] reads the cache and writes to the server.
 //!

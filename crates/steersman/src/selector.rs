@@ -52,7 +52,8 @@ fn requirement(text: &str) -> Result<Expression, String> {
     // The longer operators first: `!=` contains `=`.
     for operator in ["!=", "==", "="] {
         if let Some((name, value)) = text.split_once(operator) {
-            let (name, value) = (label(name)?, plain(value)?);
+            let name = label(name)?;
+            let value = plain(value)?;
             return Ok(match operator {
                 "!=" => Expression::NotEqual(name, value),
                 _ => Expression::Equal(name, value),

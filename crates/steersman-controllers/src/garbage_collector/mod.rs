@@ -114,7 +114,7 @@ impl Collector {
                     DISCOVERY_INTERVAL
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "resources cannot be discovered");
+                    tracing::warn!(%error, "discovery failed; retrying");
                     check = ChangeCheck::default();
                     DISCOVERY_RETRY
                 }
@@ -148,7 +148,7 @@ impl Collector {
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(?work, %error, "collection will be tried again");
+                    tracing::debug!(?work, %error, "garbage collection failed; requeued");
                     self.queue.add_rate_limited(work.clone());
                 }
             }

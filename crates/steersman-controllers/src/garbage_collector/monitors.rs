@@ -97,7 +97,7 @@ async fn monitor(
             tokio::join!(reflector.run(), feed(&resource, &collector, deltas, &synced));
         };
         if AssertUnwindSafe(both).catch_unwind().await.is_err() {
-            tracing::error!(resource = resource.api.plural, "monitor panicked and starts anew");
+            tracing::error!(resource = resource.api.plural, "monitor panicked; relisting");
         }
         tokio::time::sleep(RESTART_DELAY).await;
     }

@@ -57,7 +57,7 @@ impl Collector {
             }
             Decision::Delete(policy) => {
                 self.break_cycle(node, &meta, &remote).await?;
-                tracing::debug!(kind = node.resource.api.kind, key = %node.key, "owners are gone");
+                tracing::debug!(kind = node.resource.api.kind, key = %node.key, "deleting: owners are gone");
                 remote.delete(&meta, policy).await?;
                 Ok(None)
             }

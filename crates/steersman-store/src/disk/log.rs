@@ -145,7 +145,7 @@ impl Log {
         let file = match prepare(&*self.files, &place) {
             Ok(file) => file,
             Err(error) => {
-                tracing::warn!(%error, "cannot begin another segment of the log; the last goes on");
+                tracing::warn!(%error, "log segment could not be started; the last one goes on");
                 let _ = self.files.remove(&temporary);
                 self.full_at = self.position + self.segment_bytes;
                 return Ok(());
@@ -176,7 +176,7 @@ impl Log {
 
     fn fail(&mut self, action: &str, name: &str, error: &io::Error) -> StoreError {
         let file = self.files.path(name);
-        tracing::error!(%error, file = %file.display(), "the store takes no more writes: cannot {action}");
+        tracing::error!(%error, file = %file.display(), "store is read-only from now on: cannot {action}");
         let reason = format!("cannot {action} {}: {error}; open the store again", file.display());
         // The first reason stays: nothing is written after it.
         let _ = self.failure.0.set(reason.clone());

@@ -85,7 +85,7 @@ impl Snapshotter {
         for attempt in 1..=ATTEMPTS {
             match self.write(at) {
                 Ok(bytes) => {
-                    tracing::debug!(revision = %at, bytes, "wrote a snapshot");
+                    tracing::debug!(revision = %at, bytes, "snapshot written");
                     return true;
                 }
                 // History that is still kept must outlive a restart.
@@ -96,7 +96,7 @@ impl Snapshotter {
                 Err(Unfinished::PassedBy) => at = self.index.revision(),
                 Err(Unfinished::Stopped) => break,
                 Err(Unfinished::Io(error)) => {
-                    tracing::warn!(%error, "cannot write a snapshot; the log keeps growing");
+                    tracing::warn!(%error, "snapshot failed; the log keeps growing");
                     break;
                 }
             }

@@ -121,7 +121,7 @@ impl Snapshots {
         let run = move || snapshotter.run();
         match thread::Builder::new().name("store-snapshot".to_owned()).spawn(run) {
             Ok(running) => self.running = Some(running),
-            Err(error) => tracing::warn!(%error, "cannot start to write a snapshot"),
+            Err(error) => tracing::warn!(%error, "snapshot could not be started"),
         }
     }
 }

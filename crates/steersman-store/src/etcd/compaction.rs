@@ -75,7 +75,7 @@ impl Compactor {
         loop {
             sleep(self.interval).await;
             if let Err(failure) = self.round().await {
-                tracing::warn!(?failure, "cannot compact etcd; trying again in an interval");
+                tracing::warn!(?failure, "etcd compaction failed; retrying after the interval");
             }
         }
     }
@@ -90,7 +90,7 @@ impl Compactor {
         };
         if elected == Outcome::Won && to > Revision(0) {
             compact(&self.client, to, Instant::now() + self.timeout).await?;
-            tracing::info!(revision = %to, "compacted etcd");
+            tracing::info!(revision = %to, "etcd compacted");
         }
         Ok(())
     }

@@ -100,16 +100,16 @@ impl Feed {
             }
             match ended {
                 Ok(Ended::Lost(reason)) => {
-                    tracing::warn!(reason, "the watch of etcd was lost; resuming it");
+                    tracing::warn!(reason, "etcd watch lost; resuming it");
                 }
                 Ok(Ended::Compacted) => {
-                    tracing::warn!("etcd has compacted what comes next; reading everything anew");
+                    tracing::warn!("etcd watch expired: its revision is compacted; relisting");
                     match self.start_over().await {
                         Ok(()) => continue,
-                        Err(failure) => tracing::warn!(?failure, "cannot read everything anew"),
+                        Err(failure) => tracing::warn!(?failure, "etcd relist failed; retrying"),
                     }
                 }
-                Err(failure) => tracing::warn!(?failure, "cannot follow etcd; trying again"),
+                Err(failure) => tracing::warn!(?failure, "etcd watch failed; retrying"),
             }
             sleep(backoff).await;
             backoff = (backoff * 2).min(BACKOFF.1);
@@ -121,7 +121,7 @@ impl Feed {
         let head = self.client.head(Instant::now() + HEAD_TIMEOUT).await?;
         if !self.is_same_history(head).await? {
             let (was, is) = (self.index.revision(), head.revision);
-            tracing::error!(%was, is, "etcd has another history now; reading everything anew");
+            tracing::error!(%was, is, "etcd history replaced; relisting");
             self.start_over().await?;
         }
         let deadline = Instant::now() + OPEN_TIMEOUT;
@@ -257,7 +257,7 @@ impl Feed {
         }
         if until > oldest && until <= latest {
             let done = self.index.compact(until).await;
-            tracing::debug!(%until, ?done, "forgot history");
+            tracing::debug!(%until, ?done, "history compacted");
         }
     }
 
@@ -274,7 +274,7 @@ impl Feed {
 
     async fn reload(&mut self, head: Header, at: Revision) -> Result<(), Failure> {
         let entries = load(&self.client, &self.keys, at).await?;
-        tracing::info!(keys = entries.len(), revision = %at, "read everything from etcd");
+        tracing::info!(keys = entries.len(), revision = %at, "listed everything from etcd");
         self.landmark = None;
         self.index.reset(entries, at);
         self.progress.start_over(head.cluster_id, at);

@@ -57,7 +57,7 @@ impl Members {
             self.current.compare_exchange(failed, next, Ordering::Relaxed, Ordering::Relaxed);
         if moved.is_ok() && next != failed {
             let (from, to) = (&self.members[failed].address, &self.members[next].address);
-            tracing::debug!(from, to, "asking another member of etcd");
+            tracing::debug!(from, to, "switched to another etcd member");
         }
     }
 }

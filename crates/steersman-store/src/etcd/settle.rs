@@ -33,7 +33,7 @@ impl Core {
         while Instant::now() + LEAST < deadline {
             match self.attempt(key, request, false, deadline).await {
                 Ok(answer) if answer.succeeded => {
-                    tracing::debug!(key = %request.key, "repeated a write that was lost");
+                    tracing::debug!(key = %request.key, "retried an etcd write whose answer was lost");
                     return Ok(answer);
                 }
                 Ok(answer) => match self.change_after(request, base, deadline).await {

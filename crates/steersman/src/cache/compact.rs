@@ -211,7 +211,7 @@ impl<K: Cacheable> Packed<K> {
         match self.read() {
             Ok(view) => Some(view),
             Err(error) => {
-                tracing::error!(kind = std::any::type_name::<V>(), %key, %error, "cannot be read");
+                tracing::error!(kind = std::any::type_name::<V>(), %key, %error, "object cannot be decoded");
                 None
             }
         }

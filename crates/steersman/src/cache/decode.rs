@@ -17,7 +17,7 @@ use crate::object::{Cacheable, ObjectKey};
 use crate::reflector::{Decode, DecodeError, Keyed};
 
 /// Changes an object before it is stored.
-pub struct Transform<K> {
+pub(crate) struct Transform<K> {
     change: Arc<dyn Fn(&mut K) + Send + Sync>,
     encode: fn(&K) -> serde_json::Result<String>,
 }
@@ -30,7 +30,7 @@ impl<K> Clone for Transform<K> {
 
 impl<K: Serialize> Transform<K> {
     /// Calls `change` with every object on its way into the cache, to drop what nobody reads.
-    pub fn new(change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         Self { change: Arc::new(change), encode: |object| serde_json::to_string(object) }
     }
 }
@@ -102,7 +102,7 @@ impl<K: Cacheable> Decode for Decoder<K> {
     }
 
     /// Decodes the object at once: if that fails, the last state that could be read stays. It is
-    /// kept decoded, since whoever hears of the change wants to see it.
+    /// kept decoded, since whoever gets the change wants to see it.
     fn decode_change(&mut self, raw: &RawValue) -> Result<Item<K>, DecodeError> {
         Ok(self.read(raw.get(), true)?)
     }
@@ -211,7 +211,8 @@ fn without_managed_fields(json: &str) -> serde_json::Result<Cow<'_, str>> {
     };
     // The value lies inside the text that it was borrowed from.
     let start = fields.get().as_ptr() as usize - json.as_ptr() as usize;
-    let (before, after) = (&json[..start], &json[start + fields.get().len()..]);
+    let before = &json[..start];
+    let after = &json[start + fields.get().len()..];
     Ok(Cow::Owned([before, "null", after].concat()))
 }
 
@@ -261,7 +262,8 @@ mod tests {
     fn a_cache_knows_how_many_bytes_it_holds() {
         both_forms(|decoder| {
             let (mut writer, cache) = super::super::channel::<Pod>();
-            let (old, new) = (pod(), pod().replace("\"7\"", "\"8\"").replace("n1", "node-1"));
+            let old = pod();
+            let new = pod().replace("\"7\"", "\"8\"").replace("n1", "node-1");
             for json in [old, new] {
                 let item = decoder.decode(&json).unwrap();
                 assert!((1..=json.len() as u64).contains(&item.bytes()));

@@ -138,7 +138,7 @@ impl Ready {
         reader.buffer.reserve(encoded.length as usize);
         let Reader { decompressor, buffer } = &mut reader;
         if let Err(error) = decompressor.decompress_to_buffer(&encoded.bytes, buffer) {
-            tracing::error!(%error, "a compressed object cannot be read");
+            tracing::error!(%error, "object cannot be decompressed");
         }
         let result = read(buffer);
         let mut idle = lock(&self.idle);

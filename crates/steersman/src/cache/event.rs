@@ -25,7 +25,7 @@ pub enum Event<K> {
         /// The deletion itself was missed, so the last state may be older than the final one.
         final_state_unknown: bool,
     },
-    /// Nothing happened: the handler asked to hear of every object from time to time.
+    /// Nothing happened: the handler asked for a resync, which gives it every object again.
     Resynced {
         /// The object.
         object: Item<K>,

@@ -165,7 +165,7 @@ impl<K: Cacheable> Indexers<K> {
 /// What an index function gives; one that panics gives nothing.
 fn values_of<K>(name: &str, values: &IndexFn<K>, object: &K) -> Vec<Box<str>> {
     catch_unwind(AssertUnwindSafe(|| values(object))).unwrap_or_else(|_| {
-        tracing::error!(index = name, "an index function panicked; the object is not found by it");
+        tracing::error!(index = name, "index function panicked; the object is not indexed");
         Vec::new()
     })
 }

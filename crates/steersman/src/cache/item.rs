@@ -99,7 +99,7 @@ impl<K: Cacheable> Item<K> {
     }
 
     /// The uids of its owners.
-    pub fn owner_uids(&self) -> Vec<&str> {
+    pub(crate) fn owner_uids(&self) -> Vec<&str> {
         match &self.0.body {
             Body::Typed(object, _) => {
                 let owners = object.meta().owner_references.iter().flatten();

@@ -32,7 +32,7 @@ use tokio::sync::watch;
 
 use crate::object::{Cacheable, ObjectKey};
 pub(crate) use decode::Decoder;
-pub use decode::Transform;
+pub(crate) use decode::Transform;
 pub use event::Event;
 pub use form::Form;
 pub use index::IndexValue;
@@ -40,10 +40,11 @@ use index::{BY_LABEL, BY_OWNER, Indexers, Items};
 pub use item::{Item, Meta};
 pub(crate) use own_write::{AnyCache, OwnWrite};
 use restriction::Coverage;
-pub use restriction::{NotCovered, Restriction};
+pub use restriction::NotCovered;
+pub(crate) use restriction::Restriction;
 pub(crate) use selector::fits;
 use store::{Store, in_namespace};
-pub use writer::{Replacement, Writer};
+pub(crate) use writer::{Replacement, Writer};
 
 /// Lists longer than this pass by the recently used objects, which they would displace.
 const IN_PASSING: usize = 256;
@@ -69,12 +70,13 @@ struct Shared<K> {
     /// The version that each namespace has come to, where they are watched one by one. A leaf:
     /// nothing else is locked while it is.
     versions: Mutex<HashMap<Arc<str>, u64>>,
-    /// Somebody has been told that the cache does not hold what they looked for.
-    told: AtomicBool,
+    /// It has been logged that somebody looked for what the cache does not hold.
+    reported: AtomicBool,
 }
 
 /// An empty cache: the side that writes and the side that reads.
-pub fn channel<K: Cacheable>() -> (Writer<K>, Cache<K>) {
+#[cfg(test)]
+pub(crate) fn channel<K: Cacheable>() -> (Writer<K>, Cache<K>) {
     restricted(Restriction::default())
 }
 
@@ -86,7 +88,7 @@ pub(crate) fn restricted<K: Cacheable>(restriction: Restriction) -> (Writer<K>, 
         progress: watch::Sender::new(Progress::default()),
         coverage: (!restriction.is_none()).then(|| Coverage::new(restriction)),
         versions: Mutex::default(),
-        told: AtomicBool::new(false),
+        reported: AtomicBool::new(false),
     });
     (Writer { shared: Arc::clone(&shared), scope: None }, Cache { shared })
 }
@@ -204,7 +206,7 @@ impl<K: Cacheable> Cache<K> {
     ) -> Index<K, V> {
         let known = self.shared.read().indexers.function(name);
         if known.is_some_and(|known| known != type_id(&values)) {
-            tracing::error!(index = name, "there is another index of this name, which is kept");
+            tracing::error!(index = name, "index exists with another function, which is kept");
         }
         self.add_indexer(name, |indexers| indexers.with(name, values));
         Index { cache: self.clone(), name, values: PhantomData }
@@ -249,7 +251,7 @@ impl<K: Cacheable> Cache<K> {
     /// How many bytes the objects are, as they are held: compressed in the compact form, and in
     /// the typed form as JSON, of which the types take several times as much. Objects that were
     /// put in by hand do not count.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.shared.read().bytes()
     }
 

@@ -32,7 +32,7 @@ pub(crate) trait AnyCache: Send + Sync {
     /// Whether the write is visible.
     fn shows(&self, write: &OwnWrite) -> bool;
 
-    /// Hears of every change of the cache.
+    /// Is notified of every change of the cache.
     fn progress(&self) -> watch::Receiver<Progress>;
 }
 

@@ -15,7 +15,7 @@ use crate::selector;
 
 /// Which objects of a kind to hold; all of them unless something is said.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Restriction {
+pub(crate) struct Restriction {
     /// Only these namespaces, each with a watch of its own; all if empty.
     pub namespaces: BTreeSet<Arc<str>>,
     /// Only objects whose labels match, as in `kubectl -l`.
@@ -99,12 +99,6 @@ fn fields_may_match(selector: &str, content: &Value) -> bool {
 }
 
 impl<K: Cacheable> Cache<K> {
-    /// Which objects the cache holds.
-    pub fn restriction(&self) -> Restriction {
-        let coverage = self.shared.coverage.as_ref();
-        coverage.map(|coverage| coverage.restriction.clone()).unwrap_or_default()
-    }
-
     /// Fails if no object of this namespace can be here, because the cache is restricted to
     /// others. `None` stands for all namespaces.
     pub fn covers(&self, namespace: Option<&str>) -> Result<(), NotCovered> {
@@ -118,8 +112,8 @@ impl<K: Cacheable> Cache<K> {
     }
 
     pub(super) fn report(&self, error: &NotCovered) {
-        if !self.shared.told.swap(true, Ordering::Relaxed) {
-            tracing::error!(%error, "a cache was asked for what it does not hold");
+        if !self.shared.reported.swap(true, Ordering::Relaxed) {
+            tracing::error!(%error, "read of a namespace that the cache does not hold");
         }
     }
 }

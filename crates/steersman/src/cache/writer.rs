@@ -10,7 +10,7 @@ use super::{Event, Shared};
 use crate::object::{Cacheable, ObjectKey, version_of};
 
 /// Changes the cache. There is one writer per cache, and it is not `Clone`.
-pub struct Writer<K> {
+pub(crate) struct Writer<K> {
     pub(super) shared: Arc<Shared<K>>,
     /// The namespace that what comes next is about, where namespaces are watched one by one.
     pub(super) scope: Option<Arc<str>>,
@@ -23,7 +23,7 @@ impl<K> Drop for Writer<K> {
 }
 
 /// The whole state of a kind at one version.
-pub struct Replacement<K> {
+pub(crate) struct Replacement<K> {
     /// Every object that could be decoded.
     pub objects: Vec<Item<K>>,
     /// Which others exist. What the cache knows of them stays.
@@ -40,7 +40,7 @@ impl<K: Cacheable> Writer<K> {
 
     /// Makes the cache hold exactly these objects, in one step; returns what changed. Objects
     /// that are missing were deleted while nobody watched.
-    pub fn replace(&mut self, replacement: Replacement<K>) -> Vec<Event<K>> {
+    pub(crate) fn replace(&mut self, replacement: Replacement<K>) -> Vec<Event<K>> {
         let Replacement { mut objects, skipped, version } = replacement;
         let initial = !self.is_synced();
         let scope = self.scope.clone();
@@ -72,7 +72,7 @@ impl<K: Cacheable> Writer<K> {
 
     /// Puts objects into the cache, in this order. One in the version that is already there
     /// changes nothing.
-    pub fn apply(&mut self, objects: Vec<Item<K>>) -> Vec<Event<K>> {
+    pub(crate) fn apply(&mut self, objects: Vec<Item<K>>) -> Vec<Event<K>> {
         let version = objects.iter().filter_map(|item| version_of(item.resource_version())).max();
         let changes = self.write(objects, |store, incoming| {
             let mut changes = Vec::new();
@@ -86,7 +86,7 @@ impl<K: Cacheable> Writer<K> {
     }
 
     /// Removes one object; `last` is its final state, which carries the version of the deletion.
-    pub fn delete(&mut self, last: &Item<K>) -> Option<Event<K>> {
+    pub(crate) fn delete(&mut self, last: &Item<K>) -> Option<Event<K>> {
         let known = self.lock().remove(last.key(), false);
         self.bookmark(version_of(last.resource_version()));
         let Event::Deleted { object, .. } = known? else { return None };
@@ -97,14 +97,14 @@ impl<K: Cacheable> Writer<K> {
     }
 
     /// Removes the object with this key, whose deletion has this version.
-    pub fn delete_key(&mut self, key: &ObjectKey, version: Option<u64>) -> Option<Event<K>> {
+    pub(crate) fn delete_key(&mut self, key: &ObjectKey, version: Option<u64>) -> Option<Event<K>> {
         let change = self.lock().remove(key, false);
         self.bookmark(version);
         change
     }
 
     /// Notes that everything up to `version` has been seen.
-    pub fn bookmark(&mut self, version: Option<u64>) {
+    pub(crate) fn bookmark(&mut self, version: Option<u64>) {
         self.announce(Reached::Change(version.unwrap_or(0)));
     }
 
@@ -139,7 +139,7 @@ impl<K: Cacheable> Writer<K> {
         self.shared.store.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells how far the cache has come, and wakes whoever waits, changed or not.
+    /// Publishes how far the cache has come, and wakes whoever waits, changed or not.
     fn announce(&self, reached: Reached) {
         let (Some(scope), Some(coverage)) = (&self.scope, &self.shared.coverage) else {
             return self.shared.progress.send_modify(|progress| match reached {

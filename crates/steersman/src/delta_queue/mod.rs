@@ -59,9 +59,9 @@ pub enum Merged<E> {
 pub enum Sweep {
     /// Nothing is merged across it.
     Barrier,
-    /// It tells how far things are: merging goes on across it, and the latest is enough.
+    /// It says how far things are: merging goes on across it, and the latest is enough.
     Mark,
-    /// It tells everything anew: what waits before it need not be told any more.
+    /// It is a whole new list: what waits before it is superfluous.
     Reset,
 }
 
@@ -87,7 +87,7 @@ pub enum Mode {
     },
 }
 
-/// Makes a queue: the side that tells and the side that is told.
+/// Makes a queue: the side that pushes and the side that pops.
 pub fn channel<E: Coalesce>(mode: Mode) -> (Sender<E>, Receiver<E>) {
     let (capacity, threshold) = match mode {
         Mode::InOrder { capacity } => {
@@ -110,11 +110,11 @@ pub fn channel<E: Coalesce>(mode: Mode) -> (Sender<E>, Receiver<E>) {
 /// The queue is closed, or its consumer is gone: the event was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the delta queue is closed")]
-pub struct Closed;
+pub(crate) struct Closed;
 
 /// Why an event was not taken at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TryPushError<E> {
+pub(crate) enum TryPushError<E> {
     /// As many events wait as may.
     #[error("the delta queue is full")]
     Full(E),
@@ -125,7 +125,7 @@ pub enum TryPushError<E> {
 
 /// How a queue is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub(crate) struct Stats {
     /// How many events wait.
     pub len: usize,
     /// How many events were merged into others since the queue was made.
@@ -140,7 +140,7 @@ struct Shared<E> {
     capacity: Option<Semaphore>,
     /// Wakes the one consumer.
     arrived: Notify,
-    /// Tells producers that wait for the end; whether it has come stands in `waiting`.
+    /// Wakes producers that wait for the end; whether it has come stands in `waiting`.
     closed: CancellationToken,
     senders: AtomicUsize,
     merged: AtomicU64,
@@ -188,7 +188,7 @@ impl<E: Coalesce> Shared<E> {
     }
 }
 
-/// Tells events. Clones feed the same queue; when the last one is dropped, the queue ends.
+/// Pushes events. Clones feed the same queue; when the last one is dropped, the queue ends.
 pub struct Sender<E> {
     shared: Arc<Shared<E>>,
 }
@@ -196,7 +196,7 @@ pub struct Sender<E> {
 impl<E: Coalesce> Sender<E> {
     /// Puts an event into the queue, waiting for room where the [`Mode`] wants it. An event is
     /// in the queue once this is ready; a dropped future has put in nothing.
-    pub async fn push(&self, event: E) -> Result<(), Closed> {
+    pub(crate) async fn push(&self, event: E) -> Result<(), Closed> {
         if let Some(capacity) = &self.shared.capacity {
             capacity.acquire().await.map_err(|_| Closed)?.forget();
         }
@@ -205,7 +205,7 @@ impl<E: Coalesce> Sender<E> {
 
     /// Puts an event into the queue without waiting. Fails with [`TryPushError::Full`] only in
     /// [`Mode::InOrder`].
-    pub fn try_push(&self, event: E) -> Result<(), TryPushError<E>> {
+    pub(crate) fn try_push(&self, event: E) -> Result<(), TryPushError<E>> {
         if let Some(capacity) = &self.shared.capacity {
             match capacity.try_acquire() {
                 Ok(permit) => permit.forget(),
@@ -221,32 +221,30 @@ impl<E: Coalesce> Sender<E> {
 
 impl<E> Sender<E> {
     /// Refuses further events; those that wait can still be taken.
-    pub fn close(&self) {
+    #[cfg(test)]
+    pub(crate) fn close(&self) {
         self.shared.close();
     }
 
     /// Ready once the queue is closed or its consumer is gone.
-    pub async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         self.shared.closed.cancelled().await;
     }
 
-    /// Whether the queue is closed or its consumer is gone.
-    pub fn is_closed(&self) -> bool {
-        self.shared.lock().closed
-    }
-
     /// How many events wait.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.shared.lock().len()
     }
 
     /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Looks at the queue without keeping it open.
-    pub fn observer(&self) -> Observer<E> {
+    pub(crate) fn observer(&self) -> Observer<E> {
         Observer { shared: Arc::clone(&self.shared) }
     }
 }
@@ -285,7 +283,8 @@ impl<E> Receiver<E> {
     }
 
     /// Takes up to `max` of the events that are there.
-    pub fn try_pop_batch(&mut self, max: usize) -> Vec<E> {
+    #[cfg(test)]
+    pub(crate) fn try_pop_batch(&mut self, max: usize) -> Vec<E> {
         self.take(max).0
     }
 
@@ -300,16 +299,6 @@ impl<E> Receiver<E> {
         }
         taken
     }
-
-    /// Refuses further events; those that wait can still be taken.
-    pub fn close(&mut self) {
-        self.shared.close();
-    }
-
-    /// Looks at the queue without keeping it open.
-    pub fn observer(&self) -> Observer<E> {
-        Observer { shared: Arc::clone(&self.shared) }
-    }
 }
 
 impl<E> Drop for Receiver<E> {
@@ -322,13 +311,13 @@ impl<E> Drop for Receiver<E> {
 }
 
 /// Sees how a queue is doing; neither a producer nor a consumer.
-pub struct Observer<E> {
+pub(crate) struct Observer<E> {
     shared: Arc<Shared<E>>,
 }
 
 impl<E> Observer<E> {
     /// How the queue is doing now.
-    pub fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> Stats {
         self.shared.stats()
     }
 }

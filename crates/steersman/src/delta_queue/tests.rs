@@ -228,7 +228,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 /// Pushes and pops as told; gives what was pushed and what came out.
 fn replayed(mode: Mode, ops: Vec<Op>) -> (Vec<Change>, Vec<Change>) {
     let (send, mut receive) = channel(mode);
-    let (mut pushed, mut popped) = (Vec::new(), Vec::new());
+    let mut pushed = Vec::new();
+    let mut popped = Vec::new();
     for op in ops {
         match op {
             Op::Push(change) => {

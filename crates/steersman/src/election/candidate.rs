@@ -46,7 +46,8 @@ pub(super) struct Now {
 
 impl Candidate {
     pub(super) fn new(namespace: &str, name: &str, identity: &str, duration: Duration) -> Self {
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        let namespace = namespace.to_owned();
+        let name = name.to_owned();
         let identity = identity.to_owned();
         Self { namespace, name, identity, lease_duration: duration, observed: None }
     }
@@ -191,7 +192,8 @@ mod tests {
     #[tokio::test]
     async fn anothers_lease_is_taken_only_after_its_duration_without_a_change() {
         let start = Instant::now();
-        let (mut b, lease) = (candidate("b"), held_by("a", start, "2030-01-01T12:00:00Z"));
+        let mut b = candidate("b");
+        let lease = held_by("a", start, "2030-01-01T12:00:00Z");
         assert_eq!(b.decide(Some(lease.clone()), &noon(start, 5)), Decision::Held);
         assert_eq!(b.decide(Some(lease.clone()), &noon(start, 19)), Decision::Held);
         let mut renewed = lease.clone();
@@ -210,7 +212,8 @@ mod tests {
     async fn clocks_that_are_wrong_change_nothing() {
         for timestamp in ["1999-01-01T00:00:00Z", "2099-01-01T00:00:00Z"] {
             let start = Instant::now();
-            let (mut b, lease) = (candidate("b"), held_by("a", start, timestamp));
+            let mut b = candidate("b");
+            let lease = held_by("a", start, timestamp);
             assert_eq!(b.decide(Some(lease.clone()), &noon(start, 0)), Decision::Held);
             assert_eq!(b.decide(Some(lease.clone()), &noon(start, 14)), Decision::Held);
             assert!(matches!(b.decide(Some(lease), &noon(start, 15)), Decision::Replace(_)));
@@ -249,7 +252,8 @@ mod tests {
         let lease = held_by("a", start, "2030-01-01T12:00:00Z");
         a.observe(lease.clone(), start);
         let renewed = a.renewal(&at(start, 2, "2030-01-01T12:00:02Z")).unwrap();
-        let (old, new) = (lease.spec.unwrap(), renewed.spec.unwrap());
+        let old = lease.spec.unwrap();
+        let new = renewed.spec.unwrap();
         assert_eq!((&old.acquire_time, old.lease_transitions), (&new.acquire_time, Some(0)));
         assert_ne!(old.renew_time, new.renew_time);
         assert_eq!(a.renewal(&noon(start, 15)), None, "its time is over: look first");

@@ -69,12 +69,12 @@ impl Elector {
     }
 
     /// Who this process is in the election.
-    pub fn identity(&self) -> &str {
+    pub(crate) fn identity(&self) -> &str {
         &self.settings.identity
     }
 
     /// The namespace and name of the Lease.
-    pub fn lease(&self) -> &str {
+    pub(crate) fn lease(&self) -> &str {
         &self.lease
     }
 
@@ -99,11 +99,15 @@ impl Elector {
 
     /// Wins the Lease and holds it until it is lost.
     async fn compete(&mut self) -> ElectionError {
-        tracing::info!(lease = &*self.lease, identity = self.identity(), "stands for election");
+        tracing::info!(
+            lease = &*self.lease,
+            identity = self.identity(),
+            "attempting to acquire leader lease"
+        );
         let mut sent = self.acquire().await;
         let epoch = self.candidate.transitions();
         self.metrics.master_status.set(1);
-        tracing::info!(lease = &*self.lease, identity = self.identity(), "leads");
+        tracing::info!(lease = &*self.lease, identity = self.identity(), "became leader");
         loop {
             self.fence.extend(epoch, sent, self.lasting);
             tokio::time::sleep(self.settings.timing.retry_period).await;
@@ -118,7 +122,7 @@ impl Elector {
     }
 
     fn lost(&self, lost: ElectionError) -> ElectionError {
-        tracing::error!(lease = &*self.lease, %lost, "leads no longer");
+        tracing::error!(lease = &*self.lease, %lost, "lost leader lease");
         lost
     }
 
@@ -129,7 +133,9 @@ impl Elector {
                 // An answer so late that the Lease may be over is not worth beginning with.
                 Ok(Attempt::Held(sent)) if sent.elapsed() < self.lasting.leave => return sent,
                 Ok(_) => {}
-                Err(error) => tracing::warn!(lease = &*self.lease, %error, "election: no luck"),
+                Err(error) => {
+                    tracing::warn!(lease = &*self.lease, %error, "leader lease not acquired; retrying")
+                }
             }
             tokio::time::sleep(random::jitter(self.settings.timing.retry_period, JITTER)).await;
         }
@@ -144,7 +150,7 @@ impl Elector {
                 Ok(Ok(Attempt::Held(_))) | Err(_) => break,
                 Ok(Ok(Attempt::Foreign)) => return Err(self.taken()),
                 Ok(Err(error)) => {
-                    tracing::warn!(lease = &*self.lease, %error, "lease not renewed");
+                    tracing::warn!(lease = &*self.lease, %error, "leader lease not renewed; retrying");
                     let again = Instant::now() + self.settings.timing.retry_period;
                     tokio::time::sleep_until(again.min(deadline)).await;
                 }
@@ -166,7 +172,7 @@ impl Elector {
             match self.lock.replace(&renewal).await {
                 Ok(written) => return Ok(self.held(written, sent)),
                 Err(error) if error.is_answer() => {
-                    tracing::debug!(lease = &*self.lease, %error, "looks at the lease first");
+                    tracing::debug!(lease = &*self.lease, %error, "leader lease renewal refused; reading it first");
                     self.metrics.slowpath.inc();
                 }
                 Err(error) => return Err(error),
@@ -199,7 +205,7 @@ impl Elector {
         Attempt::Held(sent)
     }
 
-    /// Tells who leads, if that is news.
+    /// Reports the leader, if it is a new one.
     fn report(&mut self) {
         let holder = self.candidate.holder();
         if holder == self.reported.as_deref() {
@@ -209,11 +215,11 @@ impl Elector {
         let (Some(leader), observer) = (&self.reported, &self.settings.on_new_leader) else {
             return;
         };
-        tracing::info!(lease = &*self.lease, leader, "new leader");
+        tracing::info!(lease = &*self.lease, leader, "new leader elected");
         if let Some(observer) = observer
             && catch_unwind(AssertUnwindSafe(|| observer(leader))).is_err()
         {
-            tracing::error!(lease = &*self.lease, "the observer of new leaders panicked");
+            tracing::error!(lease = &*self.lease, "on_new_leader panicked");
         }
     }
 
@@ -224,15 +230,17 @@ impl Elector {
         let released = tokio::time::timeout(self.settings.timing.renew_deadline, async {
             self.fence.landed().await;
             while let Err(error) = self.try_release().await {
-                tracing::debug!(lease = &*self.lease, %error, "lease not given back yet");
+                tracing::debug!(lease = &*self.lease, %error, "leader lease not released yet; retrying");
                 if !error.is_conflict() {
                     tokio::time::sleep(self.settings.timing.retry_period).await;
                 }
             }
         });
         match released.await {
-            Ok(()) => tracing::info!(lease = &*self.lease, "gave the lease back"),
-            Err(_) => tracing::warn!(lease = &*self.lease, "could not give the lease back"),
+            Ok(()) => tracing::info!(lease = &*self.lease, "released leader lease"),
+            Err(_) => {
+                tracing::warn!(lease = &*self.lease, "leader lease not released; it will expire")
+            }
         }
     }
 

@@ -30,12 +30,12 @@ impl Families for ElectionFamilies {
         let families = Self::default();
         registry.register(
             "leader_election_master_status",
-            "Whether this process leads: 1, or stands by: 0",
+            "Whether this process is the leader: 1, or on standby: 0",
             families.master_status.clone(),
         );
         registry.register(
             "leader_election_slowpath",
-            "Renewals of a lease that had to look at it first",
+            "Renewals of the leader lease that had to read it first",
             families.slowpath.clone(),
         );
         families

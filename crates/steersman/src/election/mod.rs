@@ -34,7 +34,7 @@ pub(crate) use settings::{Timing, check_names};
 /// Waits between tries are lengthened by up to this factor of themselves.
 pub(crate) const JITTER: f64 = 1.2;
 
-/// Told the identity of each new leader.
+/// Called with the identity of each new leader.
 type Observer = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How a replica takes part in an election.
@@ -55,13 +55,13 @@ pub enum ElectionError {
     #[error(transparent)]
     Settings(#[from] InvalidSettings),
     /// The Lease could not be renewed in time.
-    #[error("the lease {lease} could not be renewed in time")]
+    #[error("lost leader lease {lease}: not renewed in time")]
     Lost {
         /// Which Lease.
         lease: Arc<str>,
     },
     /// Somebody else holds the Lease.
-    #[error("the lease {lease} was taken by {holder}")]
+    #[error("lost leader lease {lease}: taken by {holder}")]
     Taken {
         /// Which Lease.
         lease: Arc<str>,
@@ -121,7 +121,7 @@ impl LeaderElection {
         self
     }
 
-    /// Is told each new leader's identity, this one's too. Must not block.
+    /// Calls `observer` with each new leader's identity, this one's too. Must not block.
     #[must_use]
     pub fn on_new_leader(mut self, observer: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_new_leader = Some(Arc::new(observer));

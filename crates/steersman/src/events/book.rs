@@ -1,6 +1,6 @@
-//! The series that are open: what was told, how often, and when the server is to hear of it.
+//! The series that are open: what happened, how often, and when it is written.
 //!
-//! No clock and no client in here: every method is told the time. The rules:
+//! No clock and no client in here: every method is given the time. The rules:
 //!
 //! - Equal events are one [`Series`]: created at its first, counted at the others. A series ends
 //!   after [`SILENCE`]; the next equal event begins another.
@@ -55,14 +55,15 @@ impl Book {
         self.series.len()
     }
 
-    /// Notes an occurrence. Tells whether something is due earlier than it was.
+    /// Notes an occurrence. Returns whether something is due earlier than it was.
     pub(super) fn observe(&mut self, identity: Identity, now: Moment) -> Result<bool, Loss> {
         let note = identity.note.clone().unwrap_or_default();
         let known = self.series.contains_key(&identity);
         let one_too_many = !known && self.too_many_notes(&identity, &now);
         let identity = if one_too_many { identity.combined() } else { identity };
         if let Some((identity, series)) = self.series.get_key_value(&identity) {
-            let (identity, before) = (Arc::clone(identity), series.due());
+            let identity = Arc::clone(identity);
+            let before = series.due();
             return Ok(self.count(&identity, before, now));
         }
         self.make_room(now.instant)?;
@@ -75,7 +76,7 @@ impl Book {
     }
 
     /// The next series that wants to be written by now. It is not given out again until
-    /// [`finish`](Self::finish) has heard what became of it.
+    /// [`finish`](Self::finish) has got what became of it.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<Write> {
         loop {
             let (due, _) = self.due.first()?;
@@ -91,8 +92,8 @@ impl Book {
         }
     }
 
-    /// A series with something to tell, due or not, for when there is no later.
-    pub(super) fn take_untold(&mut self) -> Option<Write> {
+    /// A series with something unwritten, due or not, for when there is no later.
+    pub(super) fn take_unwritten(&mut self) -> Option<Write> {
         loop {
             let (_, identity) = self.due.pop_first()?;
             if let Some(task) = self.series.get_mut(&identity)?.take() {
@@ -106,7 +107,7 @@ impl Book {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Hears what became of a write. Tells what was lost by it.
+    /// Takes in what became of a write. Returns what was lost by it.
     pub(super) fn finish(&mut self, write: Write, written: &Written, now: Instant) -> Option<Loss> {
         let series = self.series.get_mut(&write.identity)?;
         let loss = series.finish(&write.task, written, now);
@@ -142,16 +143,16 @@ impl Book {
     }
 
     /// Ends the series that was silent for longest, if there are too many. One with something
-    /// to tell is never ended: rather, nothing new begins.
+    /// unwritten is never ended: rather, nothing new begins.
     fn make_room(&mut self, now: Instant) -> Result<(), Loss> {
         if self.series.len() < REMEMBERED_MAX {
             return Ok(());
         }
-        // Those with something to tell are due soon, so that a silent one is at the end.
-        let told = self.due.last().filter(|(due, identity)| {
-            *due > now && self.series.get(identity).is_none_or(|series| !series.untold())
+        // Those with something unwritten are due soon, so that a silent one is at the end.
+        let written = self.due.last().filter(|(due, identity)| {
+            *due > now && self.series.get(identity).is_none_or(|series| !series.has_unwritten())
         });
-        let (due, identity) = told.cloned().ok_or(Loss::Full)?;
+        let (due, identity) = written.cloned().ok_or(Loss::Full)?;
         self.due.remove(&(due, Arc::clone(&identity)));
         self.series.remove(&identity);
         Ok(())

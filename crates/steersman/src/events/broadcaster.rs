@@ -69,11 +69,11 @@ impl Broadcaster {
     async fn flush(&self, mut writes: Writes) {
         loop {
             while writes.len() < WRITES_MAX {
-                let Some(write) = self.shared.book().take_untold() else { break };
+                let Some(write) = self.shared.book().take_unwritten() else { break };
                 writes.push(Box::pin(send(self.client.clone(), write)));
             }
             match writes.next().await {
-                // There may be more to tell of it by now.
+                // There may be more of it by now.
                 Some((write, written @ (Written::Done | Written::Missing))) => {
                     self.finish(write, written);
                 }
@@ -119,7 +119,7 @@ async fn send(client: Client, write: Write) -> (Write, Written) {
     let written = match timeout(WRITE_TIMEOUT, attempt).await {
         Ok(result) => judge(&write, &result),
         Err(_) => {
-            tracing::debug!("an event was not written in time, retried");
+            tracing::debug!("event write timed out; retrying");
             Written::Failed
         }
     };
@@ -136,25 +136,25 @@ fn judge(write: &Write, result: &Result<Event>) -> Written {
         409 if created && error.is_already_exists() => Written::Done,
         404 if !created => Written::Missing,
         0 | 408 | 409 | 429 | 500.. => {
-            tracing::debug!(%error, "an event was not written, retried");
+            tracing::debug!(%error, "event write failed; retrying");
             Written::Failed
         }
         _ => {
-            tell_of_refusal(write, error);
+            log_rejection(write, error);
             Written::Refused
         }
     }
 }
 
 /// Nothing can be created in a namespace that is being deleted; that is as it should be.
-fn tell_of_refusal(write: &Write, error: &Error) {
+fn log_rejection(write: &Write, error: &Error) {
     let subject = &write.identity.group.subject;
     let causes = error.status().and_then(|status| status.details.as_ref());
     let terminating = causes
         .is_some_and(|details| details.causes.iter().any(|c| c.reason == "NamespaceTerminating"));
     if terminating || error.is_not_found() {
-        tracing::debug!(?subject, %error, "an event was refused with its namespace");
+        tracing::debug!(?subject, %error, "event dropped: its namespace is terminating or gone");
     } else {
-        tracing::warn!(?subject, %error, "the server refuses an event");
+        tracing::warn!(?subject, %error, "event rejected by the server; dropped");
     }
 }

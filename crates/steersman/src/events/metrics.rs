@@ -1,4 +1,4 @@
-//! What the recorder of events tells Prometheus.
+//! The metrics of event recorders.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -7,12 +7,12 @@ use prometheus_client::registry::Registry;
 
 use crate::metrics::Families;
 
-/// Why an event was not told.
+/// Why an event was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Loss {
     /// Too many series wait to be written.
     Full,
-    /// Too much was told of one object.
+    /// Too many events are about one object.
     RateLimited,
     /// The server does not want it: the namespace goes away, or we may not write events.
     Refused,

@@ -1,4 +1,4 @@
-//! Events: what a controller tells people about an object, as `events.k8s.io/v1`.
+//! Events: what a controller reports to people about an object, as `events.k8s.io/v1`.
 //!
 //! A [`Recorder`] takes what happened and returns at once; it never waits and never fails. Equal
 //! events become one series, many similar ones are combined, and few are begun per object
@@ -59,7 +59,7 @@ pub struct Recorder {
 /// What all recorders of a client share with the broadcaster that writes for them.
 struct Shared {
     book: Mutex<Book>,
-    /// Told when something is due earlier than before.
+    /// Notified when something is due earlier than before.
     wake: Notify,
     metrics: EventFamilies,
 }

@@ -1,4 +1,4 @@
-//! What is to be told of an object, before it is known by whom and how often.
+//! An event as its author gives it, before it is known by whom and how often.
 
 use super::{EventType, Reference};
 
@@ -12,7 +12,7 @@ use super::{EventType, Reference};
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "an event tells nobody until it is recorded"]
+#[must_use = "an event does nothing until it is recorded"]
 pub struct NewEvent {
     pub(super) event_type: EventType,
     pub(super) reason: String,

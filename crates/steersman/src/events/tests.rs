@@ -223,7 +223,7 @@ fn a_full_book_drops_what_is_new_and_keeps_what_waits() {
 }
 
 #[test]
-fn at_the_end_everything_untold_is_taken_whenever_it_was_due() {
+fn at_the_end_everything_unwritten_is_taken_whenever_it_was_due() {
     let mut desk = Desk::new();
     desk.say("told").unwrap();
     desk.write_all();
@@ -234,6 +234,6 @@ fn at_the_end_everything_untold_is_taken_whenever_it_was_due() {
     desk.say("up").unwrap();
     assert!(desk.take().is_none());
     let left: Vec<String> =
-        std::iter::from_fn(|| desk.book.take_untold()).map(|write| shown(&write)).collect();
+        std::iter::from_fn(|| desk.book.take_unwritten()).map(|write| shown(&write)).collect();
     assert_eq!(left, ["update up×4"]);
 }

@@ -1,7 +1,7 @@
 //! The liveness of controllers: whether watches and workers still get ahead.
 //!
 //! A program whose watch or worker is stuck answers every ping and does nothing. Whether it is
-//! stuck can be seen from outside of it, by how long nothing was heard or finished.
+//! stuck can be seen from outside of it, by how long nothing was received or finished.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ impl Liveness {
     }
 }
 
-/// An error that tells all the troubles there are.
+/// An error with everything that is stuck.
 fn none(troubles: impl Iterator<Item = String>) -> Result<()> {
     let troubles: Vec<String> = troubles.collect();
     if troubles.is_empty() { Ok(()) } else { Err(Error::message(troubles.join("; "))) }

@@ -66,7 +66,7 @@ impl Health {
     }
 
     /// Answers a request, if it asks for health.
-    pub async fn answer(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+    pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
         let path = request.uri().path().trim_start_matches('/');
         let (endpoint, check) = path.split_once('/').unwrap_or((path, ""));
         let checks = match endpoint {
@@ -110,7 +110,8 @@ impl Checks {
         let results = join_all(checks.iter().map(async |(name, check)| {
             if is_excluded(name) { None } else { Some(passes(name, check).await) }
         }));
-        let (mut text, mut passed) = (String::new(), true);
+        let mut text = String::new();
+        let mut passed = true;
         for ((name, _), result) in checks.iter().zip(results.await) {
             text += &match result {
                 None => format!("[+]{name} excluded: ok\n"),

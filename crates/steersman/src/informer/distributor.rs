@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::handler::{Joiner, Seat, Told};
+use super::handler::{Joiner, Notification, Seat};
 use super::status::{Observed, ObservedPart};
 use crate::cache::{Cache, Event, Item, Replacement, Writer};
 use crate::delta_queue::Receiver;
@@ -37,7 +37,7 @@ pub(super) struct Feed<K> {
     pub(super) observed: ObservedPart<K>,
 }
 
-/// When a handler is to hear of every object again.
+/// When a handler is to get every object again.
 #[derive(Clone, Copy)]
 struct Resync {
     every: Duration,
@@ -84,20 +84,20 @@ impl<K: Cacheable> Distributor<K> {
             }
         }
         let kind = &*self.observed.kind;
-        tracing::error!(kind, "the reflector has ended; the cache stands still");
+        tracing::error!(kind, "reflector ended; the cache is not updated any more");
     }
 
-    /// A handler that joins hears of what is there first.
+    /// A handler that joins gets what is there first.
     fn join(&mut self, joiner: Joiner<K>) {
         self.observed.joined(&joiner);
         self.seats.retain(|(seat, _)| !seat.leave.is_cancelled());
         let resync = joiner.options.resync.and_then(Resync::next);
         let seat = joiner.seat(&self.observed.kind, self.stop.clone());
         for object in self.cache.snapshot().iter().cloned() {
-            tell(&seat, Told::Event(Event::Added { object, initial: true }));
+            notify(&seat, Notification::Event(Event::Added { object, initial: true }));
         }
         if self.cache.progress().synced {
-            tell(&seat, Told::Synced);
+            notify(&seat, Notification::Synced);
         }
         self.seats.push((seat, resync));
     }
@@ -108,7 +108,7 @@ impl<K: Cacheable> Distributor<K> {
             let Some(due) = resync.filter(|resync| resync.due <= now) else { continue };
             *resync = Resync::next(due.every);
             for object in self.cache.snapshot().iter().cloned() {
-                tell(seat, Told::Event(Event::Resynced { object }));
+                notify(seat, Notification::Event(Event::Resynced { object }));
             }
         }
     }
@@ -154,7 +154,7 @@ impl<K: Cacheable> Distributor<K> {
         self.distribute(events);
         if first && self.cache.progress().synced {
             for (seat, _) in &self.seats {
-                tell(seat, Told::Synced);
+                notify(seat, Notification::Synced);
             }
         }
     }
@@ -163,7 +163,7 @@ impl<K: Cacheable> Distributor<K> {
         self.seats.retain(|(seat, _)| !seat.leave.is_cancelled());
         for event in events {
             for (seat, _) in &self.seats {
-                tell(seat, Told::Event(event.clone()));
+                notify(seat, Notification::Event(event.clone()));
             }
         }
     }
@@ -187,9 +187,9 @@ async fn next_batch<K: Cacheable>(
 }
 
 /// Never waits: a handler's queue merges what it cannot hold. A handler that has left is not
-/// told, and leaves the list at the next change.
-fn tell<K: Cacheable>(seat: &Seat<K>, told: Told<K>) {
-    let _ = seat.queue.try_push(told);
+/// called, and leaves the list at the next change.
+fn notify<K: Cacheable>(seat: &Seat<K>, notification: Notification<K>) {
+    let _ = seat.queue.try_push(notification);
 }
 
 /// Sleeps until then, or for ever.

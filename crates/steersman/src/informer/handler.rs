@@ -15,13 +15,13 @@ const IN_ORDER: usize = 1024;
 /// Events that a handler takes at a time.
 const BATCH: usize = 128;
 
-/// Hears of every change of a kind. It should only note what changed, such as a key in a queue.
+/// Is called with every change of a kind. It should only note what changed, such as a key in a queue.
 pub(super) type Handler<K> = Box<dyn FnMut(&Event<K>) + Send>;
 
-/// How a handler is told.
+/// How a handler is called.
 #[derive(Clone, Copy, Debug)]
 pub struct HandlerOptions {
-    /// Hears of every object again this often, or up to a tenth later. Zero is never.
+    /// Resyncs it this often, or up to a tenth later: it gets every object again. Zero is never.
     pub resync: Option<Duration>,
     /// So many events wait for it, complete and in order; beyond that, events of one object
     /// are merged into one.
@@ -47,19 +47,19 @@ pub struct Registration {
 /// How far a handler has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HandlerProgress {
-    /// It has heard of the whole first list.
+    /// It has got the whole first list.
     pub(super) synced: bool,
     /// It will not be called again.
     pub(super) ended: bool,
 }
 
 impl Registration {
-    /// Whether the handler has heard of every object of the first list.
-    pub fn has_synced(&self) -> bool {
+    /// Whether the handler has got every object of the first list.
+    pub(crate) fn has_synced(&self) -> bool {
         self.progress.borrow().synced
     }
 
-    /// Waits until the handler has heard of every object of the first list, or will not any more.
+    /// Waits until the handler has got every object of the first list, or will not any more.
     pub async fn synced(&self) {
         let mut progress = self.progress.clone();
         // An error means that the handler has ended.
@@ -82,13 +82,13 @@ impl Registration {
 pub(super) struct Joiner<K> {
     pub(super) options: HandlerOptions,
     handler: Handler<K>,
-    queue: (Sender<Told<K>>, Receiver<Told<K>>),
+    queue: (Sender<Notification<K>>, Receiver<Notification<K>>),
     progress: watch::Sender<HandlerProgress>,
     leave: CancellationToken,
 }
 
 /// What a handler's queue holds.
-pub(super) enum Told<K> {
+pub(super) enum Notification<K> {
     Event(Event<K>),
     /// Everything of the first list stands before this.
     Synced,
@@ -96,7 +96,7 @@ pub(super) enum Told<K> {
 
 /// A handler, as the distributor sees it.
 pub(super) struct Seat<K> {
-    pub(super) queue: Sender<Told<K>>,
+    pub(super) queue: Sender<Notification<K>>,
     pub(super) leave: CancellationToken,
 }
 
@@ -127,7 +127,7 @@ impl<K: Cacheable> Joiner<K> {
         Seat { queue, leave }
     }
 
-    pub(super) fn observer(&self) -> Observer<Told<K>> {
+    pub(super) fn observer(&self) -> Observer<Notification<K>> {
         self.queue.0.observer()
     }
 
@@ -140,7 +140,7 @@ impl<K: Cacheable> Joiner<K> {
 struct Work<K> {
     kind: String,
     handler: Handler<K>,
-    receiver: Receiver<Told<K>>,
+    receiver: Receiver<Notification<K>>,
     progress: watch::Sender<HandlerProgress>,
     leave: CancellationToken,
     stop: CancellationToken,
@@ -158,32 +158,36 @@ impl<K: Cacheable> Work<K> {
             if batch.is_empty() {
                 break;
             }
-            for told in batch {
+            for notification in batch {
                 if self.leave.is_cancelled() || self.stop.is_cancelled() {
                     break;
                 }
-                self.tell(told);
+                self.notify(notification);
             }
             tokio::task::yield_now().await; // others want to run as well
         }
         self.progress.send_modify(|progress| progress.ended = true);
     }
 
-    fn tell(&mut self, told: Told<K>) {
-        match told {
-            Told::Synced => self.progress.send_modify(|progress| progress.synced = true),
-            Told::Event(event) => {
+    fn notify(&mut self, notification: Notification<K>) {
+        match notification {
+            Notification::Synced => self.progress.send_modify(|progress| progress.synced = true),
+            Notification::Event(event) => {
                 let handler = &mut self.handler;
                 if catch_unwind(AssertUnwindSafe(|| handler(&event))).is_err() {
                     let kind = &*self.kind;
-                    tracing::error!(kind, ?event, "an event handler panicked; it lost this event");
+                    tracing::error!(
+                        kind,
+                        ?event,
+                        "event handler panicked; the event is lost to it"
+                    );
                 }
             }
         }
     }
 }
 
-impl<K: Cacheable> Coalesce for Told<K> {
+impl<K: Cacheable> Coalesce for Notification<K> {
     fn key(&self) -> Option<ObjectKey> {
         match self {
             Self::Event(event) => Some(event.object().key().clone()),
@@ -191,7 +195,7 @@ impl<K: Cacheable> Coalesce for Told<K> {
         }
     }
 
-    /// What a handler that sleeps through both must be told.
+    /// What a handler that sleeps through both must get.
     fn merge(earlier: Self, later: Self) -> Merged<Self> {
         let (Self::Event(earlier), Self::Event(later)) = (earlier, later) else {
             return Merged::Nothing; // neither has a key, so the queue never asks
@@ -210,13 +214,13 @@ fn merged<K: Cacheable>(earlier: Event<K>, later: Event<K>) -> Merged<Event<K>> 
         (Added { initial, .. }, Updated { new: object, .. }) => {
             Merged::One(Added { object, initial })
         }
-        // The handler never heard of it.
+        // The handler never got it.
         (Added { .. }, Deleted { .. }) => Merged::Nothing,
         (Updated { old, .. }, Updated { new, .. }) => Merged::One(Updated { old, new }),
         (Resynced { .. }, later) => Merged::One(later),
         (Updated { .. }, deleted @ Deleted { .. }) => Merged::One(deleted),
         (earlier @ (Added { .. } | Updated { .. }), Resynced { .. }) => Merged::One(earlier),
-        // Another object took the name: its predecessor's end must be told.
+        // Another object took the name: the deletion of its predecessor must not be lost.
         (earlier, later) => Merged::Both(earlier, later),
     }
 }

@@ -1,9 +1,9 @@
-//! The informer: a reflector, a cache that follows it, and handlers that hear of each change.
+//! The informer: a reflector, a cache that follows it, and handlers that are called with each change.
 //!
-//! One task takes deltas in order and in batches, updates the cache, and only then tells the
-//! handlers, so that whoever is told finds the change in the cache. Each handler has a queue and
+//! One task takes deltas in order and in batches, updates the cache, and only then calls the
+//! handlers, so that they find the change in the cache. Each handler has a queue and
 //! a task of its own: a slow one delays nobody, and what waits for it is bounded, because
-//! beyond a number events of one object are merged. A handler that joins late hears of every
+//! beyond a number events of one object are merged. A handler that joins late gets every
 //! present object first; one that panics loses the event, is reported, and goes on.
 //!
 //! ```
@@ -33,7 +33,6 @@ mod status;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -163,7 +162,7 @@ impl<K> CacheConfig<K> {
     }
 
     /// Which objects are held.
-    pub fn restriction(&self) -> &Restriction {
+    pub(crate) fn restriction(&self) -> &Restriction {
         &self.restriction
     }
 }
@@ -288,7 +287,7 @@ impl<K: Cacheable> Informer<K> {
         &self.cache
     }
 
-    /// Adds a handler. It first hears of every object that is there, as initial additions. It
+    /// Adds a handler. It first gets every object that is there, as initial additions. It
     /// should only note what changed; one that blocks must [say so](HandlerOptions::blocking).
     /// It stays until it is [removed](Registration::remove) or the informer goes.
     pub async fn add_handler(
@@ -298,17 +297,7 @@ impl<K: Cacheable> Informer<K> {
         self.add_handler_with(HandlerOptions::default(), handler).await
     }
 
-    /// Adds a handler that hears of every object again from time to time.
-    pub async fn add_resynced_handler(
-        &self,
-        every: Duration,
-        handler: impl FnMut(&Event<K>) + Send + 'static,
-    ) -> Registration {
-        let options = HandlerOptions { resync: Some(every), ..HandlerOptions::default() };
-        self.add_handler_with(options, handler).await
-    }
-
-    /// Adds a handler.
+    /// Adds a handler with options, such as a resync period.
     pub async fn add_handler_with(
         &self,
         options: HandlerOptions,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::handler::{HandlerProgress, Joiner, Told};
+use super::handler::{HandlerProgress, Joiner, Notification};
 use crate::cache::{Cache, Form, Item};
 use crate::delta_queue::Observer;
 use crate::object::Cacheable;
@@ -41,7 +41,7 @@ pub struct InformerStatus {
     pub queued: usize,
     /// What listing and watching is at.
     pub phase: String,
-    /// How long nothing was heard from the server, not even a bookmark.
+    /// How long nothing came from the server, not even a bookmark.
     pub silent_for: Option<Duration>,
     /// The watch has been silent for longer than a server is.
     pub stalled: bool,
@@ -57,7 +57,7 @@ pub struct InformerStatus {
 /// How a handler is doing.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HandlerStatus {
-    /// Whether it has heard of the whole first list.
+    /// Whether it has got the whole first list.
     pub synced: bool,
     /// Events that wait for it.
     pub queued: usize,
@@ -99,7 +99,7 @@ impl<K> Clone for ObservedPart<K> {
 }
 
 pub(super) struct ObservedHandler<K> {
-    queue: Observer<Told<K>>,
+    queue: Observer<Notification<K>>,
     progress: watch::Receiver<HandlerProgress>,
 }
 
@@ -176,7 +176,7 @@ fn describe(phase: &Phase) -> String {
         Phase::Listing => "listing".into(),
         Phase::Streaming => "streaming the first list".into(),
         Phase::Watching => "watching".into(),
-        Phase::Stalled => "watching, but nothing is heard".into(),
+        Phase::Stalled => "watch stalled: nothing received".into(),
         Phase::BackingOff { error, since } => {
             format!("failing for {:.0?}: {error}", since.elapsed())
         }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 
-use super::handler::{Told, join};
+use super::handler::{Notification, join};
 use super::*;
 use crate::cache::{Item, Replacement};
 
@@ -95,7 +95,7 @@ proptest! {
             let (joiner, _registration) = join(options, Box::new(handler));
             let seat = joiner.seat("ConfigMap", CancellationToken::new());
             for (event, pause) in events.into_iter().zip(pauses.into_iter().cycle()) {
-                prop_assert!(seat.queue.try_push(Told::Event(event)).is_ok());
+                prop_assert!(seat.queue.try_push(Notification::Event(event)).is_ok());
                 // Five names, each at most a deletion and an addition.
                 prop_assert!(seat.queue.len() <= in_order + 10, "{} wait", seat.queue.len());
                 if pause {
@@ -125,9 +125,13 @@ async fn a_handler_that_panics_loses_one_event_and_hears_the_rest() {
     let seat = joiner.seat("ConfigMap", CancellationToken::new());
     for name in ["a", "b", "c"] {
         let object = map(name, 1, 1);
-        assert!(seat.queue.try_push(Told::Event(Event::Added { object, initial: true })).is_ok());
+        assert!(
+            seat.queue
+                .try_push(Notification::Event(Event::Added { object, initial: true }))
+                .is_ok()
+        );
     }
-    assert!(seat.queue.try_push(Told::Synced).is_ok());
+    assert!(seat.queue.try_push(Notification::Synced).is_ok());
     registration.synced().await;
     assert_eq!(*heard.lock().unwrap(), ["a", "c"]);
 }
@@ -137,9 +141,10 @@ async fn a_handler_that_left_is_not_called_again() {
     let (view, handler) = viewer();
     let (joiner, registration) = join(HandlerOptions::default(), Box::new(handler));
     let seat = joiner.seat("ConfigMap", CancellationToken::new());
-    let added = |name| Told::Event(Event::Added { object: map(name, 1, 1), initial: false });
+    let added =
+        |name| Notification::Event(Event::Added { object: map(name, 1, 1), initial: false });
     assert!(seat.queue.try_push(added("a")).is_ok());
-    assert!(seat.queue.try_push(Told::Synced).is_ok());
+    assert!(seat.queue.try_push(Notification::Synced).is_ok());
     registration.synced().await;
     registration.remove().await;
     let _ = seat.queue.try_push(added("b"));

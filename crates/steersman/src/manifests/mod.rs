@@ -1,4 +1,4 @@
-//! What a cluster must be told before a program of controllers can run in it, as YAML:
+//! What a cluster needs before a program of controllers can run in it, as YAML:
 //! custom resource definitions, permissions, and webhook configurations.
 //!
 //! Permissions are inferred from what the controllers declared: a kind that is reconciled is

@@ -30,7 +30,7 @@ pub fn annotation_changed<K: Cacheable>() -> Rule<K> {
     on_update(|old, new| old.annotations != new.annotations)
 }
 
-/// Only objects whose labels fit, or did before the update: who leaves the selection is heard of
+/// Only objects whose labels fit, or did before the update: who leaves the selection is noticed
 /// once more. `label_selector(selector::parse("app=web")?)`.
 pub fn label_selector<K: Cacheable>(selector: Selector) -> Rule<K> {
     let requirements: Vec<Expression> = selector.into_iter().collect();

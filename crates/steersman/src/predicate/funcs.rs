@@ -18,7 +18,7 @@ pub struct Funcs<K> {
     generic: One<K>,
 }
 
-/// Lets everything pass until it is told otherwise:
+/// Lets everything pass unless a function says otherwise:
 /// `funcs().on_update(|old: &Pod, new: &Pod| …).on_delete(|_| false)`.
 pub fn funcs<K: Cacheable>() -> Funcs<K> {
     Funcs { create: None, update: None, delete: None, generic: None }
@@ -38,7 +38,7 @@ impl<K: Cacheable> Funcs<K> {
         self
     }
 
-    /// Objects that are gone. Saying `false` here is to be told to keep deletions away.
+    /// Objects that are gone. Returning `false` here keeps deletions away.
     pub fn on_delete(mut self, matters: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
         self.delete = Some(Box::new(matters));
         self

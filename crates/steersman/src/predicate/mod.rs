@@ -2,7 +2,7 @@
 //!
 //! A predicate says yes, no, or nothing: `generation_changed` is about updates, and of a creation
 //! it says nothing, which lets it pass. That is also what `not` leaves alone. Of deletions and of
-//! their beginning (a new `deletionTimestamp`) no predicate says anything unless it is told to be
+//! their beginning (a new `deletionTimestamp`) no predicate says anything unless it is
 //! [strict](Rule::strict), so that neither a finalizer nor a cleanup is ever missed by accident.
 //!
 //! ```

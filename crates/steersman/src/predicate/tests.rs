@@ -128,7 +128,8 @@ fn what_a_predicate_says_nothing_of_passes_and_stays_so_when_negated() {
 
 #[test]
 fn a_selector_follows_objects_in_and_out() {
-    let (fits, other) = (json!({"labels": {"app": "web"}}), json!({"labels": {"app": "api"}}));
+    let fits = json!({"labels": {"app": "web"}});
+    let other = json!({"labels": {"app": "api"}});
     let predicate = label_selector(web());
     assert!(predicate.matters(&update(fits.clone(), other.clone())), "out");
     assert!(predicate.matters(&update(other.clone(), fits.clone())), "in");

@@ -134,22 +134,22 @@ impl Certificates {
     }
 
     /// Looks at the files from time to time and shows what they hold. Never ends.
-    pub async fn watch(&self) {
+    pub(crate) async fn watch(&self) {
         loop {
             tokio::time::sleep(LOOK).await;
             match self.reload() {
                 Ok(false) => {}
-                Ok(true) => tracing::info!("the server's certificate has changed"),
+                Ok(true) => tracing::info!("certificate reloaded"),
                 Err(error) => {
                     let error = crate::Error::from(error);
-                    tracing::warn!(%error, "the last good certificate stays");
+                    tracing::warn!(%error, "certificate reload failed; the last one stays");
                 }
             }
         }
     }
 
     /// Shows what the files hold now; tells whether that is something new.
-    pub fn reload(&self) -> Result<bool, CertificateError> {
+    pub(crate) fn reload(&self) -> Result<bool, CertificateError> {
         match &self.files {
             Some(files) => self.shown.show(files.read()?),
             None => Ok(false),

@@ -50,7 +50,7 @@ const BODY_MAX: usize = 7 * 1024 * 1024;
 const STREAMS_MAX: u32 = 100;
 /// How long to wait before accepting again after it failed, for example for lack of files.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
-/// How long requests under way may take to end once the server stops, unless said otherwise.
+/// How long requests under way may take to end once the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Answers requests. Cheap to clone.
@@ -85,54 +85,46 @@ pub fn answer(
 
 /// A server that has its address and waits to be run.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     listener: TcpListener,
     tls: Option<Certificates>,
     body_max: usize,
-    grace: Duration,
 }
 
 impl Server {
     /// Takes an address; port 0 takes any that is free.
-    pub async fn bind(address: SocketAddr) -> std::io::Result<Self> {
+    pub(crate) async fn bind(address: SocketAddr) -> std::io::Result<Self> {
         Ok(Self::new(TcpListener::bind(address).await?))
     }
 
     /// Serves what connects to this listener.
-    pub fn new(listener: TcpListener) -> Self {
-        Self { listener, tls: None, body_max: BODY_MAX, grace: GRACE }
+    pub(crate) fn new(listener: TcpListener) -> Self {
+        Self { listener, tls: None, body_max: BODY_MAX }
     }
 
     /// Speaks TLS with these certificates.
     #[must_use]
-    pub fn tls(mut self, certificates: Certificates) -> Self {
+    pub(crate) fn tls(mut self, certificates: Certificates) -> Self {
         self.tls = Some(certificates);
         self
     }
 
     /// How large the body of a request may be.
     #[must_use]
-    pub fn body_max(mut self, bytes: usize) -> Self {
+    pub(crate) fn body_max(mut self, bytes: usize) -> Self {
         self.body_max = bytes;
         self
     }
 
-    /// How long requests under way may take to end once the server stops.
-    #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
-        self
-    }
-
     /// Where it listens.
-    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
+    pub(crate) fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
     /// Serves until the token is cancelled, and then for at most the grace period. With
     /// certificates from files, looks after their changes as well.
-    pub async fn run(self, handler: Handler, shutdown: CancellationToken) {
-        let Self { listener, tls, body_max, grace } = self;
+    pub(crate) async fn run(self, handler: Handler, shutdown: CancellationToken) {
+        let Self { listener, tls, body_max } = self;
         let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.server_config()));
         let site = Site { handler, acceptor, body_max };
         let graceful = GracefulShutdown::new();
@@ -147,7 +139,7 @@ impl Server {
                         while connections.try_join_next().is_some() {}
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
+                        tracing::warn!(%error, "accept failed; retrying");
                         tokio::time::sleep(ACCEPT_BACKOFF).await;
                     }
                 }
@@ -160,8 +152,8 @@ impl Server {
             () = watch(tls.as_ref()) => {}
         }
         drop(listener);
-        if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
-            tracing::warn!("connections were still open at the deadline");
+        if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
+            tracing::warn!("graceful shutdown timed out; connections closed");
         }
     }
 }
@@ -201,8 +193,8 @@ impl Site {
         };
         match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => self.serve(stream, watcher).await,
-            Ok(Err(error)) => tracing::debug!(%error, "handshake failed"),
-            Err(_) => tracing::debug!("handshake took too long"),
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake timed out"),
         }
     }
 
@@ -249,7 +241,7 @@ pub(crate) async fn call(handler: &Handler, request: Request<Bytes>) -> Response
     let answered = AssertUnwindSafe(async { handler(request).await }).catch_unwind();
     answered.await.unwrap_or_else(|panic| {
         let panic = crate::error::panic_text(&*panic);
-        tracing::error!(path, panic, "a handler panicked");
+        tracing::error!(path, panic, "http handler panicked");
         text(StatusCode::INTERNAL_SERVER_ERROR, "internal error\n")
     })
 }

@@ -23,7 +23,8 @@ fn measure() -> Handler {
 /// A server at work, its address, and what stops it.
 async fn start(configure: impl FnOnce(Server) -> Server) -> (SocketAddr, CancellationToken) {
     let server = configure(Server::bind(ANYWHERE.parse().unwrap()).await.unwrap());
-    let (address, stop) = (server.local_addr().unwrap(), CancellationToken::new());
+    let address = server.local_addr().unwrap();
+    let stop = CancellationToken::new();
     tokio::spawn(server.run(measure(), stop.clone()));
     (address, stop)
 }
@@ -83,8 +84,10 @@ async fn a_body_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn a_stopped_server_lets_requests_end_and_takes_no_more() {
     let server = Server::bind(ANYWHERE.parse().unwrap()).await.unwrap();
-    let (address, stop) = (server.local_addr().unwrap(), CancellationToken::new());
-    let (entered, leave) = (CancellationToken::new(), CancellationToken::new());
+    let address = server.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let entered = CancellationToken::new();
+    let leave = CancellationToken::new();
     let gates = (entered.clone(), leave.clone());
     let slow = handler(move |_| {
         let (entered, leave) = gates.clone();
@@ -109,7 +112,8 @@ async fn a_stopped_server_lets_requests_end_and_takes_no_more() {
 async fn a_renewed_certificate_is_shown_to_new_connections_and_old_ones_stay() {
     let folder = std::env::temp_dir().join(format!("steersman-serve-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let (certificate, key) = (folder.join("tls.crt"), folder.join("tls.key"));
+    let certificate = folder.join("tls.crt");
+    let key = folder.join("tls.key");
     let first = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     let second = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     std::fs::write(&certificate, first.cert.pem()).unwrap();

@@ -1,7 +1,7 @@
 //! The gate before a controller's workers: which keys this replica may reconcile now.
 //!
 //! Workers ask it before each reconcile and hold a [`Pass`] during it; whoever shares the keys
-//! among replicas ([`shard`](crate::shard)) sets the rule, and hears when a key whose pass is no
+//! among replicas ([`shard`](crate::shard)) sets the rule, and is notified when a key whose pass is no
 //! longer due has been left. Without a rule nothing passes.
 
 use std::collections::HashMap;
@@ -109,7 +109,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_that_lost_its_right_is_a_stray_until_it_is_left() {
-        let (gate, a, b) = (Arc::new(Gate::default()), ObjectKey::from("a"), ObjectKey::from("b"));
+        let gate = Arc::new(Gate::default());
+        let a = ObjectKey::from("a");
+        let b = ObjectKey::from("b");
         assert!(gate.enter(&a).is_none(), "nothing passes without a rule");
         gate.set(only("a"));
         let pass = gate.enter(&a).unwrap();

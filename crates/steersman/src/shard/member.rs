@@ -23,7 +23,7 @@ use crate::object::ObjectKey;
 /// How often the others are looked at while keys move, as a part of the usual period.
 const HURRY: u32 = 4;
 
-/// Told which keys have become this replica's: those for which the given function holds.
+/// Called with the keys that have become this replica's: those for which the given function holds.
 pub(crate) type Moved = Box<dyn Fn(&dyn Fn(&ObjectKey) -> bool) + Send + Sync>;
 
 /// This replica's part in a group. Dropping it ends it without a goodbye.
@@ -60,7 +60,8 @@ impl Member {
         moved: Moved,
     ) -> Self {
         let work = Work::new(sharding, controller, client, moved);
-        let (fence, gate) = (work.fence.clone(), Arc::clone(&work.gate));
+        let fence = work.fence.clone();
+        let gate = Arc::clone(&work.gate);
         let identity = work.holder.identity.as_str().into();
         let members = Arc::clone(&work.members);
         let seat = Seat { identity, fence: fence.clone(), members };
@@ -74,7 +75,7 @@ impl Member {
         &self.fence
     }
 
-    /// What tells the workers which keys are this replica's.
+    /// Where workers ask which keys are this replica's.
     pub(crate) fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }
@@ -147,7 +148,11 @@ impl Work {
     }
 
     async fn run(mut self, stop: CancellationToken) {
-        tracing::info!(member = &*self.holder.name, group = self.holder.group, "joins the group");
+        tracing::info!(
+            member = &*self.holder.name,
+            group = self.holder.group,
+            "joining shard group"
+        );
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
@@ -163,9 +168,9 @@ impl Work {
             match &round {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
-                    tracing::warn!(member = &*self.holder.name, %error, "lease not renewed");
+                    tracing::warn!(member = &*self.holder.name, %error, "shard lease not renewed; retrying");
                 }
-                None => self.lose("its time is over"),
+                None => self.lose("lease expired"),
             }
             self.pause(matches!(round, Some(Ok(())))).await;
         }
@@ -237,7 +242,7 @@ impl Work {
             Err(error) if error.is_answer() => {
                 self.own = self.lock.get().await?;
                 if self.own.is_none() {
-                    self.lose("somebody deleted its lease");
+                    self.lose("lease was deleted");
                 }
                 return Err(error);
             }
@@ -251,7 +256,7 @@ impl Work {
         self.own = Some(lease);
         // Others may have seen the Lease run out meanwhile: then the term is over.
         if self.until.is_some_and(|until| Instant::now() >= until) {
-            return self.lose("its renewal was answered too late");
+            return self.lose("renewal was answered too late");
         }
         self.until = Some(sent + self.lasting.leave);
         self.fence.extend(epoch, sent, self.lasting);
@@ -276,8 +281,13 @@ impl Work {
         }
         let members = self.membership.target().members().len();
         self.members.store(members, Ordering::Relaxed);
-        tracing::info!(member = &*self.holder.name, members, "shares keys by a new view");
-        let (new, admits) = (Arc::clone(&rule), Arc::clone(&rule));
+        tracing::info!(
+            member = &*self.holder.name,
+            members,
+            "shard members changed; keys rebalanced"
+        );
+        let new = Arc::clone(&rule);
+        let admits = Arc::clone(&rule);
         let old = self.rule.replace(rule);
         self.gate.set(Some(Arc::new(move |key: &ObjectKey| admits.admits(key))));
         self.overdue();
@@ -294,7 +304,7 @@ impl Work {
         }
         let since = *self.waits_since.get_or_insert_with(Instant::now);
         if since.elapsed() >= self.sharding.handover_timeout {
-            tracing::warn!(member = &*self.holder.name, "aborts reconciles of keys that moved on");
+            tracing::warn!(member = &*self.holder.name, "handover timed out; aborting reconciles");
             self.gate.revoke();
         }
     }
@@ -302,7 +312,7 @@ impl Work {
     /// Stops everything: others may take the keys from now on.
     fn lose(&mut self, why: &str) {
         if self.until.take().is_some() {
-            tracing::error!(member = &*self.holder.name, why, "is no member any more");
+            tracing::error!(member = &*self.holder.name, why, "lost shard lease");
         }
         self.members.store(0, Ordering::Relaxed);
         self.fence.close();
@@ -334,14 +344,14 @@ impl Work {
         let left = tokio::time::timeout(self.sharding.timing.renew_deadline, async {
             self.fence.landed().await;
             while let Err(error) = self.try_leave().await {
-                tracing::debug!(member = &*self.holder.name, %error, "has not left yet");
+                tracing::debug!(member = &*self.holder.name, %error, "shard lease not released yet; retrying");
                 if !error.is_conflict() {
                     tokio::time::sleep(self.sharding.timing.retry_period).await;
                 }
             }
         });
         if left.await.is_err() {
-            tracing::warn!(member = &*self.holder.name, "could not leave the group in order");
+            tracing::warn!(member = &*self.holder.name, "shard lease not released; it will expire");
         }
         self.fence.close();
     }

@@ -48,7 +48,8 @@ pub(super) struct Asked {
 
 impl Membership {
     pub(super) fn new(me: Arc<str>) -> Self {
-        let (peers, target) = (BTreeMap::new(), View::default());
+        let peers = BTreeMap::new();
+        let target = View::default();
         Self { me, peers, published: None, publishing: None, target }
     }
 
@@ -230,7 +231,8 @@ mod tests {
     #[tokio::test]
     async fn who_joins_waits_until_others_have_given_keys_up() {
         let start = Instant::now();
-        let (mut a, mut b) = (member("a", "a"), member("b", ""));
+        let mut a = member("a", "a");
+        let mut b = member("b", "");
         a.observe([], asked(start, 0, 0));
         assert_eq!(admitted(&a), 100);
 

@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn only_the_keys_of_who_comes_or_goes_move() {
-        let (four, five) = (owners(&["a", "b", "c", "d"]), owners(&["a", "b", "c", "d", "e"]));
+        let four = owners(&["a", "b", "c", "d"]);
+        let five = owners(&["a", "b", "c", "d", "e"]);
         let moved: Vec<_> = four.iter().zip(&five).filter(|(old, new)| old != new).collect();
         assert!(moved.iter().all(|(_, new)| *new == "e"));
         assert!((1200..2800).contains(&moved.len()), "{}", moved.len());

@@ -42,7 +42,8 @@ impl ClientConfig {
 
     /// By a Service in front of it, at port 443.
     pub fn service(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        let (namespace, name) = (namespace.into(), name.into());
+        let namespace = namespace.into();
+        let name = name.into();
         Self { target: Target::Service { namespace, name, port: None }, ca_bundle: None }
     }
 
@@ -66,7 +67,9 @@ impl ClientConfig {
         let (url, service) = match &self.target {
             Target::Url(origin) => (Some(format!("{origin}{path}")), None),
             Target::Service { namespace, name, port } => {
-                let (namespace, name, path) = (namespace.clone(), name.clone(), path.to_owned());
+                let namespace = namespace.clone();
+                let name = name.clone();
+                let path = path.to_owned();
                 (None, Some(ServiceReference { namespace, name, path: Some(path), port: *port }))
             }
         };
@@ -84,7 +87,7 @@ impl ClientConfig {
     }
 }
 
-/// What tells the API server of the admission webhooks of a server.
+/// The configurations of the admission webhooks of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Configurations {
     /// Of those that may change objects, if there are any.
@@ -166,7 +169,7 @@ fn validating(webhook: MutatingWebhook) -> ValidatingWebhook {
     }
 }
 
-/// Tells the API server of the webhooks of this server: applies its configurations and changes
+/// Registers the webhooks of this server with the API server: applies its configurations and changes
 /// `spec.conversion` of the custom resource definitions, which must exist. For development and
 /// tests; in production manifests do this.
 pub async fn install(

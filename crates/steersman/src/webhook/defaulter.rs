@@ -83,7 +83,8 @@ pub(super) fn handler<K: Object>(defaulter: impl CustomDefaulter<K>) -> ErasedHa
     let defaulter = Arc::new(defaulter);
     let kind = kind_of::<K>();
     Arc::new(move |request: Arc<AdmissionRequest>| {
-        let (defaulter, kind) = (Arc::clone(&defaulter), kind.clone());
+        let defaulter = Arc::clone(&defaulter);
+        let kind = kind.clone();
         async move {
             match default_object(&*defaulter, &kind, &request).await {
                 Ok(response) => response,

@@ -55,7 +55,8 @@ impl FieldError {
         supported: &[&str],
     ) -> Self {
         let supported: Vec<String> = supported.iter().map(show_value).collect();
-        let (value, supported) = (show_value(&value), supported.join(", "));
+        let value = show_value(&value);
+        let supported = supported.join(", ");
         let body = format!("Unsupported value: {value}: supported values: {supported}");
         Self::new(field, "FieldValueNotSupported", body)
     }

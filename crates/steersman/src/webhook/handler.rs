@@ -53,7 +53,7 @@ pub(super) fn erase(handler: impl Handler) -> ErasedHandler {
 }
 
 /// Asks one handler after the other until one refuses. Each sees the object as those before it
-/// left it. `panicked` is told of panics.
+/// left it. `panicked` is called for each panic.
 pub(super) async fn in_sequence(
     handlers: &[ErasedHandler],
     request: AdmissionRequest,
@@ -104,6 +104,6 @@ async fn guarded(
 
 fn panic_denied(panic: &(dyn Any + Send)) -> Denied {
     let text = panic_text(panic);
-    tracing::error!(panic = text, "an admission webhook panicked");
+    tracing::error!(panic = text, "admission webhook panicked");
     Denied::internal(format!("panic: {text} [recovered]"))
 }

@@ -42,7 +42,9 @@ impl CaInjection {
     /// Writes through this client.
     pub fn new(client: kube::Client) -> Self {
         let none = Vec::new;
-        let (mutating, validating, definitions) = (none(), none(), none());
+        let mutating = none();
+        let validating = none();
+        let definitions = none();
         Self { client, mutating, validating, definitions, labels: None }
     }
 
@@ -95,7 +97,7 @@ impl CaInjection {
             let wait = match self.inject(&bundle).await {
                 Ok(()) => LOOK,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot tell the API server whom to trust");
+                    tracing::warn!(%error, "CA injection failed; retrying");
                     RETRY
                 }
             };
@@ -131,7 +133,7 @@ impl CaInjection {
             let Some(name) = object.metadata.name.filter(|_| !patch.0.is_empty()) else { continue };
             let written = self.patch(&format!("{}/{name}", api.resource_url()), &patch).await;
             if written.is_ok() {
-                tracing::info!(kind = resource.kind, name, "the authority was written");
+                tracing::info!(kind = resource.kind, name, "CA bundle injected");
             }
             outcome = written.and(outcome);
         }

@@ -1,4 +1,4 @@
-//! What a webhook server tells Prometheus, under controller-runtime's names.
+//! The metrics of a webhook server, under controller-runtime's names.
 
 use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
@@ -83,7 +83,8 @@ pub(super) struct Serving {
 impl Serving {
     /// The request was answered.
     pub(super) fn answered(self, status: StatusCode) {
-        let (metrics, path) = (&self.metrics, &self.path);
+        let metrics = &self.metrics;
+        let path = &self.path;
         metrics.requests.get_or_create(&with_code(path, status.as_str())).inc();
         let seconds = self.began.elapsed().as_secs_f64();
         metrics.latency.get_or_create(&webhook(path)).observe(seconds);

@@ -81,7 +81,8 @@ fn merged_array(sent: &[Value], before: &[Value], after: &[Value]) -> Vec<Value>
 /// Which item of `before` each item of `after` was.
 fn origins(before: &[Value], after: &[Value]) -> Vec<Option<usize>> {
     let prefix = before.iter().zip(after).take_while(|(a, b)| a == b).count();
-    let (before, after) = (&before[prefix..], &after[prefix..]);
+    let before = &before[prefix..];
+    let after = &after[prefix..];
     let suffix = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
     let gone = before.len() - suffix;
     let middle = matched(&before[..gone], &after[..after.len() - suffix]);
@@ -179,7 +180,8 @@ mod tests {
             sent in document(),
             made in document(),
         ) {
-            let (before, after) = (typed(&sent), typed(&made));
+            let before = typed(&sent);
+            let after = typed(&made);
             let patched = apply(&sent, &before, &after);
             prop_assert_eq!(typed(&patched), after);
             prop_assert_eq!(apply(&sent, &before, &before), sent.clone());
@@ -221,7 +223,8 @@ mod tests {
     #[test]
     fn what_the_defaulter_removed_is_removed() {
         let sent = json!({"spec": {"a": 1, "b": 2, "unknown": 3}});
-        let (before, after) = (json!({"spec": {"a": 1, "b": 2}}), json!({"spec": {"a": 1}}));
+        let before = json!({"spec": {"a": 1, "b": 2}});
+        let after = json!({"spec": {"a": 1}});
         assert_eq!(apply(&sent, &before, &after), json!({"spec": {"a": 1, "unknown": 3}}));
     }
 
@@ -271,7 +274,8 @@ mod tests {
     fn long_lists_are_compared_place_by_place() {
         let numbers: Vec<u32> = (0..20_000).collect();
         let shifted: Vec<u32> = numbers.iter().map(|number| number + 1).collect();
-        let (before, after) = (json!(numbers), json!(shifted));
+        let before = json!(numbers);
+        let after = json!(shifted);
         assert_eq!(apply(&before, &before, &after), after);
     }
 }

@@ -95,7 +95,8 @@ impl AdmissionRequest {
         if self.kind == *expected {
             return Ok(());
         }
-        let (found, expected) = (show_kind(&self.kind), show_kind(expected));
+        let found = show_kind(&self.kind);
+        let expected = show_kind(expected);
         Err(Denied::bad_request(format!("this webhook admits {expected}, not {found}")))
     }
 }

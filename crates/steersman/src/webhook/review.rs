@@ -66,7 +66,7 @@ pub(super) async fn admit(
     let request = match read(http) {
         Ok(request) => request,
         Err(Unreadable { uid, status }) => {
-            tracing::warn!(uid, status = status.message, "an admission review makes no sense");
+            tracing::warn!(uid, status = status.message, "invalid AdmissionReview");
             return reply(&uid, refusal(*status));
         }
     };

@@ -64,12 +64,12 @@ impl WebhookServer {
     }
 
     /// Reports what it counts.
-    pub fn register_metrics(&self, metrics: &Metrics) {
+    pub(crate) fn register_metrics(&self, metrics: &Metrics) {
         metrics.with_registry(|registry| self.site.metrics.register(registry));
     }
 
     /// Tells whether it takes connections; for a readiness check.
-    pub fn started(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
+    pub(crate) fn started(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
         let started = Arc::clone(&self.started);
         move || started.load(Ordering::Acquire)
     }
@@ -132,7 +132,7 @@ async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     }
 }
 
-/// What is told to a server before it is built, in order.
+/// What a server is given before it is built, in order.
 enum Part {
     Webhook(Box<Webhook>),
     Raw(String, ErasedHandler),
@@ -146,7 +146,7 @@ enum Chosen {
     SelfSigned(Vec<String>),
 }
 
-/// A webhook server, being told what it serves.
+/// A webhook server that is not built yet.
 #[must_use]
 pub struct WebhookServerBuilder {
     name: String,
@@ -189,7 +189,7 @@ impl WebhookServerBuilder {
         self
     }
 
-    /// Serves a handler that somebody else tells the API server of.
+    /// Serves a handler that somebody else registers with the API server.
     pub fn handle(mut self, path: impl Into<String>, handler: impl Handler) -> Self {
         self.parts.push(Part::Raw(path.into(), handler::erase(handler)));
         self
@@ -245,7 +245,7 @@ impl WebhookServerBuilder {
         self
     }
 
-    /// The server, if all that it was told fits together.
+    /// The server, if everything fits together.
     pub fn build(self) -> Result<WebhookServer> {
         let mut site = Site::default();
         for part in self.parts {

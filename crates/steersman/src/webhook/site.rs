@@ -67,7 +67,8 @@ impl Site {
 
     pub(super) fn add(&mut self, webhook: Webhook) -> Result<(), BuildError> {
         let Webhook { phase, path, handler, registration } = webhook;
-        let (handlers, registration) = (vec![handler], Some(registration));
+        let handlers = vec![handler];
+        let registration = Some(registration);
         self.admit(&path, Admission { phase: Some(phase), handlers, registration })
     }
 
@@ -133,7 +134,8 @@ impl Site {
             return serve::text(StatusCode::METHOD_NOT_ALLOWED, "reviews are sent by POST\n");
         }
         let serving = self.metrics.begin(path);
-        let (panics, conversion_panics) = (&self.metrics.panics, &self.metrics.conversion_panics);
+        let panics = &self.metrics.panics;
+        let conversion_panics = &self.metrics.conversion_panics;
         let response = match route {
             Route::Admission(admission) => {
                 admit(&admission.handlers, &request, &|| {

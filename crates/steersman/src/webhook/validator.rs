@@ -111,7 +111,8 @@ pub(super) fn handler<K: Object>(validator: impl CustomValidator<K>) -> ErasedHa
     let validator = Arc::new(validator);
     let kind = kind_of::<K>();
     Arc::new(move |request: Arc<AdmissionRequest>| {
-        let (validator, kind) = (Arc::clone(&validator), kind.clone());
+        let validator = Arc::clone(&validator);
+        let kind = kind.clone();
         async move {
             match validate(&*validator, &kind, &request).await {
                 Ok(warnings) => AdmissionResponse { warnings, ..AdmissionResponse::allowed() },
@@ -135,7 +136,8 @@ async fn validate<K: Object>(
     match request.operation {
         Operation::Create => validator.validate_create(&request.decode_object()?, request).await,
         Operation::Update => {
-            let (old, new) = (request.decode_old_object()?, request.decode_object()?);
+            let old = request.decode_old_object()?;
+            let new = request.decode_object()?;
             validator.validate_update(&old, &new, request).await
         }
         Operation::Delete | Operation::Connect => {

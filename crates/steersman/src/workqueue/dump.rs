@@ -56,24 +56,6 @@ pub enum KeyState {
     BackingOff,
 }
 
-impl<T> Dump<T> {
-    /// The same with other keys, for instance their text where they cannot be serialised:
-    /// `serde_json::to_string(&queue.dump().map_keys(|key| key.to_string()))`.
-    pub fn map_keys<U>(self, change: impl Fn(T) -> U) -> Dump<U> {
-        let keys = self.keys.into_iter().map(|key| KeyDump {
-            key: change(key.key),
-            state: key.state,
-            again: key.again,
-            priority: key.priority,
-            seconds: key.seconds,
-            due_in_seconds: key.due_in_seconds,
-            failures: key.failures,
-            reason: key.reason,
-        });
-        Dump { name: self.name, keys: keys.collect() }
-    }
-}
-
 impl<T: Key> WorkQueue<T> {
     /// What waits, runs and backs off.
     ///
@@ -85,7 +67,7 @@ impl<T: Key> WorkQueue<T> {
 
     /// What waits, runs and backs off; `reason` knows why, because causes live outside of the
     /// queue. The queue stands still for a [copy](Self::dump), not while `reason` is asked.
-    pub fn dump_with(&self, reason: impl Fn(&T) -> Option<String>) -> Dump<T> {
+    pub(crate) fn dump_with(&self, reason: impl Fn(&T) -> Option<String>) -> Dump<T> {
         let now = self.shared.clock.now();
         // Only copied under the lock: limiter and `reason` are not called there.
         let mut found: Vec<_> = self.shared.step(|state| {

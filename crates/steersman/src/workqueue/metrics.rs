@@ -1,4 +1,4 @@
-//! What a queue tells Prometheus, under client-go's names.
+//! The metrics of a queue, under client-go's names.
 //!
 //! Durations are observed as they end. Everything else is read from the queues when somebody
 //! asks, so that it costs nothing until then. Of a queue that is gone only its counts are still
@@ -41,10 +41,8 @@ pub(crate) struct QueueFamilies {
 impl Families for QueueFamilies {
     fn register(registry: &mut Registry) -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(exponential_buckets(10e-9, 10., 12));
-        let (queue_duration, work_duration) = (
-            Durations::new_with_constructor(histogram),
-            Durations::new_with_constructor(histogram),
-        );
+        let queue_duration = Durations::new_with_constructor(histogram);
+        let work_duration = Durations::new_with_constructor(histogram);
         registry.register(
             "workqueue_queue_duration_seconds",
             "How long in seconds an item stays in workqueue before being requested",
@@ -67,7 +65,8 @@ impl QueueFamilies {
         let shared = &queue.shared;
         let Some(metrics) = &shared.metrics else { return };
         let queue: Weak<dyn Observed> = Arc::downgrade(shared) as Weak<Shared<T>>;
-        let (name, tally) = (Arc::clone(&shared.name), Arc::clone(&metrics.tally));
+        let name = Arc::clone(&shared.name);
+        let tally = Arc::clone(&metrics.tally);
         let mut reported = self.queues.lock();
         reported.bury();
         reported.queues.push(Watched { name, queue, tally });
@@ -209,7 +208,8 @@ impl Queues {
     fn readings(&self) -> BTreeMap<Arc<str>, Reading> {
         let mut reported = self.lock();
         reported.bury();
-        let (queues, mut readings) = (reported.queues.clone(), reported.gone.clone());
+        let queues = reported.queues.clone();
+        let mut readings = reported.gone.clone();
         drop(reported); // the last one to have a queue drops it, here as well
         for Watched { name, queue, tally } in queues {
             let reading = readings.entry(name).or_default();

@@ -48,7 +48,9 @@ use builder::GroupOf;
 pub use builder::WorkQueueBuilder;
 pub use dump::{Dump, KeyDump, KeyState};
 use metrics::QueueMetrics;
-pub use priority::{HEAD_START, Priority};
+#[cfg(test)]
+use priority::HEAD_START;
+pub use priority::Priority;
 use rate_limit::Guarded;
 pub use rate_limit::{ExponentialBackoff, FastSlow, MaxOf, RateLimiter, TokenBucket, WithMaxWait};
 use retries::{Failure, Retries};
@@ -58,7 +60,7 @@ pub use wait::{Drain, Get};
 use waiters::Waiters;
 
 /// Nothing is delayed longer than this; what is further away comes early, which does no harm.
-pub const LONGEST_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
+const LONGEST_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// What a queue can hold: keys, not objects.
 ///
@@ -151,7 +153,7 @@ impl<T: Key> WorkQueue<T> {
         self.insert(key, Duration::ZERO, Some(Priority::NORMAL));
     }
 
-    /// Asks for work on `key` after a while, [`LONGEST_DELAY`] at most. The earliest of several
+    /// Asks for work on `key` after a while, 30 days at most. The earliest of several
     /// times counts, and now is the earliest.
     pub fn add_after(&self, key: T, delay: Duration) {
         self.add_with(key, AddOptions { after: delay, ..AddOptions::default() });

@@ -13,11 +13,11 @@ use super::time::Tick;
 /// [`Priority::NORMAL`] is in use, a queue without metrics does not note when keys are added;
 /// those that wait when another priority appears count as added then. From then on it notes the
 /// time, until no key waits.
-pub const HEAD_START: Duration = Duration::from_millis(100);
+pub(super) const HEAD_START: Duration = Duration::from_millis(100);
 
 /// How urgent a key is; higher comes first.
 ///
-/// Each step is worth [`HEAD_START`]: a key of priority [`LOW`](Self::LOW) lets pass what is
+/// Each step is worth 100 ms of waiting: a key of priority [`LOW`](Self::LOW) lets pass what is
 /// added in the ten seconds after it, and is older than anything that comes later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Priority(pub i32);

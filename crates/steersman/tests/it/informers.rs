@@ -66,7 +66,9 @@ async fn only_the_handler_that_asked_for_a_resync_hears_of_it(cluster: Cluster) 
     let informer = maps_of_the_test(&cluster);
     let ((plain, first), (resynced, second)) = (listener(), listener());
     informer.add_handler(first).await.synced().await;
-    let handler = informer.add_resynced_handler(Duration::from_secs(60), second).await;
+    let every_minute =
+        HandlerOptions { resync: Some(Duration::from_secs(60)), ..HandlerOptions::default() };
+    let handler = informer.add_handler_with(every_minute, second).await;
     handler.synced().await;
     cluster.advance(Duration::from_secs(140)).await;
     assert_eq!(take(&plain), ["Listed(default/a)"]);

@@ -107,7 +107,7 @@ async fn a_lost_lease_stops_the_manager_at_once(cluster: Cluster) -> Result<()> 
     };
     let (ended, taken) = tokio::join!(manager.run_until(std::future::pending()), takes);
     let error = ended.unwrap_err().to_string();
-    assert_eq!(error, "leader election: the lease default/marks was taken by intruder");
+    assert_eq!(error, "leader election: lost leader lease default/marks: taken by intruder");
     assert!(taken?.elapsed() < Duration::from_secs(5), "no grace after a lost lease");
     Ok(())
 }

@@ -61,7 +61,8 @@ fn measure(form: Form, pods: usize, stays: fn(usize) -> bool) {
     }
     assert_eq!(cache.len(), pods / 100);
     let after = resident();
-    let (held, left) = (full.saturating_sub(empty), after.saturating_sub(empty));
+    let held = full.saturating_sub(empty);
+    let left = after.saturating_sub(empty);
     println!(
         "{form:?}: {} bytes once, {held} bytes for {pods} Pods, {left} for a hundredth of them",
         empty - start

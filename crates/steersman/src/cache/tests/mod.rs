@@ -166,7 +166,8 @@ fn namespaces_that_are_watched_one_by_one_have_states_and_versions_of_their_own(
 
 #[test]
 fn what_is_written_outside_of_a_restriction_is_not_waited_for() {
-    let (namespaces, labels) = (["default".into()].into(), Some("app=web".to_owned()));
+    let namespaces = ["default".into()].into();
+    let labels = Some("app=web".to_owned());
     let (_writer, cache) = restricted::<Pod>(Restriction { namespaces, labels, fields: None });
     let own_write = |cache: &Cache<Pod>, pod: &Pod| cache.own_write(&pod.metadata, &|| None);
     let mut pod = pod("a", 7);
@@ -235,8 +236,10 @@ fn objects_are_found_by_labels_whatever_the_requirements() {
         let found = cache.by_labels(None, &expressions.into_iter().collect());
         names(&found).join("")
     };
-    let (app, tier) = (String::from("app"), String::from("tier"));
-    let (web, db) = (String::from("web"), String::from("db"));
+    let app = String::from("app");
+    let tier = String::from("tier");
+    let web = String::from("web");
+    let db = String::from("db");
     assert_eq!(find(vec![Equal(app.clone(), web.clone())]), "ab");
     assert_eq!(find(vec![Equal(app.clone(), web.clone()), DoesNotExist(tier.clone())]), "b");
     assert_eq!(find(vec![In(app.clone(), [web.clone(), db].into())]), "abc");

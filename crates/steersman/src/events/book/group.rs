@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use crate::events::identity::Identity;
 use crate::events::reference::Reference;
 
-/// So many different notes are told one by one.
+/// So many different notes are written one by one.
 const NOTES_MAX: usize = 10;
-/// After this long without a similar event, they are told one by one again.
+/// After this long without a similar event, they are written one by one again.
 const GROUP_MEMORY: Duration = Duration::from_secs(600);
 
 /// What sets similar events apart.
@@ -29,7 +29,7 @@ impl Notes {
         Self { details: HashSet::new(), last: now }
     }
 
-    /// Whether this event is one too many to be told by itself.
+    /// Whether this event is one too many to be written by itself.
     pub(super) fn exceeded_by(&mut self, identity: &Identity, now: Instant) -> bool {
         if now.saturating_duration_since(self.last) > GROUP_MEMORY {
             self.details.clear();

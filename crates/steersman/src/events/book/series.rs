@@ -23,15 +23,15 @@ const TRIES_MAX: u32 = 14;
 
 /// Equal events.
 pub(super) struct Series {
-    /// As it was first told.
+    /// As it was first written.
     event: Event,
     /// How often it happened.
     count: i32,
     last: Moment,
     /// Whether the server has the event.
     exists: bool,
-    /// As many occurrences need no telling any more.
-    told: i32,
+    /// As many occurrences are written, or given up.
+    written: i32,
     /// Not to be written earlier.
     not_before: Instant,
     pace: Duration,
@@ -52,7 +52,7 @@ pub(in crate::events) enum Task {
     Create(Box<Event>),
     /// How often it has happened.
     Update {
-        /// The event as it was first told, which names it.
+        /// The event as it was first written, which names it.
         event: Box<Event>,
         /// The new count and time.
         series: EventSeries,
@@ -80,7 +80,7 @@ impl Series {
             not_before: now.instant,
             last: now,
             exists: false,
-            told: 0,
+            written: 0,
             pace: PACE_MIN,
             failures: 0,
         }
@@ -92,18 +92,18 @@ impl Series {
     }
 
     /// Whether the server does not know everything.
-    pub(super) fn untold(&self) -> bool {
-        self.count > self.told
+    pub(super) fn has_unwritten(&self) -> bool {
+        self.count > self.written
     }
 
     /// When this series wants attention: to be written, or to end.
     pub(super) fn due(&self) -> Instant {
-        if self.untold() { self.not_before } else { self.last.instant + SILENCE }
+        if self.has_unwritten() { self.not_before } else { self.last.instant + SILENCE }
     }
 
     /// What to write, if anything.
     pub(super) fn take(&self) -> Option<Task> {
-        if !self.untold() {
+        if !self.has_unwritten() {
             return None;
         }
         let series = EventSeries { count: self.count, last_observed_time: self.last.time.clone() };
@@ -115,7 +115,7 @@ impl Series {
         Some(Task::Create(event))
     }
 
-    /// Hears what became of a write; tells what was lost by it.
+    /// Takes in what became of a write; returns what was lost by it.
     pub(super) fn finish(&mut self, task: &Task, written: &Written, now: Instant) -> Option<Loss> {
         match written {
             Written::Done => {
@@ -146,10 +146,10 @@ impl Series {
         }
     }
 
-    /// What was in the task needs no telling any more.
+    /// What was in the task needs no writing any more.
     fn settle(&mut self, task: &Task) {
         self.failures = 0;
-        self.told = match task {
+        self.written = match task {
             Task::Create(event) => event.series.as_ref().map_or(1, |series| series.count),
             Task::Update { series, .. } => series.count,
         };

@@ -79,14 +79,14 @@ impl Conversion {
 
 fn panicked(panic: &(dyn Any + Send)) -> Box<Status> {
     let text = panic_text(panic);
-    tracing::error!(panic = text, "a conversion webhook panicked");
+    tracing::error!(panic = text, "conversion webhook panicked");
     Status::failure(&format!("panic: {text} [recovered]"), PANICKED).with_code(500).boxed()
 }
 
 /// The reason of a failure that was a panic.
 const PANICKED: &str = "InternalError";
 
-/// The versions of one kind, being told.
+/// The versions of one kind.
 pub struct Versions<H> {
     resource: ApiResource,
     versions: BTreeMap<String, Version<H>>,
@@ -106,7 +106,8 @@ impl<H: Object> Versions<H> {
         let spoke = api_resource::<S>();
         let hub = &self.resource;
         if (&spoke.group, &spoke.kind) != (&hub.group, &hub.kind) {
-            let (spoke, hub) = (show(&spoke), show(hub));
+            let spoke = show(&spoke);
+            let hub = show(hub);
             self.fault = Some(format!("{spoke} is not a version of {hub}"));
         }
         let version = Version { to_hub: spoke_to_hub::<S>, from_hub: hub_to_spoke::<S> };
@@ -118,7 +119,8 @@ impl<H: Object> Versions<H> {
 
     fn convert(&self, object: &Value, desired: &str) -> Converted {
         let found = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-        let (source, target) = (self.version(found)?, self.version(desired)?);
+        let source = self.version(found)?;
+        let target = self.version(desired)?;
         if found == desired {
             return Ok(object.clone());
         }
@@ -147,7 +149,8 @@ fn failed(error: &Error) -> Box<Status> {
 
 impl<H: Object> From<Versions<H>> for Conversion {
     fn from(versions: Versions<H>) -> Self {
-        let (resource, fault) = (versions.resource.clone(), versions.fault.clone());
+        let resource = versions.resource.clone();
+        let fault = versions.fault.clone();
         let convert =
             Box::new(move |object: &Value, desired: &str| versions.convert(object, desired));
         Self { resource, fault, convert }

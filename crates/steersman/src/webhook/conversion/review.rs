@@ -22,7 +22,7 @@ pub(in crate::webhook) fn convert_review(
 ) -> Response<Bytes> {
     let response = match read(http) {
         Err((uid, message)) => {
-            tracing::warn!(uid, message, "a conversion review makes no sense");
+            tracing::warn!(uid, message, "invalid ConversionReview");
             let status = Status::failure(&message, "BadRequest").with_code(400);
             ConversionResponse { uid, ..ConversionResponse::invalid(status) }
         }
@@ -89,7 +89,8 @@ fn conversion_of<'a>(
     conversions: &'a [Conversion],
     object: &Value,
 ) -> Result<&'a Conversion, Box<Status>> {
-    let (api_version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
+    let api_version = text(object, "/apiVersion");
+    let kind = text(object, "/kind");
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let found = conversions.iter().find(|c| c.resource.group == group && c.resource.kind == kind);
     found.ok_or_else(|| {
@@ -100,8 +101,10 @@ fn conversion_of<'a>(
 
 /// The status with the name of the object that it is about.
 fn named(status: Box<Status>, object: &Value, desired: &str) -> Box<Status> {
-    let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
-    let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    let kind = text(object, "/kind");
+    let version = text(object, "/apiVersion");
+    let namespace = text(object, "/metadata/namespace");
+    let name = text(object, "/metadata/name");
     let key = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     let message =
         format!("cannot convert {kind} {key} from {version} to {desired}: {}", status.message);

@@ -71,7 +71,8 @@ async fn errors_of_fields_are_told_as_the_api_server_tells_them() {
 #[tokio::test]
 async fn updates_see_the_old_object_and_warnings_come_along() {
     let server = shops();
-    let (ann, bob) = (shop(json!({"owner": "ann"})), shop(json!({"owner": "bob"})));
+    let ann = shop(json!({"owner": "ann"}));
+    let bob = shop(json!({"owner": "bob"}));
     let answer = ask(&server, VALIDATE, &review("UPDATE", &bob, &ann)).await;
     assert_eq!(answer["status"]["details"]["causes"][0]["field"], "spec.owner");
     assert_eq!(answer["warnings"], json!(["ask the owner"]));
@@ -82,7 +83,8 @@ async fn updates_see_the_old_object_and_warnings_come_along() {
 
 #[tokio::test]
 async fn deletions_see_the_object_who_deletes_it_and_whether_it_is_meant() {
-    let (server, bobs) = (shops(), shop(json!({"owner": "bob"})));
+    let server = shops();
+    let bobs = shop(json!({"owner": "bob"}));
     let mut review = review("DELETE", &Value::Null, &bobs);
     let answer = ask(&server, VALIDATE, &review).await;
     assert_eq!(answer["status"]["message"], "only bob may close it");

@@ -7,7 +7,8 @@ use crate::metrics::Metrics;
 
 #[tokio::test]
 async fn requests_and_panics_are_counted_under_controller_runtimes_names() {
-    let (server, metrics) = (shops(), Metrics::default());
+    let server = shops();
+    let metrics = Metrics::default();
     server.register_metrics(&metrics);
     let review = |owner: &str| review("CREATE", &shop(json!({"owner": owner})), &Value::Null);
     ask(&server, MUTATE, &review("ann")).await;

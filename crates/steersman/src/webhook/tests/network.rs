@@ -73,7 +73,8 @@ async fn a_renewed_certificate_is_shown_without_ending_connections() {
     std::fs::create_dir_all(&folder).unwrap();
     let first = renew(&folder);
     let server = WebhookServer::builder().cert_dir(&folder).validates::<Shop>().build().unwrap();
-    let (started, stop) = (server.started(), CancellationToken::new());
+    let started = server.started();
+    let stop = CancellationToken::new();
     let (listener, address) = listen().await;
     assert!(!started());
     let running = tokio::spawn(server.run_on(listener, stop.clone()));
@@ -99,7 +100,8 @@ async fn a_renewed_certificate_is_shown_without_ending_connections() {
 async fn a_self_signed_server_is_trusted_through_its_authority() {
     let server = WebhookServer::builder().self_signed(["localhost"]).validates::<Shop>();
     let server = server.build().unwrap();
-    let (ca, stop) = (server.ca().unwrap().to_owned(), CancellationToken::new());
+    let ca = server.ca().unwrap().to_owned();
+    let stop = CancellationToken::new();
     let (listener, address) = listen().await;
     let running = tokio::spawn(server.run_on(listener, stop.clone()));
     let mut connection = connect(address, &ca).await.unwrap();

@@ -212,7 +212,8 @@ impl<T: Key> Core<T> {
     fn want_later(&mut self, id: u32, priority: Priority, due: Tick) {
         let wanted =
             self.want(id, Wanted { stamp: self.last_stamp, priority, at: due, later: true });
-        let (slots, ticket) = (&self.slots, Ticket { slot: id, stamp: wanted.stamp });
+        let slots = &self.slots;
+        let ticket = Ticket { slot: id, stamp: wanted.stamp };
         self.delays.push(due, ticket, |ticket| slots.of(ticket).is_some());
     }
 
@@ -232,7 +233,8 @@ impl<T: Key> Core<T> {
             return;
         };
         wanted.priority = wanted.priority.max(priority);
-        let (priority, before) = (wanted.priority, wanted.at);
+        let priority = wanted.priority;
+        let before = wanted.at;
         match due {
             None => {
                 self.delays.forget_one();
@@ -268,7 +270,8 @@ impl<T: Key> Core<T> {
     fn enter_lane(&mut self, id: u32, wanted: Wanted) {
         let Some(slot) = self.slots.get(id) else { return };
         let ticket = Ticket { slot: id, stamp: wanted.stamp };
-        let (slots, entry) = (&self.slots, Entry { at: wanted.at, ticket });
+        let slots = &self.slots;
+        let entry = Entry { at: wanted.at, ticket };
         let valid = |ticket| slots.of(ticket).is_some();
         self.lanes.enter(wanted.priority, slot.group, entry, valid);
     }

@@ -93,7 +93,8 @@ impl<T> Slots<T> {
     /// Moves the slots together and frees the rest. Tells where each has gone; those that were
     /// free are [`NOWHERE`].
     pub(super) fn compact(&mut self) -> Vec<u32> {
-        let (mut moved, mut next) = (Vec::with_capacity(self.slots.len()), 0);
+        let mut moved = Vec::with_capacity(self.slots.len());
+        let mut next = 0;
         let old = std::mem::take(self);
         self.slots.reserve_exact(2 * old.len());
         self.table = HashTable::with_capacity(2 * old.len());

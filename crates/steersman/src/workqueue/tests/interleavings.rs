@@ -39,7 +39,8 @@ impl Board {
 }
 
 fn worker(queue: &WorkQueue<usize>, board: &Arc<Board>) -> JoinHandle<()> {
-    let (queue, board) = (queue.clone(), Arc::clone(board));
+    let queue = queue.clone();
+    let board = Arc::clone(board);
     spawn(async move {
         while let Some(key) = queue.get().await {
             assert_eq!(board.running[key].fetch_add(1, SeqCst), 0, "two workers had one key");
@@ -88,10 +89,12 @@ fn join<T>(tasks: impl IntoIterator<Item = JoinHandle<T>>) {
 #[test]
 fn every_change_is_seen_and_no_key_is_worked_on_twice_at_once() {
     explore(|| {
-        let (queue, board) = (WorkQueue::default(), Arc::new(Board::default()));
+        let queue = WorkQueue::default();
+        let board = Arc::new(Board::default());
         let workers = [worker(&queue, &board), worker(&queue, &board)];
         let producers = [[0, 1, 0], [1, 2, 0]].map(|keys| {
-            let (queue, board) = (queue.clone(), Arc::clone(&board));
+            let queue = queue.clone();
+            let board = Arc::clone(&board);
             thread::spawn(move || {
                 for key in keys {
                     let priority = Some(Priority(key as i32));
@@ -111,7 +114,8 @@ fn every_change_is_seen_and_no_key_is_worked_on_twice_at_once() {
 #[test]
 fn a_worker_that_goes_away_passes_the_key_on() {
     explore(|| {
-        let (queue, board) = (WorkQueue::default(), Arc::new(Board::default()));
+        let queue = WorkQueue::default();
+        let board = Arc::new(Board::default());
         let leaving = [impatient(&queue), impatient(&queue)];
         let workers = [worker(&queue, &board)];
         for key in [0, 1, 2] {
@@ -131,12 +135,14 @@ fn a_worker_that_goes_away_passes_the_key_on() {
 #[test]
 fn delayed_keys_come_although_timekeepers_come_and_go() {
     explore(|| {
-        let (queue, board) = (WorkQueue::default(), Arc::new(Board::default()));
+        let queue = WorkQueue::default();
+        let board = Arc::new(Board::default());
         let leaving = [impatient(&queue), impatient(&queue)];
         let workers = [worker(&queue, &board), worker(&queue, &board)];
         let later = |seconds| AddOptions { after: seconds * SECOND, ..AddOptions::default() };
         let producer = thread::spawn({
-            let (queue, board) = (queue.clone(), Arc::clone(&board));
+            let queue = queue.clone();
+            let board = Arc::clone(&board);
             move || {
                 for (key, seconds) in [(0, 5), (1, 3), (0, 2), (2, 0)] {
                     board.ask(&queue, key, later(seconds));
@@ -194,11 +200,13 @@ fn the_last_sleeping_worker_hears_of_an_earlier_time() {
 #[test]
 fn shutting_down_ends_every_worker_whatever_it_is_doing() {
     explore(|| {
-        let (queue, board) = (WorkQueue::default(), Arc::new(Board::default()));
+        let queue = WorkQueue::default();
+        let board = Arc::new(Board::default());
         let workers = [worker(&queue, &board), worker(&queue, &board)];
         let leaving = [impatient(&queue)];
         let producer = thread::spawn({
-            let (queue, board) = (queue.clone(), Arc::clone(&board));
+            let queue = queue.clone();
+            let board = Arc::clone(&board);
             move || {
                 for key in [0, 1, 2] {
                     board.ask(&queue, key, AddOptions::default());
@@ -217,7 +225,8 @@ fn shutting_down_ends_every_worker_whatever_it_is_doing() {
 #[test]
 fn draining_ends_for_all_who_wait_for_it_also_if_one_gives_up() {
     explore(|| {
-        let (queue, board) = (WorkQueue::default(), Arc::new(Board::default()));
+        let queue = WorkQueue::default();
+        let board = Arc::new(Board::default());
         for key in [0, 1, 2] {
             board.ask(&queue, key, AddOptions::default());
         }

@@ -28,7 +28,8 @@ async fn metrics_have_the_names_and_meanings_of_client_go() {
     }
     queue.add_with("d", low());
     advance(2 * SECOND).await;
-    let (a, b) = (queue.get().await.unwrap(), queue.get().await.unwrap());
+    let a = queue.get().await.unwrap();
+    let b = queue.get().await.unwrap();
     advance(3 * SECOND).await;
     queue.add_rate_limited(a);
     queue.done(&a);
@@ -57,7 +58,8 @@ async fn metrics_have_the_names_and_meanings_of_client_go() {
 async fn queues_of_one_name_are_reported_as_one_and_their_sums_never_go_back() {
     let metrics = Metrics::default();
     let queue = || WorkQueue::<u32>::builder().name("web").metrics(&metrics).build();
-    let (first, second) = (queue(), queue());
+    let first = queue();
+    let second = queue();
     first.add(1);
     second.add(1);
     second.add(2);

@@ -221,7 +221,8 @@ impl Model {
 
     /// The next key: of the first of each priority, the one that ranks lowest.
     pub(super) fn get(&mut self) -> Option<Option<u8>> {
-        let (kind, mixed) = (self.kind, self.mixed);
+        let kind = self.kind;
+        let mixed = self.mixed;
         let heads = self.lanes.iter_mut().filter_map(|(priority, lane)| {
             let at = lane.head(kind)?;
             // Who waits untimed counts as added when another priority came.
