@@ -110,7 +110,7 @@ impl<K: AnyObject> Kind<K> {
     }
 
     /// Whether only the metadata of objects is read.
-    pub fn is_metadata_only(&self) -> bool {
+    pub(crate) fn is_metadata_only(&self) -> bool {
         K::metadata_api()
     }
 
@@ -126,7 +126,7 @@ impl<K: AnyObject> Kind<K> {
     }
 
     /// What `kube` wants to know of the kind.
-    pub fn dynamic_type(&self) -> &K::DynamicType {
+    pub(crate) fn dynamic_type(&self) -> &K::DynamicType {
         Names::of(self.names.as_deref())
     }
 

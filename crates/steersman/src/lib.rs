@@ -5,7 +5,7 @@
 //! [`guide`], or with [`Controller`], [`Context`] and [`Manager`]; the parts beneath them are public and usable
 //! alone, in the order in which a change passes through them:
 //!
-//! [`reflector`] lists and watches → the [`delta_queue`] holds what it learned → the
+//! [`reflector`] lists and watches → a delta queue holds what it learned → the
 //! [`informer`] keeps the [`cache`] and notifies of changes → [`predicate`]s choose, [`handler`]s
 //! name whom they concern → the [`workqueue`] holds keys, each with its [`cause`]s → the [`controller`] calls the reconciler
 //! → the [`context`] reads the cache and writes to the server.
@@ -19,7 +19,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 pub mod object;
 
 pub mod kind;
-pub mod owner;
+mod owner;
 
 pub mod clock;
 pub mod metrics;
@@ -33,7 +33,7 @@ pub mod events;
 
 pub mod reflector;
 
-pub mod delta_queue;
+mod delta_queue;
 
 pub mod cache;
 pub mod informer;
@@ -67,7 +67,7 @@ pub mod shard;
 pub mod serve;
 pub mod webhook;
 
-pub mod debug;
+mod debug;
 pub mod health;
 pub mod manager;
 

@@ -178,7 +178,7 @@ pub fn is_controlled_by(meta: &ObjectMeta, uid: &str) -> bool {
 }
 
 /// Group, version, kind and plural of a typed kind.
-pub fn api_resource<K: Object>() -> ApiResource {
+pub(crate) fn api_resource<K: Object>() -> ApiResource {
     ApiResource::erase::<K>(&())
 }
 

@@ -22,7 +22,7 @@ pub fn set_controller_reference<O: Object>(
 }
 
 /// The same for an owner whose kind may be known only at run time.
-pub fn set_controller_reference_of<O: AnyObject>(
+pub(crate) fn set_controller_reference_of<O: AnyObject>(
     meta: &mut ObjectMeta,
     owner: &O,
     kind: &Kind<O>,

@@ -43,7 +43,7 @@ impl RemoteCluster {
     }
 
     /// Its caches.
-    pub fn caches(&self) -> &Caches {
+    pub(crate) fn caches(&self) -> &Caches {
         &self.caches
     }
 

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use steersman::delta_queue::{self, Mode};
-use steersman::reflector::{Delta, Reflector, Selection};
+use steersman::reflector::{Delta, Deltas, Reflector, Selection};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -90,9 +89,9 @@ async fn monitor(
     synced: watch::Sender<bool>,
 ) {
     loop {
-        let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity: DELTAS_MAX });
         let client = collector.client.kube().clone();
-        let reflector = Reflector::new(client, &resource.api, Selection::default(), send);
+        let everything = Selection::default();
+        let (reflector, deltas) = Reflector::channel(client, &resource.api, everything, DELTAS_MAX);
         let both = async {
             tokio::join!(reflector.run(), feed(&resource, &collector, deltas, &synced));
         };
@@ -107,7 +106,7 @@ async fn monitor(
 async fn feed(
     resource: &Arc<ServedResource>,
     collector: &Collector,
-    mut deltas: delta_queue::Receiver<Delta<Metadata>>,
+    mut deltas: Deltas<Metadata>,
     synced: &watch::Sender<bool>,
 ) {
     let defines_resources = resource.api.kind == "CustomResourceDefinition";

@@ -9,7 +9,7 @@ use crate::object::AnyObject;
 /// What a kind is to a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Role {
+pub(crate) enum Role {
     /// Its objects are reconciled.
     Reconciled,
     /// Its objects are made by the controller, and wake their owner.
@@ -23,7 +23,7 @@ pub enum Role {
 /// A kind that a controller has to do with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DeclaredKind {
+pub(crate) struct DeclaredKind {
     /// The API group; empty for the core group.
     pub group: String,
     /// The version within the group.

@@ -45,7 +45,7 @@ pub use crate::hot_loop::HotLoop;
 pub use builder::Builder;
 pub use cleanup::Cleanup;
 pub use deleted::Gone;
-pub use graph::{DeclaredKind, Role};
+pub(crate) use graph::{DeclaredKind, Role};
 pub use history::{ControllerHistory, RunningReconcile};
 use keys::KeyTable;
 pub(crate) use metrics::ControllerFamilies;
@@ -201,7 +201,7 @@ impl Controller {
     }
 
     /// Which kinds the controller has to do with, and how; its own comes first.
-    pub fn graph(&self) -> &[DeclaredKind] {
+    pub(crate) fn graph(&self) -> &[DeclaredKind] {
         &self.graph
     }
 
@@ -217,7 +217,7 @@ impl Controller {
     }
 
     /// Whether it puts finalizers on the objects that it reconciles.
-    pub fn has_cleanup(&self) -> bool {
+    pub(crate) fn has_cleanup(&self) -> bool {
         self.has_cleanup
     }
 

@@ -19,7 +19,9 @@ use crate::controller::{Controllers, Queues};
 use crate::metrics::Metrics;
 use crate::serve;
 
-pub use snapshot::{CacheSnapshot, ControllerSnapshot, LeaseSnapshot, QueueSnapshot, Snapshot};
+#[cfg(test)]
+pub(crate) use snapshot::ControllerSnapshot;
+pub(crate) use snapshot::{LeaseSnapshot, Snapshot};
 
 /// Nothing is loaded, and nothing runs in the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'";

@@ -18,7 +18,7 @@ const KEYS_MAX: usize = 100;
 /// What a manager is at.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// When that was.
     pub time: String,
     /// The last group of work that has started.
@@ -40,7 +40,7 @@ pub struct Snapshot {
 
 /// A controller.
 #[derive(Clone, Debug, Serialize)]
-pub struct ControllerSnapshot {
+pub(crate) struct ControllerSnapshot {
     /// Its name.
     pub name: String,
     /// How far it has come.
@@ -49,7 +49,7 @@ pub struct ControllerSnapshot {
 
 /// A Lease that this replica competes for, or by which it has a part of the keys.
 #[derive(Clone, Debug, Serialize)]
-pub struct LeaseSnapshot {
+pub(crate) struct LeaseSnapshot {
     /// Its namespace and name.
     pub lease: String,
     /// Who this replica is.
@@ -82,7 +82,7 @@ impl LeaseSnapshot {
 
 /// A cache.
 #[derive(Clone, Debug, Serialize)]
-pub struct CacheSnapshot {
+pub(crate) struct CacheSnapshot {
     /// How its informer is doing.
     #[serde(flatten)]
     pub informer: InformerStatus,
@@ -90,7 +90,7 @@ pub struct CacheSnapshot {
 
 /// A queue.
 #[derive(Clone, Debug, Serialize)]
-pub struct QueueSnapshot {
+pub(crate) struct QueueSnapshot {
     /// The controller's name.
     pub name: String,
     /// How many keys are in each state.

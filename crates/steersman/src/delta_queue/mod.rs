@@ -28,7 +28,7 @@ use waiting::Waiting;
 ///
 /// All its functions run while the queue is locked or about to be: they must be quick and must
 /// not touch the queue.
-pub trait Coalesce: Sized {
+pub(crate) trait Coalesce: Sized {
     /// Which object the event is about; `None` if it is about all of them.
     fn key(&self) -> Option<ObjectKey>;
 
@@ -45,7 +45,7 @@ pub trait Coalesce: Sized {
 
 /// What became of two events of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merged<E> {
+pub(crate) enum Merged<E> {
     /// They cancel each other.
     Nothing,
     /// This one says it all.
@@ -56,7 +56,7 @@ pub enum Merged<E> {
 
 /// What an event that is about no single object means to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sweep {
+pub(crate) enum Sweep {
     /// Nothing is merged across it.
     Barrier,
     /// It says how far things are: merging goes on across it, and the latest is enough.
@@ -67,7 +67,7 @@ pub enum Sweep {
 
 /// What happens when the consumer is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Every event is kept, in order; a producer waits while so many are waiting.
     InOrder {
         /// The most events that wait; at least one, at most [`Semaphore::MAX_PERMITS`].
@@ -88,7 +88,7 @@ pub enum Mode {
 }
 
 /// Makes a queue: the side that pushes and the side that pops.
-pub fn channel<E: Coalesce>(mode: Mode) -> (Sender<E>, Receiver<E>) {
+pub(crate) fn channel<E: Coalesce>(mode: Mode) -> (Sender<E>, Receiver<E>) {
     let (capacity, threshold) = match mode {
         Mode::InOrder { capacity } => {
             let capacity = capacity.clamp(1, Semaphore::MAX_PERMITS);
@@ -189,7 +189,7 @@ impl<E: Coalesce> Shared<E> {
 }
 
 /// Pushes events. Clones feed the same queue; when the last one is dropped, the queue ends.
-pub struct Sender<E> {
+pub(crate) struct Sender<E> {
     shared: Arc<Shared<E>>,
 }
 
@@ -265,14 +265,14 @@ impl<E> Drop for Sender<E> {
 }
 
 /// Takes events. There is one per queue.
-pub struct Receiver<E> {
+pub(crate) struct Receiver<E> {
     shared: Arc<Shared<E>>,
 }
 
 impl<E> Receiver<E> {
     /// Waits until there are events and takes up to `max` of them, in order. An empty batch
     /// means that there will never be any more. A dropped future has taken nothing.
-    pub async fn pop_batch(&mut self, max: usize) -> Vec<E> {
+    pub(crate) async fn pop_batch(&mut self, max: usize) -> Vec<E> {
         loop {
             let (batch, closed) = self.take(max);
             if !batch.is_empty() || closed {
@@ -298,6 +298,12 @@ impl<E> Receiver<E> {
             capacity.add_permits(taken.0.len());
         }
         taken
+    }
+
+    /// Looks at the queue without keeping it open.
+    #[cfg(test)]
+    pub(crate) fn observer(&self) -> Observer<E> {
+        Observer { shared: Arc::clone(&self.shared) }
     }
 }
 

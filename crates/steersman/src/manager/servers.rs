@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::Running;
 use super::access::Access;
 use super::part::{Group, Part};
 use super::site::{Content, Site};
-use crate::debug::{Inspection, Snapshot};
+use crate::debug::Inspection;
 use crate::error::Error;
 use crate::health::Liveness;
 use crate::serve;
@@ -19,8 +21,8 @@ impl Running {
         self.addresses.borrow().values().copied().collect()
     }
 
-    /// What the debug page shows.
-    pub fn inspect(&self) -> Snapshot {
+    /// What the debug page shows, to be serialised.
+    pub fn inspect(&self) -> impl Serialize + use<> {
         self.inspection().snapshot(None)
     }
 

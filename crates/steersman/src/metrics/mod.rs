@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
-pub use requests::{CountRequests, RequestCounter};
+use requests::RequestCounter;
 
 /// The metrics of one part of the framework: one value for a whole program, cheap to clone.
 pub(crate) trait Families: Clone + Send + Sync + 'static {
@@ -63,15 +63,15 @@ impl Metrics {
     }
 
     /// The `Content-Type` of what [`render_text`](Self::render_text) gives.
-    pub const TEXT_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+    pub(crate) const TEXT_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
     /// All metrics now, in the older text format of Prometheus, which everybody reads.
-    pub fn render_text(&self) -> String {
+    pub(crate) fn render_text(&self) -> String {
         text_format::of_open_metrics(&self.render())
     }
 
     /// All metrics now in the format that an `Accept` header prefers, and its `Content-Type`.
-    pub fn negotiated(&self, accept: Option<&str>) -> (&'static str, String) {
+    pub(crate) fn negotiated(&self, accept: Option<&str>) -> (&'static str, String) {
         match accept {
             Some(accept) if accept.contains("application/openmetrics-text") => {
                 (Self::CONTENT_TYPE, self.render())

@@ -48,6 +48,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::object::{Object, ObjectKey, controller_of, is_controlled_by};
+pub use crate::owner::{OwnerReferenceError, set_controller_reference};
 pub use selectors::Selectors;
 
 /// The index that finds objects by their controller, or by being nobody's in a namespace.

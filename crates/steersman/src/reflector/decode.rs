@@ -11,7 +11,7 @@ use crate::error::panic_text;
 use crate::object::{Cacheable, ObjectKey};
 
 /// Why an object could not be decoded.
-pub type DecodeError = Box<dyn Error + Send + Sync>;
+pub(crate) type DecodeError = Box<dyn Error + Send + Sync>;
 
 /// Makes something to keep of an object's JSON: the typed object, or its bytes, or a view of it.
 ///

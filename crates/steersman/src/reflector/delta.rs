@@ -1,7 +1,7 @@
 //! What a reflector learns, and how two pieces of it become one.
 
 use super::Keyed;
-use crate::delta_queue::{Coalesce, Merged, Sweep};
+use crate::delta_queue::{Coalesce, Merged, Receiver, Sweep};
 use crate::object::ObjectKey;
 
 /// What the reflector learned.
@@ -34,6 +34,17 @@ pub enum Delta<T> {
         /// The version.
         version: Option<u64>,
     },
+}
+
+/// What a reflector learned and nobody has taken yet. Dropping it ends the reflector.
+pub struct Deltas<T>(pub(super) Receiver<Delta<T>>);
+
+impl<T> Deltas<T> {
+    /// Waits until there are deltas and takes up to `max` of them, in order. An empty batch means
+    /// that there will never be any more. A dropped future has taken nothing.
+    pub async fn pop_batch(&mut self, max: usize) -> Vec<Delta<T>> {
+        self.0.pop_batch(max).await
+    }
 }
 
 /// The later event of an object says it all. A deletion followed by a new object of the same

@@ -1,7 +1,7 @@
 //! The reflector: lists and watches a kind, and relists, through every kind of trouble.
 //!
 //! It reads the whole state, then follows its changes, and resumes watches where they ended.
-//! What it learns goes out as [`Delta`]s through a [`delta_queue`](crate::delta_queue) to
+//! What it learns goes out as [`Delta`]s through a delta queue to
 //! whoever keeps a cache; when that queue is full, the reflector stops reading, and the pressure
 //! reaches the socket.
 //!
@@ -27,7 +27,7 @@
 //!   server is able to do is remembered for ever.
 //! * **An object that cannot be decoded** is reported and skipped; a deletion never is.
 //!
-//! [`ReflectorStatus`] shows all of this while it happens.
+//! `ReflectorStatus` shows all of this while it happens.
 
 mod backoff;
 mod decode;
@@ -45,14 +45,15 @@ use std::sync::Arc;
 
 use kube::Resource;
 
-use crate::delta_queue::Sender;
+use crate::delta_queue::{self, Mode, Sender};
 use crate::object::{Cacheable, ObjectKey};
 use backoff::Backoff;
-pub use decode::{Decode, DecodeError, Keyed, Typed};
-pub use delta::Delta;
+pub(crate) use decode::{Decode, DecodeError, Keyed, Typed};
+pub use delta::{Delta, Deltas};
 use machine::{State, Syncing};
+pub use status::Counts;
 use status::Reporter;
-pub use status::{Counts, Phase, ReflectorStatus};
+pub(crate) use status::{Phase, ReflectorStatus};
 use wire::Collection;
 pub use wire::Selection;
 
@@ -109,8 +110,20 @@ struct Server {
 }
 
 impl<K: Cacheable> Reflector<Typed<K>> {
-    /// A reflector of the objects of a kind that `selection` selects.
-    pub fn new(
+    /// A reflector of the objects of a kind that `selection` selects, and what it learns. So many
+    /// deltas wait at most; then the reflector stops reading until some are taken.
+    pub fn channel(
+        client: kube::Client,
+        dynamic_type: &K::DynamicType,
+        selection: Selection,
+        capacity: usize,
+    ) -> (Self, Deltas<K>) {
+        let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity });
+        (Self::new(client, dynamic_type, selection, send), Deltas(deltas))
+    }
+
+    /// A reflector that sends what it learns to `deltas`.
+    pub(crate) fn new(
         client: kube::Client,
         dynamic_type: &K::DynamicType,
         selection: Selection,
@@ -122,7 +135,7 @@ impl<K: Cacheable> Reflector<Typed<K>> {
 
 impl<D: Decode> Reflector<D> {
     /// A reflector of the objects of a kind, which become what `decoder` makes of them.
-    pub fn with_decoder<K: Resource>(
+    pub(crate) fn with_decoder<K: Resource>(
         client: kube::Client,
         dynamic_type: &K::DynamicType,
         selection: Selection,
@@ -148,7 +161,7 @@ impl<D: Decode> Reflector<D> {
     }
 
     /// Shows what this reflector is doing.
-    pub fn status(&self) -> ReflectorStatus {
+    pub(crate) fn status(&self) -> ReflectorStatus {
         self.report.status()
     }
 

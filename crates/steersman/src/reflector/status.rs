@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// What a reflector is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// It reads the state as pages of a list.
     Listing,
     /// It reads the state as a stream.
@@ -54,20 +54,21 @@ pub struct Counts {
 
 /// Shows what a reflector is doing. Cheap to clone; outlives the reflector.
 #[derive(Clone, Debug)]
-pub struct ReflectorStatus {
+pub(crate) struct ReflectorStatus {
     phase: watch::Receiver<Phase>,
     tally: Arc<Tally>,
 }
 
 impl ReflectorStatus {
     /// What it is doing now.
-    pub fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         self.phase.borrow().clone()
     }
 
     /// Waits until it does what `wanted` describes; gives the phase, or the last one if the
     /// reflector ended before.
-    pub async fn reached(&self, wanted: impl FnMut(&Phase) -> bool) -> Phase {
+    #[cfg(test)]
+    pub(crate) async fn reached(&self, wanted: impl FnMut(&Phase) -> bool) -> Phase {
         let mut phase = self.phase.clone();
         match phase.wait_for(wanted).await {
             Ok(phase) => phase.clone(),
@@ -76,13 +77,13 @@ impl ReflectorStatus {
     }
 
     /// How long ago it last received an event or a bookmark, or read a page.
-    pub fn silent_for(&self) -> Option<Duration> {
+    pub(crate) fn silent_for(&self) -> Option<Duration> {
         let received = self.tally.received.load(Ordering::Relaxed).checked_sub(1)?;
         Some(self.tally.created.elapsed().saturating_sub(Duration::from_nanos(received)))
     }
 
     /// How often it did what.
-    pub fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let tally = &self.tally;
         Counts {

@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, Patch};
 use serde_json::{Value, json};
 use steersman::conditions::{ConditionType, Conditions};
 use steersman::informer::CacheConfig;
-use steersman::owner::set_controller_reference;
+use steersman::ownership::set_controller_reference;
 use steersman::{Context, Controller, ListOptions, Next, ObjectKey, Result};
 use steersman_testkit::Cluster;
 
