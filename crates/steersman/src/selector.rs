@@ -12,8 +12,38 @@ use kube::core::{Expression, Selector};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{selector}` is not a label selector: {why}")]
 pub struct ParseSelectorError {
-    selector: String,
-    why: String,
+    /// The text.
+    pub selector: String,
+    /// What is wrong with one of its requirements.
+    pub why: InvalidRequirement,
+}
+
+/// What is wrong with a requirement of a label selector.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRequirement {
+    /// The name of a label is missing.
+    #[error("a label has no name")]
+    NoName,
+    /// Labels have no such names.
+    #[error("`{0}` names no label")]
+    Name(String),
+    /// Labels have no such values.
+    #[error("`{0}` is no value")]
+    Value(String),
+    /// What follows a name is no set.
+    #[error("after `{name}` comes `in (…)` or `notin (…)`, not `{found}`")]
+    NoSet {
+        /// The name.
+        name: String,
+        /// What follows it.
+        found: String,
+    },
+    /// A set does not end.
+    #[error("a parenthesis is not closed")]
+    NotClosed,
+    /// Labels cannot be compared with a set in this way.
+    #[error("`{0}` is neither `in` nor `notin`")]
+    Operator(String),
 }
 
 /// Reads a label selector. An empty one selects everything.
@@ -25,7 +55,7 @@ pub struct ParseSelectorError {
 /// ```
 pub fn parse(text: &str) -> Result<Selector, ParseSelectorError> {
     let requirements = split(text).into_iter().map(str::trim);
-    let parsed: Result<Vec<Expression>, String> = match text.trim() {
+    let parsed: Result<Vec<Expression>, InvalidRequirement> = match text.trim() {
         "" => Ok(Vec::new()),
         _ => requirements.map(requirement).collect(),
     };
@@ -45,7 +75,7 @@ fn split(text: &str) -> Vec<&str> {
     .collect()
 }
 
-fn requirement(text: &str) -> Result<Expression, String> {
+fn requirement(text: &str) -> Result<Expression, InvalidRequirement> {
     if let Some(name) = text.strip_prefix('!') {
         return Ok(Expression::DoesNotExist(label(name)?));
     }
@@ -67,34 +97,42 @@ fn requirement(text: &str) -> Result<Expression, String> {
 }
 
 /// The rest of a requirement that compares with a set: `in (a,b)`.
-fn set(name: String, rest: &str) -> Result<Expression, String> {
-    let (operator, values) = rest
-        .split_once('(')
-        .ok_or_else(|| format!("after `{name}` comes `in (…)` or `notin (…)`, not `{rest}`"))?;
-    let values = values.strip_suffix(')').ok_or("a parenthesis is not closed")?;
-    let values: Result<BTreeSet<String>, String> = values.split(',').map(plain).collect();
+fn set(name: String, rest: &str) -> Result<Expression, InvalidRequirement> {
+    let Some((operator, values)) = rest.split_once('(') else {
+        return Err(InvalidRequirement::NoSet { name, found: rest.to_owned() });
+    };
+    let values = values.strip_suffix(')').ok_or(InvalidRequirement::NotClosed)?;
+    let values: Result<BTreeSet<String>, _> = values.split(',').map(plain).collect();
     match operator.trim() {
         "in" => Ok(Expression::In(name, values?)),
         "notin" => Ok(Expression::NotIn(name, values?)),
-        other => Err(format!("`{other}` is neither `in` nor `notin`")),
+        other => Err(InvalidRequirement::Operator(other.to_owned())),
     }
 }
 
 /// The name of a label, with or without a prefix.
-fn label(text: &str) -> Result<String, String> {
+fn label(text: &str) -> Result<String, InvalidRequirement> {
     let name = text.trim();
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     if name.is_empty() {
-        return Err("a label has no name".into());
+        return Err(InvalidRequirement::NoName);
     }
-    if name.chars().all(fits) { Ok(name.into()) } else { Err(format!("`{name}` names no label")) }
+    if name.chars().all(fits) {
+        Ok(name.to_owned())
+    } else {
+        Err(InvalidRequirement::Name(name.to_owned()))
+    }
 }
 
 /// The value of a label, which may be empty.
-fn plain(text: &str) -> Result<String, String> {
+fn plain(text: &str) -> Result<String, InvalidRequirement> {
     let value = text.trim();
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if value.chars().all(fits) { Ok(value.into()) } else { Err(format!("`{value}` is no value")) }
+    if value.chars().all(fits) {
+        Ok(value.to_owned())
+    } else {
+        Err(InvalidRequirement::Value(value.to_owned()))
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The cache of a kind: every object of it, indexed, as of one resourceVersion.
 //!
-//! One [`Writer`] (not `Clone`, held by the informer) changes it; any number of [`Cache`]
+//! One `Writer` (not `Clone`, held by the informer) changes it; any number of [`Cache`]
 //! handles read it. Readers hold the lock for a look-up or for the time it takes to note where
 //! the answer lies; lists are snapshots that share structure with the cache, so the writer goes
 //! on while they are read. In which [`Form`] objects are held is chosen per kind. The informer

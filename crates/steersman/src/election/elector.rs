@@ -180,6 +180,7 @@ impl Elector {
         }
         let found = self.lock.get().await?;
         let decision = self.candidate.decide(found, &now());
+        // Taken before the write leaves: others count from when they see it, which is later.
         let sent = Instant::now();
         let written = match decision {
             Decision::Held => {
@@ -187,6 +188,7 @@ impl Elector {
                 return Ok(Attempt::Foreign);
             }
             Decision::Create(lease) => {
+                // Before the answer: a write whose answer is lost may have made it ours.
                 self.may_hold = true;
                 self.lock.create(&lease).await?
             }
@@ -212,11 +214,9 @@ impl Elector {
             return;
         }
         self.reported = holder.map(str::to_owned);
-        let (Some(leader), observer) = (&self.reported, &self.settings.on_new_leader) else {
-            return;
-        };
+        let Some(leader) = &self.reported else { return };
         tracing::info!(lease = &*self.lease, leader, "new leader elected");
-        if let Some(observer) = observer
+        if let Some(observer) = &self.settings.on_new_leader
             && catch_unwind(AssertUnwindSafe(|| observer(leader))).is_err()
         {
             tracing::error!(lease = &*self.lease, "on_new_leader panicked");

@@ -128,6 +128,8 @@ impl Server {
         let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.server_config()));
         let site = Site { handler, acceptor, body_max };
         let graceful = GracefulShutdown::new();
+        // A place is taken before a connection is accepted, so that those beyond the limit wait in
+        // the kernel's queue and cost nothing here.
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
         let accepting = async {
@@ -151,6 +153,7 @@ impl Server {
             () = accepting => {}
             () = watch(tls.as_ref()) => {}
         }
+        // Who connects from now on is refused at once rather than left waiting.
         drop(listener);
         if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
             tracing::warn!("graceful shutdown timed out; connections closed");

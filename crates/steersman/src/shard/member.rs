@@ -118,6 +118,7 @@ struct Work {
 impl Work {
     fn new(sharding: Sharding, controller: &str, client: &kube::Client, moved: Moved) -> Self {
         let identity = sharding.identity.clone();
+        // A hash, since an identity need not be a legal name; who comes back finds its own Lease.
         let parts =
             [sharding.group.as_bytes(), b"/", controller.as_bytes(), b"/", identity.as_bytes()];
         let name: Arc<str> = format!("{}-{:016x}", sharding.group, hash(parts)).into();

@@ -98,8 +98,9 @@ fn read(http: &Request<Bytes>) -> Result<AdmissionRequest, Unreadable> {
     })?;
     let uid = envelope.request.map(uid_of).unwrap_or_default();
     let refuse = |code, message: String| Unreadable::new(uid.clone(), code, &message);
-    check_content_type(http).map_err(|m| refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, m))?;
-    check_version(&envelope).map_err(|message| refuse(StatusCode::BAD_REQUEST, message))?;
+    check_content_type(http)
+        .map_err(|error| refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, error.to_string()))?;
+    check_version(&envelope).map_err(|error| refuse(StatusCode::BAD_REQUEST, error.to_string()))?;
     let Some(request) = envelope.request else {
         return Err(refuse(StatusCode::BAD_REQUEST, "the AdmissionReview has no request".into()));
     };
@@ -113,26 +114,48 @@ fn uid_of(request: &RawValue) -> String {
     serde_json::from_str::<Named>(request.get()).unwrap_or_default().uid
 }
 
+/// Why a review cannot be answered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InvalidReview {
+    /// It does not call itself JSON.
+    #[error("the content type is {0:?}, expected application/json")]
+    ContentType(String),
+    /// It is of another kind or version.
+    #[error("expected {expected}, got {kind:?} of {api_version:?}; {setting} must be [\"v1\"]")]
+    Version {
+        /// What is answered here.
+        expected: String,
+        /// The kind that was sent.
+        kind: String,
+        /// The version that was sent.
+        api_version: String,
+        /// Where the API server is told which versions to send.
+        setting: &'static str,
+    },
+}
+
 /// Whether what was sent calls itself JSON.
-pub(super) fn check_content_type(http: &Request<Bytes>) -> Result<(), String> {
+pub(super) fn check_content_type(http: &Request<Bytes>) -> Result<(), InvalidReview> {
     let value = http.headers().get(header::CONTENT_TYPE);
     let value = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = value.split(';').next().unwrap_or_default().trim();
     if media_type.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(format!("the content type is {value:?}, expected application/json"))
+    Err(InvalidReview::ContentType(value.to_owned()))
 }
 
-fn check_version(envelope: &Envelope<'_>) -> Result<(), String> {
+fn check_version(envelope: &Envelope<'_>) -> Result<(), InvalidReview> {
     let Envelope { api_version, kind, .. } = envelope;
     if api_version == API_VERSION && kind == KIND {
         return Ok(());
     }
-    Err(format!(
-        "expected an AdmissionReview of {API_VERSION}, got {kind:?} of {api_version:?}; \
-         admissionReviewVersions of the webhook configuration must be [\"v1\"]"
-    ))
+    Err(InvalidReview::Version {
+        expected: format!("an AdmissionReview of {API_VERSION}"),
+        kind: kind.to_string(),
+        api_version: api_version.to_string(),
+        setting: "admissionReviewVersions of the webhook configuration",
+    })
 }
 
 /// How long the API server waits: it says so in the query.

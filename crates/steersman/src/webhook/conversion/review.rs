@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Conversion, PANICKED};
 use crate::serve;
-use crate::webhook::review::check_content_type;
+use crate::webhook::review::{InvalidReview, check_content_type};
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";
@@ -40,6 +40,7 @@ pub(in crate::webhook) fn convert_review(
             }
         }
     };
+    // Answered with 200 in any case: the API server reads what failed from the review itself.
     match serde_json::to_vec(&response.into_review()) {
         Ok(body) => serve::answer(StatusCode::OK, "application/json", body),
         Err(error) => serve::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
@@ -51,21 +52,23 @@ fn read(http: &Request<Bytes>) -> Result<ConversionRequest, (String, String)> {
     let review: ConversionReview = serde_json::from_slice(http.body())
         .map_err(|error| (String::new(), format!("cannot decode the ConversionReview: {error}")))?;
     let uid = review.request.as_ref().map(|request| request.uid.clone()).unwrap_or_default();
-    let checked = check_content_type(http).and_then(|()| check_version(&review.types));
-    let request = checked
-        .and_then(|()| ConversionRequest::from_review(review).map_err(|error| error.to_string()));
-    request.map_err(|message| (uid, message))
+    if let Err(error) = check_content_type(http).and_then(|()| check_version(&review.types)) {
+        return Err((uid, error.to_string()));
+    }
+    ConversionRequest::from_review(review).map_err(|error| (uid, error.to_string()))
 }
 
-fn check_version(types: &TypeMeta) -> Result<(), String> {
+fn check_version(types: &TypeMeta) -> Result<(), InvalidReview> {
     let TypeMeta { api_version, kind } = types;
     if api_version == API_VERSION && kind == KIND {
         return Ok(());
     }
-    Err(format!(
-        "expected a ConversionReview of {API_VERSION}, got {kind:?} of {api_version:?}; \
-         conversionReviewVersions of the CustomResourceDefinition must be [\"v1\"]"
-    ))
+    Err(InvalidReview::Version {
+        expected: format!("a ConversionReview of {API_VERSION}"),
+        kind: kind.clone(),
+        api_version: api_version.clone(),
+        setting: "conversionReviewVersions of the CustomResourceDefinition",
+    })
 }
 
 fn convert_all(
