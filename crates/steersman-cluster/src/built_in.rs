@@ -2,7 +2,8 @@
 //!
 //! A server that has its store to itself runs them always. Servers that share a store elect one
 //! of them that does; the others keep their caches filled and take over when it goes. Who loses
-//! the lease stops all of it at once and stands for election again: the API is served throughout.
+//! the leader lease stops all of it at once and competes for it again: the API is served
+//! throughout.
 
 use std::sync::Arc;
 use std::time::Duration;
