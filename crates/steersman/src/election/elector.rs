@@ -134,7 +134,7 @@ impl Elector {
                 Ok(Attempt::Held(sent)) if sent.elapsed() < self.lasting.leave => return sent,
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(lease = &*self.lease, %error, "leader lease not acquired; retrying")
+                    tracing::warn!(lease = &*self.lease, %error, "leader lease not acquired; retrying");
                 }
             }
             tokio::time::sleep(random::jitter(self.settings.timing.retry_period, JITTER)).await;
@@ -239,7 +239,7 @@ impl Elector {
         match released.await {
             Ok(()) => tracing::info!(lease = &*self.lease, "released leader lease"),
             Err(_) => {
-                tracing::warn!(lease = &*self.lease, "leader lease not released; it will expire")
+                tracing::warn!(lease = &*self.lease, "leader lease not released; it will expire");
             }
         }
     }

@@ -152,8 +152,8 @@ fn check_version(envelope: &Envelope<'_>) -> Result<(), InvalidReview> {
     }
     Err(InvalidReview::Version {
         expected: format!("an AdmissionReview of {API_VERSION}"),
-        kind: kind.to_string(),
-        api_version: api_version.to_string(),
+        kind: kind.clone(),
+        api_version: api_version.clone(),
         setting: "admissionReviewVersions of the webhook configuration",
     })
 }
