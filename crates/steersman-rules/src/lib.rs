@@ -28,5 +28,6 @@ pub mod table;
 pub mod field;
 pub mod metadata;
 pub mod names;
-pub mod quantity;
 pub mod strconv;
+
+pub use steersman_values::quantity;

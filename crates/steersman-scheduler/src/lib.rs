@@ -7,7 +7,6 @@
 //! through its client; it knows nothing of API servers, stores or node agents.
 
 mod host_ports;
-mod quantity;
 mod requests;
 
 mod snapshot;

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use steersman_values as values;
+use steersman_values::quantity::ParseQuantityError;
 
 use crate::host_ports::HostPort;
-use crate::quantity::Amount;
 
 /// What scoring assumes for a container that requests no cpu: a tenth of one.
 const CPU_ASSUMED: i64 = 100;
@@ -79,8 +80,13 @@ fn narrow(amount: i128) -> i64 {
 
 /// How much of a resource a quantity is. Nobody can offer or take less than nothing.
 fn amount(resource: &str, quantity: &Quantity) -> i64 {
-    let amount = Amount::of(quantity);
-    let amount = if resource == "cpu" { amount.milli_value() } else { amount.value() };
+    let amount = match values::Quantity::parse(&quantity.0) {
+        Ok(amount) if resource == "cpu" => amount.milli_value(),
+        Ok(amount) => amount.value(),
+        Err(ParseQuantityError::Digits { negative: false }) => i64::MAX,
+        // The API server lets no nonsense in.
+        Err(_) => 0,
+    };
     amount.max(0)
 }
 

@@ -1,12 +1,11 @@
 //! Label selectors as people write them: `app=web,tier in (front,back),!legacy`.
 //!
-//! The text is that of `kubectl -l`; what comes out is the selector of `kube`, which predicates
-//! and caches understand. Its comparisons of numbers (`size>3`), which only node affinity uses,
-//! are not part of it.
-
-use std::collections::BTreeSet;
+//! The text is that of `kubectl -l` and is read as the API server reads it; what comes out is the
+//! selector of `kube`, which predicates and caches understand. Comparisons of numbers (`size>3`),
+//! which only node affinity uses, are not part of it.
 
 use kube::core::{Expression, Selector};
+use steersman_values::label_selector::{LabelRequirement, LabelSelector, Operator};
 
 /// Why a text is no label selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,36 +13,8 @@ use kube::core::{Expression, Selector};
 pub struct ParseSelectorError {
     /// The text.
     pub selector: String,
-    /// What is wrong with one of its requirements.
-    pub why: InvalidRequirement,
-}
-
-/// What is wrong with a requirement of a label selector.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidRequirement {
-    /// The name of a label is missing.
-    #[error("a label has no name")]
-    NoName,
-    /// Labels have no such names.
-    #[error("`{0}` names no label")]
-    Name(String),
-    /// Labels have no such values.
-    #[error("`{0}` is no value")]
-    Value(String),
-    /// What follows a name is no set.
-    #[error("after `{name}` comes `in (…)` or `notin (…)`, not `{found}`")]
-    NoSet {
-        /// The name.
-        name: String,
-        /// What follows it.
-        found: String,
-    },
-    /// A set does not end.
-    #[error("a parenthesis is not closed")]
-    NotClosed,
-    /// Labels cannot be compared with a set in this way.
-    #[error("`{0}` is neither `in` nor `notin`")]
-    Operator(String),
+    /// What is wrong with it, in the words of the API server.
+    pub why: String,
 }
 
 /// Reads a label selector. An empty one selects everything.
@@ -54,85 +25,27 @@ pub enum InvalidRequirement {
 /// assert!(steersman::selector::parse("app=web,tier in").is_err());
 /// ```
 pub fn parse(text: &str) -> Result<Selector, ParseSelectorError> {
-    let requirements = split(text).into_iter().map(str::trim);
-    let parsed: Result<Vec<Expression>, InvalidRequirement> = match text.trim() {
-        "" => Ok(Vec::new()),
-        _ => requirements.map(requirement).collect(),
-    };
-    match parsed {
-        Ok(expressions) => Ok(expressions.into_iter().collect()),
-        Err(why) => Err(ParseSelectorError { selector: text.to_owned(), why }),
-    }
+    let refuse = |why: String| ParseSelectorError { selector: text.to_owned(), why };
+    let selector = LabelSelector::parse(text).map_err(|error| refuse(error.0))?;
+    let expressions = selector.requirements().iter().map(expression);
+    expressions
+        .collect::<Option<Selector>>()
+        .ok_or_else(|| refuse("only node affinity compares labels with numbers".to_owned()))
 }
 
-/// The requirements: what stands between commas that are not in parentheses.
-fn split(text: &str) -> Vec<&str> {
-    let mut depth = 0;
-    text.split(|c: char| {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        c == ',' && depth == 0
+/// A requirement as `kube` has it; it has none that compare numbers.
+fn expression(requirement: &LabelRequirement) -> Option<Expression> {
+    let LabelRequirement { key, operator, values } = requirement;
+    let key = key.clone();
+    Some(match (operator, values.as_slice()) {
+        (Operator::In, [value]) => Expression::Equal(key, value.clone()),
+        (Operator::In, values) => Expression::In(key, values.iter().cloned().collect()),
+        (Operator::NotIn, [value]) => Expression::NotEqual(key, value.clone()),
+        (Operator::NotIn, values) => Expression::NotIn(key, values.iter().cloned().collect()),
+        (Operator::Exists, _) => Expression::Exists(key),
+        (Operator::DoesNotExist, _) => Expression::DoesNotExist(key),
+        (Operator::GreaterThan | Operator::LessThan, _) => return None,
     })
-    .collect()
-}
-
-fn requirement(text: &str) -> Result<Expression, InvalidRequirement> {
-    if let Some(name) = text.strip_prefix('!') {
-        return Ok(Expression::DoesNotExist(label(name)?));
-    }
-    // The longer operators first: `!=` contains `=`.
-    for operator in ["!=", "==", "="] {
-        if let Some((name, value)) = text.split_once(operator) {
-            let name = label(name)?;
-            let value = plain(value)?;
-            return Ok(match operator {
-                "!=" => Expression::NotEqual(name, value),
-                _ => Expression::Equal(name, value),
-            });
-        }
-    }
-    match text.split_once(|c: char| c.is_whitespace() || c == '(') {
-        None => Ok(Expression::Exists(label(text)?)),
-        Some((name, _)) => set(label(name)?, text[name.len()..].trim()),
-    }
-}
-
-/// The rest of a requirement that compares with a set: `in (a,b)`.
-fn set(name: String, rest: &str) -> Result<Expression, InvalidRequirement> {
-    let Some((operator, values)) = rest.split_once('(') else {
-        return Err(InvalidRequirement::NoSet { name, found: rest.to_owned() });
-    };
-    let values = values.strip_suffix(')').ok_or(InvalidRequirement::NotClosed)?;
-    let values: Result<BTreeSet<String>, _> = values.split(',').map(plain).collect();
-    match operator.trim() {
-        "in" => Ok(Expression::In(name, values?)),
-        "notin" => Ok(Expression::NotIn(name, values?)),
-        other => Err(InvalidRequirement::Operator(other.to_owned())),
-    }
-}
-
-/// The name of a label, with or without a prefix.
-fn label(text: &str) -> Result<String, InvalidRequirement> {
-    let name = text.trim();
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    if name.is_empty() {
-        return Err(InvalidRequirement::NoName);
-    }
-    if name.chars().all(fits) {
-        Ok(name.to_owned())
-    } else {
-        Err(InvalidRequirement::Name(name.to_owned()))
-    }
-}
-
-/// The value of a label, which may be empty.
-fn plain(text: &str) -> Result<String, InvalidRequirement> {
-    let value = text.trim();
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if value.chars().all(fits) {
-        Ok(value.to_owned())
-    } else {
-        Err(InvalidRequirement::Value(value.to_owned()))
-    }
 }
 
 #[cfg(test)]
@@ -147,7 +60,7 @@ mod tests {
             (" app == web ", "app=web"),
             ("app!=web,tier=", "app!=web,tier="),
             ("tier in (front, back)", "tier in (back,front)"),
-            ("tier in(a),x notin (b,c)", "tier in (a),x notin (b,c)"),
+            ("tier in(a,d),x notin (b,c)", "tier in (a,d),x notin (b,c)"),
             ("example.com/app,!legacy", "example.com/app,!legacy"),
         ];
         for (text, expected) in table {
@@ -158,15 +71,16 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_with_a_reason() {
         let table = [
-            ("a,,b", "no name"),
-            ("=x", "no name"),
-            ("a in x", "`in (…)`"),
-            ("a in (x", "not closed"),
-            ("a within (x)", "neither `in` nor `notin`"),
-            ("a=b c", "no value"),
-            ("a=b=c", "no value"),
-            ("a b", "not `b`"),
-            ("size>3", "names no label"),
+            ("a,,b", "identifier after ','"),
+            ("=x", "expected: !, identifier"),
+            ("a in x", "found 'x' expected: '('"),
+            ("a in (x", "expected: ',' or ')'"),
+            ("a within (x)", "expected: in, notin"),
+            ("a=b c", "found 'c'"),
+            ("a=b=c", "found '='"),
+            ("a b", "found 'b'"),
+            ("-a=b", "Invalid value"),
+            ("size>3", "only node affinity"),
         ];
         for (text, why) in table {
             let error = parse(text).unwrap_err().to_string();

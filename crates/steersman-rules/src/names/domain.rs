@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{dns1123_label, dns1123_subdomain, is_subdomain, regex, too_long};
+use steersman_values::names::{is_subdomain, regex, too_long};
+
+use super::{dns1123_label, dns1123_subdomain};
 use crate::field::FieldError;
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::builtin;
 use super::node::{Node, Object, Scalar, Shape};
 use super::time::{self, Layout};
-use crate::quantity::Quantity;
+use crate::quantity::{ParseQuantityError, Quantity};
 
 /// Where in a document the decoder is: in a field, at the end of a chain of fields. What Go calls
 /// all that is only looked up for a mistake.
@@ -237,21 +237,12 @@ fn time_error(value: &Value, layout: Layout, place: Option<&Place<'_>>) -> Optio
 }
 
 fn quantity_error(value: &Value) -> Option<String> {
-    const SUFFIX: &str = "unable to parse quantity's suffix";
-    const RULE: &str = "quantities must match the regular expression \
-                        '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-    let text = match value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        _ => return Some(RULE.to_owned()),
+    let mistake = match value {
+        Value::String(text) => Quantity::parse(text.trim()).err()?,
+        Value::Number(number) => Quantity::parse(&number.to_string()).err()?,
+        _ => ParseQuantityError::Form,
     };
-    if Quantity::parse(&text).is_some() {
-        return None;
-    }
-    let rest = text.strip_prefix(['+', '-']).unwrap_or(&text);
-    let suffix = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
-    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    let fits = rest.len() > suffix.len() && exponent.chars().all(|c| c.is_ascii_digit());
-    Some(if fits { SUFFIX } else { RULE }.to_owned())
+    // What is longer than we can hold is named like a suffix that nobody knows.
+    let digits = matches!(mistake, ParseQuantityError::Digits { .. });
+    Some(if digits { ParseQuantityError::Suffix } else { mistake }.to_string())
 }

@@ -49,7 +49,7 @@ fn normalise_element(node: &Node, value: &mut Value) {
 fn normalise_quantity(value: &mut Value) {
     let canonical = match value {
         Value::String(text) => Quantity::canonical(text),
-        Value::Number(number) => Quantity::parse(&number.to_string()).map(|q| q.to_string()),
+        Value::Number(number) => Quantity::parse(&number.to_string()).ok().map(|q| q.to_string()),
         _ => None,
     };
     if let Some(canonical) = canonical {

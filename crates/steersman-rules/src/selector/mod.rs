@@ -4,19 +4,19 @@
 //! from the key, labels and plain fields are skimmed out of the document.
 
 mod field;
-mod label;
-mod parse;
 mod skim;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
 pub use field::{FieldRequirement, FieldSelector};
-pub use label::{LabelRequirement, LabelSelector, Operator};
+pub use steersman_values::label_selector::{
+    InvalidSelector, LabelRequirement, LabelSelector, Operator,
+};
 
 use crate::resource::Resource;
-
-/// A selector that cannot be understood; the text says what of it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidSelector(pub String);
 
 /// A label and a field selector; an object must match both.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,26 @@ impl Selector {
             return true;
         }
         self.fields.matches_place(resource.place(key))
-            && (self.labels.is_empty() || self.labels.matches_bytes(document))
+            && (self.labels.is_empty() || labels_match(&self.labels, document))
             && self.fields.matches_document(resource, document)
     }
+}
+
+/// Whether the labels of a document match.
+fn labels_match(selector: &LabelSelector, document: &[u8]) -> bool {
+    let Ok(labelled) = serde_json::from_slice::<Labelled<'_>>(document) else { return false };
+    let labels = labelled.metadata.labels.unwrap_or_default();
+    selector.matches(|key| labels.get(key).map(AsRef::as_ref))
+}
+
+#[derive(Deserialize)]
+struct Labelled<'a> {
+    #[serde(borrow)]
+    metadata: Labels<'a>,
+}
+
+#[derive(Deserialize)]
+struct Labels<'a> {
+    #[serde(borrow, default)]
+    labels: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
 }

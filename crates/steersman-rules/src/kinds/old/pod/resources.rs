@@ -154,7 +154,7 @@ fn value(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
     let Some(amount) = Quantity::of(at.value) else { return };
     if let Some(size) = name.strip_prefix(HUGE_PAGES) {
         let fits = Quantity::parse(size)
-            .is_some_and(|size| size.is_positive() && amount.is_multiple_of(size));
+            .is_ok_and(|size| size.is_positive() && amount.is_multiple_of(size));
         if !fits {
             let why = format!("{amount} is not positive integer multiple of {name}");
             errors.push(at.invalid(&why));

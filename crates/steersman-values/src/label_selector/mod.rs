@@ -1,13 +1,15 @@
-//! Label selectors: `a=b,c!=d,e in (f,g),h,!i`.
+//! Label selectors: `a=b,c!=d,e in (f,g),h,!i`, read with the complaints of Kubernetes.
 
-use std::borrow::Cow;
+mod parse;
+
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::{InvalidSelector, parse};
+/// A selector that cannot be understood; the text says what of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidSelector(pub String);
 
 /// What labels must be; all requirements hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,11 +97,9 @@ impl LabelSelector {
         })
     }
 
-    /// Whether the labels of a stored document match.
-    pub(super) fn matches_bytes(&self, document: &[u8]) -> bool {
-        let Ok(labelled) = serde_json::from_slice::<Labelled<'_>>(document) else { return false };
-        let labels = labelled.metadata.labels.unwrap_or_default();
-        self.matches(|key| labels.get(key).map(AsRef::as_ref))
+    /// The requirements.
+    pub fn requirements(&self) -> &[LabelRequirement] {
+        &self.0
     }
 }
 
@@ -125,18 +125,6 @@ impl std::fmt::Display for LabelSelector {
     }
 }
 
-#[derive(Deserialize)]
-struct Labelled<'a> {
-    #[serde(borrow)]
-    metadata: Labels<'a>,
-}
-
-#[derive(Deserialize)]
-struct Labels<'a> {
-    #[serde(borrow, default)]
-    labels: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
-}
-
 fn of_expression(expression: &Value) -> Option<LabelRequirement> {
     let operator = match expression["operator"].as_str()? {
         "In" => Operator::In,
@@ -159,9 +147,9 @@ mod tests {
 
     fn matches(selector: &str) -> bool {
         let selector = LabelSelector::parse(selector).unwrap();
-        let document =
-            json!({"metadata": {"labels": {"app": "web", "tier": "front", "empty": "", "n": "9"}}});
-        selector.matches_bytes(document.to_string().as_bytes())
+        let labels = [("app", "web"), ("tier", "front"), ("empty", ""), ("n", "9")];
+        selector
+            .matches(|key| labels.iter().find(|(name, _)| *name == key).map(|(_, value)| *value))
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn equal_quantities_are_equal_however_they_are_written() {
 #[test]
 fn what_is_not_a_quantity_is_refused() {
     for bad in ["", "a", "1x", "1KiB", ".", "+", "1 Gi", "1e", "1e1.5", "1.2.3", "--1", "1ki"] {
-        assert_eq!(Quantity::parse(bad), None, "{bad}");
+        assert!(Quantity::parse(bad).is_err(), "{bad}");
     }
     assert_eq!(Quantity::of(&json!(true)), None);
 }
@@ -94,7 +94,7 @@ fn amounts_of_any_size_compare() {
         "1e40",
         "1e400",
     ];
-    let parsed: Vec<_> = ascending.iter().filter_map(|text| Quantity::parse(text)).collect();
+    let parsed: Vec<_> = ascending.iter().filter_map(|text| Quantity::parse(text).ok()).collect();
     assert_eq!(parsed.len(), ascending.len());
     assert!(parsed.is_sorted_by(|a, b| a < b), "{parsed:?}");
 }
@@ -149,7 +149,7 @@ proptest! {
     #[test]
     fn no_text_makes_it_panic(text in ".{0,30}", tail in "[0-9.eEKi+-]{0,60}") {
         for text in [&text, &tail, &format!("{tail}{text}")] {
-            if let Some(quantity) = Quantity::parse(text) {
+            if let Ok(quantity) = Quantity::parse(text) {
                 prop_assert!(quantity <= quantity);
                 let _ = (quantity.to_string(), quantity.checked_add(quantity));
                 let _ = (quantity.rounded_to_milli(), quantity.is_multiple_of(quantity));
@@ -157,4 +157,52 @@ proptest! {
             let _ = Quantity::canonical(text);
         }
     }
+}
+
+#[test]
+fn every_form_of_quantity_is_read_exactly() {
+    let table = [
+        ("0", 0),
+        ("1", 1_000),
+        ("100m", 100),
+        ("1.5", 1_500),
+        (".5", 500),
+        ("5.", 5_000),
+        ("+2", 2_000),
+        ("-1", -1_000),
+        ("2k", 2_000_000),
+        ("1Ki", 1_024_000),
+        ("1.5Ki", 1_536_000),
+        ("1e3", 1_000_000),
+        ("1E3", 1_000_000),
+        ("1e-3", 1),
+        ("0.0005", 1), // half a thousandth rounds up
+        ("1n", 1),
+    ];
+    for (text, milli) in table {
+        assert_eq!(Quantity::parse(text).unwrap().milli_value(), milli, "{text}");
+    }
+    assert_eq!(Quantity::parse("7Ei").unwrap().value(), 7 << 60);
+    assert_eq!(Quantity::parse("1E").unwrap().value(), 10_i64.pow(18));
+    assert_eq!(Quantity::parse("32Gi").unwrap().value(), 32 << 30);
+}
+
+#[test]
+fn what_is_out_of_range_counts_as_the_largest_or_the_smallest_amount() {
+    let digits = "9".repeat(60);
+    for text in ["1e19", "1e31", "1e999"] {
+        assert_eq!(Quantity::parse(text).unwrap().value(), i64::MAX, "{text}");
+        assert_eq!(Quantity::parse(&format!("-{text}")).unwrap().value(), i64::MIN, "{text}");
+    }
+    // Kubernetes ends binary quantities there.
+    assert_eq!(Quantity::parse("100Ei").unwrap().value(), i64::MAX);
+    assert_eq!(Quantity::parse("-100Ei").unwrap().value(), -i64::MAX);
+    for (text, negative) in [(digits.clone(), false), (format!("-{digits}"), true)] {
+        assert_eq!(Quantity::parse(&text), Err(ParseQuantityError::Digits { negative }));
+    }
+    for text in ["1e-999", &format!("0.{}1", "0".repeat(30))] {
+        assert_eq!(Quantity::parse(text).unwrap().milli_value(), 1, "{text}");
+    }
+    assert_eq!(Quantity::parse(&format!("2.{}", "0".repeat(60))).unwrap().value(), 2);
+    assert_eq!(Quantity::parse("0e999").unwrap().value(), 0);
 }

@@ -5,7 +5,7 @@
 
 use crate::names;
 
-use super::label::{LabelRequirement, Operator};
+use super::{LabelRequirement, Operator};
 
 /// A word of a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 //!
 //! A [`Quantity`] is an exact decimal number; nothing about it is ever rounded but what
 //! Kubernetes rounds, which is whatever lies below a billionth. Numbers of more than 38
-//! significant digits are refused. [`crate::schema`] writes quantities canonically when it
-//! decodes documents; the strategies compare and add them.
+//! significant digits are refused.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display, Write as _};
@@ -41,6 +40,26 @@ enum Format {
     Exponent,
 }
 
+/// Why a text is no quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseQuantityError {
+    /// It does not have the form of one.
+    #[error(
+        "quantities must match the regular expression \
+         '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
+    Form,
+    /// It has the form, and a suffix that does not exist.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+    /// It has more digits than can be held.
+    #[error("a quantity of more than 38 digits")]
+    Digits {
+        /// Whether it is below zero.
+        negative: bool,
+    },
+}
+
 /// An exact amount: `digits` times ten to the power of `exponent`.
 ///
 /// Equality and order are those of the amounts, however they were written.
@@ -61,36 +80,37 @@ impl Quantity {
     /// One.
     pub const ONE: Self = Self { digits: 1, ..Self::ZERO };
 
-    /// Reads a quantity; `None` where the text is not one.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (negative, rest) = match text.as_bytes().first()? {
-            b'-' => (true, &text[1..]),
-            b'+' => (false, &text[1..]),
+    /// Reads a quantity.
+    pub fn parse(text: &str) -> Result<Self, ParseQuantityError> {
+        let (negative, rest) = match text.as_bytes().first() {
+            Some(b'-') => (true, &text[1..]),
+            Some(b'+') => (false, &text[1..]),
             _ => (false, text),
         };
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, suffix) = rest.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-            return None;
+            return Err(mistake(rest));
         }
-        let unit = Unit::parse(suffix)?;
-        let (digits, exponent) = decimal(whole, fraction)?;
-        let digits = digits.checked_mul(unit.factor)?;
-        let exponent = exponent.checked_add(unit.exponent)?;
+        let unit = Unit::parse(suffix).ok_or_else(|| mistake(rest))?;
+        let too_long = ParseQuantityError::Digits { negative };
+        let (digits, exponent) = decimal(whole, fraction).ok_or(too_long)?;
+        let digits = digits.checked_mul(unit.factor).ok_or(too_long)?;
+        let exponent = exponent.checked_add(unit.exponent).ok_or(too_long)?;
         let mut quantity = Self { negative, digits, exponent, format: unit.format };
         quantity.round_up_to(NANO);
         if unit.format == Format::Binary {
             quantity.bound_binary();
         }
-        Some(quantity)
+        Ok(quantity)
     }
 
     /// Reads a quantity of a document, where it is a text or a number.
     pub fn of(value: &Value) -> Option<Self> {
         match value {
-            Value::String(text) => Self::parse(text.trim()),
-            Value::Number(number) => Self::parse(&number.to_string()),
+            Value::String(text) => Self::parse(text.trim()).ok(),
+            Value::Number(number) => Self::parse(&number.to_string()).ok(),
             _ => None,
         }
     }
@@ -102,7 +122,7 @@ impl Quantity {
         if keeps(trimmed) {
             return (trimmed.len() != text.len()).then(|| trimmed.to_owned());
         }
-        Self::parse(trimmed).map(|quantity| quantity.to_string())
+        Self::parse(trimmed).ok().map(|quantity| quantity.to_string())
     }
 
     /// Rounds away from zero to a multiple of a thousandth, as entries of resource lists are.
@@ -130,8 +150,8 @@ impl Quantity {
     /// The sum; `None` where it has too many digits.
     pub fn checked_add(self, other: Self) -> Option<Self> {
         let exponent = self.exponent.min(other.exponent);
-        let (a, b) = (self.digits_at(exponent)?, other.digits_at(exponent)?);
-        let (a, b) = (i128::try_from(a).ok()?, i128::try_from(b).ok()?);
+        let a = i128::try_from(self.digits_at(exponent)?).ok()?;
+        let b = i128::try_from(other.digits_at(exponent)?).ok()?;
         let sign = |number: i128, negative: bool| if negative { -number } else { number };
         let sum = sign(a, self.negative).checked_add(sign(b, other.negative))?;
         let format = if self.digits == 0 { other.format } else { self.format };
@@ -148,10 +168,21 @@ impl Quantity {
         }
     }
 
-    /// The amount in billionths, if it is not too large to be counted so.
-    pub fn billionths(self) -> Option<i128> {
-        let digits = i128::try_from(self.digits_at(NANO)?).ok()?;
-        Some(if self.negative { -digits } else { digits })
+    /// In whole units, rounded away from zero; at most what an `i64` holds.
+    pub fn value(self) -> i64 {
+        self.rounded_at(0)
+    }
+
+    /// In thousandths, rounded away from zero; at most what an `i64` holds.
+    pub fn milli_value(self) -> i64 {
+        self.rounded_at(-3)
+    }
+
+    fn rounded_at(mut self, exponent: i32) -> i64 {
+        self.round_up_to(exponent);
+        let most = if self.negative { i64::MIN } else { i64::MAX };
+        let digits = self.digits_at(exponent).and_then(|digits| i64::try_from(digits).ok());
+        digits.map_or(most, |digits| if self.negative { -digits } else { digits })
     }
 
     /// The digits in units of a smaller power of ten.
@@ -297,6 +328,15 @@ impl Unit {
         let exponent = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
         Some(Self { factor: 1, exponent, format: Format::Exponent })
     }
+}
+
+/// What is wrong with a text, its sign apart, that has no number or an unknown suffix.
+fn mistake(rest: &str) -> ParseQuantityError {
+    let suffix = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let fits = rest.len() > suffix.len() && exponent.chars().all(|c| c.is_ascii_digit());
+    if fits { ParseQuantityError::Suffix } else { ParseQuantityError::Form }
 }
 
 /// The number before the suffix as digits and a power of ten.
