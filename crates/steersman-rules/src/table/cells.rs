@@ -91,3 +91,14 @@ pub(crate) fn selector(selector: &Value) -> String {
     }
     parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
 }
+
+/// The addresses a load balancer reported, sorted, each once.
+pub(crate) fn load_balancer<'a>(object: &'a Value) -> String {
+    let ingress = items(&object["status"]["loadBalancer"]["ingress"]).iter();
+    let address =
+        |i: &'a Value| [text(&i["ip"]), text(&i["hostname"])].into_iter().find(|a| !a.is_empty());
+    let mut addresses: Vec<_> = ingress.filter_map(address).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses.join(",")
+}

@@ -1,9 +1,11 @@
-//! The kinds of `networking.k8s.io`.
+//! The kinds of `networking.k8s.io`: how traffic comes in, which traffic may pass, and the
+//! addresses that services have.
 
 mod ingress;
 mod ingress_class;
 mod ip_address;
 mod network_policy;
+mod object_reference;
 mod service_cidr;
 
 use super::kind::Kind;

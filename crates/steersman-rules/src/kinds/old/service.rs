@@ -7,7 +7,7 @@ mod families;
 mod tests;
 mod validation;
 
-pub(super) use self::validation::ingress_point;
+pub(in crate::kinds) use self::validation::ingress_point;
 
 use serde_json::{Value, json};
 
