@@ -13,7 +13,6 @@ pub(super) mod node;
 pub(super) mod pod;
 pub(super) mod quota;
 pub mod service;
-pub(super) mod storage;
 pub(super) mod template;
 pub(super) mod volume;
 pub(super) mod webhook;

@@ -268,7 +268,7 @@ fn csi(source: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Must be the name of a CSI driver.
-pub(super) fn driver_name(name: &At<'_, '_>, errors: &mut Errors) {
+pub(in crate::kinds) fn driver_name(name: &At<'_, '_>, errors: &mut Errors) {
     if !name.require(errors) {
         return;
     }

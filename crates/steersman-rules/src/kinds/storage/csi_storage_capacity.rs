@@ -1,13 +1,38 @@
-//! `CSIStorageCapacity`.
+//! `CSIStorageCapacity`: how much room a CSI driver has left for a class, and for which nodes.
+
+use serde_json::Value;
 
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::names;
+use crate::quantity::Quantity;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::label_selector::label_selector;
 
 /// What is said of `CSIStorageCapacity`.
 pub(super) const KIND: Kind = Kind {
     plural: "csistoragecapacities",
     name: "CSIStorageCapacity",
     traits: &[Trait::VersionedUpdate],
-    rules: &old::storage::CSI_STORAGE_CAPACITY,
+    rules: &RULES,
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    check,
+    change: |capacity, old, errors| {
+        for key in ["nodeTopology", "storageClassName"] {
+            capacity.at(key).unchanged(&old[key], errors);
+        }
+    },
+    ..Rules::NONE
+};
+
+fn check(capacity: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    label_selector(&capacity.at("nodeTopology"), errors);
+    capacity.at("storageClassName").follows(names::dns1123_subdomain, errors);
+    let room = capacity.at("capacity");
+    if Quantity::of(room.value).is_some_and(Quantity::is_negative) {
+        errors.push(room.invalid("must be greater than or equal to 0"));
+    }
+}

@@ -1,8 +1,10 @@
-//! The kinds of `storage.k8s.io`.
+//! The kinds of `storage.k8s.io`: classes of storage, and what CSI drivers say of themselves, of
+//! nodes and of attachments.
 
 mod csi_driver;
 mod csi_node;
 mod csi_storage_capacity;
+mod parameters;
 mod storage_class;
 mod volume_attachment;
 mod volume_attributes_class;

@@ -1,13 +1,94 @@
-//! `StorageClass`.
+//! `StorageClass`: who makes volumes of the class, how, and where they may be used. Of what
+//! volumes were made from, nothing changes.
 
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::parameters::{forbid_changes, parameters, provisioner};
 use crate::kinds::kind::Kind;
-use crate::kinds::old;
+use crate::names;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{fill, text};
+use crate::table::{Column, age};
 
 /// What is said of `StorageClass`.
 pub(super) const KIND: Kind = Kind {
     plural: "storageclasses",
     name: "StorageClass",
     short_names: &["sc"],
-    rules: &old::storage::STORAGE_CLASS,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    default: |class| {
+        fill(class, "reclaimPolicy", "Delete");
+        fill(class, "volumeBindingMode", "Immediate");
+    },
+    check,
+    change: |class, old, errors| {
+        forbid_changes(class, old, &["parameters", "provisioner", "reclaimPolicy"], errors);
+        class.at("volumeBindingMode").unchanged(&old["volumeBindingMode"], errors);
+    },
+    ..Rules::NONE
+};
+
+fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    provisioner(&class.at("provisioner"), errors);
+    parameters(class, errors);
+    let policy = class.at("reclaimPolicy");
+    if !policy.is_empty() {
+        policy.requires_one_of(&["Delete", "Retain"], errors);
+    }
+    class.at("volumeBindingMode").requires_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
+    let mut seen: Vec<&Value> = Vec::new();
+    for term in class.each("allowedTopologies") {
+        check_topology_term(&term, errors);
+        let expressions = term.at("matchLabelExpressions");
+        if seen.contains(&expressions.value) {
+            errors.push(expressions.duplicate_value(""));
+        }
+        seen.push(expressions.value);
+    }
+}
+
+fn check_topology_term(term: &At<'_, '_>, errors: &mut Errors) {
+    let mut keys: Vec<&str> = Vec::new();
+    for requirement in term.each("matchLabelExpressions") {
+        let mut seen: Vec<&str> = Vec::new();
+        requirement.at("values").require(errors);
+        for value in requirement.each("values") {
+            if seen.contains(&value.text()) {
+                errors.push(value.duplicate());
+            }
+            seen.push(value.text());
+        }
+        let key = requirement.at("key");
+        key.follows(names::qualified_name, errors);
+        if keys.contains(&key.text()) {
+            errors.push(key.duplicate());
+        }
+        keys.push(key.text());
+    }
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::text("Name", class_name).called_name(),
+        Column::field("Provisioner", "provisioner", ""),
+        Column::field("ReclaimPolicy", "reclaimPolicy", "Delete"),
+        Column::field("VolumeBindingMode", "volumeBindingMode", "Immediate"),
+        Column::switch("AllowVolumeExpansion", "allowVolumeExpansion").called_text(),
+        age(),
+    ]
+}
+
+fn class_name(class: &Value, _: Timestamp) -> Value {
+    let annotations = &class["metadata"]["annotations"];
+    let default = annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+        || annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true";
+    let name = text(&class["metadata"]["name"]);
+    if default { format!("{name} (default)").into() } else { name.into() }
+}

@@ -1,13 +1,80 @@
-//! `VolumeAttachment`.
+//! `VolumeAttachment`: that a volume shall be attached to a node, which stays, and what came of it.
 
+use serde_json::{Value, json};
+
+use super::parameters::PARAMETERS_MAX_BYTES;
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::kinds::old::volume::driver_name;
+use crate::names;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::table::{Column, age};
+
+const ERROR_MAX_BYTES: usize = 1024;
 
 /// What is said of `VolumeAttachment`.
 pub(super) const KIND: Kind = Kind {
     plural: "volumeattachments",
     name: "VolumeAttachment",
     traits: &[Trait::VersionedUpdate, Trait::StatusAlone, Trait::Status],
-    rules: &old::storage::VOLUME_ATTACHMENT,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    status: Some(|| json!({"attached": false})),
+    check,
+    change: |attachment, old, errors| attachment.at("spec").unchanged(&old["spec"], errors),
+    check_status,
+    ..Rules::NONE
+};
+
+fn check(attachment: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    let spec = attachment.at("spec");
+    driver_name(&spec.at("attacher"), errors);
+    let source = spec.at("source");
+    let inline = source.at("inlineVolumeSpec");
+    let name = source.at("persistentVolumeName");
+    match (inline.is_absent(), name.is_absent()) {
+        (true, true) => errors.push(source.required(ONE)),
+        (false, false) => errors.push(source.forbidden(ONE)),
+        (true, false) => {
+            name.require_because("must specify non empty persistentVolumeName", errors);
+        }
+        (false, true) => {}
+    }
+    spec.at("nodeName").follows(names::dns1123_subdomain, errors);
+    check_status(attachment, old, errors);
+    if name.is_set() {
+        name.follows(names::dns1123_subdomain, errors);
+    }
+}
+
+fn check_status(attachment: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    let status = attachment.at("status");
+    let metadata = status.at("attachmentMetadata");
+    let size: usize = metadata.entries().map(|(key, value)| key.len() + value.text().len()).sum();
+    if size > PARAMETERS_MAX_BYTES {
+        errors.push(metadata.too_long(PARAMETERS_MAX_BYTES));
+    }
+    for key in ["attachError", "detachError"] {
+        let error = status.at(key);
+        let message = error.at("message");
+        if message.text().len() > ERROR_MAX_BYTES {
+            errors.push(message.too_long(ERROR_MAX_BYTES));
+        }
+        error.at("errorCode").within(0..=i64::from(i32::MAX), errors);
+    }
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::field("Attacher", "spec.attacher", "").called_name(),
+        Column::field("PV", "spec.source.persistentVolumeName", ""),
+        Column::field("Node", "spec.nodeName", ""),
+        Column::switch("Attached", "status.attached"),
+        age(),
+    ]
+}

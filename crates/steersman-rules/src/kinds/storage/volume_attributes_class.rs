@@ -1,13 +1,29 @@
-//! `VolumeAttributesClass`.
+//! `VolumeAttributesClass`: what a driver is told of volumes that exist. Nothing in it changes; a
+//! volume moves to another class.
 
+use super::parameters::{forbid_changes, parameters, provisioner};
 use crate::kinds::kind::Kind;
-use crate::kinds::old;
+use crate::rules::Rules;
+use crate::table::{Column, age};
 
 /// What is said of `VolumeAttributesClass`.
 pub(super) const KIND: Kind = Kind {
     plural: "volumeattributesclasses",
     name: "VolumeAttributesClass",
     short_names: &["vac"],
-    rules: &old::storage::VOLUME_ATTRIBUTES_CLASS,
+    rules: &RULES,
+    columns: Some(|| vec![Column::field("DriverName", "driverName", ""), age()]),
     ..Kind::of_cluster(super::GROUP, "v1")
+};
+
+const RULES: Rules = Rules {
+    check: |class, _, errors| {
+        provisioner(&class.at("driverName"), errors);
+        parameters(class, errors);
+        class.at("parameters").require_because("must contain at least one key/value pair", errors);
+    },
+    change: |class, old, errors| {
+        forbid_changes(class, old, &["driverName", "parameters"], errors);
+    },
+    ..Rules::NONE
 };
