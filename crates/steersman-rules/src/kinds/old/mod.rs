@@ -4,7 +4,6 @@ pub(super) mod access;
 pub(super) mod admission_policy;
 pub(super) mod claim;
 pub(super) mod config;
-pub(super) mod device;
 pub(super) mod endpoints;
 pub(super) mod event;
 pub(super) mod flow_control;

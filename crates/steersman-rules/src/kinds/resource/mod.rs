@@ -1,5 +1,7 @@
-//! The kinds of `resource.k8s.io`.
+//! The kinds of `resource.k8s.io`: classes of devices, claims for them, and what drivers offer.
 
+mod claim_spec;
+mod device;
 mod device_class;
 mod resource_claim;
 mod resource_claim_template;

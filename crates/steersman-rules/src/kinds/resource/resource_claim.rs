@@ -1,13 +1,76 @@
-//! `ResourceClaim`.
+//! `ResourceClaim`: what devices somebody needs, which stays, and which were allocated for whom.
 
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::claim_spec;
+use super::device::at_most;
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::within;
+use crate::table::cells::len;
+use crate::table::{Column, age};
+
+const RESERVED_MAX: usize = 256;
 
 /// What is said of `ResourceClaim`.
 pub(super) const KIND: Kind = Kind {
     plural: "resourceclaims",
     name: "ResourceClaim",
     traits: &[Trait::StatusAlone, Trait::Status, Trait::NoStatusTable],
-    rules: &old::device::CLAIM,
+    rules: &RULES,
+    columns: Some(|| vec![Column::text("State", state), age()]),
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    default: |claim| within(claim, "spec", claim_spec::defaults),
+    status: Some(|| json!({})),
+    check: |claim, old, errors| {
+        if old.is_null() {
+            claim_spec::check(&claim.at("spec"), errors);
+        }
+    },
+    change: |claim, old, errors| claim.at("spec").unchanged(&old["spec"], errors),
+    check_status,
+    ..Rules::NONE
+};
+
+fn check_status(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let status = claim.at("status");
+    let reserved = status.at("reservedFor");
+    at_most(&reserved, RESERVED_MAX, errors);
+    let mut seen = HashSet::new();
+    for user in status.each("reservedFor") {
+        user.require_all(&["resource", "name"], errors);
+        let uid = user.at("uid");
+        if uid.require(errors) && !seen.insert(uid.text().to_owned()) {
+            errors.push(uid.duplicate());
+        }
+    }
+    let before = &old["status"]["allocation"];
+    let after = status.at("allocation");
+    if !reserved.is_empty() && after.is_absent() {
+        errors.push(reserved.forbidden("may not be specified when `allocated` is not set"));
+    }
+    if !before.is_null() && after.is_set() {
+        after.unchanged(before, errors);
+    }
+}
+
+fn state(claim: &Value, _: Timestamp) -> Value {
+    let deleted = !claim["metadata"]["deletionTimestamp"].is_null();
+    let allocated = !claim["status"]["allocation"].is_null();
+    let reserved = allocated && len(&claim["status"]["reservedFor"]) > 0;
+    let states = [
+        (deleted, "deleted"),
+        (!deleted && !allocated, "pending"),
+        (allocated, "allocated"),
+        (reserved, "reserved"),
+    ];
+    let shown: Vec<_> = states.iter().filter(|(holds, _)| *holds).map(|(_, s)| *s).collect();
+    shown.join(",").into()
+}

@@ -1,12 +1,32 @@
-//! `ResourceClaimTemplate`.
+//! `ResourceClaimTemplate`: what the claims of pods are made from. Nothing in it changes.
 
+use super::claim_spec;
 use crate::kinds::kind::Kind;
-use crate::kinds::old;
+use crate::kinds::old::pod::claims::template_metadata;
+use crate::rules::Rules;
+use crate::rules::document::within;
+use crate::table::age;
 
 /// What is said of `ResourceClaimTemplate`.
 pub(super) const KIND: Kind = Kind {
     plural: "resourceclaimtemplates",
     name: "ResourceClaimTemplate",
-    rules: &old::device::CLAIM_TEMPLATE,
+    rules: &RULES,
+    columns: Some(|| vec![age()]),
     ..Kind::namespaced(super::GROUP, "v1")
+};
+
+const RULES: Rules = Rules {
+    default: |template| {
+        within(template, "spec", |spec| within(spec, "spec", claim_spec::defaults));
+    },
+    check: |template, old, errors| {
+        if old.is_null() {
+            let outer = template.at("spec");
+            template_metadata(&outer.at("metadata"), errors);
+            claim_spec::check(&outer.at("spec"), errors);
+        }
+    },
+    change: |template, old, errors| template.at("spec").unchanged(&old["spec"], errors),
+    ..Rules::NONE
 };

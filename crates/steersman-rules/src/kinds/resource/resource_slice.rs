@@ -1,7 +1,20 @@
-//! `ResourceSlice`.
+//! `ResourceSlice`: devices that a driver offers, a part of a pool, and the nodes that reach them.
 
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::device::{LIST_MAX, at_most};
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::kinds::old::volume::driver_name;
+use crate::names;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::label_selector::node_selector;
+use crate::table::{Column, age};
+
+const DEVICES_MAX: usize = 128;
+const POOL_NAME_MAX: usize = 253;
 
 /// What is said of `ResourceSlice`.
 pub(super) const KIND: Kind = Kind {
@@ -9,6 +22,90 @@ pub(super) const KIND: Kind = Kind {
     name: "ResourceSlice",
     traits: &[Trait::Generation],
     selectable_fields: &["spec.nodeName", "spec.driver"],
-    rules: &old::device::SLICE,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules {
+    check,
+    change: |slice, old, errors| {
+        let spec = slice.at("spec");
+        for key in ["nodeName", "driver"] {
+            spec.at(key).unchanged(&old["spec"][key], errors);
+        }
+        let pool = spec.at("pool");
+        pool.at("name").unchanged(&old["spec"]["pool"]["name"], errors);
+    },
+    ..Rules::NONE
+};
+
+fn check(slice: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+    const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, \
+                       `perDeviceNodeSelection` is required";
+    let spec = slice.at("spec");
+    let node = spec.at("nodeName");
+    let selector = spec.at("nodeSelector");
+    let chosen = [
+        !node.is_empty(),
+        selector.is_set(),
+        spec.at("allNodes").is_true(),
+        spec.at("perDeviceNodeSelection").is_true(),
+    ];
+    node.may_follow(names::dns1123_subdomain, errors);
+    if selector.is_set() {
+        node_selector(&selector, errors);
+    }
+    match chosen.iter().filter(|chosen| **chosen).count() {
+        0 => errors.push(spec.required(ONE)),
+        1 => {}
+        _ => errors.push(spec.invalid_value(Value::Null, ONE)),
+    }
+    driver_name(&spec.at("driver"), errors);
+    check_pool(&spec.at("pool"), errors);
+    at_most(&spec.at("devices"), DEVICES_MAX, errors);
+    let mut seen = HashSet::new();
+    for device in spec.each("devices") {
+        let name = device.at("name");
+        name.follows(names::dns1123_label, errors);
+        if !seen.insert(name.text().to_owned()) {
+            errors.push(device.with(name.value).duplicate());
+        }
+        check_attributes(&device, errors);
+    }
+}
+
+fn check_pool(pool: &At<'_, '_>, errors: &mut Errors) {
+    let name = pool.at("name");
+    let count = pool.at("resourceSliceCount");
+    if name.require(errors) {
+        if name.text().len() > POOL_NAME_MAX {
+            errors.push(name.too_long(POOL_NAME_MAX));
+        }
+        for part in name.text().split('/') {
+            errors.extend(names::invalid(&name.path(), part, names::dns1123_subdomain));
+        }
+    }
+    if count.number_or_zero() <= 0 {
+        errors.push(count.invalid("must be greater than zero"));
+    }
+    pool.at("generation").not_negative(errors);
+}
+
+fn check_attributes(device: &At<'_, '_>, errors: &mut Errors) {
+    let all = device.at("attributes").len() + device.at("capacity").len();
+    if all > LIST_MAX {
+        let detail =
+            format!("the total number of attributes and capacities must not exceed {LIST_MAX}");
+        errors.push(device.invalid_value(all, &detail));
+    }
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::field("Node", "spec.nodeName", ""),
+        Column::field("Driver", "spec.driver", ""),
+        Column::field("Pool", "spec.pool.name", ""),
+        age(),
+    ]
+}

@@ -1,0 +1,47 @@
+//! What all that speaks of devices shares: how they are selected and configured, and how long lists
+//! may be.
+
+use serde_json::Value;
+
+use crate::kinds::old::volume::driver_name;
+use crate::rules::at::{At, Errors};
+
+/// How many entries most lists may have.
+pub(super) const LIST_MAX: usize = 32;
+
+/// Complains of a list or map that has too many entries.
+pub(super) fn at_most(part: &At<'_, '_>, max: usize, errors: &mut Errors) {
+    if part.len() > max {
+        errors.push(part.too_many(max));
+    }
+}
+
+/// The mistakes in what selects devices; what the expressions compute is not looked at.
+pub(super) fn selectors(part: &At<'_, '_>, errors: &mut Errors) {
+    at_most(&part.at("selectors"), LIST_MAX, errors);
+    for selector in part.each("selectors") {
+        let cel = selector.at("cel");
+        if cel.is_absent() {
+            errors.push(cel.required(""));
+        }
+    }
+}
+
+/// The mistakes in what a driver is told; only the driver understands the parameters.
+pub(super) fn configuration(config: &At<'_, '_>, errors: &mut Errors) {
+    let opaque = config.at("opaque");
+    if opaque.is_absent() {
+        errors.push(opaque.required("exactly one of `opaque` is required"));
+        return;
+    }
+    driver_name(&opaque.at("driver"), errors);
+    let parameters = opaque.at("parameters");
+    match parameters.value {
+        Value::Null => errors.push(parameters.required("")),
+        Value::Object(_) => {}
+        _ => {
+            let detail = "must be a valid JSON object";
+            errors.push(parameters.invalid_value("<value omitted>", detail));
+        }
+    }
+}
