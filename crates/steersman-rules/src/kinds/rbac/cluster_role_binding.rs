@@ -1,13 +1,22 @@
-//! `ClusterRoleBinding`.
+//! `ClusterRoleBinding`: who has a role of the cluster everywhere.
 
+use super::binding;
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::rules::Rules;
 
 /// What is said of `ClusterRoleBinding`.
 pub(super) const KIND: Kind = Kind {
     plural: "clusterrolebindings",
     name: "ClusterRoleBinding",
     traits: &[Trait::CreateOnUpdate],
-    rules: &old::access::CLUSTER_ROLE_BINDING,
+    rules: &RULES,
+    columns: Some(binding::columns),
     ..Kind::of_cluster(super::GROUP, "v1")
+};
+
+const RULES: Rules = Rules {
+    default: binding::defaults,
+    check: |binding, _, errors| binding::check(binding, &["ClusterRole"], errors),
+    change: binding::change,
+    ..Rules::NONE
 };

@@ -1,7 +1,10 @@
-//! The kinds of `rbac.authorization.k8s.io`.
+//! The kinds of `rbac.authorization.k8s.io`: roles, which say what may be done, and bindings, which
+//! say by whom.
 
+mod binding;
 mod cluster_role;
 mod cluster_role_binding;
+mod policy_rule;
 mod role;
 mod role_binding;
 

@@ -1,13 +1,23 @@
-//! `RoleBinding`.
+//! `RoleBinding`: who has a role in a namespace; the role may be one of the namespace or one of
+//! the cluster.
 
+use super::binding;
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::rules::Rules;
 
 /// What is said of `RoleBinding`.
 pub(super) const KIND: Kind = Kind {
     plural: "rolebindings",
     name: "RoleBinding",
     traits: &[Trait::CreateOnUpdate],
-    rules: &old::access::ROLE_BINDING,
+    rules: &RULES,
+    columns: Some(binding::columns),
     ..Kind::namespaced(super::GROUP, "v1")
+};
+
+const RULES: Rules = Rules {
+    default: binding::defaults,
+    check: |binding, _, errors| binding::check(binding, &["Role", "ClusterRole"], errors),
+    change: binding::change,
+    ..Rules::NONE
 };
