@@ -1,5 +1,7 @@
-//! The kinds of `flowcontrol.apiserver.k8s.io`.
+//! The kinds of `flowcontrol.apiserver.k8s.io`: which requests belong together, and how many of them
+//! the server serves at once.
 
+mod conditions;
 mod flow_schema;
 mod priority_level_configuration;
 

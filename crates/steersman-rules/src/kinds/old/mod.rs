@@ -6,7 +6,6 @@ pub(super) mod claim;
 pub(super) mod config;
 pub(super) mod endpoints;
 pub(super) mod event;
-pub(super) mod flow_control;
 pub(super) mod namespace;
 pub(super) mod node;
 pub(super) mod pod;
