@@ -10,6 +10,7 @@ pub(crate) mod label_selector;
 pub(crate) mod resource_name;
 pub(crate) mod rollout;
 mod rules;
+pub(crate) mod webhook_client;
 
 use std::fmt::Debug;
 use std::time::Duration;

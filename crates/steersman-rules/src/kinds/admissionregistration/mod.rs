@@ -1,11 +1,16 @@
-//! The kinds of `admissionregistration.k8s.io`.
+//! The kinds of `admissionregistration.k8s.io`: who is asked before an object is stored, webhooks
+//! and policies, about which requests.
 
+mod matching;
 mod mutating_admission_policy;
 mod mutating_admission_policy_binding;
 mod mutating_webhook_configuration;
+mod policy;
+mod policy_binding;
 mod validating_admission_policy;
 mod validating_admission_policy_binding;
 mod validating_webhook_configuration;
+mod webhook;
 
 use super::kind::Kind;
 

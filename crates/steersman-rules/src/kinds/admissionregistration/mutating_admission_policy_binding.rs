@@ -1,13 +1,26 @@
-//! `MutatingAdmissionPolicyBinding`.
+//! `MutatingAdmissionPolicyBinding`: where a policy that changes objects applies.
 
+use super::matching::mutating_operations;
+use super::policy_binding;
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::rules::Rules;
 
 /// What is said of `MutatingAdmissionPolicyBinding`.
 pub(super) const KIND: Kind = Kind {
     plural: "mutatingadmissionpolicybindings",
     name: "MutatingAdmissionPolicyBinding",
     traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
-    rules: &old::admission_policy::MUTATING_BINDING,
+    rules: &RULES,
+    columns: Some(policy_binding::columns),
     ..Kind::of_cluster(super::GROUP, "v1")
+};
+
+const RULES: Rules = Rules {
+    default: policy_binding::defaults,
+    check: |binding, _, errors| {
+        let spec = binding.at("spec");
+        policy_binding::check(&spec, errors);
+        mutating_operations(&spec.at("matchResources"), errors);
+    },
+    ..Rules::NONE
 };

@@ -1,13 +1,22 @@
-//! `ValidatingWebhookConfiguration`.
+//! `ValidatingWebhookConfiguration`: webhooks that may refuse requests, and change nothing.
 
+use super::webhook;
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::rules::Rules;
+use crate::rules::document::each;
 
 /// What is said of `ValidatingWebhookConfiguration`.
 pub(super) const KIND: Kind = Kind {
     plural: "validatingwebhookconfigurations",
     name: "ValidatingWebhookConfiguration",
     traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
-    rules: &old::webhook::VALIDATING,
+    rules: &RULES,
+    columns: Some(webhook::columns),
     ..Kind::of_cluster(super::GROUP, "v1")
+};
+
+const RULES: Rules = Rules {
+    default: |configuration| each(configuration, "webhooks", webhook::defaults),
+    check: webhook::check,
+    ..Rules::NONE
 };

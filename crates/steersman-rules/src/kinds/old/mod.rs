@@ -1,7 +1,6 @@
 //! Rules that have yet to move to the files of their kinds.
 
 pub(super) mod access;
-pub(super) mod admission_policy;
 pub(super) mod claim;
 pub(super) mod config;
 pub(super) mod endpoints;
@@ -13,4 +12,3 @@ pub(super) mod quota;
 pub mod service;
 pub(super) mod template;
 pub(super) mod volume;
-pub(super) mod webhook;

@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 
 use super::resources::versions_of;
 use crate::field::FieldError;
-use crate::kinds::old::webhook;
 use crate::metadata;
 use crate::names;
+use crate::rules::at::At;
+use crate::rules::webhook_client::client_config;
 
 /// The mistakes in a definition.
 pub(crate) fn validate(definition: &Value) -> Vec<FieldError> {
@@ -185,7 +186,7 @@ fn of_conversion(conversion: &Value) -> Vec<FieldError> {
         let why = "required when strategy is set to Webhook";
         errors.push(FieldError::required(client_field, why));
     } else {
-        errors.extend(webhook::webhook_client(client, client_field));
+        client_config(&At::new(client, client_field), &mut errors);
     }
     errors.extend(review_versions(reviews, reviews_field));
     errors

@@ -1,0 +1,87 @@
+//! What the two kinds of admission policies share: what they are about, their parameters and
+//! variables. What their expressions compute is not looked at here.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::matching::{
+    FAILURE_POLICIES, match_conditions, match_resources, match_resources_defaults,
+};
+use crate::names;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{fill, text, within, within_existing};
+
+/// Fills in when a policy applies, and how it ends when it cannot be evaluated.
+pub(super) fn defaults(policy: &mut Value) {
+    within(policy, "spec", |spec| {
+        fill(spec, "failurePolicy", "Fail");
+        within_existing(spec, "matchConstraints", match_resources_defaults);
+    });
+}
+
+/// The mistakes in what both kinds of policies say.
+pub(super) fn check(spec: &At<'_, '_>, errors: &mut Errors) {
+    spec.at("failurePolicy").requires_one_of(FAILURE_POLICIES, errors);
+    check_param_kind(&spec.at("paramKind"), errors);
+    let constraints = spec.at("matchConstraints");
+    if constraints.is_absent() {
+        errors.push(constraints.required(""));
+    } else {
+        match_resources(&constraints, errors);
+        constraints.at("resourceRules").require(errors);
+    }
+    match_conditions(spec, errors);
+    for variable in spec.each("variables") {
+        let name = variable.at("name");
+        let expression = variable.at("expression");
+        if name.text().trim().is_empty() {
+            errors.push(name.required("name is not specified"));
+        } else if !is_identifier(name.text()) {
+            errors.push(name.invalid("must be a valid CEL identifier"));
+        }
+        if expression.text().trim().is_empty() {
+            errors.push(expression.required("expression is not specified"));
+        }
+    }
+}
+
+fn is_identifier(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn check_param_kind(param: &At<'_, '_>, errors: &mut Errors) {
+    if param.is_absent() {
+        return;
+    }
+    let version = param.at("apiVersion");
+    let kind = param.at("kind");
+    if version.require(errors) {
+        let given = version.text();
+        let (group, number) = given.split_once('/').unwrap_or(("", given));
+        let path = version.path();
+        if !group.is_empty() {
+            errors.extend(names::invalid(&path, group, names::dns1123_subdomain));
+        }
+        if number.is_empty() {
+            errors.push(version.invalid("version must be specified"));
+        } else {
+            errors.extend(names::invalid(&path, number, names::dns1035_label));
+        }
+    }
+    if kind.require(errors) {
+        let complaints = names::dns1035_label(&kind.text().to_lowercase());
+        if !complaints.is_empty() {
+            let rule = "may have mixed case, but should otherwise match: ";
+            errors.push(kind.invalid(&format!("{rule}{}", complaints.join(","))));
+        }
+    }
+}
+
+/// The kind of a policy's parameters, as a cell.
+pub(super) fn param_kind(policy: &Value, _: Timestamp) -> Value {
+    match &policy["spec"]["paramKind"] {
+        Value::Null => "<unset>".into(),
+        kind => format!("{}/{}", text(&kind["apiVersion"]), text(&kind["kind"])).into(),
+    }
+}
