@@ -23,7 +23,6 @@ mod flowcontrol;
 mod kind;
 mod networking;
 mod node;
-mod old;
 mod policy;
 mod rbac;
 mod resource;
@@ -35,7 +34,7 @@ mod tests;
 use kind::Kind;
 
 pub use apiextensions::custom_resource_definition;
-pub use old::service;
+pub use core::service;
 
 use crate::resource::Resource;
 

@@ -5,8 +5,6 @@
 
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
-
 /// Sets a field that is absent.
 pub(crate) fn fill(object: &mut Value, key: &str, value: impl Into<Value>) {
     if object[key].is_null() {
@@ -74,12 +72,6 @@ pub(crate) fn is_empty(value: &Value) -> bool {
     value.as_object().map_or_else(|| items(value).is_empty(), serde_json::Map::is_empty)
 }
 
-/// Complains if the field differs from what it was.
-pub(crate) fn immutable(old: &Value, new: &Value, path: &str, key: &str) -> Option<FieldError> {
-    let changed = old[key] != new[key];
-    changed.then(|| FieldError::invalid(join(path, key), &new[key], "field is immutable"))
-}
-
 /// Whether two values are equal as Kubernetes compares them: what is absent equals an empty list.
 pub(crate) fn same(one: &Value, other: &Value) -> bool {
     let nothing = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
@@ -93,9 +85,4 @@ pub(crate) fn same(one: &Value, other: &Value) -> bool {
         }
         _ => one == other || (nothing(one) && nothing(other)),
     }
-}
-
-/// A path of two parts; the first may be empty.
-pub(crate) fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }

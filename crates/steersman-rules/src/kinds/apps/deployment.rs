@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::kinds::kind::{self, Kind, Trait};
-use crate::kinds::old::pod::{defaults, warnings};
-use crate::kinds::old::template;
+use crate::kinds::core::pod::{defaults, warnings};
+use crate::kinds::core::pod::template;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, fill_text, same, within};

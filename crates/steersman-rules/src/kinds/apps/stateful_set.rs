@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old::pod::defaults;
-use crate::kinds::old::{claim, template};
+use crate::kinds::core::pod::defaults;
+use crate::kinds::core::persistent_volume_claim as claim;
+use crate::kinds::core::pod::template;
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};

@@ -1,4 +1,4 @@
-//! `Binding`.
+//! Bindings: how a scheduler says which node a pod shall run on. They are acted on, not stored.
 
 use crate::kinds::kind::{Kind, Trait};
 

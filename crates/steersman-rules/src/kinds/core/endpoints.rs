@@ -1,7 +1,16 @@
-//! `Endpoints`.
+//! Endpoints: the addresses behind a service, all in one object.
+
+use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::names;
+use crate::rules::Rules;
+use crate::rules::address;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{each, fill_text};
+use crate::table::cells::{at_most, items, number, text};
+use crate::table::{Column, age};
 
 /// What is said of `Endpoints`.
 pub(super) const KIND: Kind = Kind {
@@ -10,9 +19,107 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["ep"],
     traits: &[Trait::CreateOnUpdate],
     storage_prefix: Some("services/endpoints"),
-    deprecation: Some(
-        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-    ),
-    rules: &old::endpoints::ENDPOINTS,
+    deprecation: Some(DEPRECATION),
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+const DEPRECATION: &str =
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+
+/// What a port may speak.
+pub(in crate::kinds) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+
+const RULES: Rules = Rules {
+    default: |object| {
+        each(object, "subsets", |subset| {
+            each(subset, "ports", |port| fill_text(port, "protocol", "TCP"));
+        });
+    },
+    check,
+    warn: |_, _| vec![DEPRECATION.to_owned()],
+    ..Rules::NONE
+};
+
+/// Subsets of old that are still the same may be what they are.
+fn check(object: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    if !old.is_null() && object.value["subsets"] == old["subsets"] {
+        return;
+    }
+    for subset in object.each("subsets") {
+        let empty = |key| subset.at(key).is_empty();
+        if empty("addresses") && empty("notReadyAddresses") {
+            errors.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
+        }
+        for list in ["addresses", "notReadyAddresses"] {
+            subset.each(list).for_each(|address| endpoint_address(&address, errors));
+        }
+        let several = subset.at("ports").len() > 1;
+        for port in subset.each("ports") {
+            let name = port.at("name");
+            if !name.is_empty() {
+                name.follows(names::dns1123_label, errors);
+            } else if several {
+                errors.push(name.required(""));
+            }
+            port.at("port").port(errors);
+            port.at("protocol").requires_one_of(PROTOCOLS, errors);
+            app_protocol(&port, errors);
+        }
+    }
+}
+
+fn endpoint_address(address: &At<'_, '_>, errors: &mut Errors) {
+    let ip = address.at("ip");
+    address::strict_ip(&ip, errors);
+    let host = address.at("hostname");
+    if !host.is_empty() {
+        host.follows(names::dns1123_label, errors);
+    }
+    node_name(address, errors);
+    address::endpoint_ip(&ip, errors);
+}
+
+/// The name of the node that an address is on must be one.
+pub(in crate::kinds) fn node_name(part: &At<'_, '_>, errors: &mut Errors) {
+    let node = part.at("nodeName");
+    if node.is_set() {
+        node.follows(names::dns1123_subdomain, errors);
+    }
+}
+
+/// What a port speaks above its protocol must be a name.
+pub(in crate::kinds) fn app_protocol(port: &At<'_, '_>, errors: &mut Errors) {
+    let protocol = port.at("appProtocol");
+    if protocol.is_set() {
+        protocol.follows(names::qualified_name, errors);
+    }
+}
+
+fn columns() -> Vec<Column> {
+    vec![Column::text("Endpoints", endpoints), age()]
+}
+
+fn endpoints(object: &Value, _: Timestamp) -> Value {
+    let mut all = Vec::new();
+    if items(&object["subsets"]).is_empty() {
+        return "<none>".into();
+    }
+    for subset in items(&object["subsets"]) {
+        let addresses = items(&subset["addresses"]).iter().map(|a| text(&a["ip"]));
+        match items(&subset["ports"]) {
+            [] => all.extend(addresses.map(str::to_owned)),
+            ports => {
+                all.extend(ports.iter().flat_map(|port| {
+                    addresses.clone().map(|ip| host_port(ip, number(&port["port"])))
+                }));
+            }
+        }
+    }
+    if all.is_empty() { "".into() } else { at_most(&all, 3).into() }
+}
+
+fn host_port(ip: &str, port: i64) -> String {
+    if ip.contains(':') { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") }
+}

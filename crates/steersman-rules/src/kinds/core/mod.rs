@@ -1,21 +1,23 @@
-//! The kinds of the core group.
+//! The core group, whose name is empty: pods, where they run, what they are given, and how they are
+//! found. [`data`] has what config maps and secrets share.
 
 mod binding;
 mod component_status;
 mod config_map;
-mod endpoints;
-mod event;
+mod data;
+pub(super) mod endpoints;
+pub(super) mod event;
 mod limit_range;
 mod namespace;
 mod node;
-mod persistent_volume;
-mod persistent_volume_claim;
-mod pod;
+pub(super) mod persistent_volume;
+pub(super) mod persistent_volume_claim;
+pub(super) mod pod;
 mod pod_template;
 mod replication_controller;
 mod resource_quota;
 mod secret;
-mod service;
+pub mod service;
 mod service_account;
 
 use super::kind::Kind;

@@ -1,7 +1,17 @@
-//! `Node`.
+//! Nodes register themselves, with a status of their own.
+
+use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::names;
+use crate::rules::Rules;
+use crate::rules::address::{self, Cidr};
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{fill, is_empty, items, text, within_existing};
+use crate::rules::resource_name::check_amount;
+use crate::table::cells::condition;
+use crate::table::{Column, age};
 
 /// What is said of `Node`.
 pub(super) const KIND: Kind = Kind {
@@ -11,6 +21,201 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::Proxy, Trait::Status],
     storage_prefix: Some("minions"),
     selectable_fields: &["spec.unschedulable"],
-    rules: &old::node::Node,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
+
+const TAINT_EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+const RULES: Rules = Rules {
+    default,
+    keeps_status: true,
+    check,
+    change,
+    prepare_status: |_, node| default(node),
+    check_status: |node, _, errors| {
+        resources(node, errors);
+        addresses(node, errors);
+    },
+    warn: |node, _| warnings(node),
+    ..Rules::NONE
+};
+
+/// A node that does not say what it can give away gives away what it has; the two fields
+/// for the addresses of its pods say the same.
+fn default(node: &mut Value) {
+    within_existing(node, "status", |status| {
+        if !status["capacity"].is_null() {
+            let capacity = status["capacity"].clone();
+            fill(status, "allocatable", capacity);
+        }
+    });
+    within_existing(node, "spec", |spec| {
+        let one = spec["podCIDR"].clone();
+        let many = spec["podCIDRs"].clone();
+        if !text(&one).is_empty() && is_empty(&many) {
+            fill(spec, "podCIDRs", vec![one]);
+        } else if text(&one).is_empty() && !is_empty(&many) {
+            fill(spec, "podCIDR", many[0].clone());
+        }
+    });
+}
+
+fn check(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    taints(node, errors);
+    resources(node, errors);
+    if old.is_null() {
+        pod_ranges(&node.at("spec"), errors);
+    }
+}
+
+/// One range of addresses for pods a family.
+fn pod_ranges(spec: &At<'_, '_>, errors: &mut Errors) {
+    for range in spec.each("podCIDRs") {
+        address::strict_cidr(&range, range.text(), errors);
+    }
+    let family = |range: &Value| Cidr::parse(text(range)).map(|cidr| cidr.ip.is_ipv4());
+    let ranges = spec.at("podCIDRs");
+    let same = match ranges.list() {
+        [] | [_] => false,
+        [one, other] => family(one) == family(other),
+        _ => true,
+    };
+    if same {
+        errors.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
+    }
+}
+
+fn change(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    addresses(node, errors);
+    let spec = node.at("spec");
+    let ranges = spec.at("podCIDRs");
+    if !is_empty(&old["spec"]["podCIDRs"]) && *ranges.value != old["spec"]["podCIDRs"] {
+        let detail = "node updates may not change podCIDR except from \"\" to valid";
+        errors.push(ranges.forbidden(detail));
+    }
+    let provider = spec.at("providerID");
+    let before = text(&old["spec"]["providerID"]);
+    let after = provider.text();
+    if !before.is_empty() && before != after {
+        let how = if after.is_empty() { "cleared" } else { "modified" };
+        let detail = format!("field cannot be {how} once set");
+        errors.push(provider.invalid_value(Value::Null, &detail));
+    }
+}
+
+/// The path says `metadata`, as it does in Kubernetes.
+fn taints(node: &At<'_, '_>, errors: &mut Errors) {
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for (i, taint) in items(&node.value["spec"]["taints"]).iter().enumerate() {
+        let path = format!("metadata.taints[{i}]");
+        let taint = At::new(taint, &path);
+        let key = taint.at("key");
+        let value = taint.at("value");
+        key.follows(names::qualified_name, errors);
+        let complaints = names::label_value(value.text());
+        if !complaints.is_empty() {
+            errors.push(value.invalid(&complaints.join(";")));
+        }
+        taint.at("effect").requires_one_of(TAINT_EFFECTS, errors);
+        let pair = (key.text().to_owned(), text(&taint.value["effect"]).to_owned());
+        if seen.contains(&pair) {
+            let mut error = taint.duplicate();
+            error.text.push_str(": taints must be unique by key and effect pair");
+            errors.push(error);
+        } else {
+            seen.push(pair);
+        }
+    }
+}
+
+fn resources(node: &At<'_, '_>, errors: &mut Errors) {
+    for list in ["capacity", "allocatable"] {
+        for (name, amount) in node.value["status"][list].as_object().into_iter().flatten() {
+            let path = format!("status.{list}.{name}");
+            check_amount(name, &At::new(amount, &path), errors);
+        }
+    }
+}
+
+fn addresses(node: &At<'_, '_>, errors: &mut Errors) {
+    let status = node.at("status");
+    let all = items(&status.value["addresses"]);
+    for (i, address) in status.each("addresses").enumerate() {
+        if all[..i].contains(address.value) {
+            errors.push(address.duplicate());
+        }
+    }
+}
+
+fn warnings(node: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !node["spec"]["configSource"].is_null() {
+        warnings.push("spec.configSource: the feature is no longer supported".to_owned());
+    }
+    if !text(&node["spec"]["externalID"]).is_empty() {
+        warnings.push(
+            "spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned(),
+        );
+    }
+    warnings
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::text("Status", status),
+        Column::text("Roles", roles),
+        age(),
+        Column::field("Version", "status.nodeInfo.kubeletVersion", ""),
+        Column::text("Internal-IP", |node, _| address(node, "InternalIP")).wide(),
+        Column::text("External-IP", |node, _| address(node, "ExternalIP")).wide(),
+        Column::field("OS-Image", "status.nodeInfo.osImage", "<unknown>").wide(),
+        Column::text("Kernel-Version", kernel).wide(),
+        Column::field("Container-Runtime", "status.nodeInfo.containerRuntimeVersion", "<unknown>")
+            .wide(),
+    ]
+}
+
+fn status(node: &Value, _: Timestamp) -> Value {
+    let ready = match condition(node, "Ready") {
+        Some(condition) if condition["status"] == "True" => "Ready",
+        Some(_) => "NotReady",
+        None => "Unknown",
+    };
+    if node["spec"]["unschedulable"] == true {
+        format!("{ready},SchedulingDisabled").into()
+    } else {
+        ready.into()
+    }
+}
+
+fn roles(node: &Value, _: Timestamp) -> Value {
+    let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
+    let role = |(key, value): (&String, &Value)| match key.as_str() {
+        "kubernetes.io/role" => Some(text(value).to_owned()),
+        key => key.strip_prefix("node-role.kubernetes.io/").map(str::to_owned),
+    };
+    let mut roles: Vec<_> = labels.filter_map(role).filter(|role| !role.is_empty()).collect();
+    roles.sort();
+    roles.dedup();
+    if roles.is_empty() { "<none>".into() } else { roles.join(",").into() }
+}
+
+fn address(node: &Value, r#type: &str) -> Value {
+    let addresses = items(&node["status"]["addresses"]);
+    let found = addresses.iter().find(|address| address["type"] == r#type);
+    found.map_or("<none>", |address| text(&address["address"])).into()
+}
+
+fn kernel(node: &Value, _: Timestamp) -> Value {
+    let info = &node["status"]["nodeInfo"];
+    let version = match text(&info["kernelVersion"]) {
+        "" => "<unknown>",
+        version => version,
+    };
+    match text(&info["architecture"]) {
+        "" => version.into(),
+        architecture => format!("{version} ({architecture})").into(),
+    }
+}

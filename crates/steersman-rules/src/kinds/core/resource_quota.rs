@@ -1,7 +1,17 @@
-//! `ResourceQuota`.
+//! Resource quotas: which resources they may count, and in which scopes.
 
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{items, text};
+use crate::rules::resource_name::{self, is_compute, is_quota_resource};
+use crate::table::cells::printed;
+use crate::table::{Column, age};
 
 /// What is said of `ResourceQuota`.
 pub(super) const KIND: Kind = Kind {
@@ -9,6 +19,162 @@ pub(super) const KIND: Kind = Kind {
     name: "ResourceQuota",
     short_names: &["quota"],
     traits: &[Trait::Status],
-    rules: &old::quota::RESOURCE_QUOTA,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+const SCOPES: &[&str] = &[
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "VolumeAttributesClass",
+    "CrossNamespacePodAffinity",
+];
+
+const RULES: Rules = Rules {
+    status: Some(|| json!({})),
+    check: |quota, _, errors| check_spec(&quota.at("spec"), errors),
+    change,
+    check_status: |quota, _, errors| {
+        let status = quota.at("status");
+        for list in ["hard", "used"] {
+            amounts(&status, list, errors);
+        }
+    },
+    ..Rules::NONE
+};
+
+fn amounts(part: &At<'_, '_>, list: &str, errors: &mut Errors) {
+    for (name, amount) in part.at(list).entries() {
+        let sound = resource_name::check(name, &amount, errors);
+        if sound && !name.contains('/') && !is_quota_resource(name) {
+            errors.push(amount.invalid_value(name, "must be a standard resource for quota"));
+        }
+        resource_name::check_amount(name, &amount, errors);
+    }
+}
+
+fn check_spec(spec: &At<'_, '_>, errors: &mut Errors) {
+    amounts(spec, "hard", errors);
+    let scopes = spec.at("scopes");
+    let named: Vec<&str> = items(scopes.value).iter().map(text).collect();
+    for scope in &named {
+        if !SCOPES.contains(scope) {
+            errors.push(scopes.invalid("unsupported scope"));
+        }
+        for _ in misfits(spec, scope) {
+            errors.push(scopes.invalid("unsupported scope applied to resource"));
+        }
+    }
+    conflicts(&named, &scopes, errors);
+    let selector = spec.at("scopeSelector");
+    if selector.is_set() {
+        scope_selector(spec, &selector, errors);
+    }
+}
+
+/// The resources of a quota that a scope does not apply to.
+fn misfits<'a>(spec: &'a At<'_, '_>, scope: &'a str) -> impl Iterator<Item = &'a str> {
+    let pods =
+        |name: &str| name == "pods" || (is_compute(name) && !name.ends_with("ephemeral-storage"));
+    let hard = spec.value["hard"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    hard.filter(move |name| {
+        is_quota_resource(name)
+            && !match scope {
+                "BestEffort" => *name == "pods",
+                "VolumeAttributesClass" => {
+                    ["persistentvolumeclaims", "requests.storage"].contains(name)
+                }
+                scope if SCOPES.contains(&scope) => pods(name),
+                _ => true,
+            }
+    })
+}
+
+fn conflicts(scopes: &[&str], at: &At<'_, '_>, errors: &mut Errors) {
+    for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
+        if pair.iter().all(|scope| scopes.contains(scope)) {
+            errors.push(at.invalid("conflicting scopes"));
+        }
+    }
+}
+
+fn scope_selector(spec: &At<'_, '_>, selector: &At<'_, '_>, errors: &mut Errors) {
+    const EXISTS: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
+         ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
+         ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+    let list = selector.at("matchExpressions");
+    let at = list.path();
+    let mut scopes = Vec::new();
+    for requirement in items(list.value) {
+        let requirement = At::new(requirement, &at);
+        let scope = requirement.at("scopeName");
+        let operator = requirement.at("operator");
+        let values = requirement.at("values");
+        if !SCOPES.contains(&scope.text()) {
+            errors.push(scope.invalid("unsupported scope"));
+        }
+        for _ in misfits(spec, scope.text()) {
+            let detail = "unsupported scope applied to resource";
+            errors.push(FieldError::invalid(at.as_str(), selector.value, detail));
+        }
+        let any = ["PriorityClass", "VolumeAttributesClass"].contains(&scope.text());
+        if !any && SCOPES.contains(&scope.text()) && operator.text() != "Exists" {
+            errors.push(operator.invalid(EXISTS));
+        }
+        match operator.text() {
+            "In" | "NotIn" if values.is_empty() => errors.push(values.required(
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+            )),
+            "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(values.invalid(
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+            )),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            _ => errors.push(operator.invalid("not a valid selector operator")),
+        }
+        scopes.push(text(&requirement.value["scopeName"]).to_owned());
+    }
+    let named: Vec<&str> = scopes.iter().map(String::as_str).collect();
+    let shown = &spec.value["scopes"];
+    conflicts(&named, &At::new(shown, &at), errors);
+}
+
+/// The order of the scopes does not matter, nor how often one is named.
+fn change(quota: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let set = |quota: &Value| -> BTreeSet<String> {
+        items(&quota["spec"]["scopes"]).iter().map(|s| text(s).to_owned()).collect()
+    };
+    if set(quota.value) != set(old) {
+        let spec = quota.at("spec");
+        errors.push(spec.at("scopes").invalid("field is immutable"));
+    }
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::text("Request", |quota, _| usage(quota, false)),
+        Column::text("Limit", |quota, _| usage(quota, true)),
+        age(),
+    ]
+}
+
+/// What a quota counts, as `name: used/hard`, limits apart from the rest.
+fn usage(quota: &Value, limits: bool) -> Value {
+    let status = &quota["status"];
+    let hard = status["hard"].as_object().into_iter().flatten();
+    let mut parts: Vec<_> = hard
+        .filter(|(name, _)| name.starts_with("limits.") == limits)
+        .map(|(name, hard)| {
+            let used = match &status["used"][name] {
+                Value::Null => "0".to_owned(),
+                used => printed(used),
+            };
+            format!("{name}: {used}/{}", printed(hard))
+        })
+        .collect();
+    parts.sort();
+    parts.join(", ").into()
+}

@@ -1,13 +1,144 @@
-//! `Secret`.
+//! Secrets: bytes under keys, some of which the type of a secret promises its readers.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::data::{self, MAX_BYTES};
 use crate::kinds::kind::Kind;
-use crate::kinds::old;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{fill_text, remove, set, text, within};
+use crate::table::cells::len;
+use crate::table::{Column, age};
 
 /// What is said of `Secret`.
 pub(super) const KIND: Kind = Kind {
     plural: "secrets",
     name: "Secret",
     selectable_fields: &["type"],
-    rules: &old::config::Secret,
+    rules: &RULES,
+    columns: Some(columns),
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+const RULES: Rules = Rules { default, check, ..Rules::NONE };
+
+/// `stringData` is a way to write `data`, and is never stored.
+fn default(secret: &mut Value) {
+    fill_text(secret, "type", "Opaque");
+    let Some(Value::Object(plain)) = remove(secret, "stringData") else { return };
+    within(secret, "data", |data| {
+        for (key, value) in plain {
+            set(data, &key, STANDARD.encode(text(&value)));
+        }
+    });
+}
+
+/// What may not change is complained about first.
+fn check(secret: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    if !old.is_null() {
+        secret.at("type").unchanged(&old["type"], errors);
+        data::sealed(secret, old, &["data"], errors);
+    }
+    let data = secret.at("data");
+    data::keys(&data, errors);
+    if data::decoded_size(data.value) > MAX_BYTES {
+        errors.push(data.too_long(MAX_BYTES));
+    }
+    promised(secret, errors);
+}
+
+/// What the type of a secret promises its readers.
+fn promised(secret: &At<'_, '_>, errors: &mut Errors) {
+    const ACCOUNT: &str = "kubernetes.io/service-account.name";
+    let data = secret.at("data");
+    let wanted: &[&str] = match secret.at("type").text() {
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
+        "kubernetes.io/dockercfg" => &[".dockercfg"],
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        "kubernetes.io/basic-auth" => {
+            let either = ["username", "password"];
+            if either.iter().all(|key| is_missing(&data, key)) {
+                errors.extend(either.map(|key| data.entry(key).required("")));
+            }
+            return;
+        }
+        "kubernetes.io/service-account-token" => {
+            secret.at("metadata.annotations").entry(ACCOUNT).require(errors);
+            return;
+        }
+        _ => return,
+    };
+    for key in wanted {
+        let entry = data.entry(key);
+        if is_missing(&data, key) {
+            errors.push(entry.required(""));
+        } else if key.starts_with(".docker")
+            && let Some(why) = not_an_object(entry.value)
+        {
+            errors.push(entry.invalid_value("<secret contents redacted>", &why));
+        }
+    }
+}
+
+/// Whether a key is not there; that of a key pair for SSH must also have a value.
+fn is_missing(data: &At<'_, '_>, key: &str) -> bool {
+    let empty = key == "ssh-privatekey" && data.entry(key).text().is_empty();
+    data.value.get(key).is_none() || empty
+}
+
+/// Why a value is not the JSON object it should be, in Go's words.
+fn not_an_object(encoded: &Value) -> Option<String> {
+    let bytes = STANDARD.decode(text(encoded)).unwrap_or_default();
+    match serde_json::from_slice::<Value>(&bytes) {
+        Ok(Value::Object(_) | Value::Null) => None,
+        Ok(_) => Some(
+            "json: cannot unmarshal value into Go value of type map[string]interface {}".into(),
+        ),
+        Err(_) => match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            None => Some("unexpected end of JSON input".to_owned()),
+            Some(byte) => {
+                let found = char::from(*byte);
+                Some(format!("invalid character '{found}' looking for beginning of value"))
+            }
+        },
+    }
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::field("Type", "type", ""),
+        Column::count("Data", |secret, _| len(&secret["data"]).into()).called_text(),
+        age(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::field::FieldError;
+    use crate::rules::Strategy;
+
+    fn messages(errors: &[FieldError]) -> Vec<String> {
+        errors.iter().map(FieldError::message).collect()
+    }
+
+    #[test]
+    fn plain_text_of_a_secret_is_encoded() {
+        let mut secret = json!({"data": {"a": "eA=="}, "stringData": {"b": "hello"}});
+        RULES.default(&mut secret);
+        assert_eq!(secret, json!({"type": "Opaque", "data": {"a": "eA==", "b": "aGVsbG8="}}));
+    }
+
+    #[test]
+    fn the_type_of_a_secret_requires_keys_and_may_not_change() {
+        let tls = json!({"type": "kubernetes.io/tls", "data": {"tls.crt": ""}});
+        assert_eq!(messages(&RULES.validate_create(&tls)), ["data[tls.key]: Required value"]);
+        let opaque = json!({"type": "Opaque"});
+        assert_eq!(RULES.validate_update(&opaque, &json!({"type": "x"}))[0].field, "type");
+    }
+}

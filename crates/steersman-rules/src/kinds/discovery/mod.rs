@@ -1,4 +1,4 @@
-//! The kinds of `discovery.k8s.io`.
+//! `discovery.k8s.io`: the addresses behind services.
 
 mod endpoint_slice;
 

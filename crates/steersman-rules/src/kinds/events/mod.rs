@@ -1,4 +1,4 @@
-//! The kinds of `events.k8s.io`.
+//! `events.k8s.io`: events by their newer names. They are stored with those of the core group.
 
 mod event;
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::object_reference::object_reference;
 use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old::service::ingress_point;
+use crate::kinds::core::service::ingress_point;
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::address;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old::pod::scheduling::tolerations;
+use crate::kinds::core::pod::scheduling::tolerations;
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::kinds::old::volume::driver_name;
+use crate::kinds::core::persistent_volume::driver_name;
 use crate::rules::at::{At, Errors};
 
 /// How many entries most lists may have.

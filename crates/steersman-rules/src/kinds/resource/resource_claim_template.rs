@@ -2,7 +2,7 @@
 
 use super::claim_spec;
 use crate::kinds::kind::Kind;
-use crate::kinds::old::pod::claims::template_metadata;
+use crate::kinds::core::pod::claims::template_metadata;
 use crate::rules::Rules;
 use crate::rules::document::within;
 use crate::table::age;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::device::{LIST_MAX, at_most};
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old::volume::driver_name;
+use crate::kinds::core::persistent_volume::driver_name;
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};

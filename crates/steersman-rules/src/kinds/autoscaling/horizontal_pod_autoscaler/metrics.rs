@@ -1,7 +1,7 @@
 //! What an autoscaler looks at: metrics of five kinds, each with a target.
 
 use super::{Group, reference};
-use crate::kinds::old::pod::resources::container_resource;
+use crate::kinds::core::pod::resources::container_resource;
 use crate::names;
 use crate::quantity::Quantity;
 use crate::rules::at::{At, Errors};

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{failure_policy, indexes};
 use crate::field::FieldError;
-use crate::kinds::old::template;
+use crate::kinds::core::pod::template;
 use crate::names;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::text;

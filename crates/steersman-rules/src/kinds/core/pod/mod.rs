@@ -1,7 +1,44 @@
-//! `Pod`.
+//! Pods: what they are filled with, and which rules hold when.
+//!
+//! [`spec`] names the rules in the order they are checked; each topic has a file. [`template`] has
+//! what the kinds say that make pods: [`defaults`], [`spec`] and [`warnings`] serve those, too.
+
+mod affinity;
+mod annotations;
+pub(in crate::kinds) mod claims;
+mod columns;
+mod containers;
+pub(in crate::kinds) mod defaults;
+mod devices;
+mod dns;
+mod env;
+mod ephemeral;
+mod host;
+mod label_keys;
+mod mounts;
+mod probes;
+mod projected;
+mod qos;
+pub(in crate::kinds) mod resources;
+mod restart;
+pub(in crate::kinds) mod scheduling;
+mod security;
+mod spec;
+mod status;
+pub(in crate::kinds) mod template;
+#[cfg(test)]
+mod tests;
+mod update;
+mod volumes;
+pub(in crate::kinds) mod warnings;
+mod windows;
+
+use serde_json::{Value, json};
 
 use crate::kinds::kind::{self, Kind, Trait};
-use crate::kinds::old;
+use crate::rules::Rules;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{fill, fill_text, items, set, text, within};
 
 /// What is said of `Pod`.
 pub(super) const KIND: Kind = Kind {
@@ -34,6 +71,163 @@ pub(super) const KIND: Kind = Kind {
         "status.podIPs",
         "status.nominatedNodeName",
     ],
-    rules: &old::pod::Pod,
+    rules: &RULES,
+    columns: Some(columns::columns),
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+/// How long a pod stays on a node that is gone before it is evicted, unless it says otherwise.
+const EVICTION_SECONDS: i64 = 300;
+
+const RULES: Rules = Rules {
+    default,
+    create,
+    keep,
+    check,
+    check_existing: Some(|pod, _, errors| metadata_and_spec(pod, errors)),
+    change: |pod, old, errors| update::validate(old, pod.value, errors),
+    prepare_status: status::prepare,
+    check_status,
+    warn,
+    grace_period,
+    ..Rules::NONE
+};
+
+fn default(pod: &mut Value) {
+    within(pod, "spec", |spec| {
+        defaults::pod_spec(spec);
+        defaults::pod_only(spec);
+    });
+}
+
+/// Also does what admission does in Kubernetes: service account, tolerations, priority.
+fn create(pod: &mut Value) {
+    default(pod);
+    within(pod, "spec", |spec| {
+        fill_text(spec, "serviceAccountName", "default");
+        let account = spec["serviceAccountName"].clone();
+        set(spec, "serviceAccount", account);
+        tolerate_lost_nodes(spec);
+        prioritise(spec);
+        resources::default_of_pod(spec);
+    });
+    label_keys::merge(pod);
+    let mut status = json!({"phase": "Pending", "qosClass": qos::class(&pod["spec"])});
+    if !items(&pod["spec"]["schedulingGates"]).is_empty() {
+        let condition = json!({
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        });
+        set(&mut status, "conditions", vec![condition]);
+    }
+    set(pod, "status", status);
+}
+
+/// Also does what admission does in Kubernetes, which is asked about updates, too: whoever
+/// replaces a pod need not repeat the tolerations that every pod has.
+fn keep(old: &Value, new: &mut Value) {
+    within(new, "spec", |spec| {
+        tolerate_lost_nodes(spec);
+        for key in ["priority", "preemptionPolicy", "resources"] {
+            if !old["spec"][key].is_null() {
+                fill(spec, key, old["spec"][key].clone());
+            }
+        }
+    });
+}
+
+fn check(pod: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    metadata_and_spec(pod, errors);
+    if old.is_null() {
+        only_new(pod, errors);
+    }
+}
+
+fn metadata_and_spec(pod: &At<'_, '_>, errors: &mut Errors) {
+    let spec = pod.at("spec");
+    annotations::validate(&pod.at("metadata.annotations"), &spec, errors);
+    spec::validate(&spec, &pod.value["metadata"], errors);
+    projected::tokens_need_an_account(&spec, errors);
+    spec.at("terminationGracePeriodSeconds").not_negative(errors);
+}
+
+/// What a pod may come to have, but not begin with.
+fn only_new(pod: &At<'_, '_>, errors: &mut Errors) {
+    let spec = pod.at("spec");
+    let ephemeral = spec.at("ephemeralContainers");
+    if !ephemeral.list().is_empty() {
+        errors.push(ephemeral.forbidden("cannot be set on create"));
+    }
+    let node = spec.at("nodeName");
+    if !node.text().is_empty() && !spec.at("schedulingGates").list().is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.push(node.forbidden(why));
+    }
+    annotations::match_fields(&pod.value["metadata"]["annotations"], &spec, errors);
+}
+
+fn check_status(pod: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let before = &old["metadata"]["annotations"];
+    annotations::update(before, &pod.value["metadata"]["annotations"], errors);
+    status::validate(old, pod.value, errors);
+}
+
+fn warn(pod: &Value, old: Option<&Value>) -> Vec<String> {
+    if old.is_some() {
+        return Vec::new();
+    }
+    let mut warnings = warnings::of(&At::root(pod));
+    warnings.extend(warnings::of_name(pod, "the Pod's hostname"));
+    warnings
+}
+
+/// A pod that no node runs, or that has ended, has nothing to wait for.
+fn grace_period(pod: &Value, requested: Option<i64>) -> i64 {
+    let ended = ["Succeeded", "Failed"].contains(&text(&pod["status"]["phase"]));
+    if ended || text(&pod["spec"]["nodeName"]).is_empty() {
+        return 0;
+    }
+    let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
+    match requested.or(own).unwrap_or(0) {
+        ..0 => 1,
+        seconds => seconds,
+    }
+}
+
+fn tolerate_lost_nodes(spec: &mut Value) {
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerates = |toleration: &Value| {
+            let any = |field: &str, value: &str| {
+                let given = text(&toleration[field]);
+                given == value || given.is_empty()
+            };
+            any("key", key) && any("effect", "NoExecute")
+        };
+        if items(&spec["tolerations"]).iter().any(tolerates) {
+            continue;
+        }
+        fill(spec, "tolerations", json!([]));
+        if let Some(tolerations) = spec["tolerations"].as_array_mut() {
+            tolerations.push(json!({
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": EVICTION_SECONDS,
+            }));
+        }
+    }
+}
+
+/// The priority of the classes that always exist; others are resolved by admission.
+fn prioritise(spec: &mut Value) {
+    let priority = match text(&spec["priorityClassName"]) {
+        "" => 0,
+        "system-cluster-critical" => 2_000_000_000,
+        "system-node-critical" => 2_000_001_000,
+        _ => return,
+    };
+    fill(spec, "priority", priority);
+    fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+}

@@ -1,7 +1,25 @@
-//! `Service`.
+//! Services: what they are filled with, and which rules hold when.
+//!
+//! The rules are in [`validation`], those about addresses in [`families`]; what an update keeps and
+//! what a change of type drops is in [`update`]. Addresses and node ports are allocated elsewhere;
+//! here they are only kept.
+
+mod columns;
+mod families;
+#[cfg(test)]
+mod tests;
+mod update;
+mod validation;
+
+pub(in crate::kinds) use self::validation::ingress_point;
+
+use serde_json::{Value, json};
 
 use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::old;
+use crate::rules::Rules;
+use crate::rules::address;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{each, fill, fill_text, is_empty, items, remove, set, text, within};
 
 /// What is said of `Service`.
 pub(super) const KIND: Kind = Kind {
@@ -11,6 +29,159 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::All, Trait::CreateOnUpdate, Trait::Proxy, Trait::Status],
     storage_prefix: Some("services/specs"),
     selectable_fields: &["spec.clusterIP", "spec.type"],
-    rules: &old::service::Service,
+    rules: &RULES,
+    columns: Some(columns::columns),
     ..Kind::namespaced(super::GROUP, "v1")
 };
+
+/// How long a client sticks to its pod, unless the service says otherwise.
+const AFFINITY_SECONDS: i64 = 3 * 3600;
+
+const RULES: Rules = Rules {
+    default,
+    status: Some(|| json!({"loadBalancer": {}})),
+    create: |service| within(service, "spec", addresses),
+    keep: update::keep,
+    check,
+    prepare_status: |_, service| default_ip_mode(service),
+    check_status: |service, old, errors| validation::status(service, old, errors),
+    warn: |service, _| warnings(service),
+    ..Rules::NONE
+};
+
+fn default(service: &mut Value) {
+    within(service, "spec", |spec| {
+        fill_text(spec, "type", "ClusterIP");
+        affinity(spec);
+        each(spec, "ports", |port| {
+            fill_text(port, "protocol", "TCP");
+            let own = port["port"].clone();
+            if port["targetPort"] == 0 || port["targetPort"] == "" {
+                remove(port, "targetPort");
+            }
+            if !own.is_null() {
+                fill(port, "targetPort", own);
+            }
+        });
+        traffic(spec);
+    });
+    default_ip_mode(service);
+}
+
+/// What may not change is complained about first.
+fn check(service: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    if !old.is_null() {
+        let spec = &service.value["spec"];
+        families::changes(&old["spec"], spec, errors);
+        validation::changes(&old["spec"], spec, errors);
+    }
+    validation::service(service, old, errors);
+}
+
+fn default_ip_mode(service: &mut Value) {
+    if service["spec"]["type"] != "LoadBalancer" {
+        return;
+    }
+    if let Some(balancer) = service.pointer_mut("/status/loadBalancer") {
+        each(balancer, "ingress", |ingress| {
+            if !text(&ingress["ip"]).is_empty() {
+                fill(ingress, "ipMode", "VIP");
+            }
+        });
+    }
+}
+
+/// Odd addresses, and fields that are not looked at.
+fn warnings(service: &Value) -> Vec<String> {
+    let spec = &service["spec"];
+    let mut warnings = Vec::new();
+    if !text(&service["metadata"]["annotations"]["service.kubernetes.io/topology-aware-hints"])
+        .is_empty()
+    {
+        warnings.push(
+            "metadata.annotations[service.kubernetes.io/topology-aware-hints]: \
+             deprecated in v1.27+; use \"service.kubernetes.io/topology-mode\" instead"
+                .to_owned(),
+        );
+    }
+    if spec["type"] == "ExternalName" && spec["clusterIP"] == "None" {
+        return warnings;
+    }
+    let addresses = |key: &str| items(&spec[key]).iter().map(text).enumerate().collect::<Vec<_>>();
+    for (i, ip) in addresses("clusterIPs") {
+        warnings.extend(address::ip_warning(&format!("spec.clusterIPs[{i}]"), ip));
+    }
+    for (i, ip) in addresses("externalIPs") {
+        warnings.extend(address::ip_warning(&format!("spec.externalIPs[{i}]"), ip));
+    }
+    if let Some(ip) = spec["loadBalancerIP"].as_str().filter(|ip| !ip.is_empty()) {
+        warnings.extend(address::ip_warning("spec.loadBalancerIP", ip));
+    }
+    for (i, range) in addresses("loadBalancerSourceRanges") {
+        let path = format!("spec.loadBalancerSourceRanges[{i}]");
+        warnings.extend(address::cidr_warnings(&path, range.trim()));
+    }
+    if spec["type"] == "ExternalName" && !is_empty(&spec["externalIPs"]) {
+        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+    }
+    if spec["type"] != "ExternalName" && !text(&spec["externalName"]).is_empty() {
+        let why = "is ignored when spec.type is not \"ExternalName\"";
+        warnings.push(format!("spec.externalName {why}"));
+    }
+    warnings
+}
+
+fn affinity(spec: &mut Value) {
+    fill_text(spec, "sessionAffinity", "None");
+    if spec["sessionAffinity"] == "ClientIP" {
+        within(spec, "sessionAffinityConfig", |config| {
+            within(config, "clientIP", |ip| fill(ip, "timeoutSeconds", AFFINITY_SECONDS));
+        });
+    } else {
+        remove(spec, "sessionAffinityConfig");
+    }
+}
+
+fn traffic(spec: &mut Value) {
+    let kind = text(&spec["type"]).to_owned();
+    if is_reachable(spec) {
+        fill_text(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if kind != "ExternalName" {
+        fill(spec, "internalTrafficPolicy", "Cluster");
+    }
+    if kind == "LoadBalancer" {
+        fill(spec, "allocateLoadBalancerNodePorts", true);
+    }
+}
+
+/// One family, that of the address if there is one, and the list of addresses in step.
+fn addresses(spec: &mut Value) {
+    if spec["type"] == "ExternalName" {
+        return;
+    }
+    fill(spec, "ipFamilyPolicy", "SingleStack");
+    if is_empty(&spec["ipFamilies"]) {
+        let v6 = address::is_ipv6(text(&spec["clusterIP"]));
+        set(spec, "ipFamilies", vec![if v6 { "IPv6" } else { "IPv4" }]);
+    }
+    let one = text(&spec["clusterIP"]).to_owned();
+    if is_empty(&spec["clusterIPs"]) && !one.is_empty() {
+        set(spec, "clusterIPs", vec![one]);
+    }
+}
+
+/// Whether the nodes listen for it.
+pub fn has_node_ports(spec: &Value) -> bool {
+    spec["type"] == "NodePort" || spec["type"] == "LoadBalancer"
+}
+
+/// Whether traffic from outside the cluster can arrive.
+fn is_reachable(spec: &Value) -> bool {
+    has_node_ports(spec) || (spec["type"] == "ClusterIP" && !is_empty(&spec["externalIPs"]))
+}
+
+/// Whether nodes must tell a load balancer if they have a pod of the service.
+pub fn needs_health_check(spec: &Value) -> bool {
+    spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
+}

@@ -1,0 +1,136 @@
+//! Annotations of pods that mean something, most of them replaced by fields long ago.
+
+use serde_json::Value;
+
+use super::spec::each_container;
+use crate::field::FieldError;
+use crate::rules::at::{At, Errors};
+
+/// Marks the image of a static pod.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// The mistakes in the annotations of a pod or a template. `annotations` is where they lie.
+pub(in crate::kinds) fn validate(annotations: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
+    for (key, value) in annotations.entries() {
+        match key {
+            MIRROR if spec.at("nodeName").text().is_empty() => {
+                let why = "must set spec.nodeName if mirror pod annotation is set";
+                errors.push(value.invalid(why));
+            }
+            DELETION_COST if !is_cost(value.text()) => {
+                errors.push(value.invalid("must be a 32bit integer"));
+            }
+            SECCOMP_POD => seccomp_profile(&annotations.named(key).with(value.value), errors),
+            _ if key.starts_with(SECCOMP_CONTAINER) => {
+                seccomp_profile(&annotations.named(key).with(value.value), errors);
+            }
+            _ => {
+                if let Some(container) = key.strip_prefix(APP_ARMOR) {
+                    app_armor(&value, container, spec, errors);
+                }
+            }
+        }
+    }
+}
+
+/// An integer without superfluous signs and zeros.
+fn is_cost(text: &str) -> bool {
+    text.parse::<i32>().is_ok_and(|cost| cost.to_string() == text)
+}
+
+fn seccomp_profile(profile: &At<'_, '_>, errors: &mut Errors) {
+    match profile.text() {
+        "runtime/default" | "docker/default" | "unconfined" => {}
+        text => match text.strip_prefix("localhost/") {
+            Some(path) if path.starts_with('/') => {
+                errors.push(profile.invalid_value(path, "must be a relative path"));
+            }
+            Some(path) if path.split('/').any(|part| part == "..") => {
+                errors.push(profile.invalid_value(path, "must not contain '..'"));
+            }
+            Some(_) => {}
+            None => errors.push(profile.invalid("must be a valid seccomp profile")),
+        },
+    }
+}
+
+fn app_armor(profile: &At<'_, '_>, container: &str, spec: &At<'_, '_>, errors: &mut Errors) {
+    let mut found = false;
+    each_container(spec, |own| found |= own.at("name").text() == container);
+    if !found {
+        errors.push(profile.invalid_value(container, "container not found"));
+    }
+    let text = profile.text();
+    let known = ["", "runtime/default", "unconfined"].contains(&text);
+    if !known && !text.starts_with("localhost/") {
+        errors.push(profile.invalid(&format!("invalid AppArmor profile name: {text:?}")));
+    }
+}
+
+/// Where an annotation and the field that replaced it are both given, they must agree.
+pub(in crate::kinds) fn match_fields(annotations: &Value, spec: &At<'_, '_>, errors: &mut Errors) {
+    if annotations.as_object().is_none_or(serde_json::Map::is_empty) {
+        return;
+    }
+    let of_pod = spec.at("securityContext.seccompProfile");
+    agree(&annotations[SECCOMP_POD], &of_pod, "seccomp", errors);
+    each_container(spec, |container| {
+        let profile = container.at("securityContext.seccompProfile");
+        let key = format!("{SECCOMP_CONTAINER}{}", container.at("name").text());
+        agree(&annotations[&key], &profile, "seccomp", errors);
+    });
+    if spec.at("os.name").text() == "windows" {
+        return;
+    }
+    each_container(spec, |container| {
+        let own = container.at("securityContext.appArmorProfile");
+        let inherited = &spec.value["securityContext"]["appArmorProfile"];
+        let profile = if own.is_set() { own } else { own.with(inherited) };
+        let key = format!("{APP_ARMOR}{}", container.at("name").text());
+        agree(&annotations[&key], &profile, "apparmor", errors);
+    });
+}
+
+fn agree(annotation: &Value, profile: &At<'_, '_>, what: &str, errors: &mut Errors) {
+    let Some(text) = annotation.as_str().filter(|_| profile.is_set()) else { return };
+    let kind = match text {
+        "unconfined" => "Unconfined",
+        "runtime/default" => "RuntimeDefault",
+        "docker/default" if what == "seccomp" => "RuntimeDefault",
+        _ if text.starts_with("localhost/") => "Localhost",
+        _ => "",
+    };
+    let own = profile.at("type").text();
+    if own != kind && ["Unconfined", "RuntimeDefault", "Localhost"].contains(&own) {
+        let why = format!("{what} type in annotation and field must match");
+        errors.push(profile.at("type").forbidden(&why));
+    } else if own == "Localhost"
+        && text.strip_prefix("localhost/") != profile.at("localhostProfile").value.as_str()
+    {
+        let why = format!("{what} profile in annotation and field must match");
+        errors.push(profile.at("localhostProfile").forbidden(&why));
+    }
+}
+
+/// Some annotations are there from the start or never.
+pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
+    let at = |key: &str| format!("metadata.annotations[{key}]");
+    let kept = |key: &str| key == MIRROR || key.starts_with(APP_ARMOR);
+    let what =
+        |key: &str| if key == MIRROR { "mirror pod annotation" } else { "AppArmor annotations" };
+    for (key, value) in old.as_object().into_iter().flatten() {
+        if kept(key) && new[key] != *value {
+            let why = format!("may not remove or update {}", what(key));
+            errors.push(FieldError::forbidden(at(key), &why));
+        }
+    }
+    for (key, _) in new.as_object().into_iter().flatten() {
+        if kept(key) && old[key].is_null() {
+            errors.push(FieldError::forbidden(at(key), &format!("may not add {}", what(key))));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Claims: of devices, which a pod lists, and of volumes, which templates describe.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::field::FieldError;
+use crate::kinds::core::persistent_volume_claim;
+use crate::names;
+use crate::rules::at::{At, Errors};
+
+/// The names of a pod's resource claims.
+pub(super) fn names<'v>(list: &At<'v, '_>) -> Vec<&'v str> {
+    let names = list.list().iter().filter_map(|claim| claim["name"].as_str());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// The mistakes in a pod's resource claims.
+pub(super) fn pod_claims(list: &At<'_, '_>, metadata: &Value, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for claim in list.items() {
+        if !metadata["annotations"]["kubernetes.io/config.mirror"].is_null() {
+            let why = "static pods do not support resource claims";
+            errors.push(FieldError::forbidden("", why));
+            continue;
+        }
+        let name = claim.at("name");
+        if name.text().is_empty() {
+            errors.push(name.required(""));
+        } else if seen.insert(name.text()) {
+            name.follows(names::dns1123_label, errors);
+        } else {
+            errors.push(name.duplicate());
+        }
+        let sources = [claim.at("resourceClaimName"), claim.at("resourceClaimTemplateName")];
+        match sources.iter().filter(|source| source.is_set()).count() {
+            2 => {
+                let why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may \
+                           be specified";
+                errors.push(claim.invalid(why));
+            }
+            0 => {
+                let why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
+                errors.push(claim.invalid(why));
+            }
+            _ => {}
+        }
+        for source in sources.iter().filter(|source| source.is_set()) {
+            source.follows(names::dns1123_subdomain, errors);
+        }
+    }
+}
+
+/// The mistakes in the template of a volume claim.
+pub(super) fn volume_template(template: &At<'_, '_>, errors: &mut Errors) {
+    template_metadata(&template.at("metadata"), errors);
+    persistent_volume_claim::check_spec(&template.at("spec"), &Value::Null, errors);
+}
+
+/// The mistakes in what a template says about what is made from it.
+pub(in crate::kinds) fn template_metadata(metadata: &At<'_, '_>, errors: &mut Errors) {
+    metadata.at("labels").labels(errors);
+    for (field, value) in metadata.value.as_object().into_iter().flatten() {
+        if !["annotations", "labels", "creationTimestamp"].contains(&field.as_str())
+            && !value.is_null()
+        {
+            errors.push(metadata.at(field).forbidden("cannot be set"));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What containers and pods ask for and may have at most.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::spec::Pod;
+use crate::field::FieldError;
+use crate::names;
+use crate::quantity::Quantity;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{is_empty, set};
+use crate::rules::resource_name::{self, HUGE_PAGES, is_native};
+
+type NameRule = fn(&str, &At<'_, '_>, &mut Errors);
+
+/// The mistakes in the resources of a container.
+pub(super) fn of_container(at: &At<'_, '_>, claims: &[&str], errors: &mut Errors) {
+    if at.is_set() {
+        requirements(at, container_resource, errors);
+        claim_names(&at.at("claims"), claims, errors);
+    }
+}
+
+/// The mistakes in what running the pod costs besides its containers.
+pub(super) fn overhead(at: &At<'_, '_>, errors: &mut Errors) {
+    let limits = at.named("limits");
+    for (name, amount) in limits.entries() {
+        container_resource(name, &amount, errors);
+        value(name, &amount, errors);
+    }
+}
+
+/// The mistakes in the resources of the pod as a whole.
+pub(super) fn of_pod(spec: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
+    let at = spec.at("resources");
+    if at.is_absent() {
+        return;
+    }
+    if pod.os == "windows" {
+        errors.push(at.forbidden("may not be set for a windows pod"));
+        return;
+    }
+    if at.at("claims").is_set() {
+        let why = "claims may not be set for Resources at pod-level";
+        errors.push(at.at("claims").forbidden(why));
+    }
+    requirements(&at, pod_resource, errors);
+    for (name, amount) in at.at("requests").entries() {
+        let asked = Quantity::of(amount.value);
+        if let (Some(asked), Some(sum)) = (asked, requested_by_containers(spec.value, name))
+            && sum > asked
+        {
+            let why =
+                format!("must be greater than or equal to aggregate container requests of {sum}");
+            errors.push(amount.invalid(&why));
+        }
+    }
+    for container in spec.each("containers") {
+        for (name, limit) in container.at("resources.limits").entries() {
+            let most = Quantity::of(&at.value["limits"][name]);
+            if let (Some(limit), Some(most)) = (Quantity::of(limit.value), most)
+                && limit > most
+            {
+                let why = format!("must be less than or equal to pod limits of {most}");
+                let path = container.path().replacen("containers", "resources.containers", 1);
+                let field = format!("{path}[{name}].limits");
+                errors.push(FieldError::invalid(field, &limit.to_string().into(), &why));
+            }
+        }
+    }
+}
+
+/// What a pod as a whole asks for, if it has limits and does not say: what its containers ask
+/// for, or its limits.
+pub(super) fn default_of_pod(spec: &mut Value) {
+    let limits = spec["resources"]["limits"].as_object().cloned().unwrap_or_default();
+    let asked = &spec["resources"]["requests"];
+    if spec["resources"].is_null() || (limits.is_empty() && is_empty(asked)) {
+        return;
+    }
+    let mut requests = asked.as_object().cloned().unwrap_or_default();
+    for name in ["cpu", "memory"] {
+        if !requests.contains_key(name)
+            && let Some(sum) = requested_by_containers(spec, name)
+        {
+            requests.insert(name.to_owned(), sum.to_string().into());
+        }
+    }
+    for (name, limit) in limits {
+        requests.entry(name).or_insert(limit);
+    }
+    set(&mut spec["resources"], "requests", requests);
+}
+
+/// What the containers of a pod ask for together; `None` where they do not ask.
+fn requested_by_containers(spec: &Value, name: &str) -> Option<Quantity> {
+    let amounts = |list: &str, sidecars: Option<bool>| {
+        let containers = spec[list].as_array().into_iter().flatten();
+        let wanted = containers.filter(move |container| {
+            sidecars.is_none_or(|sidecar| (container["restartPolicy"] == "Always") == sidecar)
+        });
+        wanted.filter_map(move |container| Quantity::of(&container["resources"]["requests"][name]))
+    };
+    let mut running = amounts("containers", None).chain(amounts("initContainers", Some(true)));
+    let first = running.next();
+    let sum = running.try_fold(first.unwrap_or(Quantity::ZERO), Quantity::checked_add)?;
+    let starting = amounts("initContainers", Some(false)).max();
+    (first.is_some() || starting.is_some()).then(|| starting.map_or(sum, |most| most.max(sum)))
+}
+
+fn requirements(at: &At<'_, '_>, rule: NameRule, errors: &mut Errors) {
+    let limits = at.at("limits");
+    let requests = at.at("requests");
+    let mut huge = false;
+    let mut compute = false;
+    let mut note = |name: &str| {
+        huge |= name.starts_with(HUGE_PAGES);
+        compute |= ["cpu", "memory"].contains(&name);
+    };
+    for (name, amount) in limits.entries() {
+        rule(name, &amount, errors);
+        value(name, &amount, errors);
+        note(name);
+    }
+    for (name, amount) in requests.entries() {
+        rule(name, &amount, errors);
+        value(name, &amount, errors);
+        note(name);
+        let Some(asked) = Quantity::of(amount.value) else { continue };
+        let overcommits = is_native(name) && !name.starts_with(HUGE_PAGES);
+        match Quantity::of(&limits.value[name]) {
+            Some(limit) if asked != limit && !overcommits => {
+                let why = format!("must be equal to {name} limit of {limit}");
+                errors.push(requests.invalid_value(asked.to_string(), &why));
+            }
+            Some(limit) if asked > limit => {
+                let why = format!("must be less than or equal to {name} limit of {limit}");
+                errors.push(requests.invalid_value(asked.to_string(), &why));
+            }
+            None if !overcommits => {
+                let why = "Limit must be set for non overcommitable resources";
+                errors.push(limits.required(why));
+            }
+            _ => {}
+        }
+    }
+    if huge && !compute {
+        errors.push(at.forbidden("HugePages require cpu or memory"));
+    }
+}
+
+/// The mistakes in an amount of a resource.
+fn value(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
+    resource_name::check_amount(name, at, errors);
+    let Some(amount) = Quantity::of(at.value) else { return };
+    if let Some(size) = name.strip_prefix(HUGE_PAGES) {
+        let fits = Quantity::parse(size)
+            .is_ok_and(|size| size.is_positive() && amount.is_multiple_of(size));
+        if !fits {
+            let why = format!("{amount} is not positive integer multiple of {name}");
+            errors.push(at.invalid(&why));
+        }
+    }
+}
+
+/// Complains about a resource that a container cannot have.
+pub(in crate::kinds) fn container_resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
+    resource_name::check(name, at, errors);
+    resource_name::check_of_container(name, at, errors);
+}
+
+fn pod_resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
+    if resource_name::check(name, at, errors)
+        && !["cpu", "memory"].contains(&name)
+        && !name.starts_with(HUGE_PAGES)
+    {
+        let supported = ["cpu", "hugepages-", "memory"];
+        errors.push(FieldError::not_supported(at.path(), &name.into(), &supported));
+    }
+}
+
+/// The mistakes in which of the pod's claims a container uses.
+fn claim_names(list: &At<'_, '_>, known: &[&str], errors: &mut Errors) {
+    let mut seen: HashSet<(&str, &str)> = HashSet::new();
+    for claim in list.items() {
+        let name = claim.at("name").text();
+        let request = claim.at("request").text();
+        if name.is_empty() {
+            errors.push(claim.required(""));
+            continue;
+        }
+        claim.at("request").may_follow(names::dns1123_label, errors);
+        let whole = seen.contains(&(name, ""));
+        let clash = whole || (request.is_empty() && seen.iter().any(|(other, _)| *other == name));
+        if clash {
+            errors.push(claim.duplicate_value(name));
+        } else if !seen.insert((name, request)) {
+            errors.push(claim.duplicate_value(format!("{name}/{request}")));
+        }
+        if !known.contains(&name) {
+            let mut sorted = known.to_vec();
+            sorted.sort_unstable();
+            let which = match sorted[..] {
+                [] => " which is empty".to_owned(),
+                _ => format!(": {}", sorted.join(", ")),
+            };
+            let mut error = claim.with(&claim.value["name"]).not_found();
+            error.text += &format!(": must be one of the names in pod.spec.resourceClaims{which}");
+            errors.push(error);
+        }
+    }
+}

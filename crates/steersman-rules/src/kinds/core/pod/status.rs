@@ -1,0 +1,197 @@
+//! The status of a pod, which its node writes.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::dns;
+use crate::field::FieldError;
+use crate::names;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::{fill, items, set, text, within};
+
+/// Puts back what a writer of the status did not know of.
+pub(super) fn prepare(old: &Value, new: &mut Value) {
+    let before = &old["status"];
+    within(new, "status", |status| {
+        for key in ["qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus"] {
+            if !before[key].is_null() {
+                fill(status, key, before[key].clone());
+            }
+        }
+        if status["qosClass"] == "" {
+            set(status, "qosClass", before["qosClass"].clone());
+        }
+        keep_generation(before, status);
+        let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten() {
+            let mut known = items(&before["conditions"]).iter();
+            if let Some(before) = known.find(|old| old["type"] == condition["type"]) {
+                keep_generation(before, condition);
+            }
+        }
+        addresses(status, "podIP", "podIPs");
+    });
+}
+
+fn keep_generation(old: &Value, new: &mut Value) {
+    const KEY: &str = "observedGeneration";
+    if new[KEY].as_i64().unwrap_or(0) == 0 && old[KEY].as_i64().unwrap_or(0) != 0 {
+        set(new, KEY, old[KEY].clone());
+    }
+}
+
+/// The first of the addresses is also told alone, for those who know no more than one.
+fn addresses(status: &mut Value, one: &str, all: &str) {
+    let first = text(&status[all][0]["ip"]).to_owned();
+    let own = text(&status[one]).to_owned();
+    if !own.is_empty() && own != first {
+        set(status, all, json!([{"ip": own}]));
+    } else if own.is_empty() && !first.is_empty() {
+        set(status, one, first);
+    }
+}
+
+/// The mistakes in a new status.
+pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
+    let spec = &old["spec"];
+    let before = &old["status"];
+    let at = At::new(&new["status"], "status");
+    conditions(&at.at("conditions"), errors);
+    let nominated = at.at("nominatedNodeName");
+    if nominated.value != &before["nominatedNodeName"] && !nominated.text().is_empty() {
+        nominated.follows(names::dns1123_subdomain, errors);
+        if !text(&spec["nodeName"]).is_empty() {
+            let why = "may not be set on pods that are already bound to a node";
+            errors.push(nominated.forbidden(why));
+        }
+    }
+    generation(&at, errors);
+    at.at("qosClass").unchanged(&before["qosClass"], errors);
+    for (list, containers) in [
+        ("containerStatuses", "containers"),
+        ("initContainerStatuses", "initContainers"),
+        ("ephemeralContainerStatuses", ""),
+    ] {
+        transitions(&at.at(list), &before[list], spec, containers, errors);
+    }
+    claims(&at.at("resourceClaimStatuses"), spec, errors);
+    ips(&at, before, errors);
+}
+
+fn generation(at: &At<'_, '_>, errors: &mut Errors) {
+    let generation = at.at("observedGeneration");
+    if generation.number().is_some_and(|number| number < 0) {
+        errors.push(generation.invalid("must be a non-negative integer"));
+    }
+}
+
+fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
+    for condition in list.items() {
+        generation(&condition, errors);
+        let kind = condition.at("type");
+        if !["PodScheduled", "Ready", "Initialized"].contains(&kind.text()) {
+            condition.named("Type").with(kind.value).follows(names::qualified_name, errors);
+        }
+    }
+}
+
+/// A container that has ended stays so, unless it may start again.
+fn transitions(new: &At<'_, '_>, old: &Value, spec: &Value, containers: &str, errors: &mut Errors) {
+    for (i, status) in items(old).iter().enumerate() {
+        let Some(code) = exit_code(status) else { continue };
+        let container = items(&spec[containers]).iter().find(|c| c["name"] == status["name"]);
+        if !containers.is_empty() && restarts(spec, container, code) {
+            continue;
+        }
+        let now = new.list().iter().find(|new| new["name"] == status["name"]);
+        if now.is_some_and(|now| now["state"]["terminated"].is_null()) {
+            let field = format!("{}[{i}].state", new.path());
+            let why = "may not be transitioned to non-terminated state";
+            errors.push(FieldError::forbidden(field, why));
+        }
+    }
+}
+
+fn exit_code(status: &Value) -> Option<i64> {
+    let terminated = &status["state"]["terminated"];
+    terminated.is_object().then(|| terminated["exitCode"].as_i64().unwrap_or(0))
+}
+
+/// Whether a container starts again after an exit code: by its rules, its policy, its pod's.
+fn restarts(spec: &Value, container: Option<&Value>, code: i64) -> bool {
+    let all = ["containers", "initContainers"];
+    let rules = |container: &Value| items(&container["restartPolicyRules"]).to_vec();
+    let any_restarts_all = all.iter().flat_map(|list| items(&spec[*list])).any(|container| {
+        rules(container).iter().any(|rule| rule["action"] == "RestartAllContainers")
+    });
+    if any_restarts_all {
+        return true;
+    }
+    let container = container.unwrap_or(&Value::Null);
+    for rule in rules(container) {
+        let listed = items(&rule["exitCodes"]["values"]).contains(&code.into());
+        if listed == (rule["exitCodes"]["operator"] == "In") {
+            return true;
+        }
+    }
+    let own = text(&container["restartPolicy"]);
+    let policy = if own.is_empty() { text(&spec["restartPolicy"]) } else { own };
+    match policy {
+        "Always" => true,
+        "OnFailure" => code != 0,
+        _ => false,
+    }
+}
+
+fn claims(list: &At<'_, '_>, spec: &Value, errors: &mut Errors) {
+    let mut seen = Vec::new();
+    for status in list.items() {
+        let name = status.at("name");
+        if !items(&spec["resourceClaims"]).iter().any(|claim| claim["name"] == *name.value) {
+            let why = "must match the name of an entry in `spec.resourceClaims`";
+            errors.push(name.invalid(why));
+        }
+        if seen.contains(&name.text()) {
+            errors.push(name.duplicate());
+        }
+        seen.push(name.text());
+        let claim = status.at("resourceClaimName");
+        if claim.is_set() {
+            claim.follows(names::dns1123_subdomain, errors);
+        }
+    }
+}
+
+fn ips(status: &At<'_, '_>, before: &Value, errors: &mut Errors) {
+    let pods = status.at("podIPs");
+    let hosts = status.at("hostIPs");
+    families(&pods, &before["podIPs"], errors);
+    let first = |list: &At<'_, '_>| text(&list.value[0]["ip"]).to_owned();
+    let pod = status.at("podIP").text();
+    let host = status.at("hostIP").text();
+    if pod.is_empty() != pods.list().is_empty() {
+        let why = "podIP and podIPs must either both be set or both be unset";
+        errors.push(pods.invalid(why));
+    }
+    for (list, own, why) in
+        [(&pods, pod, "must be equal to `podIP`"), (&hosts, host, "must be equal to `hostIP`")]
+    {
+        if let Some(item) = list.items().next().filter(|_| first(list) != own) {
+            errors.push(item.at("ip").invalid(why));
+        }
+    }
+    families(&hosts, &before["hostIPs"], errors);
+}
+
+fn families(list: &At<'_, '_>, before: &Value, errors: &mut Errors) {
+    for item in list.items().filter(|item| !items(before).contains(item.value)) {
+        dns::ip(&item.with(&item.value["ip"]), errors);
+    }
+    let parsed: Vec<IpAddr> =
+        list.list().iter().filter_map(|item| text(&item["ip"]).parse().ok()).collect();
+    let six = parsed.iter().filter(|ip| ip.is_ipv6()).count();
+    if six > 1 || parsed.len() - six > 1 {
+        errors.push(list.invalid("may specify no more than one IP for each IP family"));
+    }
+}

@@ -1,0 +1,104 @@
+//! What every kind that makes pods has: a template, and a selector that must match it.
+
+use serde_json::{Value, json};
+
+use super::{annotations, spec, warnings};
+use crate::names;
+use crate::rules::at::{At, Errors};
+use crate::rules::document::same;
+use crate::rules::label_selector::{label_selector, matches};
+
+/// How a kind that replaces its pods is named in complaints.
+#[derive(Clone, Copy)]
+pub(in crate::kinds) struct Kind {
+    /// Where an empty selector is invalid.
+    pub(in crate::kinds) of_selector: &'static str,
+    /// Where a deadline is not supported.
+    pub(in crate::kinds) of_deadline: &'static str,
+}
+
+/// The mistakes in `spec.selector` and `spec.template` of a kind with both.
+pub(in crate::kinds) fn validate(spec: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
+    let selector = spec.at("selector");
+    if selector.is_set() {
+        label_selector(&selector, errors);
+        not_everything(&selector, kind, errors);
+    } else {
+        errors.push(selector.required(""));
+    }
+    // A missing selector selects nothing, so the template does not match it either.
+    matching(spec, selector.is_set() && matches(selector.value, labels(spec.value)), errors);
+    validate_template(&spec.at("template"), errors);
+    always_restarts(&spec.at("template"), kind, errors);
+}
+
+/// Complains about a selector that is there and selects everything.
+pub(in crate::kinds) fn not_everything(selector: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
+    let empty = |field: &str| selector.at(field).is_empty();
+    if selector.is_set() && empty("matchLabels") && empty("matchExpressions") {
+        let why = format!("empty selector is invalid for {}", kind.of_selector);
+        errors.push(selector.invalid(&why));
+    }
+}
+
+/// The labels of the template of a spec.
+pub(in crate::kinds) fn labels(spec: &Value) -> &Value {
+    &spec["template"]["metadata"]["labels"]
+}
+
+/// Complains if a selector does not match the labels of its template.
+pub(in crate::kinds) fn matching(spec: &At<'_, '_>, matches: bool, errors: &mut Errors) {
+    if !matches {
+        let labels = spec.at("template.metadata.labels");
+        let shown = if labels.is_set() { labels.value.clone() } else { json!({}) };
+        let why = "`selector` does not match template `labels`";
+        errors.push(labels.invalid_value(shown, why));
+    }
+}
+
+/// The mistakes in a template itself.
+pub(in crate::kinds) fn validate_template(template: &At<'_, '_>, errors: &mut Errors) {
+    let metadata = &template.value["metadata"];
+    template.named("labels").with(&metadata["labels"]).labels(errors);
+    let annotations = template.named("annotations").with(&metadata["annotations"]);
+    for (key, _) in annotations.value.as_object().into_iter().flatten() {
+        let complaints = names::qualified_name(&key.to_lowercase());
+        errors.extend(complaints.iter().map(|why| annotations.invalid_value(key.as_str(), why)));
+    }
+    let pod = template.at("spec");
+    annotations::validate(&annotations, &pod, errors);
+    spec::validate(&pod, &Value::Null, errors);
+    annotations::match_fields(annotations.value, &pod, errors);
+    let ephemeral = pod.at("ephemeralContainers");
+    if !ephemeral.list().is_empty() {
+        errors.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
+    }
+}
+
+/// Pods that are replaced rather than finished must restart, and have no deadline.
+pub(in crate::kinds) fn always_restarts(template: &At<'_, '_>, kind: Kind, errors: &mut Errors) {
+    let policy = template.at("spec.restartPolicy");
+    if policy.text() != "Always" {
+        errors.push(policy.not_supported(&["Always"]));
+    }
+    let deadline = template.at("spec.activeDeadlineSeconds");
+    if deadline.is_set() {
+        let why = format!("activeDeadlineSeconds in {} is not Supported", kind.of_deadline);
+        errors.push(deadline.forbidden(&why));
+    }
+}
+
+/// The warnings about a template; none about one that stays as it was.
+pub(in crate::kinds) fn warnings_of(
+    object: &Value,
+    path: &str,
+    old: Option<&Value>,
+) -> Vec<String> {
+    let root = At::root(object);
+    let template = root.at(path);
+    let before = old.map(|old| At::root(old).at(path).value);
+    if before.is_some_and(|before| same(before, template.value)) {
+        return Vec::new();
+    }
+    warnings::of(&template)
+}

@@ -1,0 +1,126 @@
+//! What an update of a service keeps although the client left it out, and what a change of its type
+//! drops.
+
+use serde_json::{Value, json};
+
+use super::{addresses, has_node_ports, is_reachable, needs_health_check};
+use crate::rules::document::{each, fill_number, fill_text, is_empty, items, remove, set, text};
+
+/// What was allocated stays, unless the client says something else or the type has no use
+/// for it any more.
+pub(super) fn keep(old: &Value, new: &mut Value) {
+    let balanced = new["spec"]["type"] == "LoadBalancer";
+    if let Some(spec) = new.get_mut("spec") {
+        fill_text(spec, "type", "ClusterIP");
+        follow_single_address(&old["spec"], spec);
+        keep_allocated(&old["spec"], spec);
+        drop_unused(&old["spec"], spec);
+        addresses(spec);
+    }
+    if !balanced {
+        set(new, "status", with_empty_balancer(&new["status"]));
+    }
+}
+
+/// The two fields for addresses say the same: whoever changes only the single one means both.
+fn follow_single_address(old: &Value, new: &mut Value) {
+    let before = text(&old["clusterIP"]);
+    let after = text(&new["clusterIP"]);
+    if before == after || is_empty(&old["clusterIPs"]) || old["clusterIPs"] != new["clusterIPs"] {
+        return;
+    }
+    let after = after.to_owned();
+    if after.is_empty() {
+        remove(new, "clusterIPs");
+    } else {
+        set(new, "clusterIPs", vec![after]);
+    }
+}
+
+/// Puts back addresses and ports that were allocated and that the client left out.
+fn keep_allocated(old: &Value, new: &mut Value) {
+    let has_address = |spec: &Value| spec["type"] != "ExternalName";
+    if has_address(old) && has_address(new) {
+        if text(&new["clusterIP"]).is_empty() && is_empty(&new["clusterIPs"]) {
+            copy(old, new, "clusterIP");
+        }
+        if is_empty(&new["clusterIPs"]) && new["clusterIP"] == old["clusterIP"] {
+            copy(old, new, "clusterIPs");
+        }
+        for key in ["ipFamilies", "ipFamilyPolicy"] {
+            if is_empty(&new[key]) && text(&new[key]).is_empty() {
+                copy(old, new, key);
+            }
+        }
+    }
+    if has_node_ports(old) && has_node_ports(new) {
+        keep_node_ports(items(&old["ports"]), new);
+    }
+    let unset = new["healthCheckNodePort"].as_i64().unwrap_or(0) == 0;
+    if needs_health_check(old) && needs_health_check(new) && unset {
+        copy(old, new, "healthCheckNodePort");
+    }
+}
+
+fn keep_node_ports(old: &[Value], new: &mut Value) {
+    let used: Vec<i64> =
+        items(&new["ports"]).iter().filter_map(|p| p["nodePort"].as_i64()).collect();
+    each(new, "ports", |port| {
+        let protocol = |port: &Value| match text(&port["protocol"]) {
+            "" => "TCP".to_owned(),
+            protocol => protocol.to_owned(),
+        };
+        let same = |o: &&Value| o["port"] == port["port"] && protocol(o) == protocol(port);
+        let kept = old.iter().find(same).and_then(|o| o["nodePort"].as_i64());
+        if let Some(kept) = kept.filter(|kept| !used.contains(kept)) {
+            fill_number(port, "nodePort", kept);
+        }
+    });
+}
+
+/// A type that has no use for a field drops it, if the client did not change it meanwhile.
+fn drop_unused(old: &Value, new: &mut Value) {
+    if old["type"] != "ExternalName" && new["type"] == "ExternalName" {
+        if old["clusterIP"] == new["clusterIP"] && old["clusterIPs"] == new["clusterIPs"] {
+            remove(new, "clusterIP");
+            remove(new, "clusterIPs");
+        }
+        drop_same(old, new, &["ipFamilies", "ipFamilyPolicy"]);
+    }
+    if has_node_ports(old) && !has_node_ports(new) {
+        let taken = |port: &Value| items(&old["ports"]).iter().any(|o| o["nodePort"] == *port);
+        let ports = items(&new["ports"]).iter().map(|port| &port["nodePort"]);
+        if ports.into_iter().all(|port| port.is_null() || *port == 0 || taken(port)) {
+            each(new, "ports", |port| drop(remove(port, "nodePort")));
+        }
+    }
+    if needs_health_check(old) && !needs_health_check(new) {
+        drop_same(old, new, &["healthCheckNodePort"]);
+    }
+    if old["type"] == "LoadBalancer" && new["type"] != "LoadBalancer" {
+        drop_same(old, new, &["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    if is_reachable(old) && !is_reachable(new) {
+        drop_same(old, new, &["externalTrafficPolicy"]);
+    }
+}
+
+fn drop_same(old: &Value, new: &mut Value, keys: &[&str]) {
+    for key in keys {
+        if old[*key] == new[*key] {
+            remove(new, key);
+        }
+    }
+}
+
+fn copy(from: &Value, to: &mut Value, key: &str) {
+    if !from[key].is_null() {
+        set(to, key, from[key].clone());
+    }
+}
+
+fn with_empty_balancer(status: &Value) -> Value {
+    let mut status = if status.is_object() { status.clone() } else { json!({}) };
+    set(&mut status, "loadBalancer", json!({}));
+    status
+}
