@@ -4,10 +4,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{
-    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
-    date_time_ymd,
-};
+use rcgen::{DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -15,28 +12,9 @@ use rustls::server::WebPkiClientVerifier;
 use std::sync::Arc;
 
 use crate::authn::MASTERS;
-use crate::identity::Identity;
-use crate::token::KeyError;
+use crate::identity::{Identity, params};
 
-/// Why certificates could not be made or used.
-#[derive(Debug, thiserror::Error)]
-pub enum PkiError {
-    /// A certificate could not be made.
-    #[error("cannot make a certificate")]
-    Certificate(#[from] rcgen::Error),
-    /// The key of service accounts' tokens could not be made.
-    #[error("cannot make the key of tokens")]
-    SigningKey(#[from] KeyError),
-    /// The certificates cannot be used for TLS.
-    #[error("cannot use the certificates for tls")]
-    Tls(#[from] rustls::Error),
-    /// The authority's certificate cannot be read.
-    #[error("cannot read the authority's certificate")]
-    Authority(#[from] rustls::pki_types::pem::Error),
-    /// Client certificates cannot be verified.
-    #[error("cannot verify client certificates")]
-    Verifier(#[from] rustls::server::VerifierBuilderError),
-}
+pub use crate::identity::PkiError;
 
 /// The names by which a server inside the process is always reachable.
 const NAMES: &[&str] = &[
@@ -135,16 +113,6 @@ impl Pki {
              current-context: steersman\n"
         )
     }
-}
-
-/// What all certificates have in common. They outlive every cluster, whatever its clock says.
-pub(crate) fn params(common_name: &str, names: &[String]) -> Result<CertificateParams, PkiError> {
-    let mut params = CertificateParams::new(names.to_vec())?;
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, common_name);
-    params.not_before = date_time_ymd(2020, 1, 1);
-    params.not_after = date_time_ymd(2120, 1, 1);
-    Ok(params)
 }
 
 fn server_certificate(

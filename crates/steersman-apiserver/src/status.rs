@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use steersman_store::StoreError;
 
-use crate::identity::IdentityError;
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Named;
 use steersman_rules::selector::InvalidSelector;
@@ -392,15 +391,6 @@ fn is_about_size(reason: &str) -> bool {
 impl From<InvalidSelector> for Status {
     fn from(error: InvalidSelector) -> Self {
         Self::bad_request(error.to_string())
-    }
-}
-
-impl From<IdentityError> for Status {
-    fn from(error: IdentityError) -> Self {
-        match error {
-            IdentityError::Store(error) => error.into(),
-            error => Self::internal(&error.to_string()),
-        }
     }
 }
 

@@ -1,14 +1,13 @@
 //! The tokens of service accounts: signed by the server, bound to objects, and known again.
 //!
-//! A token is a JWT signed with ES256. [`SigningKey`] signs and verifies, [`claims`] says what a
-//! token states, [`crate::authenticate`] whether that is still true: its time, its audience, its
-//! account and what it is bound to. Who asks for one goes through `serviceaccounts/token`.
+//! A token is a JWT signed with ES256. The cluster's [`SigningKey`](crate::identity::SigningKey)
+//! signs and verifies, [`claims`] says what a token states, [`crate::authenticate`] whether that is
+//! still true: its time, its audience, its account and what it is bound to. Who asks for one goes
+//! through `serviceaccounts/token`.
 
 pub(crate) mod claims;
-mod key;
 mod signer;
 
-pub use key::{KeyError, SigningKey};
 pub(crate) use signer::Signer;
 
 /// Who issues tokens, and the audience of those that are meant for this server.

@@ -15,8 +15,7 @@ use tokio::sync::OnceCell;
 
 use super::ISSUER;
 use super::claims::Claims;
-use super::key::SigningKey;
-use crate::identity::{Identity, IdentityError};
+use crate::identity::{Identity, IdentityError, SigningKey};
 
 /// How many good tokens are remembered before all are forgotten.
 const REMEMBERED: usize = 1024;

@@ -6,6 +6,9 @@
 //! where it lies, so the API does not show it. [`Pki`](crate::pki::Pki) makes certificates of it,
 //! [`crate::token`] tokens.
 
+mod certificate;
+mod key;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rand::Rng;
@@ -16,8 +19,11 @@ use rustls::pki_types::pem::PemObject;
 use serde::{Deserialize, Serialize};
 use steersman_store::{Expected, Store, StoreError, WriteRequest};
 
-use crate::pki::{self, PkiError};
-use crate::token::{KeyError, SigningKey};
+use crate::status::Status;
+
+pub use certificate::PkiError;
+pub(crate) use certificate::params;
+pub use key::{KeyError, SigningKey};
 
 /// Where the identity is. Resources are stored in folders, and this is none.
 pub const KEY: &str = "/registry/steersman.dev/identity";
@@ -47,6 +53,15 @@ pub enum IdentityError {
     /// The key of tokens cannot be used.
     #[error("cannot use the signing key of the cluster")]
     Key(#[from] KeyError),
+}
+
+impl From<IdentityError> for Status {
+    fn from(error: IdentityError) -> Self {
+        match error {
+            IdentityError::Store(error) => error.into(),
+            error => Self::internal(&error.to_string()),
+        }
+    }
 }
 
 /// The secrets of a cluster.
@@ -181,7 +196,7 @@ impl Identity {
 /// What the authority's certificate says. What it has signed names it by this, so a change here
 /// would part a stored authority from what is signed with its key.
 fn authority() -> Result<CertificateParams, PkiError> {
-    let mut params = pki::params("steersman-ca", &[])?;
+    let mut params = params("steersman-ca", &[])?;
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     params.key_usages =
         vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::DigitalSignature];

@@ -67,22 +67,22 @@ impl SigningKey {
     }
 
     /// The name of the key in a token's header.
-    pub(super) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
+    pub(crate) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
         let signature = self.pair.sign(&SystemRandom::new(), message);
         Ok(signature.map_err(|_| KeyError::Sign)?.as_ref().to_vec())
     }
 
-    pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key());
         public.verify(message, signature).is_ok()
     }
 
     /// The public half as a JSON Web Key.
-    pub(super) fn to_jwk(&self) -> Value {
+    pub(crate) fn to_jwk(&self) -> Value {
         let point = self.pair.public_key().as_ref();
         let half =
             |from: usize| URL_SAFE_NO_PAD.encode(point.get(from..from + 32).unwrap_or_default());
