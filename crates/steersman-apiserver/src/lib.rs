@@ -54,6 +54,7 @@ pub mod status;
 // What runs beside requests.
 mod bootstrap;
 mod follow;
+mod lookup;
 mod presence;
 mod random;
 mod retention;

@@ -13,8 +13,9 @@ use tracing::Instrument;
 
 use crate::authn::User;
 use crate::call::Call;
-use crate::metrics::Asked;
+use crate::metrics::{Asked, Requests};
 use crate::negotiate::{Offer, Output, Route, Shape, Wishes};
+use crate::openapi::Published;
 use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, is_long_running, segments};
 use crate::state::Server;
@@ -25,17 +26,33 @@ use crate::{
 use steersman_rules::protobuf;
 use steersman_rules::resource::{Resource, Subresource, Verb};
 
-/// Answers any request. Never fails: what goes wrong is an answer, too.
-pub(crate) async fn answer(
-    server: Arc<Server>,
-    parts: Parts,
-    body: Result<Bytes>,
-    wishes: &Wishes,
-) -> Response<ResponseBody> {
-    let answer = try_answer(server, parts, body, wishes).await;
-    let mut response = answer.unwrap_or_else(|status| refuse(&status, wishes));
-    reply::keep_private(&mut response);
-    response
+/// What requests pass through: the server, and what is kept only for those who ask about it.
+pub(crate) struct Pipeline {
+    pub(crate) server: Arc<Server>,
+    /// What was asked for, how often, and how long it took.
+    requests: Requests,
+    /// The OpenAPI documents' parts of what definitions add.
+    openapi: Published,
+}
+
+impl Pipeline {
+    /// A pipeline to a server that nobody has asked anything yet.
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        Self { server, requests: Requests::default(), openapi: Published::default() }
+    }
+
+    /// Answers any request. Never fails: what goes wrong is an answer, too.
+    pub(crate) async fn answer(
+        &self,
+        parts: Parts,
+        body: Result<Bytes>,
+        wishes: &Wishes,
+    ) -> Response<ResponseBody> {
+        let answer = try_answer(self, parts, body, wishes).await;
+        let mut response = answer.unwrap_or_else(|status| refuse(&status, wishes));
+        reply::keep_private(&mut response);
+        response
+    }
 }
 
 /// Answers with what went wrong, in a form that the client accepts.
@@ -45,7 +62,7 @@ fn refuse(status: &Status, wishes: &Wishes) -> Response<ResponseBody> {
 }
 
 async fn try_answer(
-    server: Arc<Server>,
+    pipeline: &Pipeline,
     mut parts: Parts,
     body: Result<Bytes>,
     wishes: &Wishes,
@@ -56,21 +73,22 @@ async fn try_answer(
     let deadline = if long { DEADLINE_MAX } else { query.deadline()? };
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
     authz::authorize(&user, &path)?;
-    let counted = Arc::clone(&server);
+    let Pipeline { server, requests, .. } = pipeline;
     let began = Instant::now();
     let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
-    let _under_way = (!long).then(|| counted.requests.begin(mutating));
-    if let Some(response) = not_a_resource(&server, &parts, &path, &query).await? {
+    let _under_way = (!long).then(|| requests.begin(mutating));
+    if let Some(response) = not_a_resource(pipeline, &parts, &path, &query).await? {
         if let Some(asked) = Asked::of_path(&parts.method, &path) {
-            counted.requests.answered(&asked, response.status().as_u16(), began.elapsed());
+            requests.answered(&asked, response.status().as_u16(), began.elapsed());
         }
         return Ok(response);
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
-    let (resource, output) = resolve(&server, &info, wishes)?;
+    let (resource, output) = resolve(server, &info, wishes)?;
     let (headers, body) = (parts.headers, body?);
     let api_version = resource.api_version();
     let warnings = Mutex::new(resource.deprecation.iter().map(ToString::to_string).collect());
+    let server = Arc::clone(server);
     let call = Call { server, user, info, resource, api_version, output, headers, body, warnings };
     let span = tracing::info_span!(
         "request",
@@ -89,9 +107,9 @@ async fn try_answer(
             reply::warn(&call, &mut response);
         }
         let asked = Asked::of(&call);
-        counted.requests.answered(&asked, response.status().as_u16(), began.elapsed());
+        requests.answered(&asked, response.status().as_u16(), began.elapsed());
         Ok(if call.info.verb == Verb::Watch && response.status().is_success() {
-            response.map(|body| body.holding(counted.requests.goes_on(&asked)))
+            response.map(|body| body.holding(requests.goes_on(&asked)))
         } else {
             response
         })
@@ -109,11 +127,12 @@ async fn in_time(deadline: Duration, answer: impl Future<Output = Result<Reply>>
 
 /// Answers paths that name no resource: discovery, health, version, OpenAPI.
 async fn not_a_resource(
-    server: &Server,
+    pipeline: &Pipeline,
     parts: &Parts,
     path: &[String],
     query: &Query,
 ) -> Result<Option<Response<ResponseBody>>> {
+    let server = &*pipeline.server;
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let is_resource = matches!(path.as_slice(), ["api", _, _, ..] | ["apis", _, _, _, ..]);
     if is_resource {
@@ -132,8 +151,12 @@ async fn not_a_resource(
             Err(Status::no_such_resource())
         }
         ["healthz" | "livez" | "readyz", ..] => health::answer(server, &path, query).await,
-        ["metrics"] => Ok(metrics::answer(server).await),
-        ["openapi", ..] => openapi::answer(server, &path, query, &parts.headers).await,
+        ["metrics"] => Ok(metrics::answer(server, &pipeline.requests).await),
+        ["openapi", ..] => {
+            let headers = &parts.headers;
+            let asked = openapi::Asked { server, published: &pipeline.openapi, query, headers };
+            openapi::answer(asked, &path).await
+        }
         [".well-known" | "openid", ..] => openid::answer(server, &path).await,
         _ => discovery::answer(server, &path, parts),
     };

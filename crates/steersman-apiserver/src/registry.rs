@@ -11,15 +11,13 @@ use steersman_store::Revision;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversion;
-use crate::openapi::Published;
-use steersman_rules::{kinds, resource::Resource};
+use steersman_rules::kinds;
+use steersman_rules::resource::Resource;
 
 /// The resources that are served now.
 #[derive(Debug)]
 pub struct Registry {
     table: RwLock<Arc<Table>>,
-    /// The OpenAPI documents' parts of what definitions add.
-    pub(crate) openapi: Published,
     /// Cancelled when what a definition says is no longer served, or served differently, by the
     /// definition's name.
     gone: Mutex<HashMap<String, CancellationToken>>,
@@ -74,7 +72,6 @@ impl Registry {
         let table = Table::of(Arc::new(builtin), BTreeMap::new());
         Self {
             table: RwLock::new(Arc::new(table)),
-            openapi: Published::default(),
             gone: Mutex::default(),
             removed: Mutex::default(),
         }

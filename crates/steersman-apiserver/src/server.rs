@@ -20,8 +20,8 @@ use tower::BoxError;
 
 use crate::admission::Webhooks;
 use crate::authn::User;
-use crate::metrics::Requests;
 use crate::negotiate::Wishes;
+use crate::pipeline::Pipeline;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
@@ -31,7 +31,7 @@ use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::Signer;
 use crate::webhook_client::{Origins, WebhookHandler};
-use crate::{allocate, authenticate, authn, bootstrap, crd, follow, pipeline, presence, starts};
+use crate::{allocate, authenticate, authn, bootstrap, crd, follow, presence, starts};
 
 /// A body larger than this is worked on apart.
 const HEAVY: usize = 64 * 1024;
@@ -69,7 +69,7 @@ impl Config {
 /// are cluster admins; [`crate::listen`] puts one into every request from the network.
 #[derive(Clone)]
 pub struct ApiServer {
-    server: Arc<Server>,
+    pipeline: Arc<Pipeline>,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -97,7 +97,6 @@ impl ApiServer {
             signer: Signer::default(),
             webhooks: Webhooks::default(),
             origins: Origins::default(),
-            requests: Requests::default(),
             endpoint: OnceLock::new(),
             advertised: Notify::new(),
         });
@@ -107,37 +106,37 @@ impl ApiServer {
         follow::start(&server);
         allocate::start_repairs(&server);
         tokio::spawn(crd::tend(Arc::clone(&server)));
-        Ok(Self { server })
+        Ok(Self { pipeline: Arc::new(Pipeline::new(server)) })
     }
 
     /// Ends all watches; the service goes on answering other requests.
     pub fn shutdown(&self) {
-        self.server.shutdown.cancel();
+        self.server().shutdown.cancel();
     }
 
     /// Who a bearer token stands for.
     pub fn tokens(&self) -> &authn::Tokens {
-        &self.server.tokens
+        &self.server().tokens
     }
 
     /// Lets a handler of this process answer the webhooks of an origin, such as
     /// `https://webhooks.test` or, for a service, `https://name.namespace.svc`. No socket is
     /// opened for it, so that it works on virtual time. Every other origin is called over HTTPS.
     pub fn serve_webhooks(&self, origin: &str, handler: WebhookHandler) {
-        self.server.origins.serve(origin, handler);
+        self.server().origins.serve(origin, handler);
     }
 
     /// Says where clients reach this server, for the endpoints of the service `kubernetes`. The
     /// first address stays.
     pub fn advertise(&self, endpoint: SocketAddr) {
-        let _ = self.server.endpoint.set(endpoint);
-        self.server.advertised.notify_one();
+        let _ = self.server().endpoint.set(endpoint);
+        self.server().advertised.notify_one();
     }
 
     /// Takes this server, which is about to stop, out of the endpoints of the service
     /// `kubernetes`. [`crate::listen::serve`] does so when it ends.
     pub async fn withdraw(&self) -> Result<()> {
-        presence::withdraw(&self.server).await
+        presence::withdraw(self.server()).await
     }
 
     /// Who a request from the network comes from, or acts as: the user of its connection's
@@ -147,11 +146,11 @@ impl ApiServer {
         headers: &HeaderMap,
         certificate: Option<&User>,
     ) -> Result<User> {
-        authenticate::request(&self.server, headers, certificate).await
+        authenticate::request(self.server(), headers, certificate).await
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
-        &self.server
+        &self.pipeline.server
     }
 }
 
@@ -169,15 +168,14 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let server = Arc::clone(&self.server);
+        let pipeline = Arc::clone(&self.pipeline);
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let wishes = Wishes::of(&parts.uri, &parts.headers);
             let body = read_body(body).await;
             let is_heavy = body.as_ref().is_ok_and(|body| body.len() > HEAVY);
             // What a request breaks, it breaks for itself alone.
-            let answer =
-                AssertUnwindSafe(pipeline::answer(server, parts, body, &wishes)).catch_unwind();
+            let answer = AssertUnwindSafe(pipeline.answer(parts, body, &wishes)).catch_unwind();
             let answer = if is_heavy { apart(answer).await } else { answer.await };
             Ok(answer.unwrap_or_else(|panic| {
                 tracing::error!(panic = panic_text(&*panic), "a request panicked");

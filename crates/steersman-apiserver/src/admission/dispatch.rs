@@ -163,7 +163,8 @@ async fn ask(
     let uid = server.random.uid();
     let question = review::question(request, webhook, version, &uid, objects);
     let question = question.map_err(Refusal::Unreachable)?;
-    let answered = server.origins.post(server, &webhook.target, &question, webhook.timeout).await;
+    let answered =
+        server.origins.post(&*server.store, &webhook.target, &question, webhook.timeout).await;
     let answered =
         answered.map_err(|why| Refusal::Unreachable(format!("failed to call webhook: {why}")))?;
     let response = review::answer(webhook, &uid, role, &answered);

@@ -69,8 +69,11 @@ impl Webhook {
             "kind": "ConversionReview", "apiVersion": format!("apiextensions.k8s.io/{review}"),
             "request": {"uid": uid, "desiredAPIVersion": api_version, "objects": objects},
         });
-        let answer =
-            server.origins.post(server, &self.target, &question, TIMEOUT).await.map_err(failed)?;
+        let answer = server
+            .origins
+            .post(&*server.store, &self.target, &question, TIMEOUT)
+            .await
+            .map_err(failed)?;
         let converted = read(review, &uid, answer).map_err(failed)?;
         if converted.len() != objects.len() {
             return Err(Status::failure(format!(

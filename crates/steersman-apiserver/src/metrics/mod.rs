@@ -24,9 +24,9 @@ const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// Answers with all metrics.
-pub(crate) async fn answer(server: &Server) -> Response<ResponseBody> {
+pub(crate) async fn answer(server: &Server, requests: &Requests) -> Response<ResponseBody> {
     let mut out = String::new();
-    server.requests.write(&mut out);
+    requests.write(&mut out);
     write_objects(server, &mut out).await;
     process::write(&mut out);
     write_build(&mut out);

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::catalog::{Builtin, Section};
 use super::part::{Document, Part};
-use super::{Form, gnostic, parameters};
-use crate::state::Server;
+use super::{Asked, Form, gnostic, parameters};
 use crate::status::Result;
 
 /// The version of Kubernetes whose API this is.
@@ -21,14 +20,17 @@ pub(super) struct Contents {
     pub(super) sections: Vec<(String, Arc<Section>)>,
 }
 
-impl Contents {
-    pub(super) async fn now(server: &Server, form: Form) -> Result<Self> {
+impl Asked<'_> {
+    /// Everything that is published now, in one form.
+    pub(super) async fn contents(&self, form: Form) -> Result<Contents> {
         let builtin = Builtin::ready(form).await?;
-        let table = server.registry.table();
-        let sections = server.registry.openapi.sections(server, &table, form).await?;
-        Ok(Self { builtin, sections })
+        let table = self.server.registry.table();
+        let sections = self.published.sections(self.server, &table, form).await?;
+        Ok(Contents { builtin, sections })
     }
+}
 
+impl Contents {
     /// The names of the documents of version 3.
     pub(super) fn names(&self) -> BTreeSet<String> {
         let custom = self.sections.iter().map(|(name, _)| name);

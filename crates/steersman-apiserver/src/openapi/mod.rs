@@ -29,7 +29,6 @@ use crate::reply::ResponseBody;
 use crate::request::Query;
 use crate::state::Server;
 use crate::status::{Result, Status};
-use contents::Contents;
 use part::Document;
 
 pub(crate) use catalog::Published;
@@ -74,24 +73,28 @@ impl Form {
     }
 }
 
+/// A request for a document, and what documents are made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) published: &'a Published,
+    pub(crate) query: &'a Query,
+    pub(crate) headers: &'a HeaderMap,
+}
+
 /// Answers an OpenAPI path.
-pub(crate) async fn answer(
-    server: &Server,
-    path: &[&str],
-    query: &Query,
-    headers: &HeaderMap,
-) -> Result<Response<ResponseBody>> {
+pub(crate) async fn answer(asked: Asked<'_>, path: &[&str]) -> Result<Response<ResponseBody>> {
     match path {
-        ["openapi", "v2"] => v2(server, headers).await,
-        ["openapi", "v3"] => index(server, headers).await,
-        ["openapi", "v3", name @ ..] => v3(server, &name.join("/"), query, headers).await,
+        ["openapi", "v2"] => v2(asked).await,
+        ["openapi", "v3"] => index(asked).await,
+        ["openapi", "v3", name @ ..] => v3(asked, &name.join("/")).await,
         _ => Err(Status::no_such_resource()),
     }
 }
 
 /// The documents of version 3, with addresses that change with their content.
-async fn index(server: &Server, headers: &HeaderMap) -> Result<Response<ResponseBody>> {
-    let contents = Contents::now(server, Form::V3).await?;
+async fn index(asked: Asked<'_>) -> Result<Response<ResponseBody>> {
+    let contents = asked.contents(Form::V3).await?;
     let paths: BTreeMap<String, Value> = contents
         .names()
         .into_iter()
@@ -102,7 +105,7 @@ async fn index(server: &Server, headers: &HeaderMap) -> Result<Response<Response
         .collect();
     let mut document = Document::default();
     document.plain(json!({"paths": paths}).to_string().into_bytes());
-    Ok(respond(&document, JSON, headers))
+    Ok(respond(&document, JSON, asked.headers))
 }
 
 fn relative_url(name: &str, etag: &str) -> String {
@@ -111,26 +114,21 @@ fn relative_url(name: &str, etag: &str) -> String {
 
 /// The document of a group-version. With a hash in the address it may be kept forever; with a
 /// hash of the past the client is sent to the present.
-async fn v3(
-    server: &Server,
-    name: &str,
-    query: &Query,
-    headers: &HeaderMap,
-) -> Result<Response<ResponseBody>> {
-    accepted(headers, &[(JSON, Form::V3)])?;
-    let contents = Contents::now(server, Form::V3).await?;
+async fn v3(asked: Asked<'_>, name: &str) -> Result<Response<ResponseBody>> {
+    accepted(asked.headers, &[(JSON, Form::V3)])?;
+    let contents = asked.contents(Form::V3).await?;
     if !contents.names().contains(name) {
         return Err(Status::no_such_resource());
     }
     let document = contents.v3(name);
-    let hash = query.text("hash");
+    let hash = asked.query.text("hash");
     let etag = document.etag();
     if hash.is_some_and(|hash| hash != etag) {
         return Ok(redirect(&relative_url(name, &etag)));
     }
-    let mut response = respond(&document, JSON, headers);
+    let mut response = respond(&document, JSON, asked.headers);
     if hash.is_some() {
-        let expires = expiry((server.clock)());
+        let expires = expiry((asked.server.clock)());
         response
             .headers_mut()
             .insert(header::CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
@@ -139,13 +137,13 @@ async fn v3(
     Ok(response)
 }
 
-async fn v2(server: &Server, headers: &HeaderMap) -> Result<Response<ResponseBody>> {
+async fn v2(asked: Asked<'_>) -> Result<Response<ResponseBody>> {
     let forms =
         [(JSON, Form::V2), (PROTOBUF[0], Form::V2Protobuf), (PROTOBUF[1], Form::V2Protobuf)];
-    let form = accepted(headers, &forms)?;
-    let contents = Contents::now(server, form).await?;
+    let form = accepted(asked.headers, &forms)?;
+    let contents = asked.contents(form).await?;
     let document = if form == Form::V2 { contents.v2() } else { contents.v2_protobuf() };
-    Ok(respond(&document, form.media_type(), headers))
+    Ok(respond(&document, form.media_type(), asked.headers))
 }
 
 /// The first form that the client likes; none is a 406.

@@ -10,17 +10,16 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
-use steersman_store::{Entry, RangeRequest, Revision, Store, StoreError};
+use steersman_store::{Entry, Revision, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission::Webhooks;
-use crate::authn;
-use crate::metrics::Requests;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
 use crate::webhook_client::Origins;
+use crate::{authn, lookup};
 use events::SharedEvents;
 use node_ports::NodePorts;
 use steersman_rules::metadata;
@@ -50,8 +49,6 @@ pub(crate) struct Server {
     pub(crate) webhooks: Webhooks,
     /// The webhook servers of this process.
     pub(crate) origins: Origins,
-    /// What was asked for, how often, and how long it took.
-    pub(crate) requests: Requests,
     /// Where clients reach the API, once someone listens.
     pub(crate) endpoint: OnceLock<SocketAddr>,
     /// Told when someone listens, for the endpoints to be written soon.
@@ -69,10 +66,9 @@ impl Server {
         metadata::time((self.clock)())
     }
 
-    /// The entry of a key, as far as this server has heard. It costs nothing to ask; who decides
-    /// by it must stand that another server has changed or removed it a moment ago.
+    /// The entry of a key, as far as this server has heard.
     pub(crate) async fn known(&self, key: &str) -> Result<Option<Entry>, StoreError> {
-        self.read(key, None).await
+        lookup::known(&*self.store, key).await
     }
 
     /// The entry of a key as it was at a revision, which this server may yet have to hear of.
@@ -81,14 +77,7 @@ impl Server {
         key: &str,
         revision: Revision,
     ) -> Result<Option<Entry>, StoreError> {
-        self.read(key, Some(revision)).await
-    }
-
-    async fn read(&self, key: &str, at: Option<Revision>) -> Result<Option<Entry>, StoreError> {
-        let (prefix, limit) = (key.to_owned(), 1);
-        let request = RangeRequest { prefix, limit, at, stale: true, ..RangeRequest::default() };
-        let first = self.store.range(request).await?.entries.pop();
-        Ok(first.filter(|entry| *entry.key == *key))
+        lookup::at(&*self.store, key, revision).await
     }
 
     /// The latest entry of a key.

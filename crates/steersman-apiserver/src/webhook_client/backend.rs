@@ -4,9 +4,9 @@
 use std::net::IpAddr;
 
 use serde_json::Value;
-use steersman_store::RangeRequest;
+use steersman_store::{RangeRequest, Store};
 
-use crate::state::Server;
+use crate::lookup;
 
 /// A service that a `clientConfig` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub(crate) struct Service {
 
 /// The addresses to try, in order; says why there are none.
 pub(super) async fn addresses(
-    server: &Server,
+    store: &dyn Store,
     service: &Service,
 ) -> Result<Vec<(String, u16)>, String> {
     let Service { namespace, name, port } = service;
     let key = format!("/registry/services/specs/{namespace}/{name}");
-    let entry = server.known(&key).await.map_err(|error| error.to_string())?;
+    let entry = lookup::known(store, &key).await.map_err(|error| error.to_string())?;
     let Some(entry) = entry else { return Err(format!("service {name:?} not found")) };
     let object: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
     let spec = &object["spec"];
@@ -34,9 +34,9 @@ pub(super) async fn addresses(
     let Some(wanted) = ports.clone().find(|candidate| candidate["port"] == *port) else {
         return Err(format!("no service port {port} found for service {name:?}"));
     };
-    let mut found = in_slices(server, service, text(&wanted["name"])).await?;
+    let mut found = in_slices(store, service, text(&wanted["name"])).await?;
     if found.is_empty() {
-        found = in_endpoints(server, service, text(&wanted["name"])).await?;
+        found = in_endpoints(store, service, text(&wanted["name"])).await?;
     }
     let cluster_ip = text(&spec["clusterIP"]);
     if found.is_empty() && cluster_ip.parse::<IpAddr>().is_ok() {
@@ -50,13 +50,13 @@ pub(super) async fn addresses(
 
 /// The ready endpoints of the service's slices.
 async fn in_slices(
-    server: &Server,
+    store: &dyn Store,
     service: &Service,
     port_name: &str,
 ) -> Result<Vec<(String, u16)>, String> {
     let prefix = format!("/registry/endpointslices/{}/", service.namespace);
     let request = RangeRequest { prefix, stale: true, ..RangeRequest::default() };
-    let slices = server.store.range(request).await.map_err(|error| error.to_string())?.entries;
+    let slices = store.range(request).await.map_err(|error| error.to_string())?.entries;
     let mut found = Vec::new();
     for slice in slices {
         let slice: Value = serde_json::from_slice(&slice.value).unwrap_or_default();
@@ -74,12 +74,12 @@ async fn in_slices(
 
 /// The same in the old form, which some write by hand.
 async fn in_endpoints(
-    server: &Server,
+    store: &dyn Store,
     service: &Service,
     port_name: &str,
 ) -> Result<Vec<(String, u16)>, String> {
     let key = format!("/registry/services/endpoints/{}/{}", service.namespace, service.name);
-    let entry = server.known(&key).await.map_err(|error| error.to_string())?;
+    let entry = lookup::known(store, &key).await.map_err(|error| error.to_string())?;
     let Some(entry) = entry else { return Ok(Vec::new()) };
     let endpoints: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
     let mut found = Vec::new();

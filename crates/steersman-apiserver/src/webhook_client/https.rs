@@ -11,12 +11,12 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, Error};
+use steersman_store::Store;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::backend;
 use super::target::Target;
-use crate::state::Server;
 
 /// An open connection.
 pub(super) type Connection = SendRequest<Full<Bytes>>;
@@ -30,7 +30,7 @@ const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
 /// Sends a request and reads the whole answer. A connection that was open but brings no answer,
 /// for the other side may have closed it or begun anew, is replaced by a new one, once.
 pub(super) async fn send(
-    server: &Server,
+    store: &dyn Store,
     target: &Target,
     request: Request<Bytes>,
 ) -> Result<Response<Bytes>, String> {
@@ -40,7 +40,7 @@ pub(super) async fn send(
     {
         return whole(target, connection, response).await;
     }
-    let mut connection = connect(server, target).await?;
+    let mut connection = connect(store, target).await?;
     let response = exchange(&mut connection, request).await.map_err(|error| text(&error))?;
     whole(target, connection, response).await
 }
@@ -87,9 +87,9 @@ async fn whole(
     Ok(Response::from_parts(parts, body))
 }
 
-async fn connect(server: &Server, target: &Target) -> Result<Connection, String> {
+async fn connect(store: &dyn Store, target: &Target) -> Result<Connection, String> {
     let tls = TlsConnector::from(target.tls()?);
-    let stream = dial(server, target).await?;
+    let stream = dial(store, target).await?;
     // What is asked is small and waited for.
     let _ = stream.set_nodelay(true);
     let name = ServerName::try_from(target.host.clone()).map_err(|error| error.to_string())?;
@@ -105,9 +105,9 @@ async fn connect(server: &Server, target: &Target) -> Result<Connection, String>
 }
 
 /// Reaches the first address that can be reached.
-async fn dial(server: &Server, target: &Target) -> Result<TcpStream, String> {
+async fn dial(store: &dyn Store, target: &Target) -> Result<TcpStream, String> {
     let addresses = match &target.service {
-        Some(service) => backend::addresses(server, service).await?,
+        Some(service) => backend::addresses(store, service).await?,
         None => vec![(target.host.clone(), target.port)],
     };
     let mut failed = String::new();

@@ -22,10 +22,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, header};
 use serde_json::Value;
+use steersman_store::Store;
 
 pub(crate) use target::Target;
 
-use crate::state::Server;
 use crate::status::panic_text;
 
 /// Answers the requests to an origin in this process.
@@ -51,7 +51,7 @@ impl Origins {
     /// Posts a document and gives the one that is answered, or the text of what went wrong.
     pub(crate) async fn post(
         &self,
-        server: &Server,
+        store: &dyn Store,
         target: &Target,
         document: &Value,
         within: Duration,
@@ -69,7 +69,7 @@ impl Origins {
         let answer = async {
             match self.handler(target) {
                 Some(handler) => in_process(&handler, request).await,
-                None => https::send(server, target, request).await,
+                None => https::send(store, target, request).await,
             }
         };
         let late = |_| failed("context deadline exceeded".to_owned());

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::Form;
 use super::catalog::Builtin;
+use super::contents::Contents;
 use super::part::{Document, Part, inflate};
-use super::{Contents, Form};
 use steersman_rules::kinds;
 use steersman_rules::resource::Verb;
 use steersman_rules::schema::builtin as table;
