@@ -79,6 +79,12 @@ impl User {
         fields
     }
 
+    /// A `UserInfo`.
+    pub(crate) fn to_info(&self) -> Value {
+        let fields = self.to_fields().into_iter();
+        Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
     /// Whether nobody vouched for this user.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS && !self.vouched

@@ -10,13 +10,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::allocate;
-use crate::mutate::create::create_object;
-use crate::mutate::{Tracking, Writer, change};
 use crate::presence;
 use crate::state::Server;
-use crate::status::{Result, Status};
-use steersman_rules::metadata;
-use steersman_rules::resource::Place;
+use crate::status::Result;
+use crate::write::own::{ensure, keep};
 
 const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -95,54 +92,4 @@ fn service() -> Value {
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
         },
     })
-}
-
-/// Creates an object that is not there.
-async fn ensure(
-    server: &Arc<Server>,
-    path: [&str; 3],
-    namespace: &str,
-    name: &str,
-    object: impl FnOnce() -> Value,
-) -> Result<()> {
-    let table = server.registry.table();
-    let [group, version, plural] = path;
-    let resource = table.get(group, version, plural).ok_or_else(Status::no_such_resource)?;
-    if server.known(&resource.key(Place { namespace, name })).await?.is_some() {
-        return Ok(());
-    }
-    let writer = Writer { trusted: true, ..Writer::internal(server, resource) };
-    match create_object(&writer, namespace, object(), Tracking::Record).await {
-        Err(status) if status.reason != "AlreadyExists" => Err(status),
-        _ => Ok(()),
-    }
-}
-
-/// Creates an object, in the namespace `default` if its kind lives in one, and puts it right.
-pub(crate) async fn keep(
-    server: &Arc<Server>,
-    path: [&str; 3],
-    wanted: Value,
-    put_right: impl Fn(&mut Value, &Value) + Send + Sync,
-) -> Result<()> {
-    let table = server.registry.table();
-    let [group, version, plural] = path;
-    let resource = table.get(group, version, plural).ok_or_else(Status::no_such_resource)?;
-    let namespace = if resource.namespaced { "default" } else { "" };
-    let name = metadata::text(&wanted, "name");
-    ensure(server, path, namespace, name, || wanted.clone()).await?;
-    let writer = Writer { trusted: true, ..Writer::internal(server, resource) };
-    let kept = change::change(&writer, Place { namespace, name }, |old| {
-        let mut new = old.clone();
-        put_right(&mut new, &wanted);
-        if new != *old {
-            writer.track(Some(old), &mut new);
-        }
-        Ok(new)
-    });
-    match kept.await {
-        // Deleted this very moment: next time it is made anew.
-        Err(status) if status.code == 404 => Ok(()),
-        kept => kept.map(drop),
-    }
 }

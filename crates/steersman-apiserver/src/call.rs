@@ -21,6 +21,9 @@ use steersman_rules::resource::{Place, Resource};
 const WARNINGS_MAX: usize = 4096;
 const WARNING_MAX: usize = 256;
 
+/// The media type of a configuration that is applied.
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
 /// A request for a resource that is served.
 pub(crate) struct Call {
     pub(crate) server: Arc<Server>,
@@ -55,6 +58,11 @@ impl Call {
     /// The media type of the body.
     pub(crate) fn content_type(&self) -> Option<&str> {
         self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+    }
+
+    /// Whether a configuration is applied.
+    pub(crate) fn is_apply(&self) -> bool {
+        negotiate::media_type(self.content_type()) == APPLY
     }
 
     /// The body as a document.

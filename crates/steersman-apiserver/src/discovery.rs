@@ -18,12 +18,12 @@ use self::documents::{
     GroupDiscoveryList, GroupVersion, Metadata, ResourceDiscovery, ServerAddress, Version,
     VersionDiscovery,
 };
+use crate::health;
 use crate::negotiate::{Output, Route, Shape, Wishes};
 use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::{health, presence};
 use steersman_rules::resource::{Resource, Verb};
 use steersman_rules::versions;
 
@@ -136,7 +136,7 @@ fn groups(table: &Table) -> Vec<Group<'_>> {
 }
 
 fn api_versions(server: &Server) -> ApiVersions {
-    let endpoint = presence::reachable(server);
+    let endpoint = server.reachable();
     let server_address = endpoint.map(|endpoint| endpoint.to_string()).unwrap_or_default();
     ApiVersions {
         kind: "APIVersions",

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::state::Server;
 use crate::status::{Result, Status, panic_text};
-use crate::{admission, crd};
+use crate::{admission_registration, crd};
 
 /// How long to wait before looking again after a failure.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const CARE_PERIOD: Duration = Duration::from_secs(10);
 /// Reads what all servers over the store must know, and says of which revision that is.
 pub(crate) async fn read(server: &Server) -> Result<Revision> {
     let definitions = crd::refresh(server).await?;
-    let webhooks = admission::load(server).await?;
+    let webhooks = server.load_webhooks().await?;
     Ok(definitions.min(webhooks))
 }
 
@@ -116,7 +116,7 @@ impl News {
             }
             Self::Webhooks(_) => {
                 if server.webhooks.revision() < self.revision() {
-                    admission::load(server).await?;
+                    server.load_webhooks().await?;
                 }
             }
         }
@@ -133,7 +133,7 @@ struct Watches {
 impl Watches {
     async fn open(server: &Server, after: Revision) -> Result<Self, StoreError> {
         let watch = |prefix: String| server.store.watch(WatchRequest { prefix, after });
-        let [mutating, validating] = admission::folders();
+        let [mutating, validating] = admission_registration::folders();
         Ok(Self {
             definitions: watch(crd::folder()).await?,
             webhooks: [watch(mutating).await?, watch(validating).await?],

@@ -36,11 +36,14 @@ pub mod registry;
 
 // Writes.
 mod admission;
+mod admission_registration;
 mod allocate;
+mod effects;
 mod mutate;
 mod review;
 pub mod token;
 mod webhook_client;
+mod write;
 
 // Reads.
 mod conversion;

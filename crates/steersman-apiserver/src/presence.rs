@@ -5,18 +5,18 @@
 //! order takes its entry away; one that dies is missed after a while.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_store::{Expected, RangeRequest, StoreError, WriteRequest};
 
-use crate::bootstrap::keep;
-use crate::mutate::Writer;
-use crate::mutate::delete::{DeleteOptions, delete_object};
 use crate::state::Server;
 use crate::status::{Result, Status};
+use crate::write::delete::delete_object;
+use crate::write::own::keep;
+use crate::write::{DeleteOptions, Writer};
 use steersman_rules::metadata;
 use steersman_rules::resource::Place;
 
@@ -32,7 +32,7 @@ const SLICES: [&str; 3] = ["discovery.k8s.io", "v1", "endpointslices"];
 
 /// Says that this server lives, and writes down all that do.
 pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
-    let Some(endpoint) = reachable(server) else { return Ok(()) };
+    let Some(endpoint) = server.reachable() else { return Ok(()) };
     // Who is about to stop is no longer to be found.
     if !server.shutdown.is_cancelled() {
         let request = WriteRequest::put(lease(endpoint), endpoint.to_string(), Expected::Any);
@@ -43,21 +43,12 @@ pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
 
 /// Takes this server off the list, because it is about to stop.
 pub(crate) async fn withdraw(server: &Arc<Server>) -> Result<()> {
-    let Some(endpoint) = reachable(server) else { return Ok(()) };
+    let Some(endpoint) = server.reachable() else { return Ok(()) };
     let request = WriteRequest::delete(lease(endpoint), Expected::Any);
     match server.store.write(request).await {
         Ok(_) | Err(StoreError::Conflict { .. }) => write_down(server).await,
         Err(error) => Err(error.into()),
     }
-}
-
-/// Where clients reach this server: "every address" is none, but this machine's own is.
-pub(crate) fn reachable(server: &Server) -> Option<SocketAddr> {
-    let mut endpoint = *server.endpoint.get()?;
-    if endpoint.ip().is_unspecified() {
-        endpoint.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    }
-    Some(endpoint)
 }
 
 /// Two servers may share an address, so the port is in the key.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use steersman_store::Revision;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversion;
+use crate::webhook_client::Converter;
 use steersman_rules::kinds;
 use steersman_rules::resource::Resource;
 
@@ -54,7 +54,7 @@ pub struct Custom {
     /// Whether the definition is being deleted: nothing can be created any more.
     pub terminating: bool,
     /// Who converts instances between versions, if it takes more than to change `apiVersion`.
-    pub(crate) conversion: Option<Arc<conversion::Webhook>>,
+    pub(crate) conversion: Option<Arc<Converter>>,
     /// A digest of what the definition says, its status apart.
     pub says: u64,
 }

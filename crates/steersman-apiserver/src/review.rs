@@ -4,12 +4,12 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::authenticate::{self, Authenticated, Refused};
-use crate::authn::User;
 use crate::call::Call;
 use crate::mutate;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::token;
+use crate::write::OTHER_NAMESPACE;
 use steersman_rules::field::{FieldError, FieldErrorKind};
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;
@@ -25,7 +25,7 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     let mut review = mutate::body(call)?;
     let namespace = metadata::text(&review, "namespace");
     if call.resource.namespaced && !namespace.is_empty() && namespace != call.namespace() {
-        return Err(Status::bad_request(mutate::OTHER_NAMESPACE));
+        return Err(Status::bad_request(OTHER_NAMESPACE));
     }
     let namespace = call.resource.namespaced.then(|| call.namespace().into());
     metadata::set(&mut review, "namespace", namespace);
@@ -37,7 +37,7 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     check(call, &review)?;
     let kind = call.resource.kind.as_ref();
     let status = match kind {
-        "SelfSubjectReview" => json!({"userInfo": user_info(&call.user)}),
+        "SelfSubjectReview" => json!({"userInfo": call.user.to_info()}),
         "TokenReview" => token_status(call, &review).await?,
         "SelfSubjectRulesReview" => json!({
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
@@ -187,14 +187,9 @@ async fn token_status(call: &Call, review: &Value) -> Result<Value> {
     };
     Ok(match authenticated {
         Ok(Authenticated { user, audiences }) => {
-            json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
+            json!({"authenticated": true, "user": user.to_info(), "audiences": audiences})
         }
         Err(Refused::Token(why)) => json!({"user": {}, "error": why}),
         Err(Refused::Unknown(status)) => return Err(status),
     })
-}
-
-pub(crate) fn user_info(user: &User) -> Value {
-    let fields = user.to_fields().into_iter();
-    Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect())
 }

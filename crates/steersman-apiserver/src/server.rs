@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
-use crate::admission::Webhooks;
+use crate::admission_registration::Webhooks;
 use crate::authn::User;
 use crate::negotiate::Wishes;
 use crate::pipeline::Pipeline;
@@ -31,7 +31,7 @@ use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::Signer;
 use crate::webhook_client::{Origins, WebhookHandler};
-use crate::{allocate, authenticate, authn, bootstrap, crd, follow, presence, starts};
+use crate::{allocate, authenticate, authn, bootstrap, crd, effects, follow, presence, starts};
 
 /// A body larger than this is worked on apart.
 const HEAVY: usize = 64 * 1024;
@@ -94,6 +94,7 @@ impl ApiServer {
             definitions: Arc::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
+            effects: effects::all(),
             signer: Signer::default(),
             webhooks: Webhooks::default(),
             origins: Origins::default(),

@@ -6,10 +6,10 @@ use std::mem;
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::configuration::Webhook;
 use super::matching::{self, Version};
 use super::request::Request;
 use super::review::{self, Objects, Response, Role};
+use crate::admission_registration::Webhook;
 use crate::conversion;
 use crate::status::{Result, Status};
 use steersman_rules::apply::managers_fault;

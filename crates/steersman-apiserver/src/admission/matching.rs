@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::configuration::Webhook;
-use super::request::{Operation, Request};
-use super::rules::Subject;
+use super::request::Request;
+use crate::admission_registration::{Operation, Subject, Webhook};
 use crate::document::Stored;
 use crate::status::{Result, Status};
 use steersman_rules::metadata;

@@ -4,38 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-use super::{Hooks, dispatch, review};
+use super::{dispatch, review};
+use crate::admission_registration::{Hooks, Operation};
 use crate::call::Call;
-use crate::mutate::{DeleteOptions, Writer};
 use crate::status::Result;
 use steersman_rules::resource::{Place, Resource};
-
-/// What is done to an object, as rules name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Create,
-    Update,
-    Delete,
-}
-
-impl Operation {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-        }
-    }
-
-    /// The kind of its options.
-    fn options(self) -> &'static str {
-        match self {
-            Self::Create => "CreateOptions",
-            Self::Update => "UpdateOptions",
-            Self::Delete => "DeleteOptions",
-        }
-    }
-}
 
 /// One operation on one object. The objects themselves come with the questions, for they change.
 pub(crate) struct Request<'a> {
@@ -51,55 +24,53 @@ pub(crate) struct Request<'a> {
     pub(super) equivalents: OnceLock<Vec<Arc<Resource>>>,
 }
 
+/// What is asked about.
+#[derive(Clone, Copy)]
+pub(crate) struct About<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) resource: &'a Resource,
+    pub(crate) subresource: &'a str,
+    pub(crate) place: Place<'a>,
+    pub(crate) dry_run: bool,
+}
+
 impl<'a> Request<'a> {
-    /// What a write asks about; `None` if nobody wants to be asked.
-    pub(crate) fn of(
-        writer: &'a Writer<'_>,
-        operation: Operation,
-        place: Place<'a>,
-    ) -> Option<Self> {
-        let (hooks, call) = (writer.hooks.as_ref()?, writer.call?);
-        Some(Self {
-            hooks: Arc::clone(hooks),
+    /// What a call asks webhooks.
+    pub(crate) fn of(call: &'a Call, hooks: Arc<Hooks>, about: About<'a>) -> Self {
+        let About { operation, resource, subresource, place, dry_run } = about;
+        Self {
+            hooks,
             call,
-            resource: writer.resource,
-            subresource: writer.subresource,
+            resource,
+            subresource,
             operation,
             place,
             options: options(call, operation),
-            dry_run: writer.dry_run,
+            dry_run,
             equivalents: OnceLock::new(),
-        })
+        }
     }
 
-    /// What a deletion asks about.
-    pub(crate) fn of_deletion(
-        writer: &'a Writer<'_>,
-        place: Place<'a>,
-        options: &DeleteOptions,
-    ) -> Option<Self> {
-        let mut request = Self::of(writer, Operation::Delete, place)?;
-        request.dry_run |= options.dry_run;
-        request.options = options.to_document();
-        Some(request)
+    /// The same, with options that are not in the query.
+    pub(crate) fn with_options(self, options: Value) -> Self {
+        Self { options, ..self }
     }
 
     /// Asks about the body of a POST below an object, such as a Binding: it may be changed, and
     /// refused.
     pub(crate) async fn body(call: &Call, dry_run: bool, body: &mut Value) -> Result<()> {
         let Some(hooks) = call.server.webhooks.of(&call.resource) else { return Ok(()) };
-        let operation = Operation::Create;
-        let request = Request {
-            hooks,
+        let request = Request::of(
             call,
-            resource: &call.resource,
-            subresource: call.subresource(),
-            operation,
-            place: call.place(),
-            options: options(call, operation),
-            dry_run,
-            equivalents: OnceLock::new(),
-        };
+            hooks,
+            About {
+                operation: Operation::Create,
+                resource: &call.resource,
+                subresource: call.subresource(),
+                place: call.place(),
+                dry_run,
+            },
+        );
         review::name_kind(body, &call.resource, call.subresource());
         request.mutate(body, None).await?;
         request.validate(Some(body), None).await
@@ -152,7 +123,12 @@ impl<'a> Request<'a> {
 
 /// The options of a write, from its query.
 fn options(call: &Call, operation: Operation) -> Value {
-    let mut options = json!({"kind": operation.options(), "apiVersion": "meta.k8s.io/v1"});
+    let kind = match operation {
+        Operation::Create => "CreateOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Delete => "DeleteOptions",
+    };
+    let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
     let query = &call.info.query;
     for field in ["fieldManager", "fieldValidation"] {
         if let Some(text) = query.text(field) {

@@ -4,10 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::configuration::Webhook;
 use super::matching::Version;
 use super::request::Request;
-use crate::review::user_info;
+use crate::admission_registration::Webhook;
 use crate::status::{Details, Status};
 use steersman_rules::resource::Resource;
 use steersman_rules::schema::Text;
@@ -57,7 +56,7 @@ pub(super) fn question(
         "requestKind": kind(request.resource, request.subresource),
         "requestResource": resource(request.resource),
         "operation": request.operation.as_str(),
-        "userInfo": user_info(&request.call.user),
+        "userInfo": request.call.user.to_info(),
         "object": objects.new,
         "oldObject": objects.old,
         "dryRun": request.dry_run,

@@ -11,9 +11,9 @@ use steersman_store::{Entry, Expected, RangeRequest, StoreError, WriteRequest};
 use super::reservation::Reservation;
 use super::{invalid, items, place};
 use crate::document::encode;
-use crate::mutate::Writer;
 use crate::state::Server;
 use crate::status::{Result, Status};
+use crate::write::Writer;
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Place;
 

@@ -1,13 +1,11 @@
 //! What the server hands out to services: cluster addresses and node ports.
 //!
-//! Between the decision about a service and its write, [`reserve`] fills in what the client left
-//! to the server and takes it; the [`Reservation`] goes into the write, and is settled by its
+//! Between the decision about a service and its write, [`Services::take`] fills in what the client
+//! left to the server and takes it; the [`Reservation`] goes into the write, and is settled by its
 //! outcome: a write that fails gives back what was taken, one that succeeds gives back what the
 //! old version held and the new one does not. An address is taken by creating its `IPAddress`,
 //! so the store decides who wins, and so it does with ports: all that are taken are one entry.
 //! What a write that broke off leaves behind, [`repair`] finds.
-//!
-//! No other kind pays for any of this: [`concerns`] is asked first.
 
 mod addresses;
 mod families;
@@ -17,39 +15,49 @@ mod reservation;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::mutate::Writer;
+use crate::state::Server;
+use crate::state::effects::{Effects, Outcome, Taken, Write};
 use crate::status::Result;
 use steersman_rules::metadata;
-use steersman_rules::resource::{Place, Resource};
+use steersman_rules::resource::Place;
 
 pub(crate) use addresses::{CIDR, FIRST};
 pub(crate) use repair::{repair, start_repairs};
-pub(crate) use reservation::{Outcome, Reservation};
+use reservation::Reservation;
 
-/// Whether objects of a resource hold anything of what is handed out.
-pub(crate) fn concerns(resource: &Resource) -> bool {
-    resource.is("", "services")
-}
+/// Services hold what is handed out.
+pub(crate) struct Services;
 
-/// Fills in and takes what a new version of a service needs and `old` does not hold. A dry run
-/// fills in what could be had, and takes nothing.
-pub(crate) async fn reserve(
-    writer: &Writer<'_>,
-    old: Option<&Value>,
-    new: &mut Value,
-) -> Result<Option<Reservation>> {
-    if !concerns(writer.resource) || writer.subresource == "status" {
-        return Ok(None);
+impl Effects for Services {
+    /// Fills in and takes what a new version of a service needs and `old` does not hold. A dry
+    /// run fills in what could be had, and takes nothing.
+    fn take<'a>(
+        &'a self,
+        write: Write<'a>,
+        old: Option<&'a Value>,
+        new: &'a mut Value,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Taken>>>> {
+        Box::pin(async move {
+            if write.subresource == "status" {
+                return Ok(None);
+            }
+            let mut reservation = Reservation::new(write.server, write.dry_run);
+            if let Err(status) = fill(&mut reservation, old, new).await {
+                reservation.give_back(Outcome::Failed).await;
+                return Err(status);
+            }
+            Ok(Some(Box::new(reservation) as Box<dyn Taken>))
+        })
     }
-    let mut reservation = Reservation::new(writer.server, writer.dry_run);
-    let filled = fill(&mut reservation, old, new).await;
-    if let Err(status) = filled {
-        reservation.settle(Outcome::Failed).await;
-        return Err(status);
+
+    fn release(&self, server: &Arc<Server>, service: &Value) -> Option<Box<dyn Taken>> {
+        Some(Box::new(Reservation::of_removal(server, service)))
     }
-    Ok(Some(reservation))
 }
 
 async fn fill(reservation: &mut Reservation, old: Option<&Value>, new: &mut Value) -> Result<()> {

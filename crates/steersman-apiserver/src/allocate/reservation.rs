@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
-use steersman_store::StoreError;
 
 use super::{addresses, place, ports};
 use crate::state::Server;
+use crate::state::effects::{Outcome, Taken};
 use steersman_rules::resource::Place;
 
 /// What a service holds: cluster addresses and node ports.
@@ -36,30 +37,10 @@ impl Holdings {
     }
 }
 
-/// What became of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It is done.
-    Written,
-    /// It is not done.
-    Failed,
-    /// Nobody knows, so nothing is given back; [`super::repair`] finds out.
-    Unknown,
-}
-
-impl<T> From<&Result<T, StoreError>> for Outcome {
-    fn from(written: &Result<T, StoreError>) -> Self {
-        match written {
-            Ok(_) => Self::Written,
-            Err(StoreError::Unknown { .. }) => Self::Unknown,
-            Err(_) => Self::Failed,
-        }
-    }
-}
-
-/// What was taken for a write that has not happened yet. Dropped unsettled, for example because
+/// What was taken for a write that has not happened yet. If nobody knows what became of the write,
+/// nothing is given back, and [`super::repair`] finds out. Dropped unsettled, for example because
 /// the client went away, everything that was taken is given back.
-pub(crate) struct Reservation {
+pub(super) struct Reservation {
     pub(super) server: Arc<Server>,
     pub(super) dry_run: bool,
     pub(super) taken: Holdings,
@@ -73,18 +54,10 @@ impl Reservation {
     }
 
     /// What the removal of a service gives back.
-    pub(crate) fn of_removal(server: &Arc<Server>, service: &Value) -> Self {
+    pub(super) fn of_removal(server: &Arc<Server>, service: &Value) -> Self {
         let mut reservation = Self::new(server, false);
-        reservation.free_all(service);
+        reservation.freed = Holdings::of(service);
         reservation
-    }
-
-    /// Lets success give back what a service holds, also what was just taken for it.
-    pub(crate) fn free_all(&mut self, service: &Value) {
-        let held = Holdings::of(service);
-        self.freed.owner = held.owner;
-        self.freed.addresses.extend(held.addresses);
-        self.freed.ports.extend(held.ports);
     }
 
     /// Lets success give back what the old version of a service holds and the new does not.
@@ -96,7 +69,7 @@ impl Reservation {
     }
 
     /// Gives back what the outcome of the write says.
-    pub(crate) async fn settle(mut self, outcome: Outcome) {
+    pub(super) async fn give_back(mut self, outcome: Outcome) {
         let (taken, freed) = (std::mem::take(&mut self.taken), std::mem::take(&mut self.freed));
         if self.dry_run {
             return;
@@ -106,6 +79,12 @@ impl Reservation {
             Outcome::Failed => taken.give_back(&self.server).await,
             Outcome::Unknown => {}
         }
+    }
+}
+
+impl Taken for Reservation {
+    fn settle(self: Box<Self>, outcome: Outcome) -> BoxFuture<'static, ()> {
+        Box::pin(self.give_back(outcome))
     }
 }
 

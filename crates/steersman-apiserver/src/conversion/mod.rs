@@ -18,23 +18,16 @@ use serde_json::Value;
 use steersman_store::{Entry, Event};
 
 pub(crate) use known::Known;
-pub(crate) use review::Webhook;
 
 use crate::document::{Stored, encode};
 use crate::state::Server;
 use crate::status::{Result, Status};
+use crate::webhook_client::Converter;
 use steersman_rules::resource::Resource;
 use steersman_rules::versions;
 
-/// The webhook that converts the objects of a definition; `None` if `apiVersion` is all that
-/// differs between its versions.
-pub(crate) fn webhook_of(definition: &Value) -> Option<Arc<Webhook>> {
-    let conversion = &definition["spec"]["conversion"];
-    (conversion["strategy"] == "Webhook").then(|| Arc::new(Webhook::of(&conversion["webhook"])))
-}
-
 /// The webhook that converts objects of a resource.
-fn webhook(server: &Server, resource: &Resource) -> Result<Arc<Webhook>> {
+fn webhook(server: &Server, resource: &Resource) -> Result<Arc<Converter>> {
     let table = server.registry.table();
     let definition = table.custom(&resource.qualified());
     // Without its definition the resource is not served any more.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::state::Server;
 use crate::status::{Result, Status};
-use crate::webhook_client::Target;
+use crate::webhook_client::Converter;
 use steersman_rules::metadata;
 
 /// How long a conversion may take.
@@ -18,26 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many objects are converted at once.
 const BATCH: usize = 500;
 
-/// Who converts the objects of a definition.
-#[derive(Debug)]
-pub(crate) struct Webhook {
-    target: Target,
-    /// The version of the reviews that it reads; `None` if it reads none that is known here.
-    review_version: Option<&'static str>,
-}
-
-impl Webhook {
-    pub(super) fn of(webhook: &Value) -> Self {
-        let mut versions = webhook["conversionReviewVersions"].as_array().into_iter().flatten();
-        let known = |version: &Value| match version.as_str()? {
-            "v1" => Some("v1"),
-            "v1beta1" => Some("v1beta1"),
-            _ => None,
-        };
-        let target = Target::of(&webhook["clientConfig"]);
-        Self { target, review_version: versions.find_map(known) }
-    }
-
+impl Converter {
     /// The objects in another version, in their order.
     pub(super) async fn convert(
         &self,

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_store::{Entry, RangeRequest};
 
-use super::{CLEANUP, GROUP, PLURAL, Turn, folder, prepare, refresh};
-use crate::mutate::delete::{DeleteOptions, delete_object};
-use crate::mutate::{Writer, change};
+use super::{CLEANUP, GROUP, PLURAL, folder, prepare, refresh};
 use crate::state::Server;
+use crate::state::effects::Turn;
+use crate::write::delete::delete_object;
+use crate::write::{DeleteOptions, Writer, change};
 use steersman_rules::metadata;
 use steersman_rules::resource::Place;
 

@@ -8,31 +8,23 @@
 //! Other servers over the same store write definitions, too: [`crate::follow`] tells of them, and
 //! whoever is about to write one looks at them all first.
 
+mod effects;
 mod ending;
 mod names;
 mod serving;
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use steersman_rules::kinds::custom_resource_definition::{self as definitions, complete};
-use steersman_store::Revision;
-use tokio::sync::OwnedMutexGuard;
 
-use crate::mutate::Writer;
 use crate::state::Server;
-use crate::status::{Result, Status};
 use steersman_rules::metadata;
-use steersman_rules::resource::Resource;
 
+pub(crate) use effects::{Definitions, Instances};
 pub(crate) use ending::{needs_care, tend};
-pub(crate) use serving::{committed, folder, followed, refresh};
+pub(crate) use serving::{folder, followed, refresh};
 
 /// Holds a definition until its instances are gone.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-
-/// The right to write definitions; it ends when the last clone is gone.
-pub(crate) type Turn = Arc<OwnedMutexGuard<()>>;
 
 /// The conditions that the server sets, and nobody else.
 const OWN_CONDITIONS: [&str; 3] = ["NamesAccepted", "Established", "Terminating"];
@@ -40,70 +32,8 @@ const OWN_CONDITIONS: [&str; 3] = ["NamesAccepted", "Established", "Terminating"
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 
-/// Whether a resource is the one of definitions.
-pub(crate) fn is_definition(resource: &Resource) -> bool {
-    resource.is(GROUP, PLURAL)
-}
-
-/// Whether a write to a resource may change what is served: of a definition, or the removal of
-/// an instance, which may be the last that holds its definition.
-pub(crate) fn concerns(server: &Server, resource: &Resource, gone: bool) -> bool {
-    is_definition(resource) || (gone && server.registry.table().is_custom(resource))
-}
-
-/// Waits until a request that is about to write a definition is the only one to do so, and keeps
-/// the others waiting until the guard is gone. Whether names are free depends on what all others
-/// claim, so [`prepare`] must have looked since. No webhook is asked meanwhile: it may want to
-/// write definitions itself.
-pub(crate) async fn turn(writer: &Writer<'_>) -> Option<Turn> {
-    // What the server itself writes follows from a write that has the turn.
-    if !is_definition(writer.resource) || writer.call.is_none() {
-        return writer.turn.clone();
-    }
-    let turn = Arc::clone(&writer.server.definitions).lock_owned().await;
-    // Whether names are free also depends on what others have written elsewhere.
-    if let Err(error) = refresh(writer.server).await {
-        tracing::warn!(%error, "definitions of others cannot be read");
-    }
-    Some(Arc::new(turn))
-}
-
-/// Refuses new instances of a definition that is being deleted, or is gone.
-pub(crate) fn accepts_instances(writer: &Writer<'_>) -> Result<()> {
-    let table = writer.server.registry.table();
-    let resource = writer.resource;
-    match table.custom(&resource.qualified()) {
-        Some(custom) if custom.terminating => Err(terminating()),
-        None if table.get(&resource.group, &resource.version, &resource.plural).is_none() => {
-            Err(Status::no_such_resource())
-        }
-        _ => Ok(()),
-    }
-}
-
-fn terminating() -> Status {
-    Status::not_supported("create not allowed while custom resource definition is terminating")
-}
-
-/// Refuses an instance that was written at a revision at which its definition was going or gone:
-/// whoever deletes the instances may have looked before, and this server may not have heard.
-pub(crate) async fn accepted_instance(writer: &Writer<'_>, written: Revision) -> Result<()> {
-    accepts_instances(writer)?;
-    let (table, definition) = (writer.server.registry.table(), writer.resource.qualified());
-    let Some(custom) = table.custom(&definition) else { return Ok(()) };
-    // If that cannot be told any more, the instance is there all the same.
-    let found = writer.server.at(&(folder() + &definition), written).await;
-    let Ok(found) = found else { return Ok(()) };
-    let entry = found.ok_or_else(Status::no_such_resource)?;
-    if entry.modified == custom.revision {
-        return Ok(());
-    }
-    let object: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
-    if metadata::is_deleting(&object) { Err(terminating()) } else { Ok(()) }
-}
-
 /// Completes a definition that is about to be written: names and status.
-pub(crate) fn prepare(server: &Server, definition: &mut Value, now: &str) {
+fn prepare(server: &Server, definition: &mut Value, now: &str) {
     complete(definition);
     let conflict = names::conflict(&server.registry.table(), definition);
     let accepted = definition["spec"]["names"].clone();
@@ -134,19 +64,9 @@ pub(crate) fn prepare(server: &Server, definition: &mut Value, now: &str) {
     remember_stored_version(definition);
 }
 
-/// Looks again, in turn, whether the names of a definition are free: others may have taken them
-/// while webhooks were asked about it. What was said about them meanwhile is void.
-pub(crate) fn prepare_in_turn(writer: &Writer<'_>, old: Option<&Value>, definition: &mut Value) {
-    if is_definition(writer.resource) && writer.call.is_some() && writer.subresource.is_empty() {
-        let status = old.and_then(|old| old.get("status")).cloned();
-        definition["status"] = status.unwrap_or_else(|| json!({}));
-        prepare(writer.server, definition, &writer.now);
-    }
-}
-
 /// Says of a definition whose deletion begins that it does, and holds it until its instances are
 /// gone. Nothing else of it changes.
-pub(crate) fn begin_deletion(old: &Value, definition: &mut Value) {
+fn begin_deletion(old: &Value, definition: &mut Value) {
     let mut finalizers = metadata::finalizers(old);
     if !finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
         finalizers.push(CLEANUP.to_owned());
@@ -162,7 +82,7 @@ pub(crate) fn begin_deletion(old: &Value, definition: &mut Value) {
 }
 
 /// Puts back what of a definition's status only the server sets.
-pub(crate) fn keep_own_status(old: &Value, new: &mut Value) {
+fn keep_own_status(old: &Value, new: &mut Value) {
     let own = |condition: &&Value| OWN_CONDITIONS.iter().any(|own| condition["type"] == *own);
     let conditions =
         |object: &Value| object["status"]["conditions"].as_array().cloned().unwrap_or_default();

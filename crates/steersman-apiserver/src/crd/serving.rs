@@ -8,17 +8,15 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use serde_json::Value;
 use steersman_store::{Entry, Event, RangeRequest, Revision};
 
-use super::ending::{clean_up, reconsider, release_if_empty};
-use super::{GROUP, PLURAL, is_definition, is_established};
-use crate::conversion;
+use super::{GROUP, PLURAL, is_established};
 use crate::document::Stored;
 use crate::registry::Custom;
 use crate::state::Server;
 use crate::status::Result;
+use crate::webhook_client::Converter;
 use steersman_rules::kinds::custom_resource_definition as definitions;
 use steersman_rules::metadata;
 use steersman_rules::resource::Resource;
@@ -26,42 +24,6 @@ use steersman_rules::resource::Resource;
 /// Where definitions are stored.
 pub(crate) fn folder() -> String {
     format!("/registry/{GROUP}/{PLURAL}/")
-}
-
-/// Follows a write of this server: serves what a written definition says, and ends the deletion
-/// of one that nothing holds any more. `gone` is whether the write, at this revision, removed the
-/// object.
-pub(crate) fn committed<'a>(
-    server: &'a Arc<Server>,
-    resource: &'a Resource,
-    object: &'a Value,
-    revision: Revision,
-    gone: bool,
-) -> BoxFuture<'a, ()> {
-    Box::pin(async move {
-        let name = metadata::text(object, "name");
-        match (is_definition(resource), gone) {
-            (true, false) => {
-                serve(server, object, revision);
-                if metadata::is_deleting(object) {
-                    clean_up(server, name).await;
-                }
-            }
-            (true, true) => {
-                server.registry.remove(name, revision);
-                let group = object["spec"]["group"].as_str().unwrap_or("").to_owned();
-                tokio::spawn(reconsider(Arc::clone(server), group));
-            }
-            (false, true) => {
-                let definition = resource.qualified();
-                let table = server.registry.table();
-                if table.custom(&definition).is_some_and(|custom| custom.terminating) {
-                    release_if_empty(server, &definition).await;
-                }
-            }
-            (false, false) => {}
-        }
-    })
 }
 
 /// Follows a write of whatever server: only serves what it says. Who wrote it does the rest, and
@@ -102,7 +64,7 @@ fn serve_entry(server: &Server, entry: &Entry) {
     }
 }
 
-fn serve(server: &Server, definition: &Value, revision: Revision) {
+pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
     let name = metadata::text(definition, "name");
     let dated = |resource: Resource| Resource {
         schema: resource.schema.clone().since(revision.0),
@@ -121,7 +83,7 @@ fn serve(server: &Server, definition: &Value, revision: Revision) {
         resources,
         storage: Arc::new(storage),
         terminating,
-        conversion: conversion::webhook_of(definition),
+        conversion: Converter::of(definition),
         says,
     };
     server.registry.install(name, custom);

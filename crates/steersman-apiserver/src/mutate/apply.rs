@@ -1,24 +1,20 @@
 //! PATCH as server-side apply: what one manager wants, merged with what others want.
 
-use std::fmt::{self, Debug};
-
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::{Tracking, Writer, change, create, decode, patch, update};
+use super::{decode, patch, update};
 use crate::call::Call;
-use crate::conversion::Known;
 use crate::reply::Reply;
-use crate::state::Server;
 use crate::status::{Cause, Result, Status};
-use steersman_rules::apply::{Apply, ApplyError, Versions, apply as merge, check_configuration};
+use crate::write::create::create_object;
+use crate::write::versions::Served;
+use crate::write::{Tracking, Writer, change};
+use steersman_rules::apply::{Apply, ApplyError, apply as merge, check_configuration};
 use steersman_rules::apply::{FieldConflict, conflict_message};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;
-use steersman_rules::resource::Resource;
-use steersman_rules::schema::Schema;
-use steersman_rules::versions;
 
 /// How often an object may come and go under an apply before the client is told.
 const ATTEMPTS: usize = 4;
@@ -100,7 +96,7 @@ async fn create_applied(
         return Err(Status::not_found(call.resource.named(place.name)));
     }
     let object = merged(writer, None, applied, force)?;
-    let object = create::create_object(writer, place.namespace, object, Tracking::Recorded).await?;
+    let object = create_object(writer, place.namespace, object, Tracking::Recorded).await?;
     Ok(Reply::Object { code: StatusCode::CREATED, object })
 }
 
@@ -226,38 +222,4 @@ pub(super) fn check_options(call: &Call) -> Result<()> {
     let error = FieldError::required("fieldManager", "is required for apply patch");
     let what = Named { group: "meta.k8s.io", resource: "PatchOptions", name: "" };
     Err(Status::invalid(what, &[error]))
-}
-
-/// The versions in which a resource is served.
-pub(super) struct Served<'a> {
-    server: &'a Server,
-    resource: &'a Resource,
-    known: &'a Known,
-}
-
-impl<'a> Served<'a> {
-    pub(super) fn of(writer: &'a Writer<'_>) -> Self {
-        Self { server: writer.server, resource: writer.resource, known: &writer.known }
-    }
-}
-
-impl Versions for Served<'_> {
-    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Schema)> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let table = self.server.registry.table();
-        let resource = table.get(group, version, &self.resource.plural)?;
-        let schema = resource.schema.clone();
-        if resource.converted_by_webhook {
-            return Some((self.known.get(object, api_version)?, schema));
-        }
-        let mut object = object.clone();
-        versions::to_api_version(&mut object, api_version);
-        Some((object, schema))
-    }
-}
-
-impl Debug for Served<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Served").field(&self.resource.qualified()).finish()
-    }
 }

@@ -6,11 +6,12 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::condition::set_condition;
-use super::{Writer, change, decode, success};
+use super::{decode, success};
 use crate::admission::Request;
 use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
+use crate::write::{Writer, change};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::names;

@@ -12,6 +12,7 @@ use super::patch::Language;
 use crate::call::Call;
 use crate::negotiate;
 use crate::status::{Result, Status};
+use crate::write::OTHER_NAMESPACE;
 use steersman_rules::body::{Finding, json, syntax, yaml};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
@@ -180,7 +181,7 @@ pub(super) fn other(call: &Call, api_version: &str, kind: &str) -> Result<Value>
     part(call, Schema::builtin(group, version, kind), kind, &mut body)?;
     let namespace = metadata::text(&body, "namespace");
     if !namespace.is_empty() && namespace != call.namespace() {
-        return Err(Status::bad_request(super::OTHER_NAMESPACE));
+        return Err(Status::bad_request(OTHER_NAMESPACE));
     }
     Ok(body)
 }

@@ -1,18 +1,20 @@
 //! DELETE of a collection: every object that the selectors match, one by one.
 
-use super::Writer;
-use super::delete::{DeleteOptions, delete_object, warn_of_orphans};
+use super::delete::warn_of_orphans;
+use super::delete_options;
 use crate::call::Call;
 use crate::read::list;
 use crate::read::options::ListOptions;
 use crate::reply::Reply;
 use crate::status::Result;
+use crate::write::Writer;
+use crate::write::delete::delete_object;
 use steersman_rules::metadata;
 use steersman_rules::resource::Place;
 
 /// Deletes what matches, and answers with the list of it.
 pub(crate) async fn delete_collection(call: &Call) -> Result<Reply> {
-    let options = DeleteOptions::of(call)?;
+    let options = delete_options::of(call)?;
     warn_of_orphans(call, &options);
     let page = list::page(call, &ListOptions::of_list(call)?).await?;
     let writer = Writer { dry_run: options.dry_run, ..call.writer()? };

@@ -1,4 +1,4 @@
-//! How an object is to be deleted: `DeleteOptions`, from a body or from the query.
+//! Reading `DeleteOptions`, from a body or from the query.
 
 use serde_json::{Value, json};
 
@@ -6,129 +6,30 @@ use super::{decode, options};
 use crate::call::Call;
 use crate::negotiate;
 use crate::status::{Result, Status};
-use steersman_rules::field::FieldError;
-use steersman_rules::resource::Named;
+use crate::write::DeleteOptions;
+use crate::write::delete_options::IGNORE_READ_ERROR;
 use steersman_rules::schema::Schema;
 
-/// How an object is to be deleted.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct DeleteOptions {
-    /// How long it may take to end.
-    pub(crate) grace: Option<i64>,
-    /// What happens to the objects it owns.
-    pub(crate) propagation: Option<Propagation>,
-    /// The uid it must have.
-    pub(crate) uid: Option<String>,
-    /// The resourceVersion it must have.
-    pub(crate) resource_version: Option<String>,
-    /// Whether to do everything but the deletion.
-    pub(crate) dry_run: bool,
-    /// Whether the old option was given that some clients want acknowledged with 202.
-    pub(crate) accepted: bool,
-    /// Whether an object that cannot be read is to be deleted nevertheless.
-    pub(crate) ignore_read_error: bool,
-}
-
-/// What happens to the objects that a deleted one owns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Propagation {
-    /// They lose their owner.
-    Orphan,
-    /// They are deleted some time later.
-    Background,
-    /// They are deleted first.
-    Foreground,
-}
-
-impl Propagation {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Orphan => "Orphan",
-            Self::Background => "Background",
-            Self::Foreground => "Foreground",
-        }
+/// Reads the body, or the query where there is no body: as in Kubernetes, who sends options
+/// is not heard in the query, not even about a dry run.
+pub(super) fn of(call: &Call) -> Result<DeleteOptions> {
+    options::check(call)?;
+    if call.body.is_empty() {
+        let dry_run = call.info.dry_run()?;
+        return Ok(DeleteOptions { dry_run, ..DeleteOptions::of_document(&of_query(call)?)? });
     }
-}
-
-const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
-
-/// What may not be combined with it: it deletes what nobody can look at.
-const NOT_WITH_IGNORE_READ_ERROR: &[&str] =
-    &["propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
-
-impl DeleteOptions {
-    /// Reads the body, or the query where there is no body: as in Kubernetes, who sends options
-    /// is not heard in the query, not even about a dry run.
-    pub(crate) fn of(call: &Call) -> Result<Self> {
-        options::check(call)?;
-        if call.body.is_empty() {
-            let dry_run = call.info.dry_run()?;
-            return Ok(Self { dry_run, ..Self::of_document(&of_query(call)?)? });
-        }
-        let mut document = negotiate::decode(call.content_type(), &call.body)?;
-        if let Some(kind) = document["kind"].as_str().filter(|k| !["", "DeleteOptions"].contains(k))
-        {
-            let version = document["apiVersion"].as_str().unwrap_or("v1");
-            return Err(Status::bad_request(decode::unregistered(kind, version)));
-        }
-        let schema = Schema::builtin_type("meta.v1.DeleteOptions");
-        let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
-        schema.normalise(&mut document);
-        if let Some(error) = schema.type_errors(&document).first() {
-            return Err(Status::bad_request(error));
-        }
-        Self::of_document(&document)
+    let mut document = negotiate::decode(call.content_type(), &call.body)?;
+    if let Some(kind) = document["kind"].as_str().filter(|k| !["", "DeleteOptions"].contains(k)) {
+        let version = document["apiVersion"].as_str().unwrap_or("v1");
+        return Err(Status::bad_request(decode::unregistered(kind, version)));
     }
-
-    /// Reads a `DeleteOptions` document.
-    pub(crate) fn of_document(document: &Value) -> Result<Self> {
-        let errors = mistakes(document);
-        if !errors.is_empty() {
-            return Err(invalid(&errors));
-        }
-        let orphan = document["orphanDependents"].as_bool();
-        let propagation = match (document["propagationPolicy"].as_str(), orphan) {
-            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
-            (Some("Foreground"), _) => Some(Propagation::Foreground),
-            (Some(_), _) | (None, Some(false)) => Some(Propagation::Background),
-            (None, None) => None,
-        };
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        Ok(Self {
-            grace: document["gracePeriodSeconds"].as_i64(),
-            propagation,
-            uid: text(&document["preconditions"]["uid"]),
-            resource_version: text(&document["preconditions"]["resourceVersion"]),
-            dry_run: document["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
-            accepted: orphan == Some(false),
-            ignore_read_error: document[IGNORE_READ_ERROR] == true,
-        })
+    let schema = Schema::builtin_type("meta.v1.DeleteOptions");
+    let schema = schema.ok_or_else(|| Status::internal("a kind without a schema"))?;
+    schema.normalise(&mut document);
+    if let Some(error) = schema.type_errors(&document).first() {
+        return Err(Status::bad_request(error));
     }
-
-    /// The options as webhooks see them.
-    pub(crate) fn to_document(&self) -> Value {
-        let mut document = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
-        if let Some(grace) = self.grace {
-            document["gracePeriodSeconds"] = grace.into();
-        }
-        if let Some(propagation) = self.propagation {
-            document["propagationPolicy"] = propagation.as_str().into();
-        }
-        for (field, wanted) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
-            if let Some(wanted) = wanted {
-                document["preconditions"][field] = wanted.as_str().into();
-            }
-        }
-        if self.dry_run {
-            document["dryRun"] = json!(["All"]);
-        }
-        document
-    }
-}
-
-fn invalid(errors: &[FieldError]) -> Status {
-    let what = Named { group: "meta.k8s.io", resource: "DeleteOptions", name: "" };
-    Status::invalid(what, errors)
+    DeleteOptions::of_document(&document)
 }
 
 fn of_query(call: &Call) -> Result<Value> {
@@ -151,29 +52,4 @@ fn of_query(call: &Call) -> Result<Value> {
         }
     }
     Ok(document)
-}
-
-fn mistakes(options: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let policy = &options["propagationPolicy"];
-    if !options["orphanDependents"].is_null() && !policy.is_null() {
-        let why = "orphanDependents and deletionPropagation cannot be both set";
-        errors.push(FieldError::invalid("propagationPolicy", policy, why));
-    }
-    if !matches!(policy.as_str(), None | Some("Background" | "Foreground" | "Orphan")) {
-        let known = ["Foreground", "Background", "Orphan", "nil"];
-        errors.push(FieldError::not_supported("propagationPolicy", policy, &known));
-    }
-    let dry_run = options["dryRun"].as_array().map_or(&[][..], Vec::as_slice);
-    if dry_run.iter().any(|value| value != "All") {
-        errors.push(FieldError::not_supported("dryRun", &options["dryRun"], &["All"]));
-    }
-    if options[IGNORE_READ_ERROR] == true {
-        let given = NOT_WITH_IGNORE_READ_ERROR.iter().filter(|other| !options[**other].is_null());
-        errors.extend(given.map(|other| {
-            let why = format!("cannot be set together with .{other}");
-            FieldError::invalid(IGNORE_READ_ERROR, &true.into(), &why)
-        }));
-    }
-    errors
 }

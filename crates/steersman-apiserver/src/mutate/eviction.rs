@@ -9,13 +9,14 @@ use steersman_store::RangeRequest;
 
 use super::budget::{self, Claim};
 use super::condition::set_condition;
-use super::delete::{DeleteOptions, delete_object};
-use super::{Writer, change, decode, success};
+use super::{decode, success};
 use crate::admission::Request;
 use crate::call::Call;
 use crate::document::Stored;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
+use crate::write::delete::delete_object;
+use crate::write::{DeleteOptions, Writer, change};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;

@@ -3,11 +3,12 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Tracking, change, decode, update};
-use crate::call::Call;
+use super::{decode, update};
+use crate::call::{APPLY, Call};
 use crate::negotiate;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
+use crate::write::{OTHER_NAMESPACE, Tracking, change};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::patch::{self, PatchError};
@@ -16,7 +17,6 @@ use steersman_rules::resource::Named;
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
 
 /// Patches the object of the path.
 pub(crate) async fn patch(call: &Call) -> Result<Reply> {
@@ -98,17 +98,12 @@ impl Language {
     }
 }
 
-/// Whether a call applies a configuration.
-pub(super) fn is_apply(call: &Call) -> bool {
-    negotiate::media_type(call.content_type()) == APPLY
-}
-
 /// A patch may not make another object of it. What it does not say about its place, the path says.
 pub(super) fn same_identity(call: &Call, new: &mut Value) -> Result<()> {
     let place = call.place();
     let namespace = metadata::text(new, "namespace");
     if call.resource.namespaced && !namespace.is_empty() && namespace != place.namespace {
-        return Err(Status::bad_request(super::OTHER_NAMESPACE));
+        return Err(Status::bad_request(OTHER_NAMESPACE));
     }
     let namespace = call.resource.namespaced.then(|| place.namespace.into());
     metadata::set(new, "namespace", namespace);

@@ -4,19 +4,19 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::patch::{Language, refuse_force};
-use super::{Tracking, Writer, apply, change, decode, update};
+use super::{apply, decode, update};
 use crate::call::Call;
 use crate::document::Stored;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
+use crate::write::scale::scale_of;
+use crate::write::{OTHER_NAMESPACE, Tracking, Writer, change};
 use steersman_rules::apply::check_configuration;
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
-use steersman_rules::patch::{printed, printed_type};
 use steersman_rules::resource::Named;
 use steersman_rules::resource::{Resource, ScalePaths, Verb};
 use steersman_rules::schema::Schema;
-use steersman_rules::selector::LabelSelector;
 
 const SCALE: (&str, &str) = ("autoscaling/v1", "Scale");
 
@@ -149,7 +149,7 @@ fn schema() -> Option<Schema> {
 fn check_name(call: &Call, scale: &Value) -> Result<()> {
     let namespace = metadata::text(scale, "namespace");
     if !namespace.is_empty() && namespace != call.namespace() {
-        return Err(Status::bad_request(super::OTHER_NAMESPACE));
+        return Err(Status::bad_request(OTHER_NAMESPACE));
     }
     if metadata::text(scale, "name").is_empty() { Ok(()) } else { update::has_name(call, scale) }
 }
@@ -174,114 +174,4 @@ fn replicas(call: &Call, scale: &Value) -> Result<i64> {
         return Err(Status::invalid(what, &[error]));
     }
     Ok(number)
-}
-
-/// The object with the number of a Scale.
-pub(super) fn scaled(object: &Value, paths: &ScalePaths, scale: &Value) -> Value {
-    let mut object = object.clone();
-    let wanted = scale["spec"]["replicas"].as_i64().unwrap_or(0);
-    metadata::set_at(&mut object, &paths.spec_replicas, wanted.into());
-    object
-}
-
-/// The Scale of an object.
-pub(super) fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
-    let mut metadata = json!({});
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(value) = object["metadata"].get(field) {
-            metadata[field] = value.clone();
-        }
-    }
-    let number = |path: &str| metadata::at(object, path).as_i64().unwrap_or(0);
-    let mut status = json!({"replicas": number(&paths.status_replicas)});
-    let selector = paths.selector.as_ref().map(|path| metadata::at(object, path));
-    match selector {
-        Some(Value::String(text)) => status["selector"] = text.as_str().into(),
-        Some(selector @ Value::Object(_)) => {
-            status["selector"] = LabelSelector::of_document(selector).to_string().into();
-        }
-        _ => {}
-    }
-    let mut spec = json!({});
-    match number(&paths.spec_replicas) {
-        0 => {}
-        wanted => spec["replicas"] = wanted.into(),
-    }
-    json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
-        "spec": spec, "status": status,
-    })
-}
-
-/// The mistakes in what a custom resource says of its scale.
-pub(super) fn mistakes(resource: &Resource, object: &Value, of: Of) -> Vec<FieldError> {
-    let Some(paths) = resource.subresource("scale").and_then(|sub| sub.scale.as_ref()) else {
-        return Vec::new();
-    };
-    let mut errors = Vec::new();
-    if of == Of::All {
-        errors.extend(number_mistake(object, &paths.spec_replicas));
-    }
-    errors.extend(number_mistake(object, &paths.status_replicas));
-    if let Some(path) = &paths.selector {
-        let why = match nested(object, path) {
-            Ok(None | Some(Value::String(_))) => None,
-            Ok(Some(other)) => Some(not_of_type(path, other, "string")),
-            Err(why) => Some(why),
-        };
-        errors.extend(why.map(|why| FieldError::invalid(format!(".{path}"), &"".into(), &why)));
-    }
-    errors
-}
-
-/// What of a custom resource is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
-    All,
-    Status,
-}
-
-fn number_mistake(object: &Value, path: &str) -> Option<FieldError> {
-    let (number, why) = match nested(object, path) {
-        Ok(None) => return None,
-        Ok(Some(value)) => match value.as_i64() {
-            Some(number) if number < 0 => (number, "should be a non-negative integer".to_owned()),
-            Some(number) if number > i64::from(i32::MAX) => {
-                (number, format!("should be less than or equal to {}", i32::MAX))
-            }
-            Some(_) => return None,
-            None => (0, not_of_type(path, value, "int64")),
-        },
-        Err(why) => (0, why),
-    };
-    Some(FieldError::invalid(format!(".{path}"), &number.into(), &why))
-}
-
-/// What stands at a path, if anything; or why there can be nothing.
-fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
-    let mut here = object;
-    let mut walked = 0;
-    for field in path.split('.') {
-        walked += field.len() + 1;
-        here = match here {
-            Value::Null => return Ok(None),
-            Value::Object(map) => match map.get(field) {
-                Some(value) => value,
-                None => return Ok(None),
-            },
-            other => {
-                let path = path.get(..walked - 1).unwrap_or(path);
-                return Err(not_of_type(path, other, "map[string]interface{}"));
-            }
-        };
-    }
-    Ok(Some(here).filter(|value| !value.is_null()))
-}
-
-fn not_of_type(path: &str, value: &Value, expected: &str) -> String {
-    format!(
-        ".{path} accessor error: {} is of the type {}, expected {expected}",
-        printed(value),
-        printed_type(value)
-    )
 }

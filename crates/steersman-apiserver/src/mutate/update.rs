@@ -3,10 +3,12 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Tracking, Writer, change, create, decode};
+use super::decode;
 use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
+use crate::write::create::create_object;
+use crate::write::{Tracking, Writer, change};
 use steersman_rules::metadata;
 
 /// Replaces the object of the path by the one of the body.
@@ -43,7 +45,7 @@ async fn create(call: &Call, writer: &Writer<'_>, object: &Value) -> Result<Repl
     let mut new = object.clone();
     metadata::set(&mut new, "resourceVersion", None);
     let namespace = call.place().namespace;
-    let object = create::create_object(writer, namespace, new, Tracking::Record).await?;
+    let object = create_object(writer, namespace, new, Tracking::Record).await?;
     Ok(Reply::Object { code: StatusCode::CREATED, object })
 }
 

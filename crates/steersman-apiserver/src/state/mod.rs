@@ -3,10 +3,11 @@
 //! What the parts of a request keep between requests is here as well, one file each, so that they
 //! need not know each other.
 
+pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod node_ports;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
@@ -14,12 +15,13 @@ use steersman_store::{Entry, Revision, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::admission::Webhooks;
+use crate::admission_registration::Webhooks;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
 use crate::webhook_client::Origins;
-use crate::{authn, lookup};
+use crate::{authn, lookup, status};
+use effects::Registered;
 use events::SharedEvents;
 use node_ports::NodePorts;
 use steersman_rules::metadata;
@@ -43,6 +45,8 @@ pub(crate) struct Server {
     pub(crate) events: SharedEvents,
     /// The node ports that services hold.
     pub(crate) node_ports: NodePorts,
+    /// What writes mean to the server itself.
+    pub(crate) effects: Registered,
     /// Signs the tokens of service accounts, and knows them again.
     pub(crate) signer: Signer,
     /// Who is asked about writes.
@@ -78,6 +82,21 @@ impl Server {
         revision: Revision,
     ) -> Result<Option<Entry>, StoreError> {
         lookup::at(&*self.store, key, revision).await
+    }
+
+    /// Brings who is asked about writes up to the configurations that are stored, and says of
+    /// which revision that is.
+    pub(crate) async fn load_webhooks(&self) -> status::Result<Revision> {
+        self.webhooks.load(&*self.store, &self.registry.table()).await
+    }
+
+    /// Where clients reach this server: "every address" is none, but this machine's own is.
+    pub(crate) fn reachable(&self) -> Option<SocketAddr> {
+        let mut endpoint = *self.endpoint.get()?;
+        if endpoint.ip().is_unspecified() {
+            endpoint.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        Some(endpoint)
     }
 
     /// The latest entry of a key.

@@ -7,6 +7,7 @@
 //! know those texts. Nothing is locked while anything is awaited.
 
 mod backend;
+mod converter;
 mod https;
 mod path;
 mod target;
@@ -24,6 +25,7 @@ use http::{Method, Request, Response, header};
 use serde_json::Value;
 use steersman_store::Store;
 
+pub(crate) use converter::Converter;
 pub(crate) use target::Target;
 
 use crate::status::panic_text;
@@ -106,6 +108,16 @@ fn read(response: &Response<Bytes>) -> Result<Value, String> {
             ))
         }
     }
+}
+
+/// The first version of reviews that a webhook reads and that is known here.
+pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
+    let mut versions = versions.as_array().into_iter().flatten();
+    versions.find_map(|version| match version.as_str()? {
+        "v1" => Some("v1"),
+        "v1beta1" => Some("v1beta1"),
+        _ => None,
+    })
 }
 
 /// How much of an error's body is told.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::resource::{Resource, ScalePaths, Subresource, Verb};
+use crate::resource::{Effect, Resource, ScalePaths, Subresource, Verb};
 use crate::rules::{Plain, Strategy};
 use crate::schema::{Schema, Text};
 use crate::table::{self, Column, Description};
@@ -78,6 +78,8 @@ pub(super) struct Kind {
     pub(super) storage_prefix: Option<&'static str>,
     /// What clients are warned of, whatever they ask for.
     pub(super) deprecation: Option<&'static str>,
+    /// What the server itself does when an object is written.
+    pub(super) effect: Option<Effect>,
 }
 
 /// Something that is true of a resource and not of most.
@@ -142,6 +144,7 @@ impl Kind {
             status_metadata: METADATA,
             storage_prefix: None,
             deprecation: None,
+            effect: None,
         }
     }
 
@@ -176,6 +179,7 @@ impl Kind {
             deprecation: self.deprecation.map(Into::into),
             stored_as: None,
             converted_by_webhook: false,
+            effect: self.effect,
         }
     }
 

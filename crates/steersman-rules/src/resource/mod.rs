@@ -59,6 +59,32 @@ pub struct Resource {
     pub stored_as: Option<Text>,
     /// Whether a webhook converts a custom resource between its versions.
     pub converted_by_webhook: bool,
+    /// What the server itself does when an object is written, if anything.
+    pub effect: Option<Effect>,
+}
+
+/// The kinds whose objects mean something to the server itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Serves what a custom resource definition says.
+    Definition,
+    /// Belongs to a definition, which must stay while it is there.
+    Instance,
+    /// Gets its name from the server where nobody names it.
+    LimitRange,
+    /// Says when its phase changed.
+    PersistentVolume,
+    /// Holds addresses and node ports.
+    Service,
+    /// Says who asked for it, and keeps decisions apart from certificates.
+    SigningRequest,
+    /// Says who is asked about writes.
+    WebhookConfiguration,
+}
+
+impl Effect {
+    /// How many there are.
+    pub const COUNT: usize = Self::WebhookConfiguration as usize + 1;
 }
 
 /// What may be done with a resource.

@@ -2,6 +2,7 @@
 
 use super::webhook;
 use crate::kinds::kind::{Kind, Trait};
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::document::each;
 
@@ -12,6 +13,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     rules: &RULES,
     columns: Some(webhook::columns),
+    effect: Some(Effect::WebhookConfiguration),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::kind::{self, Kind, Trait};
-use crate::kinds::core::pod::{defaults, warnings};
 use crate::kinds::core::pod::template;
+use crate::kinds::core::pod::{defaults, warnings};
+use crate::kinds::kind::{self, Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, fill_text, same, within};

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::deployment::{NAMES, template_and_name};
-use crate::kinds::kind::{Kind, Trait};
 use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
+use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, within};

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::core::pod::defaults;
 use crate::kinds::core::persistent_volume_claim as claim;
+use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
+use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};

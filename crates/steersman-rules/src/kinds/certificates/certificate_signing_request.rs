@@ -9,6 +9,7 @@ use x509_parser::prelude::{FromDer, Pem, X509Certificate, X509CertificationReque
 use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{items, set, text};
@@ -24,6 +25,7 @@ pub(super) const KIND: Kind = Kind {
     selectable_fields: &["spec.signerName"],
     rules: &RULES,
     columns: Some(columns),
+    effect: Some(Effect::SigningRequest),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -8,6 +8,7 @@ use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::quantity::Quantity;
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{each, fill, text, within};
@@ -20,6 +21,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["limits"],
     traits: &[Trait::CreateOnUpdate],
     rules: &RULES,
+    effect: Some(Effect::LimitRange),
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

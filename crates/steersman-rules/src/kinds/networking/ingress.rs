@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::object_reference::object_reference;
 use crate::field::FieldError;
-use crate::kinds::kind::{Kind, Trait};
 use crate::kinds::core::service::ingress_point;
+use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::address;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::kinds::kind::{Kind, Trait};
 use crate::kinds::core::pod::scheduling::tolerations;
+use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};

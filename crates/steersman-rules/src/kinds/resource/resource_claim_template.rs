@@ -1,8 +1,8 @@
 //! `ResourceClaimTemplate`: what the claims of pods are made from. Nothing in it changes.
 
 use super::claim_spec;
-use crate::kinds::kind::Kind;
 use crate::kinds::core::pod::claims::template_metadata;
+use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::document::within;
 use crate::table::age;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::device::{LIST_MAX, at_most};
-use crate::kinds::kind::{Kind, Trait};
 use crate::kinds::core::persistent_volume::driver_name;
+use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::parameters::PARAMETERS_MAX_BYTES;
-use crate::kinds::kind::{Kind, Trait};
 use crate::kinds::core::persistent_volume::driver_name;
+use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};

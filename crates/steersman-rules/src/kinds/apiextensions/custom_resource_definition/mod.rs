@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 pub use resources::{served, storage, storage_version};
 
 use crate::kinds::kind::{Kind, Trait};
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, items, within_existing};
@@ -27,6 +28,7 @@ pub(super) const KIND: Kind = Kind {
     ],
     storage_prefix: Some("apiextensions.k8s.io/customresourcedefinitions"),
     rules: &RULES,
+    effect: Some(Effect::Definition),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

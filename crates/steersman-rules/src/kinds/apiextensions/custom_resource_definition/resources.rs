@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::resource::{Resource, ScalePaths, Subresource, Verb};
+use crate::resource::{Effect, Resource, ScalePaths, Subresource, Verb};
 use crate::rules::Plain;
 use crate::schema::{Schema, Text};
 use crate::{table, versions};
@@ -70,6 +70,7 @@ fn resource(definition: &Value, version: &Value) -> Resource {
         stored_as: storage_version(definition)
             .map(|version| format!("{}/{version}", text(&spec["group"])).into()),
         converted_by_webhook: spec["conversion"]["strategy"] == "Webhook",
+        effect: Some(Effect::Instance),
     }
 }
 

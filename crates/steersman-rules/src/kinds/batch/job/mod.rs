@@ -13,9 +13,9 @@ mod update;
 use serde_json::{Value, json};
 
 use crate::field::FieldError;
-use crate::kinds::kind::{Kind, Trait};
-use crate::kinds::core::pod::{defaults, warnings};
 use crate::kinds::core::pod::template;
+use crate::kinds::core::pod::{defaults, warnings};
+use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{each, fill, fill_text, is_empty, set, text, within, within_existing};

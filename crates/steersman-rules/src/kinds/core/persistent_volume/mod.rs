@@ -12,6 +12,7 @@ use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::quantity::Quantity;
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, fill_text, items, remove, text, within, within_existing};
@@ -24,6 +25,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["pv"],
     traits: &[Trait::Status],
     rules: &RULES,
+    effect: Some(Effect::PersistentVolume),
     columns: Some(columns::columns),
     ..Kind::of_cluster(super::GROUP, "v1")
 };

@@ -16,6 +16,7 @@ pub(in crate::kinds) use self::validation::ingress_point;
 use serde_json::{Value, json};
 
 use crate::kinds::kind::{Kind, Trait};
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::address;
 use crate::rules::at::{At, Errors};
@@ -31,6 +32,7 @@ pub(super) const KIND: Kind = Kind {
     selectable_fields: &["spec.clusterIP", "spec.type"],
     rules: &RULES,
     columns: Some(columns::columns),
+    effect: Some(Effect::Service),
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -3,12 +3,29 @@
 
 use serde_json::Value;
 
-use super::Operation;
 use steersman_rules::resource::Resource;
+
+/// What is done to an object, as rules name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
 
 /// One rule of a webhook; all of its parts hold.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(crate) struct Rule {
     groups: Vec<String>,
     versions: Vec<String>,
     /// Resource and subresource.
@@ -20,10 +37,10 @@ pub(super) struct Rule {
 
 /// What a rule looks at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Subject<'a> {
-    pub(super) operation: Operation,
-    pub(super) resource: &'a Resource,
-    pub(super) subresource: &'a str,
+pub(crate) struct Subject<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) resource: &'a Resource,
+    pub(crate) subresource: &'a str,
 }
 
 impl Rule {
@@ -45,7 +62,7 @@ impl Rule {
         }
     }
 
-    pub(super) fn matches(&self, subject: Subject<'_>) -> bool {
+    pub(crate) fn matches(&self, subject: Subject<'_>) -> bool {
         let Subject { operation, resource, subresource } = subject;
         self.namespaced.is_none_or(|namespaced| namespaced == resource.namespaced)
             && names(&self.operations, operation.as_str())

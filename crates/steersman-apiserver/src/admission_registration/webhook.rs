@@ -5,36 +5,36 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::rules::Rule;
-use crate::webhook_client::Target;
+use crate::webhook_client::{Target, review_version};
 use steersman_rules::metadata;
 use steersman_rules::selector::LabelSelector;
 
 /// One webhook of a configuration.
 #[derive(Debug)]
-pub(super) struct Webhook {
-    pub(super) name: String,
+pub(crate) struct Webhook {
+    pub(crate) name: String,
     /// The name of its configuration.
-    pub(super) configuration: String,
-    pub(super) rules: Vec<Rule>,
+    pub(crate) configuration: String,
+    pub(crate) rules: Vec<Rule>,
     /// Whether rules also match other versions of what they name.
-    pub(super) equivalent: bool,
-    pub(super) namespaces: LabelSelector,
-    pub(super) objects: LabelSelector,
-    pub(super) has_conditions: bool,
+    pub(crate) equivalent: bool,
+    pub(crate) namespaces: LabelSelector,
+    pub(crate) objects: LabelSelector,
+    pub(crate) has_conditions: bool,
     /// Whether a request is refused if the webhook cannot be asked.
-    pub(super) fails: bool,
-    pub(super) timeout: Duration,
+    pub(crate) fails: bool,
+    pub(crate) timeout: Duration,
     /// Whether it may be asked about what is not going to happen.
-    pub(super) knows_dry_run: bool,
+    pub(crate) knows_dry_run: bool,
     /// Whether it is asked again after others have changed the object.
-    pub(super) is_reinvoked: bool,
+    pub(crate) is_reinvoked: bool,
     /// The version of the reviews that it reads; `None` if it reads none that is known here.
-    pub(super) review_version: Option<&'static str>,
-    pub(super) target: Target,
+    pub(crate) review_version: Option<&'static str>,
+    pub(crate) target: Target,
 }
 
 /// The webhooks of a configuration, in its order.
-pub(super) fn webhooks(configuration: &Value) -> Vec<Webhook> {
+pub(super) fn all(configuration: &Value) -> Vec<Webhook> {
     let name = metadata::text(configuration, "name");
     let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
     webhooks.map(|webhook| compile(name, webhook)).collect()
@@ -59,14 +59,4 @@ fn compile(configuration: &str, webhook: &Value) -> Webhook {
         review_version: review_version(&webhook["admissionReviewVersions"]),
         target: Target::of(&webhook["clientConfig"]),
     }
-}
-
-/// The first version that both sides know.
-fn review_version(versions: &Value) -> Option<&'static str> {
-    let mut versions = versions.as_array().into_iter().flatten();
-    versions.find_map(|version| match version.as_str()? {
-        "v1" => Some("v1"),
-        "v1beta1" => Some("v1beta1"),
-        _ => None,
-    })
 }

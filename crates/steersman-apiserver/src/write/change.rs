@@ -1,19 +1,14 @@
-//! Changing what is stored: read, decide, compare-and-swap, again if someone was faster.
-//!
-//! The first look is at what this server has heard of, which costs nothing. A write that is
-//! decided by it only happens if it is still the latest; anything else that is decided, such as a
-//! refusal, counts only if it is.
+//! Changing what is stored: what an object becomes when a client, or the server, wants it changed.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
+use super::swap::{Attempt, Swap, swap};
 use super::{Held, Tracking, Writer, part, scale, validate};
 use crate::admission::{Operation, Request};
-use crate::allocate;
 use crate::conversion;
-use crate::crd;
 use crate::document::Stored;
 use crate::status::{MODIFIED, Result, Status};
 use steersman_rules::field::FieldError;
@@ -26,11 +21,7 @@ const PARTS: &[&str] = &["approval", "ephemeralcontainers", "finalize", "resize"
 
 /// The parts whose writers own whatever they send, although only the part of it is taken: Kubernetes
 /// does not say of these what they reset.
-pub(super) const OWNED_AS_SENT: &[&str] = &["ephemeralcontainers", "resize"];
-
-/// How often webhooks are asked about one change, each time because someone else was faster. A
-/// webhook that itself changes what it is asked about would be asked for ever.
-pub(super) const ASKED_MAX: usize = 64;
+pub(crate) const OWNED_AS_SENT: &[&str] = &["ephemeralcontainers", "resize"];
 
 /// How often a merge is run again for conversions that it lacked.
 const MERGES_MAX: usize = 16;
@@ -43,17 +34,20 @@ pub(crate) async fn change(
     place: Place<'_>,
     mut decide: impl FnMut(&Value) -> Result<Value> + Send,
 ) -> Result<Stored> {
-    replace(writer, place, &mut decide, Checks::None).await
+    let change = Change { writer, place, decide: &mut decide, asked: None, checks: Checks::None };
+    swap(writer, place, change).await
 }
 
 /// Replaces the object at a place by what a client wants to make of it, which `decide` has from
 /// [`prepare`]: webhooks may change it, mistakes are refused, webhooks may refuse it.
-pub(super) async fn write(
+pub(crate) async fn write(
     writer: &Writer<'_>,
     place: Place<'_>,
     mut decide: impl FnMut(&Value) -> Result<Value> + Send,
 ) -> Result<Stored> {
-    replace(writer, place, &mut decide, Checks::All).await
+    let asked = writer.asks(Operation::Update, place);
+    let change = Change { writer, place, decide: &mut decide, asked, checks: Checks::All };
+    swap(writer, place, change).await
 }
 
 /// Whether a change is a client's.
@@ -63,97 +57,89 @@ enum Checks {
     All,
 }
 
-type Decide<'a> = &'a mut (dyn FnMut(&Value) -> Result<Value> + Send);
-
-async fn replace(
-    writer: &Writer<'_>,
-    place: Place<'_>,
-    decide: Decide<'_>,
+/// A change on its way.
+struct Change<'a> {
+    writer: &'a Writer<'a>,
+    place: Place<'a>,
+    decide: &'a mut (dyn FnMut(&Value) -> Result<Value> + Send),
+    /// The webhooks that have a say, if any.
+    asked: Option<Request<'a>>,
     checks: Checks,
-) -> Result<Stored> {
-    let asked = Request::of(writer, Operation::Update, place).filter(|_| checks == Checks::All);
-    let mut attempts = 0;
-    let mut entry = first(writer, place).await?;
-    loop {
-        let found = find(writer, place, entry).await?;
-        let tried = attempt(writer, place, &found, decide, Asking { asked: &asked, checks }).await;
-        match tried {
-            Ok(Attempt::Written(stored)) => return Ok(stored),
-            Ok(Attempt::Failed(status)) => return Err(status),
-            tried => {
-                entry = writer.server.get(&writer.resource.key(place)).await?;
-                let latest = entry.as_ref().map(|entry| entry.modified) == Some(found.modified);
-                match tried {
-                    Ok(Attempt::Unchanged) if latest => return Ok(found.stored),
-                    Err(status) if latest => return Err(status),
-                    _ => {}
-                }
-            }
+}
+
+impl Swap for Change<'_> {
+    type Done = Stored;
+
+    fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    async fn attempt(&mut self, entry: &Entry) -> Result<Attempt<Stored>> {
+        let writer = self.writer;
+        let found = Found::of(writer, entry).await?;
+        let old = &found.old;
+        let mut new = self.decided(old).await?;
+        if self.checks == Checks::All {
+            new = admitted(writer, self.asked.as_ref(), old, new).await?;
         }
-        attempts += 1;
-        if asked.is_some() && attempts == ASKED_MAX {
-            return Err(Status::conflict(writer.resource.named(place.name), MODIFIED));
+        let same = new == *old && found.is_stored_right;
+        let effects = writer.effects();
+        let taken = match effects {
+            Some(effects) if !same => effects.take(writer.seen(), Some(old), &mut new).await?,
+            _ => None,
+        };
+        if let Some(request) = &self.asked {
+            request.validate(Some(&shown(writer, &new)), Some(&shown(writer, old))).await?;
         }
-        tokio::task::yield_now().await;
+        if same {
+            return Ok(Attempt::Unchanged(found.stored));
+        }
+        let mut held = Held { taken, turn: None };
+        if let Some(effects) = effects {
+            held.turn = effects.turn(writer.seen()).await;
+            effects.prepare_in_turn(writer.seen(), Some(old), &mut new);
+        }
+        put(writer, self.place, &found, new, held).await
     }
 }
 
-/// Whether and by whom a change is checked.
-#[derive(Clone, Copy)]
-struct Asking<'a> {
-    asked: &'a Option<Request<'a>>,
-    checks: Checks,
+impl Change<'_> {
+    /// What `decide` makes of an object, once it knows all conversions that it needs.
+    async fn decided(&mut self, old: &Value) -> Result<Value> {
+        let writer = self.writer;
+        writer.known.clear();
+        for _ in 0..MERGES_MAX {
+            let new = (self.decide)(old);
+            if !writer.known.complete(writer.server, writer.resource).await? {
+                return new;
+            }
+        }
+        Err(Status::internal("the conversion webhook never answers the same twice"))
+    }
 }
 
-/// How an attempt to change an object ended.
-enum Attempt {
-    /// It is written.
-    Written(Stored),
-    /// There is nothing to write.
-    Unchanged,
-    /// Someone else was faster.
-    Conflict,
-    /// The store failed, and may have written all the same: this must not be tried again.
-    Failed(Status),
-}
-
-async fn attempt(
+/// Writes the new object, or removes it if its deletion was only waiting for this.
+async fn put(
     writer: &Writer<'_>,
     place: Place<'_>,
     found: &Found,
-    decide: Decide<'_>,
-    Asking { asked, checks }: Asking<'_>,
-) -> Result<Attempt> {
-    let old = &found.old;
-    let mut new = decided(writer, old, decide).await?;
-    if checks == Checks::All {
-        new = admitted(writer, asked.as_ref(), old, new).await?;
+    mut new: Value,
+    held: Held,
+) -> Result<Attempt<Stored>> {
+    let bytes = writer.encode(&mut new)?;
+    if writer.dry_run {
+        return Ok(Attempt::Written(Stored { bytes, revision: found.modified }));
     }
-    let same = new == *old && found.is_stored_right;
-    let reservation = match same {
+    let value = match deletion_is_done(writer, &new) {
         true => None,
-        false => allocate::reserve(writer, Some(old), &mut new).await?,
+        false => Some(writer.to_storage(&new, &bytes).await?),
     };
-    if let Some(request) = asked {
-        request.validate(Some(&seen(writer, &new)), Some(&seen(writer, old))).await?;
+    let expected = Expected::Modified(found.modified);
+    match writer.commit(place, value.clone(), &new, expected, held).await {
+        Ok(revision) => Ok(Attempt::Written(writer.written(value, bytes, revision).await)),
+        Err(StoreError::Conflict { .. }) => Ok(Attempt::Conflict),
+        Err(error) => Ok(Attempt::Failed(error.into())),
     }
-    if same {
-        return Ok(Attempt::Unchanged);
-    }
-    let held = Held { reservation, turn: crd::turn(writer).await };
-    put(writer, place, found, new, held).await
-}
-
-/// The entry at a place: what is known here if it will be compared with the latest before
-/// anything comes of it, else the latest.
-pub(super) async fn first(writer: &Writer<'_>, place: Place<'_>) -> Result<Option<Entry>> {
-    let key = writer.resource.key(place);
-    if !writer.dry_run
-        && let known @ Some(_) = writer.server.known(&key).await?
-    {
-        return Ok(known);
-    }
-    Ok(writer.server.get(&key).await?)
 }
 
 /// An object that is about to change.
@@ -166,51 +152,14 @@ struct Found {
     is_stored_right: bool,
 }
 
-async fn find(writer: &Writer<'_>, place: Place<'_>, entry: Option<Entry>) -> Result<Found> {
-    let (server, resource) = (writer.server, writer.resource);
-    let entry = entry.ok_or_else(|| Status::not_found(resource.named(place.name)))?;
-    let stored = Stored::from(&entry);
-    let is_stored_right = conversion::is_stored_right(resource, &stored);
-    let stored = conversion::read(server, resource, stored).await?;
-    let old = stored.decode(&writer.api_version)?;
-    Ok(Found { stored, old, modified: entry.modified, is_stored_right })
-}
-
-/// Writes the new object, or removes it if its deletion was only waiting for this.
-async fn put(
-    writer: &Writer<'_>,
-    place: Place<'_>,
-    found: &Found,
-    mut new: Value,
-    held: Held,
-) -> Result<Attempt> {
-    crd::prepare_in_turn(writer, Some(&found.old), &mut new);
-    let bytes = writer.encode(&mut new)?;
-    if writer.dry_run {
-        return Ok(Attempt::Written(Stored { bytes, revision: found.modified }));
+impl Found {
+    async fn of(writer: &Writer<'_>, entry: &Entry) -> Result<Self> {
+        let stored = Stored::from(entry);
+        let is_stored_right = conversion::is_stored_right(writer.resource, &stored);
+        let stored = conversion::read(writer.server, writer.resource, stored).await?;
+        let old = stored.decode(&writer.api_version)?;
+        Ok(Self { stored, old, modified: entry.modified, is_stored_right })
     }
-    let value = match deletion_is_done(writer, &new) {
-        true => None,
-        false => Some(writer.to_storage(&new, &bytes).await?),
-    };
-    let expected = Expected::Modified(found.modified);
-    match writer.commit_holding(place, value.clone(), &new, expected, held).await {
-        Ok(revision) => Ok(Attempt::Written(writer.written(value, bytes, revision).await)),
-        Err(StoreError::Conflict { .. }) => Ok(Attempt::Conflict),
-        Err(error) => Ok(Attempt::Failed(error.into())),
-    }
-}
-
-/// What `decide` makes of an object, once it knows all conversions that it needs.
-async fn decided(writer: &Writer<'_>, old: &Value, decide: Decide<'_>) -> Result<Value> {
-    writer.known.clear();
-    for _ in 0..MERGES_MAX {
-        let new = decide(old);
-        if !writer.known.complete(writer.server, writer.resource).await? {
-            return new;
-        }
-    }
-    Err(Status::internal("the conversion webhook never answers the same twice"))
 }
 
 /// What becomes of a client's change when webhooks have changed it, too: it is prepared again,
@@ -222,8 +171,8 @@ async fn admitted(
     mut new: Value,
 ) -> Result<Value> {
     if let Some(request) = asked {
-        let mut object = seen(writer, &new).into_owned();
-        if request.mutate(&mut object, Some(&seen(writer, old))).await? {
+        let mut object = shown(writer, &new).into_owned();
+        if request.mutate(&mut object, Some(&shown(writer, old))).await? {
             let wanted = match writer.scale {
                 Some(paths) => scale::scaled(&new, paths, &object),
                 None => object,
@@ -241,7 +190,7 @@ async fn admitted(
 }
 
 /// What of an object webhooks are asked about: the Scale, if one is written.
-fn seen<'a>(writer: &Writer<'_>, object: &'a Value) -> Cow<'a, Value> {
+fn shown<'a>(writer: &Writer<'_>, object: &'a Value) -> Cow<'a, Value> {
     match writer.scale {
         Some(paths) => Cow::Owned(scale::scale_of(object, paths)),
         None => Cow::Borrowed(object),
@@ -249,7 +198,7 @@ fn seen<'a>(writer: &Writer<'_>, object: &'a Value) -> Cow<'a, Value> {
 }
 
 /// Whether nothing holds a deleted object any more.
-pub(super) fn deletion_is_done(writer: &Writer<'_>, object: &Value) -> bool {
+pub(crate) fn deletion_is_done(writer: &Writer<'_>, object: &Value) -> bool {
     metadata::is_deleting(object)
         && metadata::finalizers(object).is_empty()
         && metadata::number(object, "deletionGracePeriodSeconds").unwrap_or(0) == 0
@@ -258,7 +207,7 @@ pub(super) fn deletion_is_done(writer: &Writer<'_>, object: &Value) -> bool {
 
 /// What becomes of `old` when a client wants `new`: what it may not change is put back, what
 /// the server counts is counted. [`write`] refuses the mistakes.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     writer: &Writer<'_>,
     old: &Value,
     new: Value,
@@ -296,7 +245,7 @@ fn shape(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
 
 /// Refuses a change that was decided on another version than the one there is. Zero stands for
 /// none, which some kinds do not take.
-pub(super) fn check_version(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
+pub(crate) fn check_version(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
     let named = writer.resource.named(metadata::text(old, "name"));
     match resource_version(new)? {
         0 if writer.resource.unconditional_update => Ok(()),
@@ -311,7 +260,7 @@ pub(super) fn check_version(writer: &Writer<'_>, old: &Value, new: &Value) -> Re
 }
 
 /// The version that a document says it is of; zero where it says nothing.
-pub(super) fn resource_version(object: &Value) -> Result<u64> {
+pub(crate) fn resource_version(object: &Value) -> Result<u64> {
     match metadata::text(object, "resourceVersion") {
         "" => Ok(0),
         text => strconv::parse_uint(text).map_err(Status::failure),
@@ -319,7 +268,7 @@ pub(super) fn resource_version(object: &Value) -> Result<u64> {
 }
 
 /// Refuses a change of another object than the one at a place, which has the uid `is`.
-pub(super) fn check_uid(
+pub(crate) fn check_uid(
     writer: &Writer<'_>,
     place: Place<'_>,
     is: &str,
@@ -333,7 +282,7 @@ pub(super) fn check_uid(
 }
 
 /// A precondition that does not hold, in the words of the store that Kubernetes has.
-pub(super) fn unmet(
+pub(crate) fn unmet(
     writer: &Writer<'_>,
     place: Place<'_>,
     what: &str,
@@ -362,8 +311,8 @@ fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
     resource.schema.apply_defaults(&mut new);
     resource.strategy.prepare_update(old, &mut new);
     resource.strategy.default(&mut new);
-    if crd::is_definition(resource) {
-        crd::prepare(writer.server, &mut new, &writer.now);
+    if let Some(effects) = writer.effects() {
+        effects.prepare(writer.seen(), Some(old), &mut new);
     }
     new
 }

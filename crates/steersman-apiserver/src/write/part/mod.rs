@@ -4,14 +4,13 @@
 //! [`super::change::prepare`] asks here for every path but the object's own. Each rule with more
 //! to it than "this part and nothing else" has a file.
 
-mod approval;
 mod ephemeral_containers;
 mod resize;
 
 use serde_json::Value;
 
 use super::{Writer, validate};
-use crate::crd;
+use crate::state::effects::Versions;
 use crate::status::{Result, Status};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
@@ -23,7 +22,8 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
         "finalize" => with(old, new, "spec"),
         "ephemeralcontainers" => ephemeral_containers::taken(old, new),
         "resize" => resize::taken(old, new),
-        "approval" => approval::taken(old, new, &writer.now),
+        // What of a decision is taken, signing requests say themselves.
+        "approval" => old.clone(),
         _ => with(old, new, "status"),
     };
     let written = writer.resource.subresource(writer.subresource);
@@ -36,29 +36,14 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
     if writer.subresource == "status" {
         writer.resource.strategy.prepare_status_update(old, &mut result);
     }
-    match (writer.subresource, writer.resource.kind.as_ref()) {
-        ("status", "CertificateSigningRequest") => {
-            approval::keep_decision(old, &mut result, &writer.now);
-        }
-        ("status", "PersistentVolume") => phase_changed(old, &mut result, &writer.now),
-        ("status", "CustomResourceDefinition") => crd::keep_own_status(old, &mut result),
-        ("ephemeralcontainers" | "resize", _) => writer.resource.strategy.default(&mut result),
-        _ => {}
+    if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
+        writer.resource.strategy.default(&mut result);
+    }
+    if let Some(effects) = writer.effects() {
+        effects.prepare_part(writer.seen(), Versions { old, sent: new }, &mut result);
     }
     writer.resource.schema.settle(&mut result);
     result
-}
-
-/// Notes in a volume when its phase changed, unless whoever writes says when.
-pub(super) fn phase_changed(old: &Value, new: &mut Value, now: &str) {
-    const TIME: &str = "lastPhaseTransitionTime";
-    let (before, status) = (&old["status"], &new["status"]);
-    let time = match before["phase"] == status["phase"] {
-        true if status[TIME].is_null() => before[TIME].clone(),
-        false if status[TIME].is_null() || status[TIME] == before[TIME] => now.into(),
-        _ => return,
-    };
-    metadata::set_at(new, "status.lastPhaseTransitionTime", time);
 }
 
 /// Whether another uid in a status is passed over. Most kinds refuse it.
@@ -69,12 +54,13 @@ fn keeps_uid(writer: &Writer<'_>) -> bool {
 
 /// Refuses a change of a part that is not allowed.
 pub(super) fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
-    let mut errors = match (writer.subresource, writer.resource.kind.as_ref()) {
-        ("finalize", _) => finalizers(new),
-        ("ephemeralcontainers", _) => ephemeral_containers::mistakes(old, new),
-        ("resize", _) => resize::mistakes(&*writer.resource.strategy, old, new),
-        ("status", "CertificateSigningRequest") => approval::added_decisions(old, new),
-        _ => Vec::new(),
+    let mut errors = match writer.subresource {
+        "finalize" => finalizers(new),
+        "ephemeralcontainers" => ephemeral_containers::mistakes(old, new),
+        "resize" => resize::mistakes(&*writer.resource.strategy, old, new),
+        _ => writer
+            .effects()
+            .map_or_else(Vec::new, |effects| effects.validate_part(writer.seen(), old, new)),
     };
     if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
         errors.extend(writer.resource.strategy.validate_existing(new));

@@ -1,29 +1,63 @@
-//! Certificate signing requests: who approves does not sign, and who signs does not approve.
+//! Certificate signing requests: they say who asks for the certificate; who approves does not
+//! sign, and who signs does not approve.
 //!
 //! `approval` writes the conditions and leaves the certificate; `status` writes the certificate
 //! and leaves the decision. What holds of a request through either path, its strategy checks.
 
 use serde_json::{Value, json};
 
-use super::items;
+use crate::authn::User;
+use crate::state::effects::{Effects, Versions, Write};
 use steersman_rules::field::FieldError;
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 
-/// The old request with the conditions of the new.
-pub(super) fn taken(old: &Value, new: &Value, now: &str) -> Value {
-    let mut result = old.clone();
-    if !result["status"].is_object() {
-        result["status"] = json!({});
+/// What requests for certificates say by themselves.
+pub(super) struct SigningRequests;
+
+impl Effects for SigningRequests {
+    fn prepare(&self, write: Write<'_>, old: Option<&Value>, new: &mut Value) {
+        if let (None, Some(user)) = (old, write.user) {
+            sign(new, user);
+        }
     }
-    result["status"]["conditions"] = items(&new["status"]["conditions"]).to_vec().into();
-    stamp(old, &mut result, now);
-    result
+
+    fn prepare_part(&self, write: Write<'_>, versions: Versions<'_>, new: &mut Value) {
+        match write.subresource {
+            "approval" => decide(versions, new, write.now),
+            "status" => keep_decision(versions.old, new, write.now),
+            _ => {}
+        }
+    }
+
+    fn validate_part(&self, write: Write<'_>, old: &Value, new: &Value) -> Vec<FieldError> {
+        if write.subresource == "status" { added_decisions(old, new) } else { Vec::new() }
+    }
+}
+
+/// Writes into a signing request who asks for the certificate, whatever the client says.
+fn sign(request: &mut Value, user: &User) {
+    let Some(spec) = request.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    for field in ["username", "uid", "groups", "extra"] {
+        spec.remove(field);
+    }
+    for (field, value) in user.to_fields() {
+        spec.insert(field.to_owned(), value);
+    }
+}
+
+/// Takes the conditions that were sent.
+fn decide(Versions { old, sent }: Versions<'_>, new: &mut Value, now: &str) {
+    if !new["status"].is_object() {
+        new["status"] = json!({});
+    }
+    new["status"]["conditions"] = items(&sent["status"]["conditions"]).to_vec().into();
+    stamp(old, new, now);
 }
 
 /// Puts the decision back into a request whose status was written, unless one was added or
 /// removed, which is refused.
-pub(super) fn keep_decision(old: &Value, new: &mut Value, now: &str) {
+fn keep_decision(old: &Value, new: &mut Value, now: &str) {
     for decision in DECISIONS {
         let kept: Vec<Value> = of_type(old, decision).into_iter().cloned().collect();
         if kept.len() != of_type(new, decision).len() {
@@ -37,7 +71,7 @@ pub(super) fn keep_decision(old: &Value, new: &mut Value, now: &str) {
 }
 
 /// Who writes the status does not decide.
-pub(super) fn added_decisions(old: &Value, new: &Value) -> Vec<FieldError> {
+fn added_decisions(old: &Value, new: &Value) -> Vec<FieldError> {
     let added = |kind: &&str| of_type(new, kind).len() > of_type(old, kind).len();
     let refused = |kind| {
         let why = format!("updates may not add a condition of type {kind:?}");
@@ -72,4 +106,9 @@ fn conditions_mut(request: &mut Value) -> impl Iterator<Item = &mut Value> {
 
 fn of_type<'a>(request: &'a Value, kind: &str) -> Vec<&'a Value> {
     items(&request["status"]["conditions"]).iter().filter(|c| c["type"] == kind).collect()
+}
+
+/// The list in a field; empty where there is none.
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }

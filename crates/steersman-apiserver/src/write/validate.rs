@@ -3,14 +3,13 @@
 use serde_json::Value;
 
 use super::{Writer, scale};
-use crate::crd;
 use crate::status::{Result, Status};
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Resource;
 use steersman_rules::{metadata, names};
 
 /// The kinds whose finalizers need no prefix, because nobody ever asked it of them.
-const PLAIN_FINALIZERS: [(&str, &str); 11] = [
+const PLAIN_FINALIZERS: [(&str, &str); 12] = [
     ("", "events"),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
@@ -18,6 +17,7 @@ const PLAIN_FINALIZERS: [(&str, &str); 11] = [
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("apiregistration.k8s.io", "apiservices"),
     ("coordination.k8s.io", "leases"),
     ("node.k8s.io", "runtimeclasses"),
@@ -114,7 +114,7 @@ impl Again {
         let resource = writer.resource;
         let is_one = |kinds: &[(&str, &str)]| kinds.iter().any(|(g, p)| resource.is(g, p));
         let (whole, change) = match (writer.subresource, resource.plural.as_ref()) {
-            ("" | "scale", _) if is_custom(writer) => (0, 1),
+            ("" | "scale", _) if resource.is_custom() => (0, 1),
             ("" | "scale", "poddisruptionbudgets") => (0, 0),
             ("" | "scale", "events") if resource.group.is_empty() => (0, 0),
             ("" | "scale", "persistentvolumes") => (2, 0),
@@ -175,7 +175,7 @@ pub(super) fn changed_metadata(writer: &Writer<'_>, old: &Value, new: &Value) ->
 /// Refuses a status with mistakes.
 pub(super) fn changed_status(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
     let mut errors = changed_metadata(writer, old, new);
-    errors.extend(if is_custom(writer) {
+    errors.extend(if writer.resource.is_custom() {
         let mut errors = writer.resource.schema.validate(new);
         errors.extend(scale::mistakes(writer.resource, new, scale::Of::Status));
         errors
@@ -191,7 +191,9 @@ fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> 
 
 fn of_kind(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
     let resource = writer.resource;
-    if is_custom(writer) {
+    // Only custom resources are held to their schema: built-in kinds have rules instead, which let
+    // keys of lists repeat, say.
+    if resource.is_custom() {
         let mut errors = resource.schema.validate(object);
         errors.extend(scale::mistakes(resource, object, scale::Of::All));
         errors
@@ -204,18 +206,11 @@ fn of_kind(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
 fn finalizer_prefixes(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
     let resource = writer.resource;
     let is_plain = || {
-        crd::is_definition(resource)
+        resource.is_custom()
             || PLAIN_FINALIZERS.iter().any(|(group, plural)| resource.is(group, plural))
-            || is_custom(writer)
     };
     let found = names::validate_finalizer_prefixes(object);
     if found.is_empty() || is_plain() { Vec::new() } else { found }
-}
-
-/// Only custom resources are held to their schema: built-in kinds have rules instead, which let
-/// keys of lists repeat, say.
-fn is_custom(writer: &Writer<'_>) -> bool {
-    writer.server.registry.table().is_custom(writer.resource)
 }
 
 fn of_metadata_change(old: &Value, new: &Value) -> Vec<FieldError> {

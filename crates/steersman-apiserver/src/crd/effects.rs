@@ -1,0 +1,150 @@
+//! What the writes of definitions, and of their instances, mean to the server.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use steersman_store::Revision;
+
+use super::ending::{clean_up, reconsider, release_if_empty};
+use super::serving::serve;
+use super::{begin_deletion, folder, keep_own_status, prepare, refresh};
+use crate::state::effects::{Effects, Turn, Versions, Write, Written};
+use crate::status::{Result, Status};
+use steersman_rules::metadata;
+
+/// A definition's status says whether its names are accepted, and what it says is served when its
+/// write is done.
+pub(crate) struct Definitions;
+
+impl Effects for Definitions {
+    fn prepare(&self, write: Write<'_>, _old: Option<&Value>, new: &mut Value) {
+        prepare(write.server, new, write.now);
+    }
+
+    fn prepare_part(&self, write: Write<'_>, versions: Versions<'_>, new: &mut Value) {
+        if write.subresource == "status" {
+            keep_own_status(versions.old, new);
+        }
+    }
+
+    fn begin_deletion(&self, old: &Value, new: &mut Value) {
+        begin_deletion(old, new);
+    }
+
+    fn turn<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Option<Turn>> {
+        Box::pin(turn(write))
+    }
+
+    fn prepare_in_turn(&self, write: Write<'_>, old: Option<&Value>, new: &mut Value) {
+        if write.user.is_some() && write.subresource.is_empty() {
+            // Others may have taken its names while webhooks were asked about it. What was said
+            // about them meanwhile is void.
+            let status = old.and_then(|old| old.get("status")).cloned();
+            new["status"] = status.unwrap_or_else(|| json!({}));
+            prepare(write.server, new, write.now);
+        }
+    }
+
+    fn follow(&self, _gone: bool) -> bool {
+        true
+    }
+
+    fn written<'a>(&'a self, written: Written<'a>) -> BoxFuture<'a, ()> {
+        Box::pin(definition_written(written))
+    }
+}
+
+/// Waits until a request that is about to write a definition is the only one to do so, and keeps
+/// the others waiting until the guard is gone. Whether names are free depends on what all others
+/// claim, so [`prepare`] must have looked since. No webhook is asked meanwhile: it may want to
+/// write definitions itself.
+async fn turn(write: Write<'_>) -> Option<Turn> {
+    // What the server itself writes follows from a write that has the turn.
+    if write.user.is_none() {
+        return write.turn.cloned();
+    }
+    let turn = Arc::clone(&write.server.definitions).lock_owned().await;
+    // Whether names are free also depends on what others have written elsewhere.
+    if let Err(error) = refresh(write.server).await {
+        tracing::warn!(%error, "definitions of others cannot be read");
+    }
+    Some(Arc::new(turn))
+}
+
+/// Serves what a written definition says, and ends the deletion of one that nothing holds any
+/// more.
+async fn definition_written(written: Written<'_>) {
+    let Written { server, object, revision, gone, .. } = written;
+    let name = metadata::text(object, "name");
+    if gone {
+        server.registry.remove(name, revision);
+        let group = object["spec"]["group"].as_str().unwrap_or("").to_owned();
+        tokio::spawn(reconsider(Arc::clone(server), group));
+        return;
+    }
+    serve(server, object, revision);
+    if metadata::is_deleting(object) {
+        clean_up(server, name).await;
+    }
+}
+
+/// An instance needs a definition that stays, and the last one lets go a definition that does not.
+pub(crate) struct Instances;
+
+impl Effects for Instances {
+    fn accept(&self, write: Write<'_>) -> Result<()> {
+        let resource = write.resource;
+        let table = write.server.registry.table();
+        match table.custom(&resource.qualified()) {
+            Some(custom) if custom.terminating => Err(terminating()),
+            None if table.get(&resource.group, &resource.version, &resource.plural).is_none() => {
+                Err(Status::no_such_resource())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn follow(&self, gone: bool) -> bool {
+        gone
+    }
+
+    fn written<'a>(&'a self, written: Written<'a>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Written { server, resource, .. } = written;
+            let definition = resource.qualified();
+            let table = server.registry.table();
+            if table.custom(&definition).is_some_and(|custom| custom.terminating) {
+                release_if_empty(server, &definition).await;
+            }
+        })
+    }
+
+    fn accepted<'a>(&'a self, write: Write<'a>, at: Revision) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.accept(write)?;
+            instance_accepted(write, at).await
+        })
+    }
+}
+
+fn terminating() -> Status {
+    Status::not_supported("create not allowed while custom resource definition is terminating")
+}
+
+/// Refuses an instance that was written at a revision at which its definition was going or gone:
+/// whoever deletes the instances may have looked before, and this server may not have heard.
+async fn instance_accepted(write: Write<'_>, written: Revision) -> Result<()> {
+    let table = write.server.registry.table();
+    let definition = write.resource.qualified();
+    let Some(custom) = table.custom(&definition) else { return Ok(()) };
+    // If that cannot be told any more, the instance is there all the same.
+    let found = write.server.at(&(folder() + &definition), written).await;
+    let Ok(found) = found else { return Ok(()) };
+    let entry = found.ok_or_else(Status::no_such_resource)?;
+    if entry.modified == custom.revision {
+        return Ok(());
+    }
+    let object: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
+    if metadata::is_deleting(&object) { Err(terminating()) } else { Ok(()) }
+}

@@ -1,0 +1,19 @@
+//! Limit ranges, and nothing else, are named by the server where nobody names them.
+
+use serde_json::Value;
+
+use crate::state::effects::{Effects, Write};
+use steersman_rules::metadata;
+
+/// Names limit ranges.
+pub(super) struct LimitRanges;
+
+impl Effects for LimitRanges {
+    fn name(&self, write: Write<'_>, object: &mut Value) {
+        let given = |field: &str| !metadata::text(object, field).is_empty();
+        if !given("name") && !given("generateName") {
+            let name = write.server.random.uid();
+            metadata::set(object, "name", Some(name.into()));
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The kinds whose writes mean something to the server itself, in one list, and those of them that
+//! have no room of their own.
+
+mod limit_range;
+mod signing_request;
+mod volume;
+mod webhook_configuration;
+
+use crate::state::effects::Registered;
+use crate::{allocate, crd};
+use steersman_rules::resource::Effect;
+
+/// What is registered when a server is assembled.
+pub(crate) fn all() -> Registered {
+    Registered::default()
+        .with(Effect::Definition, crd::Definitions)
+        .with(Effect::Instance, crd::Instances)
+        .with(Effect::LimitRange, limit_range::LimitRanges)
+        .with(Effect::PersistentVolume, volume::Volumes)
+        .with(Effect::Service, allocate::Services)
+        .with(Effect::SigningRequest, signing_request::SigningRequests)
+        .with(Effect::WebhookConfiguration, webhook_configuration::Configurations)
+}

@@ -1,0 +1,72 @@
+//! The write itself, and what follows from it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use steersman_store::{Expected, Revision, StoreError, WriteRequest};
+
+use super::Writer;
+use crate::state::effects::{Outcome, Taken, Turn, Written};
+use steersman_rules::resource::Place;
+
+/// What a write holds until it is done.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// What was taken for it.
+    pub(crate) taken: Option<Box<dyn Taken>>,
+    /// The turn to write.
+    pub(crate) turn: Option<Turn>,
+}
+
+impl Writer<'_> {
+    /// Writes, or removes when there are no bytes. `object` is the new or last document. What
+    /// else changes with it, the resources served or what is handed out to services, has changed
+    /// when this returns.
+    pub(crate) async fn commit(
+        &self,
+        place: Place<'_>,
+        bytes: Option<Bytes>,
+        object: &Value,
+        expected: Expected,
+        held: Held,
+    ) -> Result<Revision, StoreError> {
+        let gone = bytes.is_none();
+        let key = self.resource.key(place).into();
+        let ttl = self.resource.strategy.ttl().filter(|_| !gone);
+        let request = WriteRequest { key, value: bytes, expected, ttl };
+        let Some(effects) = self.effects() else {
+            return Ok(self.server.store.write(request).await?.revision);
+        };
+        let Held { taken, turn } = held;
+        let released = if gone { effects.release(self.server, object) } else { None };
+        if taken.is_none() && released.is_none() && !effects.follow(gone) {
+            return Ok(self.server.store.write(request).await?.revision);
+        }
+        let server = Arc::clone(self.server);
+        let resource = self.resource.clone();
+        let object = object.clone();
+        // A client that goes away must not leave the definition written and not served, the
+        // service written and its address free, nor the webhook configured and not asked.
+        let written = tokio::spawn(async move {
+            let written = server.store.write(request).await;
+            let outcome = Outcome::from(&written);
+            for held in [taken, released].into_iter().flatten() {
+                held.settle(outcome).await;
+            }
+            let revision = written?.revision;
+            if let Some(effects) = server.effects.of(&resource) {
+                let (server, resource, object) = (&server, &resource, &object);
+                effects.written(Written { server, resource, object, revision, gone }).await;
+            }
+            drop(turn);
+            Ok(revision)
+        });
+        match written.await.map_err(tokio::task::JoinError::try_into_panic) {
+            Ok(written) => written,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down, and this request with it.
+            Err(Err(_)) => std::future::pending().await,
+        }
+    }
+}
