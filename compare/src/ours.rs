@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::Value;
-use steersman_apiserver::authn::User;
+use steersman_apiserver::user::User;
 use steersman_cluster::Cluster;
 
 use crate::side::Side;

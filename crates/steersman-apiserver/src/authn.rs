@@ -1,173 +1,180 @@
-//! Who asks: a client certificate, a bearer token, or nobody.
+//! Who a request from the network comes from.
 //!
-//! The common name of a certificate is the user, its organisations are the groups. A token that
-//! is not known is refused, and so is a request without either, except for what anybody may see.
-//! Tokens of service accounts are known by their signature ([`crate::authenticate`]). Whom they
-//! act as is in [`impersonation`].
+//! What is known by itself, a certificate or a token that someone was given, [`user`] knows. What
+//! a signed token of a service account states is true only as long as its account and what it is
+//! bound to are there, so the store is asked.
 
-mod impersonation;
+use http::HeaderMap;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use steersman_store::{Entry, StoreError};
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, RwLock};
+use crate::identity::IdentityError;
+use crate::state::Server;
+use crate::status::{self, Status};
+use crate::token::ISSUER;
+use crate::token::claims::{Claims, Reference, user_name};
+use crate::user::{self, User};
 
-use http::{HeaderMap, header};
-use serde_json::{Value, json};
-use x509_parser::prelude::{FromDer, X509Certificate};
+/// How long a token outlives the moment at which its object is due to end.
+const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
-use crate::status::{Result, Status};
-
-pub(crate) use impersonation::impersonated;
-
-/// The group whose members may do everything.
-pub const MASTERS: &str = "system:masters";
-
-/// The group of everybody who is known.
-const AUTHENTICATED: &str = "system:authenticated";
-
-/// The group of nobody.
-const UNAUTHENTICATED: &str = "system:unauthenticated";
-
-/// The name of nobody.
-const ANONYMOUS: &str = "system:anonymous";
-
-/// Who asks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct User {
-    /// The name, such as `system:kube-scheduler`.
-    pub name: String,
-    /// The groups.
-    pub groups: Vec<String>,
-    /// What else is unique about the user, such as the uid of a service account.
-    pub uid: String,
-    /// What else is known, such as the pod that a token belongs to.
-    pub extra: BTreeMap<String, Vec<String>>,
-    /// Whether somebody who is known acts as this user, and so vouches for what it does.
-    pub vouched: bool,
+/// Who bears a token, and which of the wanted audiences it is for.
+#[derive(Debug)]
+pub(crate) struct Authenticated {
+    pub(crate) user: User,
+    pub(crate) audiences: Vec<String>,
 }
 
-impl User {
-    /// A user of the network: everybody who is known belongs to `system:authenticated`.
-    pub fn known(name: &str, groups: &[&str]) -> Self {
-        let mut groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
-        groups.push(AUTHENTICATED.to_owned());
-        Self { name: name.to_owned(), groups, ..Self::default() }
-    }
+/// Why nobody is known to bear a token.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The token is not good, for this reason.
+    Token(&'static str),
+    /// Whether it is good could not be found out.
+    Unknown(Status),
+}
 
-    /// The one who calls from within the process.
-    pub fn in_process() -> Self {
-        Self::known("system:admin", &[MASTERS])
-    }
-
-    /// Nobody.
-    pub fn anonymous() -> Self {
-        let groups = vec![UNAUTHENTICATED.to_owned()];
-        Self { name: ANONYMOUS.to_owned(), groups, ..Self::default() }
-    }
-
-    /// The fields of a `UserInfo`; what is empty is left out.
-    pub fn to_fields(&self) -> Vec<(&'static str, Value)> {
-        let mut fields = vec![("username", self.name.as_str().into())];
-        if !self.uid.is_empty() {
-            fields.push(("uid", self.uid.as_str().into()));
-        }
-        if !self.groups.is_empty() {
-            fields.push(("groups", self.groups.clone().into()));
-        }
-        if !self.extra.is_empty() {
-            fields.push(("extra", json!(self.extra)));
-        }
-        fields
-    }
-
-    /// A `UserInfo`.
-    pub(crate) fn to_info(&self) -> Value {
-        let fields = self.to_fields().into_iter();
-        Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect())
-    }
-
-    /// Whether nobody vouched for this user.
-    pub fn is_anonymous(&self) -> bool {
-        self.name == ANONYMOUS && !self.vouched
-    }
-
-    /// The user of a verified client certificate, in DER.
-    pub fn of_certificate(der: &[u8]) -> Option<Self> {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let subject = certificate.subject();
-        let name = subject.iter_common_name().find_map(|name| name.as_str().ok())?;
-        let groups: Vec<&str> =
-            subject.iter_organization().filter_map(|group| group.as_str().ok()).collect();
-        Some(Self::known(name, &groups))
+impl From<&'static str> for Refused {
+    fn from(why: &'static str) -> Self {
+        Self::Token(why)
     }
 }
 
-/// Users by their bearer token. Clones share the table.
-#[derive(Clone, Debug, Default)]
-pub struct Tokens(Arc<RwLock<HashMap<String, User>>>);
-
-impl Tokens {
-    /// Lets a token stand for a user.
-    pub fn insert(&self, token: &str, user: User) {
-        let mut users = self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        users.insert(token.to_owned(), user);
-    }
-
-    /// The user of a token.
-    pub fn user(&self, token: &str) -> Option<User> {
-        let users = self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        users.get(token).cloned()
-    }
-
-    /// Who a request from the network comes from, or acts as; `certificate` is the user of its
-    /// connection.
-    pub fn authenticate(&self, headers: &HeaderMap, certificate: Option<&User>) -> Result<User> {
-        impersonated(self.authenticated(headers, certificate)?, headers)
-    }
-
-    fn authenticated(&self, headers: &HeaderMap, certificate: Option<&User>) -> Result<User> {
-        if let Some(user) = certificate {
-            return Ok(user.clone());
-        }
-        if !headers.contains_key(header::AUTHORIZATION) {
-            return Ok(User::anonymous());
-        }
-        bearer_token(headers).and_then(|token| self.user(token)).ok_or_else(Status::unauthorized)
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::Unknown(error.into())
     }
 }
 
-/// The token of a request, if it has one.
-pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+impl From<IdentityError> for Refused {
+    fn from(error: IdentityError) -> Self {
+        Self::Unknown(error.into())
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{Tokens, User};
-    use http::{HeaderMap, header};
-
-    #[test]
-    fn a_known_token_is_its_user_an_unknown_one_is_refused_and_none_is_anonymous() {
-        let tokens = Tokens::default();
-        tokens.insert("secret", User::known("jane", &["dev"]));
-        let mut headers = HeaderMap::new();
-        assert!(tokens.authenticate(&headers, None).unwrap().is_anonymous());
-        headers.insert(header::AUTHORIZATION, "Bearer secret".parse().unwrap());
-        assert_eq!(tokens.authenticate(&headers, None).unwrap().name, "jane");
-        headers.insert(header::AUTHORIZATION, "Bearer guess".parse().unwrap());
-        assert_eq!(tokens.authenticate(&headers, None).unwrap_err().code, 401);
+/// Who a request comes from, or acts as: the user of its connection's certificate, of a token
+/// that is known, or the service account of a token that was signed.
+pub(crate) async fn request(
+    server: &Server,
+    headers: &HeaderMap,
+    certificate: Option<&User>,
+) -> status::Result<User> {
+    let signed = user::bearer_token(headers).filter(|token| certificate.is_none() && is_jwt(token));
+    let Some(token) = signed.filter(|token| server.tokens.user(token).is_none()) else {
+        return server.tokens.authenticate(headers, certificate);
+    };
+    match bearer(server, token, &[ISSUER.to_owned()]).await {
+        Ok(authenticated) => user::impersonated(authenticated.user, headers),
+        Err(Refused::Token(why)) => {
+            tracing::debug!(why, "token refused");
+            Err(Status::unauthorized())
+        }
+        // A client that is told that it is nobody would throw a good token away.
+        Err(Refused::Unknown(status)) => Err(status),
     }
+}
 
-    #[test]
-    fn a_known_user_may_act_as_another_and_nobody_may_not() {
-        let tokens = Tokens::default();
-        let mut headers = HeaderMap::new();
-        headers.insert("impersonate-user", "bob".parse().unwrap());
-        headers.append("impersonate-group", "dev".parse().unwrap());
-        let admin = User::known("admin", &[]);
-        let bob = tokens.authenticate(&headers, Some(&admin)).unwrap();
-        assert_eq!(bob, User { vouched: true, ..User::known("bob", &["dev"]) });
-        assert_eq!(tokens.authenticate(&headers, None).unwrap_err().code, 403);
+fn is_jwt(token: &str) -> bool {
+    token.bytes().filter(|byte| *byte == b'.').count() == 2
+}
+
+/// Finds out who bears a token that is for one of these audiences.
+pub(crate) async fn bearer(
+    server: &Server,
+    token: &str,
+    audiences: &[String],
+) -> Result<Authenticated, Refused> {
+    let claims = server.signer.read(&*server.store, token).await?.ok_or("invalid bearer token")?;
+    let now = (server.clock)();
+    if claims.exp <= now.as_second() {
+        return Err("service account token has expired".into());
     }
+    if claims.nbf > now.as_second() {
+        return Err("service account token is not valid yet".into());
+    }
+    let common: Vec<String> =
+        audiences.iter().filter(|audience| claims.aud.contains(audience)).cloned().collect();
+    if common.is_empty() {
+        return Err("token audiences is invalid for the target audiences".into());
+    }
+    for (key, reference) in bindings(&claims) {
+        check(server, &key, reference, now).await?;
+    }
+    Ok(Authenticated { user: user(&claims), audiences: common })
+}
+
+/// The objects that must be there, by key: the account and what the token is bound to. The node
+/// of a bound pod is only told, the pod's own life counts.
+fn bindings(claims: &Claims) -> Vec<(String, &Reference)> {
+    let private = &claims.kubernetes;
+    let namespace = &private.namespace;
+    let account = &private.serviceaccount;
+    let mut all =
+        vec![(format!("/registry/serviceaccounts/{namespace}/{}", account.name), account)];
+    if let Some(pod) = &private.pod {
+        all.push((format!("/registry/pods/{namespace}/{}", pod.name), pod));
+    } else if let Some(node) = &private.node {
+        all.push((format!("/registry/minions/{}", node.name), node));
+    }
+    if let Some(secret) = &private.secret {
+        all.push((format!("/registry/secrets/{namespace}/{}", secret.name), secret));
+    }
+    all
+}
+
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    uid: String,
+    #[serde(default)]
+    deletion_timestamp: Option<Timestamp>,
+}
+
+async fn check(
+    server: &Server,
+    key: &str,
+    reference: &Reference,
+    now: Timestamp,
+) -> Result<(), Refused> {
+    let is_there = |entry: Entry| {
+        let Ok(object) = serde_json::from_slice::<Object>(&entry.value) else { return false };
+        let due = object.metadata.deletion_timestamp;
+        let ended = due.is_some_and(|due| due.checked_add(LEEWAY).is_ok_and(|end| end < now));
+        object.metadata.uid == reference.uid && !ended
+    };
+    // What this server has not heard of yet may be there all the same.
+    if server.known(key).await?.is_some_and(is_there)
+        || server.get(key).await?.is_some_and(is_there)
+    {
+        return Ok(());
+    }
+    Err("service account token has been invalidated".into())
+}
+
+fn user(claims: &Claims) -> User {
+    let private = &claims.kubernetes;
+    let namespace = &private.namespace;
+    let group = format!("system:serviceaccounts:{namespace}");
+    let name = user_name(namespace, &private.serviceaccount.name);
+    let mut user = User::known(&name, &["system:serviceaccounts", &group]);
+    user.uid.clone_from(&private.serviceaccount.uid);
+    let mut tell = |key: &str, value: &str| {
+        let key = format!("authentication.kubernetes.io/{key}");
+        user.extra.insert(key, vec![value.to_owned()]);
+    };
+    tell("credential-id", &format!("JTI={}", claims.jti));
+    for (kind, reference) in [("pod", &private.pod), ("node", &private.node)] {
+        let Some(reference) = reference else { continue };
+        tell(&format!("{kind}-name"), &reference.name);
+        if !reference.uid.is_empty() {
+            tell(&format!("{kind}-uid"), &reference.uid);
+        }
+    }
+    user
 }

@@ -1,13 +1,13 @@
 //! Who may: everybody who is known may do everything; nobody may see health and version.
 
-use crate::authn::User;
 use crate::status::{Result, Status};
+use crate::user::User;
 
 /// What anybody may read, as Kubernetes' `system:public-info-viewer`.
 const PUBLIC: &[&str] = &["healthz", "livez", "readyz", "version"];
 
 /// Refuses a request that its user may not make. `path` is the path's segments.
-pub fn authorize(user: &User, path: &[String]) -> Result<()> {
+pub(crate) fn authorize(user: &User, path: &[String]) -> Result<()> {
     let public = path.first().is_some_and(|first| PUBLIC.contains(&first.as_str()));
     if public || !user.is_anonymous() { Ok(()) } else { Err(Status::unauthorized()) }
 }
@@ -15,7 +15,7 @@ pub fn authorize(user: &User, path: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::authorize;
-    use crate::authn::User;
+    use crate::user::User;
 
     #[test]
     fn nobody_sees_health_and_nothing_else() {

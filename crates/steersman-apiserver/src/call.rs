@@ -8,13 +8,13 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use serde_json::Value;
 
-use crate::authn::User;
 use crate::conversion;
 use crate::document::Stored;
 use crate::negotiate::{self, Output};
 use crate::request::RequestInfo;
 use crate::state::Server;
 use crate::status::{Result, Status};
+use crate::user::User;
 use steersman_rules::resource::{Place, Resource};
 
 /// How many characters of warnings an answer carries before each is cut to [`WARNING_MAX`].

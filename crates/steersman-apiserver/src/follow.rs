@@ -51,9 +51,14 @@ async fn run(server: Weak<Server>) {
         match followed {
             Ok(Ok(())) => return,
             Ok(Err(status)) if status.code == 410 => {}
-            Ok(Err(status)) => tracing::warn!(error = %status, "cannot follow other servers"),
+            Ok(Err(status)) => {
+                tracing::warn!(error = %status, "watch of other servers' writes failed, relisting");
+            }
             Err(panic) => {
-                tracing::error!(panic = panic_text(&*panic), "following other servers panicked");
+                tracing::error!(
+                    panic = panic_text(&*panic),
+                    "watch of other servers' writes panicked"
+                );
             }
         }
         if since.elapsed() > BACKOFF_MAX {
@@ -86,7 +91,7 @@ async fn begin(server: &Weak<Server>, seen: &mut Revision) -> Result<Option<Watc
     let Some(server) = server.upgrade() else { return Ok(None) };
     let from = read(&server).await?;
     if from < *seen {
-        tracing::warn!(%from, %seen, "the store has another history");
+        tracing::warn!(%from, %seen, "the history of the store was replaced, relisting");
         server.registry.forget_after(from);
         server.webhooks.forget();
         *seen = Revision(0);

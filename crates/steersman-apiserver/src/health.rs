@@ -104,7 +104,7 @@ async fn all(server: &Server, endpoint: &str, query: &Query) -> (StatusCode, Str
         match check(server, name).await {
             Ok(()) => lines += &format!("[+]{name} ok\n"),
             Err(why) => {
-                tracing::warn!(check = name, why, "a health check fails");
+                tracing::warn!(check = name, why, "health check failed");
                 failed = true;
                 lines += &format!("[-]{name} failed: reason withheld\n");
             }

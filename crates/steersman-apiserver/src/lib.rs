@@ -8,58 +8,61 @@
 //! rules, which are [`steersman_rules`]. It must not know any controller. Start with [`ApiServer`], then follow a request
 //! through the modules in the order below.
 
-mod server;
-mod state;
+// What everybody knows.
+mod lookup;
+mod random;
+pub mod status;
+pub mod user;
 
-// A request, from bytes to a call.
-mod authenticate;
-pub mod authn;
-pub mod authz;
-mod call;
-mod connect;
+// Who the cluster is.
 pub mod identity;
-pub mod listen;
-pub mod negotiate;
-mod pipeline;
 pub mod pki;
-pub mod request;
+mod token;
 
-// What is served.
+// What all requests share.
+mod admission_registration;
+pub mod document;
+pub mod registry;
+mod state;
+mod webhook_client;
+
+// A request, from bytes to a call, and its answer.
+mod authn;
+mod authz;
+mod call;
+mod conversion;
+pub mod listen;
+mod negotiate;
+mod pipeline;
+mod reply;
+pub mod request;
+mod server;
+
+// Reads.
 mod component;
-pub mod crd;
-pub mod discovery;
+mod connect;
+mod discovery;
 mod health;
 mod metrics;
 mod openapi;
 mod openid;
-pub mod registry;
-
-// Writes.
-mod admission;
-mod admission_registration;
-mod allocate;
-mod effects;
-mod mutate;
-mod review;
-pub mod token;
-mod webhook_client;
-mod write;
-
-// Reads.
-mod conversion;
-pub mod document;
 mod read;
 
-// The answer.
-mod reply;
-pub mod status;
+// Writes.
+mod access_review;
+mod admission;
+mod mutate;
+mod write;
+
+// What writes mean to the server.
+mod allocate;
+mod crd;
+mod effects;
 
 // What runs beside requests.
 mod bootstrap;
 mod follow;
-mod lookup;
 mod presence;
-mod random;
 mod retention;
 mod starts;
 

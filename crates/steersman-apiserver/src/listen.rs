@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use self::impatient::Impatient;
-use crate::authn::User;
 use crate::negotiate::Wishes;
 use crate::reply::{self, ResponseBody};
 use crate::server::ApiServer;
+use crate::user::User;
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -94,11 +94,13 @@ pub async fn serve(
     let (withdrawn, finished) = tokio::join!(withdrawn, finished);
     match withdrawn {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "the server stays among the endpoints"),
-        Err(_) => tracing::warn!("the store did not answer; the server stays among the endpoints"),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "cannot remove this server from its endpoints");
+        }
+        Err(_) => tracing::warn!("timed out removing this server from its endpoints"),
     }
     if finished.is_err() {
-        tracing::warn!("connections were still open at the deadline");
+        tracing::warn!("shutdown deadline exceeded, dropping open connections");
     }
     connections.cancel();
 }
@@ -146,7 +148,7 @@ async fn connect(api: ApiServer, acceptor: TlsAcceptor, stream: TcpStream, watch
                 tracing::debug!(%error, "connection failed");
             }
         }
-        () = silence => tracing::debug!("a client connected and asked for nothing"),
+        () = silence => tracing::debug!("client connected and sent no request"),
     }
 }
 

@@ -29,7 +29,7 @@ const STREAM_TYPES: [&str; 2] =
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Encoding {
+pub(crate) enum Encoding {
     /// `application/json`
     #[default]
     Json,
@@ -41,7 +41,7 @@ pub enum Encoding {
 
 /// What an answer shows of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// All of it.
     #[default]
     Object,
@@ -55,40 +55,40 @@ pub enum Shape {
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Output {
+pub(crate) struct Output {
     /// How it is written.
-    pub encoding: Encoding,
+    pub(crate) encoding: Encoding,
     /// What it shows.
-    pub shape: Shape,
+    pub(crate) shape: Shape,
     /// In which version a table, or metadata alone, is told.
-    pub meta: MetaVersion,
+    pub(crate) meta: MetaVersion,
     /// Whether the metadata of a list was asked for, and not that of one object.
-    pub of_list: bool,
+    pub(crate) of_list: bool,
     /// Whether JSON is indented, for people. Events never are.
-    pub pretty: bool,
+    pub(crate) pretty: bool,
 }
 
 /// What a path can answer with.
 #[derive(Clone, Copy, Debug)]
-pub struct Offer<'a> {
+pub(crate) struct Offer<'a> {
     /// The transformations besides the object itself.
-    pub shapes: &'a [Shape],
+    pub(crate) shapes: &'a [Shape],
     /// Whether the object itself has a protobuf form.
-    pub protobuf: bool,
+    pub(crate) protobuf: bool,
     /// Whether the answer is a stream of events.
-    pub stream: bool,
+    pub(crate) stream: bool,
 }
 
 impl Encoding {
     const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
 
     /// The media type on the wire.
-    pub fn media_type(self) -> &'static str {
+    pub(crate) fn media_type(self) -> &'static str {
         MEDIA_TYPES[self as usize]
     }
 
     /// The media type of a stream of events.
-    pub fn stream_type(self) -> &'static str {
+    pub(crate) fn stream_type(self) -> &'static str {
         match self {
             Self::Protobuf => STREAM_TYPES[1],
             _ => self.media_type(),
@@ -98,7 +98,7 @@ impl Encoding {
 
 /// What a request says about the form of its answer.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub(crate) struct Wishes {
     accept: Option<HeaderValue>,
     pretty: bool,
 }
@@ -119,7 +119,7 @@ const PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
 impl Wishes {
     /// Reads the query and the headers of a request.
-    pub fn of(uri: &Uri, headers: &HeaderMap) -> Self {
+    pub(crate) fn of(uri: &Uri, headers: &HeaderMap) -> Self {
         let asked = uri.query().filter(|query| query.contains("pretty"));
         let asked = asked.map(Query::parse);
         let pretty = match asked.as_ref().and_then(|query| query.text("pretty")) {
@@ -133,7 +133,7 @@ impl Wishes {
     }
 
     /// Chooses the form that is liked best among those on offer.
-    pub fn choose(&self, offer: Offer<'_>) -> Result<Output> {
+    pub(crate) fn choose(&self, offer: Offer<'_>) -> Result<Output> {
         let accept = self.accept.as_ref().and_then(|value| value.to_str().ok());
         let output = offer.accept(accept)?;
         Ok(Output { pretty: output.pretty || (self.pretty && !offer.stream), ..output })
@@ -160,12 +160,12 @@ impl Wishes {
 
     /// The form for a document that has no kind of its own. `shapes` are the transformations that
     /// its path knows besides the document itself.
-    pub fn choose_document(&self, shapes: &[Shape]) -> Result<Output> {
+    pub(crate) fn choose_document(&self, shapes: &[Shape]) -> Result<Output> {
         self.choose(Offer { shapes, protobuf: true, stream: false })
     }
 
     /// The form for a failure: what is not on offer is told in JSON, for people.
-    pub fn choose_failure(&self) -> Output {
+    pub(crate) fn choose_failure(&self) -> Output {
         let plain = Output { pretty: true, ..Output::default() };
         let output = self.choose_document(&[]).unwrap_or(plain);
         Output { shape: Shape::Object, ..output }
@@ -174,7 +174,7 @@ impl Wishes {
 
 impl Offer<'_> {
     /// Chooses the form that the `Accept` header likes best among those on offer.
-    pub fn accept(&self, header: Option<&str>) -> Result<Output> {
+    pub(crate) fn accept(&self, header: Option<&str>) -> Result<Output> {
         let header = header.unwrap_or("").trim();
         if matches!(header, "" | "application/json" | "*/*") {
             return Ok(Output::default());
@@ -225,7 +225,9 @@ impl<'a> Clause<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or("");
-        let (convert, stream, pretty) = ([""; 3], "", false);
+        let convert = [""; 3];
+        let stream = "";
+        let pretty = false;
         let mut clause = Self { media_type, quality: 1.0, convert, stream, pretty };
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             match name.trim() {
@@ -281,7 +283,7 @@ impl<'a> Clause<'a> {
 }
 
 /// Reads a body into a document; it must be an object.
-pub fn decode(content_type: Option<&str>, body: &[u8]) -> Result<Value> {
+pub(crate) fn decode(content_type: Option<&str>, body: &[u8]) -> Result<Value> {
     let value = match media_type(content_type) {
         "" | "application/json" => decode_json(body)?,
         "application/yaml" => decode_yaml(body)?,
@@ -311,7 +313,7 @@ fn unsupported() -> Status {
 }
 
 /// The media type of a `Content-Type` header, without its parameters.
-pub fn media_type(content_type: Option<&str>) -> &str {
+pub(crate) fn media_type(content_type: Option<&str>) -> &str {
     content_type.unwrap_or("").split(';').next().unwrap_or("").trim()
 }
 
@@ -323,7 +325,7 @@ fn decode_json(body: &[u8]) -> Result<Value> {
 }
 
 /// Reads YAML, of which JSON is a part.
-pub fn decode_yaml(body: &[u8]) -> Result<Value> {
+pub(crate) fn decode_yaml(body: &[u8]) -> Result<Value> {
     yaml::read(body).map_err(|error| {
         let why = yaml::complaint(body, &error);
         Status::bad_request(format!("error converting YAML to JSON: {why}"))

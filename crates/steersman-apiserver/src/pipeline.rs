@@ -11,7 +11,6 @@ use http::{Method, Response};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::authn::User;
 use crate::call::Call;
 use crate::metrics::{Asked, Requests};
 use crate::negotiate::{Offer, Output, Route, Shape, Wishes};
@@ -20,8 +19,10 @@ use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, is_long_running, segments};
 use crate::state::Server;
 use crate::status::{Result, Status};
+use crate::user::User;
 use crate::{
-    authz, component, connect, discovery, health, metrics, mutate, openapi, openid, read, review,
+    access_review, authz, component, connect, discovery, health, metrics, mutate, openapi, openid,
+    read,
 };
 use steersman_rules::protobuf;
 use steersman_rules::resource::{Resource, Subresource, Verb};
@@ -85,7 +86,8 @@ async fn try_answer(
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
     let (resource, output) = resolve(server, &info, wishes)?;
-    let (headers, body) = (parts.headers, body?);
+    let headers = parts.headers;
+    let body = body?;
     let api_version = resource.api_version();
     let warnings = Mutex::new(resource.deprecation.iter().map(ToString::to_string).collect());
     let server = Arc::clone(server);
@@ -264,7 +266,7 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
 
 /// The verbs.
 async fn perform(call: &Call) -> Result<Reply> {
-    if let Some(reply) = review::answer(call).await? {
+    if let Some(reply) = access_review::answer(call).await? {
         return Ok(reply);
     }
     if let Some(reply) = component::answer(call).await? {

@@ -11,8 +11,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use std::sync::Arc;
 
-use crate::authn::MASTERS;
 use crate::identity::{Identity, params};
+use crate::user::MASTERS;
 
 pub use crate::identity::PkiError;
 
@@ -69,7 +69,8 @@ impl Pki {
         let authority = CertificateDer::from_pem_slice(identity.ca().as_bytes())?;
         let server = server_certificate(names, &issuer)?;
         let admin = client_certificate(&issuer, "kubernetes-admin", &[MASTERS])?;
-        let (ca, token) = (identity.ca().to_owned(), identity.token().to_owned());
+        let ca = identity.ca().to_owned();
+        let token = identity.token().to_owned();
         Ok(Self { ca, admin, token, authority, issuer, server })
     }
 
@@ -99,8 +100,9 @@ impl Pki {
     /// The kubeconfig with which the administrator reaches the server at this URL.
     pub fn kubeconfig(&self, server: &str) -> String {
         let base64 = |pem: &str| STANDARD.encode(pem);
-        let (ca, certificate, key) =
-            (base64(&self.ca), base64(&self.admin.certificate), base64(&self.admin.key));
+        let ca = base64(&self.ca);
+        let certificate = base64(&self.admin.certificate);
+        let key = base64(&self.admin.key);
         format!(
             "apiVersion: v1\n\
              kind: Config\n\

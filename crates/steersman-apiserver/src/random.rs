@@ -22,7 +22,8 @@ impl Random {
 
     /// A version 4 UUID.
     pub(crate) fn uid(&self) -> String {
-        let (high, low) = (self.next(), self.next());
+        let high = self.next();
+        let low = self.next();
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
             high >> 32,
@@ -61,7 +62,8 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_uids_and_they_are_of_version_four() {
-        let (a, b) = (Random::new(7).uid(), Random::new(7).uid());
+        let a = Random::new(7).uid();
+        let b = Random::new(7).uid();
         assert_eq!(a, b);
         assert_eq!(a.len(), 36);
         assert_eq!(&a[14..15], "4");

@@ -252,7 +252,8 @@ pub(crate) fn decode(text: &str) -> Result<String> {
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
         if byte == b'%' {
-            let (high, low) = (bytes.next().ok_or_else(bad)?, bytes.next().ok_or_else(bad)?);
+            let high = bytes.next().ok_or_else(bad)?;
+            let low = bytes.next().ok_or_else(bad)?;
             let digit = |byte: u8| char::from(byte).to_digit(16).ok_or_else(bad);
             let code = digit(high)? * 16 + digit(low)?;
             out.push(u8::try_from(code).map_err(|_| bad())?);

@@ -47,7 +47,7 @@ impl ApiServer {
         let server = Arc::clone(self.server());
         loop {
             if let Err(error) = bootstrap::run(&server).await {
-                tracing::warn!(%error, "cannot keep what every cluster has");
+                tracing::warn!(%error, "cannot write system objects");
             }
             let advertised = server.advertised.notified();
             let _ = tokio::time::timeout(BOOTSTRAP_PERIOD, advertised).await;

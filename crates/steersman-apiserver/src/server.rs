@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
 use crate::admission_registration::Webhooks;
-use crate::authn::User;
 use crate::negotiate::Wishes;
 use crate::pipeline::Pipeline;
 use crate::random::Random;
@@ -30,8 +29,9 @@ use crate::state::node_ports::NodePorts;
 use crate::state::{Clock, Server};
 use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::Signer;
+use crate::user::User;
 use crate::webhook_client::{Origins, WebhookHandler};
-use crate::{allocate, authenticate, authn, bootstrap, crd, effects, follow, presence, starts};
+use crate::{allocate, authn, bootstrap, crd, effects, follow, presence, starts, user};
 
 /// A body larger than this is worked on apart.
 const HEAVY: usize = 64 * 1024;
@@ -52,20 +52,20 @@ pub struct Config {
     /// Ends watches when cancelled; other requests are answered to the end.
     pub shutdown: CancellationToken,
     /// Who is known by a bearer token.
-    pub tokens: authn::Tokens,
+    pub tokens: user::Tokens,
 }
 
 impl Config {
     /// A server over a store, with a seed of zero and nobody known by a token.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
         let shutdown = CancellationToken::new();
-        Self { store, clock, seed: 0, shutdown, tokens: authn::Tokens::default() }
+        Self { store, clock, seed: 0, shutdown, tokens: user::Tokens::default() }
     }
 }
 
 /// Kubernetes' API as a [`tower::Service`]. Clones share everything.
 ///
-/// Requests without an [`authn::User`] among their extensions come from within the process and
+/// Requests without an [`user::User`] among their extensions come from within the process and
 /// are cluster admins; [`crate::listen`] puts one into every request from the network.
 #[derive(Clone)]
 pub struct ApiServer {
@@ -116,7 +116,7 @@ impl ApiServer {
     }
 
     /// Who a bearer token stands for.
-    pub fn tokens(&self) -> &authn::Tokens {
+    pub fn tokens(&self) -> &user::Tokens {
         &self.server().tokens
     }
 
@@ -147,7 +147,7 @@ impl ApiServer {
         headers: &HeaderMap,
         certificate: Option<&User>,
     ) -> Result<User> {
-        authenticate::request(self.server(), headers, certificate).await
+        authn::request(self.server(), headers, certificate).await
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -179,7 +179,7 @@ where
             let answer = AssertUnwindSafe(pipeline.answer(parts, body, &wishes)).catch_unwind();
             let answer = if is_heavy { apart(answer).await } else { answer.await };
             Ok(answer.unwrap_or_else(|panic| {
-                tracing::error!(panic = panic_text(&*panic), "a request panicked");
+                tracing::error!(panic = panic_text(&*panic), "request panicked");
                 reply::failure(&Status::internal("the request could not be processed"), &wishes)
             }))
         })

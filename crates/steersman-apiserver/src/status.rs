@@ -306,12 +306,14 @@ impl Status {
     }
 
     fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        let (reason, message) = (reason.into(), message.into());
+        let reason = reason.into();
+        let message = message.into();
         Self { code, reason, message, details: None, continue_token: None }
     }
 
     fn about(code: u16, reason: &'static str, message: String, details: Details) -> Self {
-        let (reason, details) = (reason.into(), Some(Box::new(details)));
+        let reason = reason.into();
+        let details = Some(Box::new(details));
         Self { code, reason, message, details, continue_token: None }
     }
 }

@@ -6,9 +6,9 @@ use std::mem;
 use futures::future::join_all;
 use serde_json::Value;
 
+use super::admission_review::{self, Objects, Response, Role};
 use super::matching::{self, Version};
 use super::request::Request;
-use super::review::{self, Objects, Response, Role};
 use crate::admission_registration::Webhook;
 use crate::conversion;
 use crate::status::{Result, Status};
@@ -38,8 +38,9 @@ impl Refusal {
         match self {
             Self::Refused(status) => Err(status),
             Self::Unreachable(why) => {
-                let (name, configuration) = (&webhook.name, &webhook.configuration);
-                tracing::warn!(webhook = name, configuration, why, "a webhook could not be asked");
+                let name = &webhook.name;
+                let configuration = &webhook.configuration;
+                tracing::warn!(webhook = name, configuration, why, "failed calling webhook");
                 if !webhook.fails {
                     return Ok(());
                 }
@@ -161,13 +162,13 @@ async fn ask(
     }
     let server = &request.call.server;
     let uid = server.random.uid();
-    let question = review::question(request, webhook, version, &uid, objects);
+    let question = admission_review::question(request, webhook, version, &uid, objects);
     let question = question.map_err(Refusal::Unreachable)?;
     let answered =
         server.origins.post(&*server.store, &webhook.target, &question, webhook.timeout).await;
     let answered =
         answered.map_err(|why| Refusal::Unreachable(format!("failed to call webhook: {why}")))?;
-    let response = review::answer(webhook, &uid, role, &answered);
+    let response = admission_review::answer(webhook, &uid, role, &answered);
     let response = response.map_err(Refusal::Unreachable)?;
     response.warnings.iter().for_each(|warning| request.call.warn(warning.clone()));
     if !response.allowed {
@@ -234,7 +235,8 @@ fn keep_kind(webhook: &Webhook, before: &Value, patched: &mut Value) -> Result<(
 }
 
 fn makes_another(webhook: &Webhook, before: &Value) -> Refusal {
-    let (name, kind) = (&webhook.name, before["kind"].as_str().unwrap_or(""));
+    let name = &webhook.name;
+    let kind = before["kind"].as_str().unwrap_or("");
     let why = format!("admission webhook {name:?} attempted to make something else of a {kind}");
     Status::internal(&why).into()
 }

@@ -44,7 +44,8 @@ pub(super) async fn version(
 }
 
 fn by_rules(request: &Request<'_>, webhook: &Webhook) -> Option<Version> {
-    let (operation, subresource) = (request.operation, request.subresource);
+    let operation = request.operation;
+    let subresource = request.subresource;
     let subject = |resource| Subject { operation, resource, subresource };
     if webhook.rules.iter().any(|rule| rule.matches(subject(request.resource))) {
         return Some(Version::Same);

@@ -10,10 +10,10 @@
 //! any is treated as Kubernetes treats one whose conditions fail to evaluate. With the failure
 //! policy `Fail` the request is refused, with `Ignore` the webhook is passed over.
 
+mod admission_review;
 mod dispatch;
 mod matching;
 mod request;
-mod review;
 
 pub(crate) use crate::admission_registration::Operation;
 pub(crate) use request::{About, Request};

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-use super::{dispatch, review};
+use super::{admission_review, dispatch};
 use crate::admission_registration::{Hooks, Operation};
 use crate::call::Call;
 use crate::status::Result;
@@ -71,7 +71,7 @@ impl<'a> Request<'a> {
                 dry_run,
             },
         );
-        review::name_kind(body, &call.resource, call.subresource());
+        admission_review::name_kind(body, &call.resource, call.subresource());
         request.mutate(body, None).await?;
         request.validate(Some(body), None).await
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::reservation::Reservation;
 use super::{invalid, items};
 use crate::random::Random;
-use crate::state::node_ports::Ports;
+use crate::state::node_ports::{PortError, Ports};
 use crate::status::{Result, Status};
 use steersman_rules::field::FieldError;
 use steersman_rules::kinds::service::{has_node_ports, needs_health_check};
@@ -78,7 +78,7 @@ impl Errand<'_> {
             let Some(number) = node_port(port) else { continue };
             if let Err(why) = self.take(number) {
                 let field = format!("spec.ports[{i}].nodePort");
-                let error = FieldError::invalid(field, &number.into(), why);
+                let error = FieldError::invalid(field, &number.into(), &why.to_string());
                 return Err(invalid(service, error));
             }
         }
@@ -130,7 +130,7 @@ impl Errand<'_> {
         Ok(())
     }
 
-    fn take(&mut self, number: i64) -> Result<(), &'static str> {
+    fn take(&mut self, number: i64) -> Result<(), PortError> {
         let ours = |port: &u16| i64::from(*port) == number;
         if self.before.iter().chain(&self.fresh).any(ours) {
             return Ok(());

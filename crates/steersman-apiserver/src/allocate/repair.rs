@@ -41,7 +41,8 @@ pub(crate) async fn repair(server: &Arc<Server>) -> Result<()> {
 
 /// Repairs every few minutes, until the server ends.
 pub(crate) fn start_repairs(server: &Arc<Server>) {
-    let (ended, repairs) = (server.ended(), run(Arc::downgrade(server)));
+    let ended = server.ended();
+    let repairs = run(Arc::downgrade(server));
     tokio::spawn(async move { ended.run_until_cancelled(repairs).await });
 }
 
@@ -51,7 +52,7 @@ async fn run(server: Weak<Server>) {
         tokio::time::sleep(PERIOD).await;
         let Some(server) = server.upgrade() else { return };
         if let Err(error) = round(&server, &mut leaks).await {
-            tracing::warn!(%error, "cannot compare what is handed out with the services");
+            tracing::warn!(%error, "cannot repair cluster IPs and node ports");
         }
     }
 }
@@ -84,7 +85,7 @@ async fn repair_ports(
     if freed.is_empty() && held.iter().all(|port| taken.contains(*port)) {
         return Ok(());
     }
-    tracing::info!(?freed, "the node ports that are taken are not those of the services");
+    tracing::info!(?freed, "repairing node ports, allocation differs from the services");
     let put_right = |ports: &mut Ports| {
         freed.iter().for_each(|port| ports.give_back(*port));
         held.iter().for_each(|port| ports.hold(*port));

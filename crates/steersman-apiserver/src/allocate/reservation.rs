@@ -49,7 +49,8 @@ pub(super) struct Reservation {
 
 impl Reservation {
     pub(super) fn new(server: &Arc<Server>, dry_run: bool) -> Self {
-        let (taken, freed) = (Holdings::default(), Holdings::default());
+        let taken = Holdings::default();
+        let freed = Holdings::default();
         Self { server: Arc::clone(server), dry_run, taken, freed }
     }
 
@@ -62,7 +63,8 @@ impl Reservation {
 
     /// Lets success give back what the old version of a service holds and the new does not.
     pub(super) fn free_all_but(&mut self, old: &Value, new: &Value) {
-        let (mut held, kept) = (Holdings::of(old), Holdings::of(new));
+        let mut held = Holdings::of(old);
+        let kept = Holdings::of(new);
         held.addresses.retain(|address| !kept.addresses.contains(address));
         held.ports.retain(|port| !kept.ports.contains(port));
         self.freed = held;
@@ -70,7 +72,8 @@ impl Reservation {
 
     /// Gives back what the outcome of the write says.
     pub(super) async fn give_back(mut self, outcome: Outcome) {
-        let (taken, freed) = (std::mem::take(&mut self.taken), std::mem::take(&mut self.freed));
+        let taken = std::mem::take(&mut self.taken);
+        let freed = std::mem::take(&mut self.freed);
         if self.dry_run {
             return;
         }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::addresses::{RANGE, Range};
 use super::ports::held;
 use crate::random::Random;
-use crate::state::node_ports::Ports;
+use crate::state::node_ports::{PortError, Ports};
 
 #[test]
 fn the_network_its_last_address_and_strangers_are_not_handed_out() {
@@ -45,16 +45,17 @@ fn the_server_picks_behind_the_addresses_that_are_left_to_others_until_those_are
 
 #[test]
 fn every_node_port_is_had_once_and_again_when_it_is_back() {
-    let (mut ports, random) = (Ports::default(), Random::new(1));
+    let mut ports = Ports::default();
+    let random = Random::new(1);
     let mut seen = HashSet::new();
     while let Some(port) = ports.take_any(&random) {
         assert!((30000..=32767).contains(&port) && seen.insert(port));
     }
     assert_eq!(seen.len(), 2768);
-    assert_eq!(ports.take(30500), Err("provided port is already allocated"));
+    assert_eq!(ports.take(30500), Err(PortError::Allocated));
     ports.give_back(30500);
     assert_eq!(ports.take(30500), Ok(30500));
-    assert!(ports.take(80).unwrap_err().ends_with("is 30000-32767"));
+    assert!(ports.take(80).unwrap_err().to_string().ends_with("is 30000-32767"));
     assert!(ports.take(-1).is_err());
 }
 

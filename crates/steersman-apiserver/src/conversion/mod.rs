@@ -8,8 +8,8 @@
 //! nothing. Nothing is locked while a webhook is asked. [`known`] is for server-side apply, which
 //! must compare objects in the versions of all who own fields of it.
 
+mod conversion_review;
 mod known;
-mod review;
 
 use std::sync::Arc;
 

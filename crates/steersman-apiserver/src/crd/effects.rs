@@ -8,7 +8,8 @@ use steersman_store::Revision;
 
 use super::ending::{clean_up, reconsider, release_if_empty};
 use super::serving::serve;
-use super::{begin_deletion, folder, keep_own_status, prepare, refresh};
+use super::status::{begin_deletion, keep_own_status, prepare};
+use super::{folder, refresh};
 use crate::state::effects::{Effects, Turn, Versions, Write, Written};
 use crate::status::{Result, Status};
 use steersman_rules::metadata;
@@ -67,7 +68,7 @@ async fn turn(write: Write<'_>) -> Option<Turn> {
     let turn = Arc::clone(&write.server.definitions).lock_owned().await;
     // Whether names are free also depends on what others have written elsewhere.
     if let Err(error) = refresh(write.server).await {
-        tracing::warn!(%error, "definitions of others cannot be read");
+        tracing::warn!(%error, "cannot list CustomResourceDefinitions");
     }
     Some(Arc::new(turn))
 }

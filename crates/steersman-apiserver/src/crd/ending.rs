@@ -12,7 +12,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_store::{Entry, RangeRequest};
 
-use super::{CLEANUP, GROUP, PLURAL, folder, prepare, refresh};
+use super::status::prepare;
+use super::{CLEANUP, GROUP, PLURAL, folder, refresh};
 use crate::state::Server;
 use crate::state::effects::Turn;
 use crate::write::delete::delete_object;
@@ -42,7 +43,7 @@ pub(crate) async fn tend(server: Arc<Server>) {
 pub(super) async fn reconsider(server: Arc<Server>, group: String) {
     let turn: Turn = Arc::new(Arc::clone(&server.definitions).lock_owned().await);
     if let Err(error) = refresh(&server).await {
-        return tracing::debug!(%error, "whether names are free cannot be found out");
+        return tracing::debug!(%error, "cannot list CustomResourceDefinitions");
     }
     let waiting = server.registry.table().unserved_in_group(&group);
     let table = server.registry.table();
@@ -58,7 +59,7 @@ pub(super) async fn reconsider(server: Arc<Server>, group: String) {
             Ok(new)
         });
         if let Err(error) = established.await {
-            tracing::debug!(%error, "a definition was gone before its names were free");
+            tracing::debug!(%error, "cannot accept the names of a CustomResourceDefinition");
         }
     }
 }
@@ -80,7 +81,7 @@ pub(super) async fn clean_up(server: &Arc<Server>, definition: &str) {
         let place = custom.storage.place(&entry.key);
         let options = DeleteOptions { uid: Some(uid(entry)), ..DeleteOptions::default() };
         if let Err(error) = delete_object(&writer, place, &options).await {
-            tracing::debug!(%error, "an instance was gone before its definition");
+            tracing::debug!(%error, "cannot delete an instance of a terminating CustomResourceDefinition");
         }
     }
     release_if_empty(server, definition).await;
@@ -108,7 +109,7 @@ pub(super) async fn release_if_empty(server: &Arc<Server>, definition: &str) {
         Ok(new)
     });
     if let Err(error) = released.await {
-        tracing::debug!(%error, "a definition was gone before it was released");
+        tracing::debug!(%error, "cannot remove the finalizer of a CustomResourceDefinition");
     }
 }
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_store::{Entry, Event, RangeRequest, Revision};
 
-use super::{GROUP, PLURAL, is_established};
+use super::status::is_established;
+use super::{GROUP, PLURAL};
 use crate::document::Stored;
 use crate::registry::Custom;
 use crate::state::Server;
@@ -60,7 +61,9 @@ fn serve_entry(server: &Server, entry: &Entry) {
     match Stored::from(entry).decode("apiextensions.k8s.io/v1") {
         Ok(definition) => serve(server, &definition, entry.modified),
         // The others are served all the same.
-        Err(error) => tracing::error!(%error, key = %entry.key, "a definition cannot be read"),
+        Err(error) => {
+            tracing::error!(%error, key = %entry.key, "cannot decode CustomResourceDefinition");
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 
 use serde_json::{Value, json};
 
-use crate::authn::User;
 use crate::state::effects::{Effects, Versions, Write};
+use crate::user::User;
 use steersman_rules::field::FieldError;
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];

@@ -15,7 +15,7 @@ impl Effects for Configurations {
     fn written<'a>(&'a self, written: Written<'a>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Err(error) = written.server.load_webhooks().await {
-                tracing::error!(%error, "webhook configurations cannot be read");
+                tracing::error!(%error, "cannot list webhook configurations");
             }
         })
     }

@@ -223,7 +223,8 @@ mod tests {
         let store = MemoryStore::new();
         assert!(Identity::find(&store).await.unwrap().is_none());
         let (one, other) = tokio::join!(Identity::of(&store), Identity::of(&store));
-        let (one, other) = (one.unwrap(), other.unwrap());
+        let one = one.unwrap();
+        let other = other.unwrap();
         assert_eq!(one.to_bytes(), other.to_bytes());
         assert_eq!(Identity::of(&store).await.unwrap().to_bytes(), one.to_bytes());
         assert_ne!(Identity::new().unwrap().ca, one.ca);

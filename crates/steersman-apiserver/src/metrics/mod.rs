@@ -63,7 +63,8 @@ async fn write_objects(server: &Server, out: &mut String) {
     let name = "apiserver_resource_objects";
     family(out, name, "gauge", help);
     for (resource, number) in &counted {
-        let (group, plural) = (&resource.group, &resource.plural);
+        let group = &resource.group;
+        let plural = &resource.plural;
         let _ = writeln!(out, "{name}{{group=\"{group}\",resource=\"{plural}\"}} {number}");
     }
     let name = "apiserver_storage_objects";

@@ -49,7 +49,8 @@ pub(crate) struct Asked {
 impl Asked {
     /// What a call asks for.
     pub(crate) fn of(call: &Call) -> Self {
-        let (info, resource) = (&call.info, &call.resource);
+        let info = &call.info;
+        let resource = &call.resource;
         let sub = resource.subresource(call.subresource());
         let applies = || call.content_type().is_some_and(|t| t.starts_with("application/apply-"));
         Self {
@@ -226,7 +227,8 @@ impl Requests {
         );
         for (asked, series) in all.iter().filter(|(asked, _)| is_long(asked.verb)) {
             let number = series.long_running.load(Ordering::Relaxed);
-            let (component, place) = (asked.component, asked.place());
+            let component = asked.component;
+            let place = asked.place();
             let _ = writeln!(out, "{name}{{component=\"{component}\",{place}}} {number}");
         }
         let name = "apiserver_current_inflight_requests";

@@ -152,7 +152,8 @@ struct Configuration {
 
 /// Reads the configuration.
 fn configuration(call: &Call) -> Result<Configuration> {
-    let (api_version, kind) = (call.api_version.as_str(), call.resource.kind.as_ref());
+    let api_version = call.api_version.as_str();
+    let kind = call.resource.kind.as_ref();
     let body = read(call, api_version, kind)?;
     check_configuration(&call.resource.schema, api_version, &body)?;
     let is_named = !metadata::text(&body, "name").is_empty();

@@ -125,8 +125,10 @@ fn exhausted(budget: &Value, name: &str) -> String {
     let text = |field: &str| {
         condition.filter(|c| c["status"] == "False").and_then(|c| c[field].as_str()).unwrap_or("")
     };
-    let (reason, message) = (text("reason"), text("message"));
-    let (healthy, desired) = (number(budget, "currentHealthy"), number(budget, "desiredHealthy"));
+    let reason = text("reason");
+    let message = text("message");
+    let healthy = number(budget, "currentHealthy");
+    let desired = number(budget, "desiredHealthy");
     let refusal = format!("The disruption budget {name} does not allow evicting pods currently");
     if !message.is_empty() && reason == "SyncFailed" {
         format!("{refusal} because it failed sync: {message}")

@@ -376,8 +376,8 @@ fn check_type(call: &Call, object: &mut Value) -> Result<(), WrongType> {
         Some(given) => given.to_owned(),
     };
     let resource = &call.resource;
-    let (api_version, kind) =
-        (given("apiVersion", &call.api_version), given("kind", &resource.kind));
+    let api_version = given("apiVersion", &call.api_version);
+    let kind = given("kind", &resource.kind);
     if api_version != call.api_version || kind != resource.kind {
         return Err(WrongType::Other { api_version, kind });
     }

@@ -34,7 +34,8 @@ pub(crate) async fn evict(call: &Call) -> Result<Reply> {
     let options = options(call, &body)?;
     Request::body(call, options.dry_run, &mut body).await?;
     // What follows from an eviction is the server's own doing.
-    let (dry_run, hooks) = (options.dry_run, None);
+    let dry_run = options.dry_run;
+    let hooks = None;
     let writer = Writer { dry_run, hooks, subresource: "", ..call.writer()? };
     let eviction = Eviction { writer, place: call.place(), options };
     let Some(pod) = eviction.without_budget().await? else { return Ok(done()) };
@@ -67,7 +68,8 @@ fn done() -> Reply {
 
 /// The deletion that an Eviction asks for.
 fn options(call: &Call, eviction: &Value) -> Result<DeleteOptions> {
-    let (given, name) = (metadata::text(eviction, "name"), call.place().name);
+    let given = metadata::text(eviction, "name");
+    let name = call.place().name;
     if given != name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }

@@ -116,7 +116,7 @@ impl From<PatchError> for Status {
             PatchError::Malformed(why) => Self::bad_request(why),
             // Kubernetes does not tell why; the log does.
             PatchError::Unprocessable(why) => {
-                tracing::debug!(why, "a JSON patch does not fit");
+                tracing::debug!(why, "JSON patch cannot be applied");
                 Self::rejected()
             }
             PatchError::Failed(why) => Self::failure(why),

@@ -64,7 +64,8 @@ fn complete(call: &Call, request: &mut Value, account: &Value) -> Result<()> {
             return Err(Status::invalid(named, &[error]));
         }
     }
-    let (given, uid) = (metadata::text(request, "uid"), metadata::text(account, "uid"));
+    let given = metadata::text(request, "uid");
+    let uid = metadata::text(account, "uid");
     if !given.is_empty() && given != uid {
         let why = format!(
             "the UID in the token request ({given}) does not match the UID of the service \

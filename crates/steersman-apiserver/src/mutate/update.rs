@@ -90,7 +90,8 @@ pub(super) fn undeterminable(call: &Call) -> Status {
 
 /// Refuses an object that has another name than the path, or none.
 pub(super) fn has_name(call: &Call, object: &Value) -> Result<()> {
-    let (name, wanted) = (metadata::text(object, "name"), call.place().name);
+    let name = metadata::text(object, "name");
+    let wanted = call.place().name;
     let why = match name {
         _ if name == wanted => return Ok(()),
         "" => return Err(undeterminable(call)),

@@ -53,7 +53,8 @@ impl Paths<'_> {
     /// The paths for watching that came before the parameter `watch`.
     fn watches(&self, base: &str, scope: &str) -> Vec<PathItem> {
         let plural = &self.resource.plural;
-        let (scoped, kind) = (self.scoped(""), &self.resource.kind);
+        let scoped = self.scoped("");
+        let kind = &self.resource.kind;
         let collection = format!("{base}/watch{scope}/{plural}");
         let one = format!("{collection}/{{name}}");
         let mut paths =
@@ -217,7 +218,8 @@ pub(super) fn group(dialect: Dialect, group: &str) -> PathItem {
 /// The paths that belong to no group, with the name of the document that has them.
 pub(super) fn roots(dialect: Dialect) -> [(&'static str, PathItem); 3] {
     let listing = |id: &str, tag: &str, description, answer| {
-        let (id, tag) = (id.to_owned(), tag.to_owned());
+        let id = id.to_owned();
+        let tag = tag.to_owned();
         Listing { dialect, id, tag, description, answer }.render()
     };
     let core = listing(

@@ -51,7 +51,9 @@ impl Frames {
             return write().into();
         }
         let api_version = &self.view.api_version;
-        let (revision, key, output) = (object.revision, Key::clone(key), self.view.output);
+        let revision = object.revision;
+        let key = Key::clone(key);
+        let output = self.view.output;
         shared.get_or_write(Told { revision, key, kind, output }, api_version, write)
     }
 
@@ -114,7 +116,7 @@ impl Frames {
 /// What the server makes itself fits its type; if it did not, the log would say so.
 fn made(written: Result<()>) {
     if let Err(status) = written {
-        tracing::error!(message = %status.message, "an event is not writable");
+        tracing::error!(message = %status.message, "cannot encode watch event");
     }
 }
 

@@ -186,7 +186,8 @@ pub(super) async fn reach(server: &Server, wanted: Revision) -> Result<()> {
 /// The latest revision of the store, or the latest that this server has heard of.
 pub(crate) async fn current(server: &Server, stale: bool) -> Result<Revision, StoreError> {
     // A folder that holds nothing: the answer is only the revision.
-    let (prefix, limit) = ("\0".to_owned(), 1);
+    let prefix = "\0".to_owned();
+    let limit = 1;
     let nothing = RangeRequest { prefix, limit, stale, ..RangeRequest::default() };
     Ok(server.store.range(nothing).await?.revision)
 }

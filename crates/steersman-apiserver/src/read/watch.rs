@@ -86,7 +86,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
     // A step that panics is the last: the client sees the stream end, and watches again.
     let steps = AssertUnwindSafe(steps).catch_unwind().filter_map(|chunk| async {
         chunk
-            .inspect_err(|panic| tracing::error!(panic = panic_text(&**panic), "a watch panicked"))
+            .inspect_err(|panic| tracing::error!(panic = panic_text(&**panic), "watch panicked"))
             .ok()
     });
     Ok(Reply::Watch(steps.boxed()))
@@ -323,7 +323,7 @@ impl Watching {
                 // The client has missed nothing. It goes on where it is, and if the store is not
                 // back by then, that is what it is told.
                 Refused::Answer(status) => {
-                    tracing::warn!(message = %status.message, "the store ended a watch");
+                    tracing::warn!(message = %status.message, "watch of the store failed");
                     self.phase = Phase::Ended;
                     return;
                 }

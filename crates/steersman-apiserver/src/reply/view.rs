@@ -303,7 +303,8 @@ pub(super) fn shaped(call: &Call, document: Value) -> Result<Value> {
         _ => return Ok(document),
     }
     let metadata = json!({"resourceVersion": document["metadata"]["resourceVersion"]});
-    let (columns, now) = (table::columns_for("autoscaling", "Scale"), (call.server.clock)());
+    let columns = table::columns_for("autoscaling", "Scale");
+    let now = (call.server.clock)();
     let api_version = call.output.meta.api_version();
     let form = TableForm { include: call.include_object()?, api_version, headers: true };
     Ok(table::render(&columns, &[document], metadata, form, now))
@@ -329,7 +330,7 @@ fn protobuf_document(json: &[u8]) -> Option<Bytes> {
         kind => Format::of(sealed.api_version, kind)?,
     };
     let written = sealed.bytes(json.len(), |out| format.write(out, json, None));
-    written.inspect_err(|error| tracing::error!(?sealed, %error, "an answer is not writable")).ok()
+    written.inspect_err(|error| tracing::error!(?sealed, %error, "cannot encode response")).ok()
 }
 
 fn encoded(output: Output, json: Vec<u8>) -> Bytes {

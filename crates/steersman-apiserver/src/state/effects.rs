@@ -13,8 +13,8 @@ use steersman_store::{Revision, StoreError};
 use tokio::sync::OwnedMutexGuard;
 
 use super::Server;
-use crate::authn::User;
 use crate::status::Result;
+use crate::user::User;
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::{Effect, Resource};
 

@@ -115,7 +115,8 @@ mod tests {
     use crate::negotiate::{Encoding, Output};
 
     fn told(revision: u64, encoding: Encoding) -> Told {
-        let (revision, kind) = (Revision(revision), EventType::Added);
+        let revision = Revision(revision);
+        let kind = EventType::Added;
         let output = Output { encoding, ..Output::default() };
         Told { revision, key: "/registry/pods/a".into(), kind, output }
     }

@@ -20,7 +20,7 @@ use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
 use crate::webhook_client::Origins;
-use crate::{authn, lookup, status};
+use crate::{lookup, status, user};
 use effects::Registered;
 use events::SharedEvents;
 use node_ports::NodePorts;
@@ -38,7 +38,7 @@ pub(crate) struct Server {
     pub(crate) shutdown: CancellationToken,
     /// Ends what runs beside requests when nobody serves them any more.
     pub(crate) ended: DropGuard,
-    pub(crate) tokens: authn::Tokens,
+    pub(crate) tokens: user::Tokens,
     /// Held while a custom resource definition is written, for its names depend on the others'.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     /// Events as they were written for the first who watches.

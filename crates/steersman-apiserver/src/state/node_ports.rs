@@ -25,9 +25,16 @@ const FIRST_PICKED: u16 = FIRST + 86;
 
 const BYTES: usize = (LAST - FIRST + 1) as usize / 8;
 
-const ALLOCATED: &str = "provided port is already allocated";
-const OUT_OF_RANGE: &str =
-    "provided port is not in the valid range. The range of valid ports is 30000-32767";
+/// Why a port cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PortError {
+    /// Another service holds it.
+    #[error("provided port is already allocated")]
+    Allocated,
+    /// It is not one of those that are handed out.
+    #[error("provided port is not in the valid range. The range of valid ports is {FIRST}-{LAST}")]
+    OutOfRange,
+}
 
 /// Ports that are taken: one bit each, the first port's is the lowest of the last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,11 +72,11 @@ impl Ports {
     }
 
     /// Takes a port, or says why it cannot be had.
-    pub(crate) fn take(&mut self, port: i64) -> Result<u16, &'static str> {
+    pub(crate) fn take(&mut self, port: i64) -> Result<u16, PortError> {
         let port = u16::try_from(port).ok().filter(|port| (FIRST..=LAST).contains(port));
-        let port = port.ok_or(OUT_OF_RANGE)?;
+        let port = port.ok_or(PortError::OutOfRange)?;
         if self.contains(port) {
-            return Err(ALLOCATED);
+            return Err(PortError::Allocated);
         }
         self.hold(port);
         Ok(port)
@@ -170,7 +177,7 @@ impl NodePorts {
             Ok(())
         };
         if let Err(error) = self.change(store, false, free).await {
-            tracing::warn!(%error, "node ports cannot be given back yet");
+            tracing::warn!(%error, "cannot release node ports, left to the next repair");
         }
     }
 }
@@ -206,14 +213,17 @@ mod tests {
     use crate::status::Status;
 
     async fn take(server: &NodePorts, store: &MemoryStore, port: i64) -> Result<u16, Status> {
-        let take = |ports: &mut Ports| ports.take(port).map_err(Status::bad_request);
+        let take = |ports: &mut Ports| {
+            ports.take(port).map_err(|why| Status::bad_request(why.to_string()))
+        };
         server.change(store, false, take).await
     }
 
     #[tokio::test]
     async fn two_servers_never_hand_out_the_same_port() {
         let store = MemoryStore::new();
-        let (one, other) = (NodePorts::default(), NodePorts::default());
+        let one = NodePorts::default();
+        let other = NodePorts::default();
         take(&one, &store, 30100).await.unwrap();
         take(&other, &store, 30200).await.unwrap();
         take(&one, &store, 30200).await.unwrap_err();
@@ -227,7 +237,8 @@ mod tests {
     #[tokio::test]
     async fn a_port_that_another_server_took_can_be_given_back() {
         let store = MemoryStore::new();
-        let (one, other) = (NodePorts::default(), NodePorts::default());
+        let one = NodePorts::default();
+        let other = NodePorts::default();
         take(&one, &store, 30100).await.unwrap();
         take(&other, &store, 30200).await.unwrap();
         one.give_back(&store, &[30200]).await;
@@ -236,7 +247,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_dry_run_writes_nothing_and_what_changes_nothing_neither() {
-        let (store, server, random) = (MemoryStore::new(), NodePorts::default(), Random::new(1));
+        let store = MemoryStore::new();
+        let server = NodePorts::default();
+        let random = Random::new(1);
         let any = |ports: &mut Ports| Ok(ports.take_any(&random));
         assert!(server.change(&store, true, any).await.unwrap().is_some());
         server.change(&store, false, |_| Ok(())).await.unwrap();

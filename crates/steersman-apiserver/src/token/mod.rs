@@ -1,7 +1,7 @@
 //! The tokens of service accounts: signed by the server, bound to objects, and known again.
 //!
 //! A token is a JWT signed with ES256. The cluster's [`SigningKey`](crate::identity::SigningKey)
-//! signs and verifies, [`claims`] says what a token states, [`crate::authenticate`] whether that is
+//! signs and verifies, [`claims`] says what a token states, [`crate::authn`] whether that is
 //! still true: its time, its audience, its account and what it is bound to. Who asks for one goes
 //! through `serviceaccounts/token`.
 
@@ -11,4 +11,4 @@ mod signer;
 pub(crate) use signer::Signer;
 
 /// Who issues tokens, and the audience of those that are meant for this server.
-pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

@@ -126,7 +126,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_is_read_by_all_of_one_cluster_and_by_nobody_else() {
-        let (store, elsewhere) = (MemoryStore::new(), MemoryStore::new());
+        let store = MemoryStore::new();
+        let elsewhere = MemoryStore::new();
         let [one, same, other] = [(); 3].map(|()| Signer::default());
         assert!(one.read(&store, "a.b.c").await.unwrap().is_none());
         assert!(store.get(crate::identity::KEY).await.unwrap().is_none());
@@ -150,7 +151,8 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_tokens_are_remembered_than_the_bound() {
-        let (store, signer) = (MemoryStore::new(), Signer::default());
+        let store = MemoryStore::new();
+        let signer = Signer::default();
         for n in 0..=REMEMBERED {
             let token = signer.sign(&store, &claims(&n.to_string())).await.unwrap();
             assert!(signer.read(&store, &token).await.unwrap().is_some());

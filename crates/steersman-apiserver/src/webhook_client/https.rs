@@ -98,7 +98,7 @@ async fn connect(store: &dyn Store, target: &Target) -> Result<Connection, Strin
     let (sender, connection) = shaken.map_err(|error| text(&error))?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection to a webhook ended");
+            tracing::debug!(%error, "webhook connection closed");
         }
     });
     Ok(sender)
@@ -155,7 +155,8 @@ fn tls_error(error: &io::Error) -> String {
             expected,
             presented,
         })) => {
-            let (names, expected) = (presented.iter().map(|name| bare(name)), expected.to_str());
+            let names = presented.iter().map(|name| bare(name));
+            let expected = expected.to_str();
             let names = names.collect::<Vec<_>>().join(", ");
             format!(
                 "tls: failed to verify certificate: x509: certificate is valid for {names}, not \

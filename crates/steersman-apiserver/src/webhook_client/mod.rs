@@ -87,7 +87,7 @@ async fn in_process(
 ) -> Result<Response<Bytes>, String> {
     let answer = AssertUnwindSafe(async { handler(request).await }).catch_unwind().await;
     answer.map_err(|panic| {
-        tracing::warn!(panic = panic_text(&*panic), "a webhook of this process panicked");
+        tracing::warn!(panic = panic_text(&*panic), "webhook in this process panicked");
         "EOF".to_owned()
     })
 }

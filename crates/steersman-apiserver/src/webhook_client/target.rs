@@ -84,7 +84,8 @@ fn service_url(service: &Value) -> String {
 /// `https://host:port` of a URL, in small letters; the port is always told.
 pub(super) fn normal_origin(url: &str) -> String {
     let uri: Uri = url.parse().unwrap_or_default();
-    let (scheme, host) = (uri.scheme_str().unwrap_or("https"), uri.host().unwrap_or(""));
+    let scheme = uri.scheme_str().unwrap_or("https");
+    let host = uri.host().unwrap_or("");
     let port = uri.port_u16().unwrap_or(if scheme == "http" { 80 } else { HTTPS_PORT });
     format!("{scheme}://{host}:{port}").to_lowercase()
 }

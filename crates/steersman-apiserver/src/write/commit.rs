@@ -56,7 +56,9 @@ impl Writer<'_> {
             }
             let revision = written?.revision;
             if let Some(effects) = server.effects.of(&resource) {
-                let (server, resource, object) = (&server, &resource, &object);
+                let server = &server;
+                let resource = &resource;
+                let object = &object;
                 effects.written(Written { server, resource, object, revision, gone }).await;
             }
             drop(turn);

@@ -29,13 +29,13 @@ use steersman_store::Revision;
 
 use crate::admission::{About, Operation, Request};
 use crate::admission_registration::Hooks;
-use crate::authn::User;
 use crate::call::Call;
 use crate::conversion::{self, Known};
 use crate::document::{self, Stored};
 use crate::state::Server;
 use crate::state::effects::{Effects, Turn, Write};
 use crate::status::{Result, Status};
+use crate::user::User;
 use steersman_rules::apply::{Resets, Track, track};
 use steersman_rules::metadata;
 use steersman_rules::resource::{Place, Resource, ScalePaths};

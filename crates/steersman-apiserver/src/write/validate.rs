@@ -229,7 +229,8 @@ fn of_metadata_change(old: &Value, new: &Value) -> Vec<FieldError> {
         }
     }
     for field in IMMUTABLE {
-        let (old, new) = (&old["metadata"][field], &new["metadata"][field]);
+        let old = &old["metadata"][field];
+        let new = &new["metadata"][field];
         if old != new {
             let path = format!("metadata.{field}");
             errors.push(FieldError::invalid(path, new, "field is immutable"));

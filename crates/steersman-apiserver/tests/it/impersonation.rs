@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method, Request, header};
 use http_body_util::Full;
 use serde_json::{Value, json};
-use steersman_apiserver::authn::User;
+use steersman_apiserver::user::User;
 
 use crate::api::{Answer, Api};
 use crate::parts::REQUEST;

@@ -5,7 +5,8 @@ use futures::StreamExt;
 use http::{Method, Request, header};
 use http_body_util::{BodyDataStream, Full};
 use serde_json::{Value, json};
-use steersman_apiserver::{ResponseBody, negotiate};
+use steersman_apiserver::ResponseBody;
+use steersman_rules::body::yaml;
 use steersman_rules::kinds;
 use steersman_rules::protobuf;
 use steersman_rules::resource::{Resource, Verb};
@@ -120,7 +121,7 @@ fn field(bytes: &[u8]) -> (u8, &[u8], &[u8]) {
 
 fn samples() -> Vec<Value> {
     let documents = include_str!("samples.yaml").split("\n---\n");
-    documents.map(|text| negotiate::decode_yaml(text.as_bytes()).unwrap()).collect()
+    documents.map(|text| yaml::read(text.as_bytes()).unwrap()).collect()
 }
 
 fn collection(resource: &Resource) -> String {
@@ -300,7 +301,7 @@ async fn failures_are_told_in_the_encoding_that_was_asked_for() {
     assert_eq!(told(&status), told(&json));
     let yaml = api.get_as(&path, "application/yaml").await;
     assert_eq!(yaml.headers[header::CONTENT_TYPE], "application/yaml");
-    assert_eq!(negotiate::decode_yaml(&yaml.bytes).unwrap(), json);
+    assert_eq!(yaml::read(&yaml.bytes).unwrap(), json);
     // What cannot be written is told in JSON.
     let html = api.get_as(&path, "text/html").await;
     assert_eq!(html.refused(406)["reason"], "NotAcceptable");
@@ -416,9 +417,9 @@ async fn lists_and_objects_come_as_yaml() {
     let api = Api::start().await;
     let created = api.config_map("a", &json!({"k": "v: \"x\"\n- y", "empty": ""})).await;
     let yaml = api.get_as(&format!("{CONFIG_MAPS}/a"), "application/yaml").await;
-    assert_eq!(negotiate::decode_yaml(&yaml.bytes).unwrap(), created);
+    assert_eq!(yaml::read(&yaml.bytes).unwrap(), created);
     let list = api.get_as(CONFIG_MAPS, "application/yaml").await;
-    assert_eq!(names(&negotiate::decode_yaml(&list.bytes).unwrap()), ["a"]);
+    assert_eq!(names(&yaml::read(&list.bytes).unwrap()), ["a"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,8 @@
 
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
-use steersman_apiserver::authn::User;
 use steersman_apiserver::identity;
+use steersman_apiserver::user::User;
 
 use crate::api::{Api, pod, seconds_pass};
 

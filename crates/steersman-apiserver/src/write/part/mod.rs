@@ -57,7 +57,7 @@ pub(super) fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()>
     let mut errors = match writer.subresource {
         "finalize" => finalizers(new),
         "ephemeralcontainers" => ephemeral_containers::mistakes(old, new),
-        "resize" => resize::mistakes(&*writer.resource.strategy, old, new),
+        "resize" => resize::mistakes(writer.resource.strategy, old, new),
         _ => writer
             .effects()
             .map_or_else(Vec::new, |effects| effects.validate_part(writer.seen(), old, new)),

@@ -17,7 +17,8 @@ const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 pub(super) fn taken(old: &Value, new: &Value) -> Value {
     let mut result = old.clone();
     for list in LISTS {
-        let (before, after) = (items(&old["spec"][list]), items(&new["spec"][list]));
+        let before = items(&old["spec"][list]);
+        let after = items(&new["spec"][list]);
         let same = before.len() == after.len()
             && before.iter().zip(after).all(|(before, after)| before["name"] == after["name"]);
         let Some(spec) = result.get_mut("spec").and_then(Value::as_object_mut) else { continue };
@@ -87,7 +88,8 @@ fn class(strategy: &dyn Strategy, pod: &Value) -> Value {
 fn disorder(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for list in LISTS {
-        let (before, after) = (items(&old["spec"][list]), items(&new["spec"][list]));
+        let before = items(&old["spec"][list]);
+        let after = items(&new["spec"][list]);
         if before.len() != after.len() {
             let why = format!("{list} may not be added or removed on resize");
             errors.push(FieldError::forbidden(format!("spec.{list}"), &why));
@@ -111,7 +113,8 @@ fn is_supported(pod: &Value) -> bool {
 
 fn of_container(old: &Value, new: &Value, path: &str, list: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let (before, after) = (&old["resources"], &new["resources"]);
+    let before = &old["resources"];
+    let after = &new["resources"];
     for part in ["requests", "limits"] {
         if removed(&before[part], &after[part]) {
             let why = format!("resource {part} cannot be removed");
@@ -133,7 +136,8 @@ fn of_container(old: &Value, new: &Value, path: &str, list: &str) -> Vec<FieldEr
 
 /// Resources of the pod as a whole may grow and shrink, but not come or go.
 fn of_pod(old: &Value, new: &Value) -> Vec<FieldError> {
-    let (before, after) = (&old["spec"]["resources"], &new["spec"]["resources"]);
+    let before = &old["spec"]["resources"];
+    let after = &new["spec"]["resources"];
     let mut errors = Vec::new();
     for part in ["requests", "limits"] {
         if removed(&before[part], &after[part]) {

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::authenticate::{self, Authenticated, Refused};
+use crate::authn::{self, Authenticated, Refused};
 use crate::call::Call;
 use crate::mutate;
 use crate::reply::Reply;
@@ -72,7 +72,8 @@ fn check(call: &Call, review: &Value) -> Result<()> {
     if !kind.ends_with("SubjectAccessReview") {
         return Ok(());
     }
-    let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    let resource = &spec["resourceAttributes"];
+    let other = &spec["nonResourceAttributes"];
     let mut errors = Vec::new();
     if resource.is_object() && other.is_object() {
         let why = "cannot be specified in combination with resourceAttributes";
@@ -183,7 +184,7 @@ async fn token_status(call: &Call, review: &Value) -> Result<Value> {
                 Ok(Authenticated { user, audiences })
             }
         }
-        None => authenticate::bearer(&call.server, token, &audiences).await,
+        None => authn::bearer(&call.server, token, &audiences).await,
     };
     Ok(match authenticated {
         Ok(Authenticated { user, audiences }) => {

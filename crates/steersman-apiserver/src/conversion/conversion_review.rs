@@ -80,7 +80,8 @@ impl Converter {
 fn read(review_version: &str, uid: &str, mut answer: Value) -> Result<Vec<Value>, String> {
     let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
     let is_v1 = review_version == "v1";
-    let (version, kind) = (text(&answer["apiVersion"]), text(&answer["kind"]));
+    let version = text(&answer["apiVersion"]);
+    let kind = text(&answer["kind"]);
     if is_v1 && (version.as_str(), kind.as_str()) != ("apiextensions.k8s.io/v1", "ConversionReview")
     {
         return Err(format!(
@@ -116,12 +117,14 @@ fn checked(before: &Value, mut after: Value, api_version: &str) -> Result<Value,
     if version != api_version {
         return Err(format!("invalid groupVersion (expected {api_version}, received {version})"));
     }
-    let (expected, kind) = (text(before, "kind"), text(&after, "kind"));
+    let expected = text(before, "kind");
+    let kind = text(&after, "kind");
     if kind != expected {
         return Err(format!("invalid kind (expected {expected}, received {kind})"));
     }
     for (field, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
-        let (expected, given) = (metadata::text(before, field), metadata::text(&after, field));
+        let expected = metadata::text(before, field);
+        let given = metadata::text(&after, field);
         if expected != given {
             return Err(format!("must have the same {name}: {expected} != {given}"));
         }

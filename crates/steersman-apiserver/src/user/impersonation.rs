@@ -114,8 +114,8 @@ fn list(texts: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::impersonated;
-    use crate::authn::User;
     use crate::status::Result;
+    use crate::user::User;
     use http::{HeaderMap, HeaderName};
 
     fn acting(headers: &[(&str, &str)]) -> Result<User> {

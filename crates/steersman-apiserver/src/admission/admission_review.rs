@@ -142,7 +142,8 @@ fn check(uid: &str, role: Role, review: &Value, response: &Value) -> Result<(), 
     if given != uid {
         return Err(format!("expected response.uid={uid:?}, got {given:?}"));
     }
-    let (version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
+    let version = text(&review["apiVersion"]);
+    let kind = text(&review["kind"]);
     if (version.as_str(), kind.as_str()) != ("admission.k8s.io/v1", "AdmissionReview") {
         let (group, version) = version.split_once('/').unwrap_or(("", &version));
         return Err(format!(
