@@ -6,7 +6,8 @@
 //! 4. It is recorded who owns which fields; what the server generates from here on, nobody owns.
 //! 5. Mutating webhooks may change it; then 1 and 3 hold of what they made of it.
 //! 6. A name is generated, if it has only the beginning of one.
-//! 7. It gets a uid, a time and a generation, and what the rules of its kind reset or generate.
+//! 7. It gets a uid, a time and a generation, what the rules of its kind reset or generate, and
+//!    the defaults that follow from its name and from what was generated.
 //! 8. Mistakes are refused, and what is hardly meant is told.
 //! 9. What it needs is taken, such as the addresses of a service.
 //! 10. Validating webhooks may refuse it.
@@ -195,6 +196,8 @@ fn identify(writer: &Writer<'_>, object: &mut Value) {
 /// Generates what a new object of its kind has, and resets what a client may not set.
 fn prepare(writer: &Writer<'_>, object: &mut Value) {
     writer.resource.strategy.prepare_create(object);
+    // Kubernetes fills in defaults whenever it reads, so also from what was just generated: the
+    // label of a namespace from its name, the labels of a job from its template.
     writer.resource.strategy.default(object);
     if let Some(effects) = writer.effects() {
         effects.prepare(writer.seen(), None, object);

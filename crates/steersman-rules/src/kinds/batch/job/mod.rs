@@ -83,7 +83,6 @@ fn default(job: &mut Value) {
 /// The selector and the labels it needs are made from the job's uid, so that no two jobs
 /// ever share pods; needs `metadata.uid` and `metadata.name` to be set.
 fn create(job: &mut Value) {
-    default(job);
     if job["spec"]["manualSelector"] == true {
         return;
     }

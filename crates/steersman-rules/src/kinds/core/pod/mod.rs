@@ -102,7 +102,6 @@ fn default(pod: &mut Value) {
 
 /// Also does what admission does in Kubernetes: service account, tolerations, priority.
 fn create(pod: &mut Value) {
-    default(pod);
     within(pod, "spec", |spec| {
         fill_text(spec, "serviceAccountName", "default");
         let account = spec["serviceAccountName"].clone();
