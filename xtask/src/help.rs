@@ -21,6 +21,7 @@ The chores of this repository.
                                      ours and print where they differ; --ours URL
                                      --ours-token T takes a program that runs already
   cargo xtask tidy                   run only the checks of the repository's own rules
+  cargo xtask circles                print which circles the modules of each crate form
   cargo xtask schemas                write the API server's table of built-in types again
   cargo xtask help                   show this
 ";

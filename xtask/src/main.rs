@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(&rest),
         "compare" => compare::run(&rest),
         "tidy" => tidy::run(&rest),
+        "circles" => tidy::circles(),
         "schemas" => schemas::generate(),
         "help" | "--help" | "-h" => help::run(),
         unknown => Err(format!("there is no command `{unknown}`; try `cargo xtask help`")),
