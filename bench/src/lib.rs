@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its results")]
 
 mod api;
+mod child;
 mod config_maps;
 mod controller;
 mod go;
@@ -63,7 +64,7 @@ const BENCHMARKS: &[Benchmark] = &[
 pub fn run() -> ExitCode {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
-        Some("child") => return processes::child::run(std::env::args().skip(1)),
+        Some("child") => return child::run(std::env::args().skip(1)),
         Some("bare") => return api::bare::run(words),
         _ => {}
     }

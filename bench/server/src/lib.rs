@@ -6,6 +6,7 @@
 //! API server and its store and, as everywhere, no client of theirs.
 
 pub mod bare;
+mod mark;
 pub mod pods;
 pub mod widgets;
 
@@ -28,8 +29,8 @@ use tower::Service;
 
 use pods::Pods;
 
-/// The annotation of an object that says when it was last written.
-pub const WRITTEN: &str = "bench.steersman.dev/written";
+pub use mark::WRITTEN;
+
 /// What all runs have in common: the same Pods.
 pub const SEED: u64 = 2026;
 

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::WRITTEN;
+use crate::mark::WRITTEN;
 
 /// How many nodes the Pods run on.
 pub const NODES: usize = 500;

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::WRITTEN;
+use crate::mark::WRITTEN;
 
 /// How many namespaces the Widgets are in.
 const NAMESPACES: usize = 100;

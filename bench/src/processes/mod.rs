@@ -1,11 +1,10 @@
 //! The processes of a comparison, and what they say to each other.
 //!
-//! Each system under test runs in a [`child`] process of its own, so that its memory is its
+//! Each system under test runs in a [child](crate::child) process of its own, so that its memory is its
 //! own, against a [`server`] in another. The benchmark [talks](talk) with them in [lines](wire).
 
-pub(crate) mod child;
 pub(crate) mod connect;
-mod server;
+pub(crate) mod server;
 pub(crate) mod talk;
 pub(crate) mod usage;
 pub(crate) mod wire;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use crate::Bench;
+use crate::extent::Bench;
 use crate::measured::{Measured, System};
 use crate::objects;
 use crate::systems::Running;

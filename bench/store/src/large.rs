@@ -9,10 +9,11 @@ use steersman_store::disk::{DiskStore, Options};
 use steersman_store::memory::MemoryStore;
 use tokio::time::Instant;
 
+use crate::extent::Bench;
 use crate::load::Until;
 use crate::measured::{Measured, System};
 use crate::systems::{on_etcd, open};
-use crate::{Bench, etcd, objects, puts, reads};
+use crate::{etcd, objects, puts, reads};
 
 const WRITERS: usize = 256;
 

@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it says what it is at")]
 
 mod etcd;
+mod extent;
 mod fan_out;
 mod large;
 mod load;
@@ -20,10 +21,10 @@ mod systems;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
-use measured::{Measured, System};
+use extent::{Bench, Extent};
+use measured::Measured;
 use place::Place;
 use steersman_bench_report::Report;
 use tokio::runtime::Runtime;
@@ -54,64 +55,6 @@ struct Arguments {
     json: bool,
 }
 
-/// How much is measured.
-pub(crate) struct Extent {
-    /// How often puts are measured.
-    rounds: usize,
-    /// How long puts and gets last.
-    lasting: Duration,
-    /// How many keys there are.
-    keys: usize,
-    /// How often each is written before a store is opened again.
-    writes_per_key: usize,
-    /// How many Pods are held in memory.
-    pods: usize,
-    /// How often a range is read.
-    ranges: usize,
-    /// How many writes are watched.
-    writes_watched: usize,
-}
-
-/// A run of this program.
-pub(crate) struct Bench {
-    extent: Extent,
-    place: Place,
-    /// The one system to measure, if not all.
-    system: Option<String>,
-}
-
-impl Bench {
-    fn measures(&self, system: System) -> bool {
-        self.system.as_deref().is_none_or(|only| only == system.name())
-    }
-}
-
-impl Extent {
-    fn new(arguments: &Arguments) -> Self {
-        if arguments.quick {
-            Self {
-                rounds: arguments.rounds.unwrap_or(1),
-                lasting: Duration::from_millis(700),
-                keys: 10_000,
-                writes_per_key: 10,
-                pods: 15_000,
-                ranges: 3,
-                writes_watched: 50,
-            }
-        } else {
-            Self {
-                rounds: arguments.rounds.unwrap_or(3),
-                lasting: Duration::from_secs(2),
-                keys: 100_000,
-                writes_per_key: 10,
-                pods: 150_000,
-                ranges: 3,
-                writes_watched: 200,
-            }
-        }
-    }
-}
-
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.as_slice() {
@@ -130,7 +73,8 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     let place = Place::new(arguments.directory.as_deref())?;
     let system = arguments.system.clone();
-    let bench = Bench { extent: Extent::new(arguments), place, system };
+    let extent = Extent::new(arguments.quick, arguments.rounds);
+    let bench = Bench { extent, place, system };
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let mut report = Report::new("store", arguments.json);
     report.note(&format!("{}; {}", bench.place.description(), etcd::version()));

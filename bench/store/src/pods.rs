@@ -8,10 +8,11 @@ use std::sync::Arc;
 use steersman_store::Store;
 use steersman_store::disk::Options;
 
+use crate::extent::Bench;
 use crate::load::{self, Until};
 use crate::measured::{Measured, System};
 use crate::systems::open;
-use crate::{Bench, etcd, objects, process_memory};
+use crate::{etcd, objects, process_memory};
 
 const WRITERS: usize = 256;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use steersman_bench_report::percentile;
 use steersman_store::Store;
 
-use crate::Bench;
+use crate::extent::Bench;
 use crate::load::{self, Until};
 use crate::measured::{Measured, System};
 use crate::objects;

@@ -6,7 +6,7 @@ use steersman_bench_report::percentile;
 use steersman_store::{RangeRequest, Store, StoreError};
 use tokio::time::Instant;
 
-use crate::Bench;
+use crate::extent::Bench;
 use crate::load::{self, Until};
 use crate::measured::{Measured, System};
 use crate::objects;

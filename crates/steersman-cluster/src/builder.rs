@@ -1,40 +1,23 @@
-//! Starts a cluster, part by part.
+//! What a cluster is to have.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use steersman::{clock, random};
-use steersman_apiserver::identity::{Identity, IdentityError};
-use steersman_apiserver::listen;
-use steersman_apiserver::pki::{Pki, PkiError};
-use steersman_apiserver::status::Status;
-use steersman_apiserver::{ApiServer, Config};
-use steersman_store::{disk, etcd};
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-
-use crate::built_in::{BuiltIn, Parts};
-use crate::fork::Forking;
-use crate::{Cluster, Controllers, Endpoint, OpenStore, STOP_GRACE, Storage};
-
-/// How long a leader among several servers is waited for, unless said otherwise: as in Kubernetes.
-const LEASE_DURATION: Duration = Duration::from_secs(15);
+use crate::controllers::Controllers;
+use crate::storage::Storage;
 
 /// What a cluster is to have.
 #[derive(Clone, Debug)]
 pub struct Builder {
-    nodes: usize,
-    pod_termination: Duration,
-    controllers: Controllers,
-    seed: Option<u64>,
-    history: Duration,
-    listen: Option<SocketAddr>,
-    advertise: Option<IpAddr>,
-    storage: Storage,
-    lease_duration: Option<Duration>,
+    pub(crate) nodes: usize,
+    pub(crate) pod_termination: Duration,
+    pub(crate) controllers: Controllers,
+    pub(crate) seed: Option<u64>,
+    pub(crate) history: Duration,
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) advertise: Option<IpAddr>,
+    pub(crate) storage: Storage,
+    pub(crate) lease_duration: Option<Duration>,
 }
 
 impl Default for Builder {
@@ -52,43 +35,6 @@ impl Default for Builder {
             storage: Storage::Memory,
             lease_duration: None,
         }
-    }
-}
-
-/// Why a cluster could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The address to listen on is not to be had.
-    #[error("cannot listen on {address}: {reason}; choose another address with --listen")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        reason: String,
-    },
-    /// The directory cannot be used.
-    #[error("cannot open the data directory")]
-    Disk(#[from] disk::OpenError),
-    /// etcd cannot be used.
-    #[error("cannot use etcd; check that it runs, its addresses and, for https, the certificates")]
-    Etcd(#[from] etcd::ConnectError),
-    /// The cluster's authority could not be read or made.
-    #[error("cannot tell who the cluster is")]
-    Identity(#[from] IdentityError),
-    /// No certificates could be made.
-    #[error("cannot make the certificates of the cluster")]
-    Pki(#[from] PkiError),
-    /// The API server could not write what every cluster has.
-    #[error("cannot start the API server: {message}")]
-    ApiServer {
-        /// What it said.
-        message: String,
-    },
-}
-
-impl From<Status> for StartError {
-    fn from(status: Status) -> Self {
-        Self::ApiServer { message: status.to_string() }
     }
 }
 
@@ -170,87 +116,6 @@ impl Builder {
         let listen = self.listen.map(|address| SocketAddr::new(address.ip(), 0));
         Self { seed, listen, storage, ..self.clone() }
     }
-
-    /// Starts the cluster. The API is served when this returns; nodes and controllers are
-    /// under way.
-    pub async fn start(mut self) -> Result<Cluster, StartError> {
-        let mut stopwatch = Stopwatch::new();
-        let listener = self.bind().await?;
-        let (store, opened) = std::mem::take(&mut self.storage).open().await?;
-        stopwatch.lap("store");
-        let started = self.start_on(store.clone(), opened, listener, stopwatch).await;
-        if started.is_err() {
-            store.close().await;
-        }
-        started
-    }
-
-    async fn start_on(
-        self,
-        store: OpenStore,
-        opened: Option<disk::Opened>,
-        listener: Option<TcpListener>,
-        mut stopwatch: Stopwatch,
-    ) -> Result<Cluster, StartError> {
-        let shutdown = CancellationToken::new();
-        let seed = self.seed.unwrap_or_else(random::next_u64);
-        let config = Config::new(Arc::new(store.clone()), Arc::new(clock::now));
-        let api = ApiServer::start(Config { seed, shutdown: shutdown.clone(), ..config }).await?;
-        let client = kube::Client::new(api.clone(), "default");
-        stopwatch.lap("api server");
-
-        let mut tasks = JoinSet::new();
-        // Servers that share a store elect one that forgets the past: that is the store's task.
-        let history = (!store.is_shared()).then_some(self.history);
-        spawn_upkeep(&mut tasks, &api, history, &shutdown);
-        let known = listener.is_some() || self.controllers.publishes_root_ca();
-        let identity = if known { Some(Identity::of(&store).await?) } else { None };
-        let endpoint = match listener.zip(identity.as_ref()) {
-            Some((listener, identity)) => {
-                let socket = Socket { listener, advertise: self.advertise };
-                Some(serve(&mut tasks, &api, identity, socket, &shutdown)?)
-            }
-            None => None,
-        };
-        stopwatch.lap("https");
-
-        let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
-        let Self { nodes, pod_termination, controllers, .. } = self;
-        let root_ca = identity.map(|identity| identity.ca().into());
-        let client_of_parts = client.clone();
-        let parts = Parts { client: client_of_parts, nodes, pod_termination, controllers, root_ca };
-        let built_in = BuiltIn::start(parts, lease_duration);
-        stopwatch.lap("controllers");
-        let (forking, timings) = (Forking::new(self, seed), stopwatch.laps);
-        Ok(Cluster {
-            api,
-            client,
-            store,
-            opened,
-            built_in,
-            endpoint,
-            tasks,
-            shutdown,
-            timings,
-            forking,
-        })
-    }
-
-    async fn bind(&self) -> Result<Option<TcpListener>, StartError> {
-        let Some(address) = self.listen else {
-            return Ok(None);
-        };
-        match TcpListener::bind(address).await {
-            Ok(listener) => Ok(Some(listener)),
-            Err(error) => {
-                let reason = match error.kind() {
-                    std::io::ErrorKind::AddrInUse => "the address is in use".to_owned(),
-                    _ => error.to_string(),
-                };
-                Err(StartError::Listen { address, reason })
-            }
-        }
-    }
 }
 
 /// The n-th number that follows from a seed, as far from it as from all others (SplitMix64).
@@ -259,80 +124,4 @@ fn another_seed(seed: u64, n: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
-}
-
-/// Starts what keeps the API server from growing for ever, and what it always has.
-fn spawn_upkeep(
-    tasks: &mut JoinSet<()>,
-    api: &ApiServer,
-    history: Option<Duration>,
-    shutdown: &CancellationToken,
-) {
-    if let Some(history) = history {
-        let (compacted, token) = (api.clone(), shutdown.clone());
-        tasks.spawn(async move {
-            token.run_until_cancelled(compacted.run_compaction(history)).await;
-        });
-    }
-    let (kept, token) = (api.clone(), shutdown.clone());
-    tasks.spawn(async move {
-        token.run_until_cancelled(kept.run_bootstrap()).await;
-    });
-}
-
-/// Where the API is served, and where others reach it if that is elsewhere.
-struct Socket {
-    listener: TcpListener,
-    advertise: Option<IpAddr>,
-}
-
-/// Starts to serve HTTPS, with a certificate of the cluster's own authority.
-fn serve(
-    tasks: &mut JoinSet<()>,
-    api: &ApiServer,
-    identity: &Identity,
-    Socket { listener, advertise }: Socket,
-    shutdown: &CancellationToken,
-) -> Result<Endpoint, StartError> {
-    let address = listener.local_addr().map_err(|error| StartError::Listen {
-        address: SocketAddr::from(([0, 0, 0, 0], 0)),
-        reason: error.to_string(),
-    })?;
-    let reached = SocketAddr::new(advertise.unwrap_or(address.ip()), address.port());
-    api.advertise(reached);
-    let mut names = vec![address.ip().to_string(), reached.ip().to_string()];
-    names.dedup();
-    let pki = Pki::of(identity, &names)?;
-    let url = format!("https://{}", reachable(reached));
-    let endpoint = Endpoint { address, kubeconfig: pki.kubeconfig(&url), url };
-    let tls = pki.server_config()?;
-    tasks.spawn(listen::serve(api.clone(), listener, tls, shutdown.clone(), STOP_GRACE));
-    Ok(endpoint)
-}
-
-/// An address that a client on this machine can connect to: "every address" is none.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, address.port()).into(),
-        _ => address,
-    }
-}
-
-/// Notes how long each part took.
-struct Stopwatch {
-    last: Instant,
-    laps: Vec<(&'static str, Duration)>,
-}
-
-impl Stopwatch {
-    fn new() -> Self {
-        Self { last: Instant::now(), laps: Vec::new() }
-    }
-
-    fn lap(&mut self, part: &'static str) {
-        let now = Instant::now();
-        self.laps.push((part, now - self.last));
-        self.last = now;
-    }
 }

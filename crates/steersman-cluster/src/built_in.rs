@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::Controllers;
+use crate::controllers::Controllers;
 
 /// How long reconciles under way get to end when the cluster stops: what they did not do is done
 /// after the next start, or by the next leader.

@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use steersman_apiserver::WebhookHandler;
 
-use crate::{Builder, Cluster, StartError, Storage};
+use crate::builder::Builder;
+use crate::error::StartError;
+use crate::storage::{OpenStore, Storage};
 
 /// Why a cluster could not be forked.
 #[derive(Debug, thiserror::Error)]
@@ -42,27 +44,18 @@ impl Forking {
         let mut webhooks = self.webhooks.lock().unwrap_or_else(PoisonError::into_inner);
         webhooks.push((origin.to_owned(), handler.clone()));
     }
-}
 
-impl Cluster {
-    /// Starts another cluster that holds all that this one does at this moment, history and
-    /// running Pods included; from there on, neither sees what happens in the other. It has the
-    /// same settings and handlers of webhooks, controllers, nodes and a port of its own, and goes
-    /// by the same clock. What is random in it follows from the seed of this one and from how
-    /// many forks there were before.
-    ///
-    /// Values are shared, so that a fork costs little more than to start controllers.
-    pub async fn fork(&self) -> Result<Self, ForkError> {
-        let Some(store) = self.store.memory() else {
-            return Err(ForkError::Storage { store: self.store.name() });
+    /// The settings of the next fork of the cluster that has this store.
+    pub(crate) fn next(&self, store: &OpenStore) -> Result<Builder, ForkError> {
+        let Some(memory) = store.memory() else {
+            return Err(ForkError::Storage { store: store.name() });
         };
-        let Forking { settings, seed, count, webhooks } = &self.forking;
-        let n = count.fetch_add(1, Ordering::Relaxed) + 1;
-        let fork = settings.fork(*seed, n, Storage::Existing(store.fork())).start().await?;
-        let webhooks = webhooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for (origin, handler) in webhooks {
-            fork.serve_webhooks(&origin, handler);
-        }
-        Ok(fork)
+        let n = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(self.settings.fork(self.seed, n, Storage::Existing(memory.fork())))
+    }
+
+    /// The webhooks that this process answers, by their origins.
+    pub(crate) fn webhooks(&self) -> Vec<(String, WebhookHandler)> {
+        self.webhooks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

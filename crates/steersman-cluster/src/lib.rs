@@ -5,129 +5,26 @@
 //! that client calls the API server's service directly: no socket, no TLS. With
 //! [`Builder::listen`] the same service is also served over HTTPS.
 
-mod builder;
-mod built_in;
+mod error;
+
 mod controllers;
-mod fork;
 mod storage;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+mod builder;
 
-use steersman::controller::ReconcileRecord;
-use tokio::sync::broadcast;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+mod built_in;
+mod fork;
 
-use built_in::BuiltIn;
-use fork::Forking;
+mod cluster;
 
-pub use builder::{Builder, StartError};
+mod start;
+
+pub use builder::Builder;
+pub use cluster::{Cluster, Endpoint};
 pub use controllers::{ChoiceError, Controllers};
+pub use error::StartError;
 pub use fork::ForkError;
 pub use steersman_apiserver::{ApiServer, WebhookHandler};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};
-
-/// How long open connections get to end when the cluster stops.
-const STOP_GRACE: Duration = Duration::from_millis(200);
-
-/// A running cluster. Dropping it stops it at once; [`Cluster::stop`] does so gracefully.
-pub struct Cluster {
-    api: ApiServer,
-    client: kube::Client,
-    store: OpenStore,
-    opened: Option<disk::Opened>,
-    built_in: BuiltIn,
-    endpoint: Option<Endpoint>,
-    /// What runs beside the controllers: the listener, compaction, expiry.
-    tasks: JoinSet<()>,
-    shutdown: CancellationToken,
-    timings: Vec<(&'static str, Duration)>,
-    forking: Forking,
-}
-
-/// Where and how a cluster can be reached.
-#[derive(Clone, Debug)]
-pub struct Endpoint {
-    /// The address that is listened on.
-    pub address: SocketAddr,
-    /// The same as a URL.
-    pub url: String,
-    /// A kubeconfig for the cluster's administrator.
-    pub kubeconfig: String,
-}
-
-impl Cluster {
-    /// Begins a cluster.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    /// A client of the cluster's administrator, in process.
-    pub fn client(&self) -> kube::Client {
-        self.client.clone()
-    }
-
-    /// The API server's service.
-    pub fn api(&self) -> &ApiServer {
-        &self.api
-    }
-
-    /// Lets a handler of this process answer the webhooks of an origin, such as
-    /// `https://webhooks.test`, without a socket. Every other origin is called over HTTPS.
-    pub fn serve_webhooks(&self, origin: &str, handler: WebhookHandler) {
-        self.forking.serve_webhooks(origin, &handler);
-        self.api.serve_webhooks(origin, handler);
-    }
-
-    /// The store that holds everything.
-    pub fn store(&self) -> &OpenStore {
-        &self.store
-    }
-
-    /// What was found in the store's directory, if the store is on disk.
-    pub fn opened(&self) -> Option<&disk::Opened> {
-        self.opened.as_ref()
-    }
-
-    /// Where the cluster can be reached over HTTPS, if it listens.
-    pub fn endpoint(&self) -> Option<&Endpoint> {
-        self.endpoint.as_ref()
-    }
-
-    /// How long each part took to start.
-    pub fn timings(&self) -> &[(&'static str, Duration)] {
-        &self.timings
-    }
-
-    /// Hears of every reconcile of the built-in controllers from now on.
-    pub fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
-        self.built_in.reconciles()
-    }
-
-    /// Whether the built-in controllers run here: always, unless servers that share a store
-    /// [elect](Builder::lease_duration) one of them.
-    pub fn leads(&self) -> bool {
-        self.built_in.leads()
-    }
-
-    /// Waits until some built-in part fails, which none should, and tells how.
-    pub fn failed(&self) -> impl Future<Output = steersman::Error> + Send + 'static {
-        self.built_in.failed()
-    }
-
-    /// Stops everything: controllers first, then watches and connections, then the store. Its
-    /// directory, if it has one, is free when this returns.
-    pub async fn stop(mut self) {
-        self.built_in.stop().await;
-        self.shutdown.cancel();
-        self.api.shutdown();
-        let ended = async { while self.tasks.join_next().await.is_some() {} };
-        // The listener waits twice: for the store that it tells of its end, and for connections.
-        let _ = tokio::time::timeout(STOP_GRACE * 3, ended).await;
-        self.store.close().await;
-    }
-}

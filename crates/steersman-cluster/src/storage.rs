@@ -15,7 +15,7 @@ use steersman_store::{
     WriteRequest, Written,
 };
 
-use crate::StartError;
+use crate::error::StartError;
 
 /// Where a cluster keeps what it holds.
 #[derive(Clone, Debug, Default)]

@@ -22,10 +22,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use steersman::Controller;
 
-pub use scheduler::Scheduler;
-
-/// The name in `spec.schedulerName` of the Pods that this scheduler cares for.
-pub const SCHEDULER_NAME: &str = "default-scheduler";
+pub use scheduler::{SCHEDULER_NAME, Scheduler};
 
 /// How many Pods are bound at the same time. Decisions are taken one after another.
 const CONCURRENCY: usize = 8;

@@ -7,10 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::events::NewEvent;
 use steersman::{Context, Next, Reconciler, Result, clock};
 
-use crate::SCHEDULER_NAME;
 use crate::decision::{Decision, decide};
 use crate::requests::PodRequests;
 use crate::snapshot::{PodView, SharedState, bound_to, is_terminal};
+
+/// The name in `spec.schedulerName` of the Pods that this scheduler cares for.
+pub const SCHEDULER_NAME: &str = "default-scheduler";
 
 /// The condition that tells whether a Pod has a node.
 const POD_SCHEDULED: &str = "PodScheduled";

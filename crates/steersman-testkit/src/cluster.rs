@@ -17,7 +17,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::faults::Faults;
 use crate::link::Link;
-use crate::run::Settings;
+use crate::settings::Settings;
 
 /// How much virtual time [`Cluster::eventually`] gives.
 const PATIENCE: Duration = Duration::from_secs(600);

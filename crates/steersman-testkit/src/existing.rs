@@ -11,8 +11,7 @@ use kube::api::{DeleteParams, ObjectMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use steersman::{Client, Result};
 
-use crate::Cluster;
-use crate::cluster::Leftovers;
+use crate::cluster::{Cluster, Leftovers};
 
 /// Names the kubeconfig of the cluster on which tests marked `anywhere` run.
 const KUBECONFIG: &str = "STEERSMAN_TEST_KUBECONFIG";

@@ -32,11 +32,13 @@ pub mod faults;
 pub mod link;
 mod prepared;
 mod run;
+mod settings;
 mod webhooks;
 
 pub use cluster::Cluster;
 pub use faults::{Fault, Faults};
 pub use link::{Condition, Link};
 pub use prepared::Prepared;
-pub use run::{Settings, run, run_with};
+pub use run::{run, run_with};
+pub use settings::Settings;
 pub use steersman_cluster::Controllers;

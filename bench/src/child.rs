@@ -12,12 +12,12 @@ use steersman::workqueue::WorkQueue;
 use steersman_bench_server::pods::Pods;
 use steersman_bench_server::{Objects, SEED};
 
-use super::server;
-use super::wire::figure;
 use crate::informer::kube_runtime::KubeRuntime;
 use crate::informer::queue::{self, Size};
 use crate::informer::steersman::Steersman;
 use crate::informer::subject;
+use crate::processes::wire::figure;
+use crate::processes::{self, server};
 
 /// What the process is told to be.
 #[derive(Parser)]
@@ -55,7 +55,7 @@ enum System {
 
 /// Does what the arguments behind `child` say.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    super::until_ended(act(Child::parse_from(arguments).role))
+    processes::until_ended(act(Child::parse_from(arguments).role))
 }
 
 async fn act(role: Role) -> Result<(), String> {

@@ -1,0 +1,133 @@
+//! A running cluster: what can be asked of it, and how it ends.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use steersman::controller::ReconcileRecord;
+use steersman_apiserver::{ApiServer, WebhookHandler};
+use steersman_store::disk;
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::builder::Builder;
+use crate::built_in::BuiltIn;
+use crate::fork::{ForkError, Forking};
+use crate::storage::OpenStore;
+
+/// How long open connections get to end when the cluster stops.
+pub(crate) const STOP_GRACE: Duration = Duration::from_millis(200);
+
+/// A running cluster. Dropping it stops it at once; [`Cluster::stop`] does so gracefully.
+pub struct Cluster {
+    pub(crate) api: ApiServer,
+    pub(crate) client: kube::Client,
+    pub(crate) store: OpenStore,
+    pub(crate) opened: Option<disk::Opened>,
+    pub(crate) built_in: BuiltIn,
+    pub(crate) endpoint: Option<Endpoint>,
+    /// What runs beside the controllers: the listener, compaction, expiry.
+    pub(crate) tasks: JoinSet<()>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) timings: Vec<(&'static str, Duration)>,
+    pub(crate) forking: Forking,
+}
+
+/// Where and how a cluster can be reached.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// The address that is listened on.
+    pub address: SocketAddr,
+    /// The same as a URL.
+    pub url: String,
+    /// A kubeconfig for the cluster's administrator.
+    pub kubeconfig: String,
+}
+
+impl Cluster {
+    /// Begins a cluster.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A client of the cluster's administrator, in process.
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// The API server's service.
+    pub fn api(&self) -> &ApiServer {
+        &self.api
+    }
+
+    /// Lets a handler of this process answer the webhooks of an origin, such as
+    /// `https://webhooks.test`, without a socket. Every other origin is called over HTTPS.
+    pub fn serve_webhooks(&self, origin: &str, handler: WebhookHandler) {
+        self.forking.serve_webhooks(origin, &handler);
+        self.api.serve_webhooks(origin, handler);
+    }
+
+    /// The store that holds everything.
+    pub fn store(&self) -> &OpenStore {
+        &self.store
+    }
+
+    /// What was found in the store's directory, if the store is on disk.
+    pub fn opened(&self) -> Option<&disk::Opened> {
+        self.opened.as_ref()
+    }
+
+    /// Where the cluster can be reached over HTTPS, if it listens.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        self.endpoint.as_ref()
+    }
+
+    /// How long each part took to start.
+    pub fn timings(&self) -> &[(&'static str, Duration)] {
+        &self.timings
+    }
+
+    /// Hears of every reconcile of the built-in controllers from now on.
+    pub fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
+        self.built_in.reconciles()
+    }
+
+    /// Whether the built-in controllers run here: always, unless servers that share a store
+    /// [elect](Builder::lease_duration) one of them.
+    pub fn leads(&self) -> bool {
+        self.built_in.leads()
+    }
+
+    /// Waits until some built-in part fails, which none should, and tells how.
+    pub fn failed(&self) -> impl Future<Output = steersman::Error> + Send + 'static {
+        self.built_in.failed()
+    }
+
+    /// Starts another cluster that holds all that this one does at this moment, history and
+    /// running Pods included; from there on, neither sees what happens in the other. It has the
+    /// same settings and handlers of webhooks, controllers, nodes and a port of its own, and goes
+    /// by the same clock. What is random in it follows from the seed of this one and from how
+    /// many forks there were before.
+    ///
+    /// Values are shared, so that a fork costs little more than to start controllers.
+    pub async fn fork(&self) -> Result<Self, ForkError> {
+        let fork = self.forking.next(&self.store)?.start().await?;
+        for (origin, handler) in self.forking.webhooks() {
+            fork.serve_webhooks(&origin, handler);
+        }
+        Ok(fork)
+    }
+
+    /// Stops everything: controllers first, then watches and connections, then the store. Its
+    /// directory, if it has one, is free when this returns.
+    pub async fn stop(mut self) {
+        self.built_in.stop().await;
+        self.shutdown.cancel();
+        self.api.shutdown();
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        // The listener waits twice: for the store that it tells of its end, and for connections.
+        let _ = tokio::time::timeout(STOP_GRACE * 3, ended).await;
+        self.store.close().await;
+    }
+}
