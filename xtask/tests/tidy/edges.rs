@@ -3,12 +3,10 @@
 //! Dev-dependencies are exempt: a test of the framework may start a whole cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::assert_tidy;
-use crate::source;
+use crate::{assert_tidy, metadata};
 
 /// Packages and what they must not reach, directly or through another package of ours.
 const MUST_NOT_KNOW: [(&str, &[&str], &str); 10] = [
@@ -45,14 +43,7 @@ const MEETING_POINT: &str = "steersman-cluster";
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
 fn edges() -> Edges {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
-        .current_dir(source::root())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap();
+    let packages = metadata::ours();
     let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
     let ours: BTreeSet<String> = packages.iter().map(name).collect();
     let dependencies = |package: &Value| {
