@@ -9,8 +9,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Pod;
-
-use crate::host_ports::HostPort;
+use steersman_scheduler::HostPort;
 
 /// Where the blocks of Pod addresses begin.
 const PODS: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 0);

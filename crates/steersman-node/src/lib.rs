@@ -3,10 +3,10 @@
 //! [`SimulatedNodes`] stands for any number of machines that exist only as objects. For each,
 //! `registration` says what the Node object is, `heartbeat` renews its Lease and reports its
 //! status, and `pods` runs the Pods bound to it through a `runtime`. A cluster is seen only
-//! through its client; this crate knows nothing of API servers, stores or controllers.
+//! through its client; this crate knows nothing of API servers, stores or controllers. Which ports
+//! of a node are free it decides as the scheduler does and by its code, as a kubelet.
 
 mod addresses;
-mod host_ports;
 mod registration;
 
 mod heartbeat;

@@ -1,4 +1,4 @@
-//! The ports of its node that a Pod takes.
+//! The ports of its node that a Pod takes. The node agent counts them as the scheduler does.
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, Pod};
 
@@ -7,7 +7,7 @@ const EVERY: &str = "0.0.0.0";
 
 /// A port of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostPort {
+pub struct HostPort {
     address: String,
     protocol: String,
     port: i32,
@@ -15,7 +15,7 @@ pub(crate) struct HostPort {
 
 impl HostPort {
     /// The ports that a Pod takes as long as it runs: also those of init containers that stay.
-    pub(crate) fn all_of(pod: &Pod) -> Vec<Self> {
+    pub fn all_of(pod: &Pod) -> Vec<Self> {
         let Some(spec) = &pod.spec else { return Vec::new() };
         let stays = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
         let init = spec.init_containers.iter().flatten().filter(stays);
@@ -24,9 +24,10 @@ impl HostPort {
     }
 
     /// Whether two Pods cannot have these ports on one node.
-    pub(crate) fn conflicts(&self, other: &Self) -> bool {
+    pub fn conflicts(&self, other: &Self) -> bool {
         let everywhere = self.address == EVERY || other.address == EVERY;
-        (self.port, &self.protocol) == (other.port, &other.protocol)
+        self.port == other.port
+            && self.protocol == other.protocol
             && (everywhere || self.address == other.address)
     }
 }

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use steersman::Controller;
 
+pub use host_ports::HostPort;
 pub use scheduler::{SCHEDULER_NAME, Scheduler};
 
 /// How many Pods are bound at the same time. Decisions are taken one after another.
