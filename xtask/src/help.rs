@@ -22,6 +22,8 @@ The chores of this repository.
                                      --ours-token T takes a program that runs already
   cargo xtask tidy                   run only the checks of the repository's own rules
   cargo xtask circles                print which circles the modules of each crate form
+  cargo xtask package [ARGS]         make and build every package that would be published;
+                                     ARGS go to cargo package
   cargo xtask schemas                write the API server's table of built-in types again
   cargo xtask help                   show this
 ";

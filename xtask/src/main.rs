@@ -8,6 +8,7 @@ mod conformance;
 mod debian;
 mod etcd;
 mod help;
+mod package;
 mod process;
 mod schemas;
 mod test;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         "compare" => compare::run(&rest),
         "tidy" => tidy::run(&rest),
         "circles" => tidy::circles(),
+        "package" => package::run(&rest),
         "schemas" => schemas::generate(),
         "help" | "--help" | "-h" => help::run(),
         unknown => Err(format!("there is no command `{unknown}`; try `cargo xtask help`")),

@@ -2,7 +2,7 @@
 //!
 //! One client ([`wire`]) asks every system the same things: our program, a server that does no
 //! more than HTTPS and JSON ([`bare`], the ceiling), and with `--rival` a kube-apiserver over
-//! etcd ([`rival`]). [`lines`] says what is measured, [`fan_out`] how long a write takes to
+//! etcd ([`rival`](mod@rival)). [`lines`] says what is measured, [`fan_out`] how long a write takes to
 //! reach its watchers.
 
 pub(crate) mod bare;

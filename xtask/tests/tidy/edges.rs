@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{assert_tidy, metadata};
 
@@ -42,8 +42,7 @@ const MEETING_POINT: &str = "steersman-cluster";
 /// Each package of the workspace with the packages of the workspace it depends on.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-fn edges() -> Edges {
-    let packages = metadata::ours();
+fn edges(packages: &[Value]) -> Edges {
     let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
     let ours: BTreeSet<String> = packages.iter().map(name).collect();
     let dependencies = |package: &Value| {
@@ -95,16 +94,41 @@ fn second_meeting_points(edges: &Edges) -> Vec<String> {
         .collect()
 }
 
+/// Dev-dependencies that lead back to the package that has them. With a version, each of the two
+/// could be published only after the other; by path alone, they are no part of what is published.
+fn unpublishable(packages: &[Value]) -> Vec<String> {
+    let edges = edges(packages);
+    let mut problems = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let to = dependency["name"].as_str().unwrap();
+            let back = dependency["kind"] == "dev" && reached(&edges, to).contains(name);
+            if back && dependency["req"] != "*" {
+                problems.push(format!(
+                    "{name}: {to} depends on it; write {to} = {{ path = \"../{to}\" }}"
+                ));
+            }
+        }
+    }
+    problems
+}
+
+#[test]
+fn every_package_can_be_published_after_those_that_it_needs() {
+    assert_tidy(&unpublishable(&metadata::ours()));
+}
+
 #[test]
 fn every_dependency_edge_is_allowed() {
-    let edges = edges();
+    let edges = edges(&metadata::ours());
     assert_tidy(&forbidden(&edges));
     assert_tidy(&second_meeting_points(&edges));
 }
 
 #[test]
 fn the_rules_name_packages_that_exist() {
-    let edges = edges();
+    let edges = edges(&metadata::ours());
     let named = MUST_NOT_KNOW.iter().map(|(package, ..)| package);
     for package in named.chain(SERVER).chain(CLIENTS).chain([&MEETING_POINT]) {
         assert!(edges.contains_key(*package), "{package} is no package of this workspace");
@@ -121,4 +145,17 @@ fn forbidden_edges_are_found_at_any_distance() {
         edge("steersman-cluster", "steersman-apiserver"),
     ]);
     assert_eq!(forbidden(&distant).len(), 1);
+}
+
+#[test]
+fn a_dev_dependency_that_leads_back_has_no_version() {
+    let package = |name: &str, dependency: &str, kind: &str, req: &str| {
+        let dependency = json!({ "name": dependency, "kind": kind, "req": req });
+        json!({ "name": name, "dependencies": [dependency] })
+    };
+    let normal = package("testkit", "framework", "normal", "^0.1.0");
+    let versioned = package("framework", "testkit", "dev", "^0.1.0");
+    let by_path = package("framework", "testkit", "dev", "*");
+    assert_eq!(unpublishable(&[normal.clone(), versioned]).len(), 1);
+    assert_eq!(unpublishable(&[normal, by_path]), [""; 0]);
 }
