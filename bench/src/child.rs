@@ -87,7 +87,8 @@ fn map(count: usize) -> Result<(), String> {
     for _ in 0..count {
         let pod: Pod =
             serde_json::from_value(pods.next_pod()).map_err(|error| error.to_string())?;
-        let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
+        let namespace = &pod.metadata.namespace;
+        let name = &pod.metadata.name;
         let part = |part: &Option<String>| part.clone().unwrap_or_default();
         map.insert(format!("{}/{}", part(namespace), part(name)), Arc::new(pod));
     }

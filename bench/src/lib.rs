@@ -54,7 +54,8 @@ const BENCHMARKS: &[Benchmark] = &[
     ("config-maps", |_, report| config_maps::run(report)),
     ("informer", |arguments, report| informer::run(&arguments.informer, arguments.only(), report)),
     ("controller", |arguments, report| {
-        let (objects, rounds) = (arguments.api.objects, arguments.informer.rounds);
+        let objects = arguments.api.objects;
+        let rounds = arguments.informer.rounds;
         controller::run(controller::Extent { objects, rounds }, arguments.only(), report)
     }),
     ("api", |arguments, report| api::run(&arguments.api, arguments.only(), report)),

@@ -25,7 +25,8 @@ impl Program {
         let here = std::env::current_exe().map_err(|error| error.to_string())?;
         let program = here.with_file_name("steersman");
         let place = std::env::temp_dir().join(format!("steersman-bench-{}", std::process::id()));
-        let (kubeconfig, data) = (place.with_extension("kubeconfig"), place.with_extension("data"));
+        let kubeconfig = place.with_extension("kubeconfig");
+        let data = place.with_extension("data");
         let data_dir = [OsStr::new("--data-dir"), data.as_os_str()];
         let on_disk = !arguments.contains(&"--memory");
         let started = Instant::now();

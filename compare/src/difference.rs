@@ -96,7 +96,8 @@ pub(crate) struct Pair<'a> {
 impl Pair<'_> {
     /// Every difference. A different status code stands for everything that follows from it.
     pub(crate) fn differences(&self) -> Vec<Difference> {
-        let (theirs, ours) = (self.theirs.0, self.ours.0);
+        let theirs = self.theirs.0;
+        let ours = self.ours.0;
         if theirs.status == 0 || ours.status == 0 {
             return if theirs.status == ours.status {
                 Vec::new()
@@ -122,7 +123,8 @@ impl Pair<'_> {
     }
 
     fn headers(&self) -> Vec<Difference> {
-        let (theirs, ours) = (&self.theirs.0.headers, &self.ours.0.headers);
+        let theirs = &self.theirs.0.headers;
+        let ours = &self.ours.0.headers;
         let mut names: Vec<&String> = theirs.keys().chain(ours.keys()).collect();
         names.sort();
         names.dedup();
@@ -133,10 +135,12 @@ impl Pair<'_> {
                 let masked = values.iter().map(|value| masks.header(name, value));
                 Some(masked.collect::<Vec<_>>().join(" | "))
             };
-            let (theirs, ours) = (shown(self.theirs), shown(self.ours));
+            let theirs = shown(self.theirs);
+            let ours = shown(self.ours);
             if theirs != ours {
                 let absent = || "absent".to_owned();
-                let (theirs, ours) = (theirs.unwrap_or_else(absent), ours.unwrap_or_else(absent));
+                let theirs = theirs.unwrap_or_else(absent);
+                let ours = ours.unwrap_or_else(absent);
                 found.push(self.difference(Class::Header, name, theirs, ours));
             }
         }
@@ -190,7 +194,8 @@ impl Pair<'_> {
 
     /// Some clients match the text of discovery documents, so their order counts.
     fn order(&self) -> Option<Difference> {
-        let (theirs, ours) = (&self.theirs.0.body, &self.ours.0.body);
+        let theirs = &self.theirs.0.body;
+        let ours = &self.ours.0.body;
         let (theirs, ours) = tree::order(theirs, ours)?;
         Some(self.difference(Class::Discovery, "order of keys", theirs, ours))
     }
@@ -206,7 +211,8 @@ impl Pair<'_> {
         let kept = |events: &[Value]| -> Vec<Value> {
             events.iter().filter(|event| !is_plain_bookmark(event)).cloned().collect()
         };
-        let (theirs, ours) = (kept(theirs), kept(ours));
+        let theirs = kept(theirs);
+        let ours = kept(ours);
         if types(&theirs) != types(&ours) {
             return vec![self.difference(Class::Watch, "types", types(&theirs), types(&ours))];
         }

@@ -109,7 +109,8 @@ async fn find(arguments: &Arguments) -> Result<Findings, String> {
 /// makes answers differ without reason: masks that miss, requests that depend on time or chance.
 pub async fn compare_with_itself(only: &str) -> Result<(usize, Vec<String>), String> {
     let user = serde_json::json!({"username": "admin", "groups": ["system:masters"]});
-    let (theirs, ours) = (Ours::start(&user).await?, Ours::start(&user).await?);
+    let theirs = Ours::start(&user).await?;
+    let ours = Ours::start(&user).await?;
     let sides = Sides { theirs: theirs.side.clone(), ours: ours.side.clone() };
     let findings = run::all(&sides, Some(only)).await;
     let shown = findings.differences.iter().map(|difference| format!("{difference:?}"));

@@ -134,7 +134,8 @@ fn pattern(difference: &Difference) -> [String; 3] {
         // The same field at the end of another way.
         Class::Discovery | Class::OpenApi | Class::Description => {
             let mut parts = difference.place.rsplit('.');
-            let (last, before) = (parts.next(), parts.next());
+            let last = parts.next();
+            let before = parts.next();
             format!("{}.{}", before.unwrap_or_default(), last.unwrap_or_default())
         }
         _ => difference.place.clone(),

@@ -40,7 +40,8 @@ pub(crate) async fn all(sides: &Sides, only: Option<&str>) -> Findings {
             }
             findings.scenarios += 1;
             if findings.scenarios.is_multiple_of(50) {
-                let (scenarios, requests) = (findings.scenarios, findings.requests);
+                let scenarios = findings.scenarios;
+                let requests = findings.requests;
                 eprintln!("compare: {requests} requests, {scenarios} scenarios of {count} or more");
             }
             findings.requests += found.requests;
@@ -56,10 +57,12 @@ pub(crate) async fn all(sides: &Sides, only: Option<&str>) -> Findings {
 async fn one(sides: &Sides, run: &str, scenario: Scenario) -> Findings {
     let (theirs, ours) = tokio::join!(sides.theirs.run(&scenario), sides.ours.run(&scenario));
     let masks = |side: &Side| Masks { run: run.to_owned(), address: side.address().to_owned() };
-    let (their_masks, our_masks) = (masks(&sides.theirs), masks(&sides.ours));
+    let their_masks = masks(&sides.theirs);
+    let our_masks = masks(&sides.ours);
     let mut findings = Findings::default();
     for (index, step) in scenario.steps.iter().enumerate() {
-        let (theirs, ours) = (&theirs[index], &ours[index]);
+        let theirs = &theirs[index];
+        let ours = &ours[index];
         if step.role.is_compared() {
             let pair = Pair { step, theirs: (theirs, &their_masks), ours: (ours, &our_masks) };
             findings.requests += 1;

@@ -46,7 +46,8 @@ impl Walk {
             (theirs, ours) if theirs == ours => {}
             (theirs, ours) => {
                 let shown = |value: Option<&Value>| value.map_or("absent".into(), Value::to_string);
-                let (theirs, ours) = (shown(theirs), shown(ours));
+                let theirs = shown(theirs);
+                let ours = shown(ours);
                 self.found.push(Leaf { place: place.to_owned(), theirs, ours });
             }
         }
@@ -117,7 +118,8 @@ fn first_disorder(theirs: &Keys, ours: &Keys) -> Option<(String, String)> {
                 let names = of.iter().map(|(name, _)| name);
                 names.filter(|name| other.iter().any(|(o, _)| o == *name)).cloned().collect()
             };
-            let (left, right) = (common(theirs, ours), common(ours, theirs));
+            let left = common(theirs, ours);
+            let right = common(ours, theirs);
             if left != right {
                 return Some((left.join(" "), right.join(" ")));
             }

@@ -105,7 +105,8 @@ impl Row<'_> {
     fn factors(&self, systems: &[&str]) -> String {
         let others = systems.iter().zip(&self.values).skip(1);
         let factors = others.filter_map(|(system, value)| {
-            let (first, other) = (self.values[0]?, (*value)?);
+            let first = self.values[0]?;
+            let other = (*value)?;
             let factor = if self.lower_is_better { other / first } else { first / other };
             let goal = self.goals.iter().find(|(name, _)| name == system);
             let verdict = goal.map_or_else(String::new, |(_, goal)| {

@@ -38,7 +38,8 @@ pub fn definition() -> Value {
 
 /// The path of a Widget in the API.
 pub fn path(number: usize) -> String {
-    let (namespace, name) = (namespace(number), name(number));
+    let namespace = namespace(number);
+    let name = name(number);
     format!("/apis/bench.steersman.dev/v1/namespaces/{namespace}/widgets/{name}")
 }
 

@@ -81,7 +81,8 @@ impl Drop for Rival {
 }
 
 fn start_etcd(directory: &Path, client: u16, peer: u16) -> Result<Child, String> {
-    let (client, peer) = (url(client), url(peer));
+    let client = url(client);
+    let peer = url(peer);
     let mut command = Command::new("etcd");
     command
         .arg("--data-dir")

@@ -124,7 +124,8 @@ pub(crate) fn run(extent: Extent, only: Option<&str>, report: &mut Report) -> Re
     if systems.is_empty() {
         return Err("there is no such system to measure".to_owned());
     }
-    let (runtime, go) = (Runtime::new().map_err(|error| error.to_string())?, go.ok());
+    let runtime = Runtime::new().map_err(|error| error.to_string())?;
+    let go = go.ok();
     let mut measured: BTreeMap<(&str, String), Vec<f64>> = BTreeMap::new();
     for round in 0..extent.rounds {
         for run in runs(extent.objects) {
@@ -165,7 +166,8 @@ async fn measure(system: &str, go: Option<&PathBuf>, run: &Run) -> Result<Figure
     let who = if system == "controller-runtime" { "controller" } else { system };
     command.arg(who).args(run.arguments(&server));
     let mut subject = Process::start(command)?;
-    let (mut figures, mut begun) = (Figures::new(), 0);
+    let mut figures = Figures::new();
+    let mut begun = 0;
     while let Some(line) = subject.hear().await? {
         match line {
             Line::Figure { metric, value } => figures.push((metric, value)),

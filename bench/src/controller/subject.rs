@@ -29,7 +29,8 @@ pub(crate) fn run() -> ExitCode {
 async fn measure(order: &Order) -> Result<(), String> {
     let client = connect::client(&order.kubeconfig).await?;
     let tally = Arc::new(Tally::new(order));
-    let (start, computed) = (nanoseconds(), usage::computed()?);
+    let start = nanoseconds();
+    let computed = usage::computed()?;
     let _running: Box<dyn Any> = match order.system {
         System::Steersman => Box::new(steersman::start(client, order.workers, &tally)),
         System::KubeRuntime => Box::new(kube_runtime::start(client, order.workers, &tally)),
@@ -77,7 +78,9 @@ async fn spin(order: &Order, tally: &Tally) -> Result<(), String> {
     while tally.spins() < 2 * order.objects as u64 {
         sleep(Duration::from_millis(10)).await;
     }
-    let (spins, computed, start) = (tally.spins(), usage::computed()?, Instant::now());
+    let spins = tally.spins();
+    let computed = usage::computed()?;
+    let start = Instant::now();
     sleep(SPINNING).await;
     let spins = (tally.spins() - spins) as f64;
     figure("reconciles_per_second", spins / start.elapsed().as_secs_f64())?;

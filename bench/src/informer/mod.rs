@@ -98,7 +98,8 @@ async fn measure(system: &System, extent: &Extent) -> Result<Figures, String> {
         figures.extend(informer(system, extent).await?);
     }
     if system.queue {
-        let (operations, delayed) = (extent.queue_operations(), extent.queue_delayed());
+        let operations = extent.queue_operations();
+        let delayed = extent.queue_delayed();
         let arguments = ["queue".to_owned(), operations.to_string(), delayed.to_string()];
         figures.extend(alone(system, &arguments).await?);
     }

@@ -71,7 +71,8 @@ async fn throughput<Q: Queue>(operations: usize, different: usize) -> Duration {
     let start = Instant::now();
     let mut producers = JoinSet::new();
     for producer in 0..PRODUCERS {
-        let (queue, keys) = (queue.clone(), Arc::clone(&keys));
+        let queue = queue.clone();
+        let keys = Arc::clone(&keys);
         producers.spawn(async move {
             for turn in 0..operations / PRODUCERS {
                 queue.add(Arc::clone(&keys[(turn * PRODUCERS + producer) % keys.len()]));
@@ -123,7 +124,9 @@ impl Work {
         let [taken, done] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
         let mut workers = JoinSet::new();
         for _ in 0..WORKERS {
-            let (queue, taken, done) = (queue.clone(), Arc::clone(&taken), Arc::clone(&done));
+            let queue = queue.clone();
+            let taken = Arc::clone(&taken);
+            let done = Arc::clone(&done);
             workers.spawn(async move {
                 while let Some(key) = queue.get().await {
                     taken.fetch_add(1, Ordering::Relaxed);

@@ -63,7 +63,8 @@ pub(crate) trait Subject: Sized {
 pub(crate) async fn measure<S: Subject>(kubeconfig: &Path, updates: usize) -> Result<(), String> {
     let client = connect::client(kubeconfig).await?;
     let before = usage::resident()?;
-    let (computed, start) = (usage::computed()?, Instant::now());
+    let computed = usage::computed()?;
+    let start = Instant::now();
     let mut subject = S::start(client).await;
     figure("sync_seconds", start.elapsed().as_secs_f64())?;
     figure("sync_cpu_seconds", usage::computed()? - computed)?;

@@ -50,7 +50,8 @@ pub(super) fn pods(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(move |_| {
         let pod = pods.next_pod();
         let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
-        let (namespace, name) = (text("namespace"), text("name"));
+        let namespace = text("namespace");
+        let name = text("name");
         format!("/api/v1/namespaces/{namespace}/pods/{name}")
     })
 }

@@ -24,7 +24,8 @@ pub(crate) async fn gets(
 ) -> Result<(), String> {
     let keys: Arc<Vec<String>> = Arc::new((0..bench.extent.keys).map(objects::key).collect());
     for (readers, metric) in [(1, "get, 1 reader"), (64, "get, 64 readers")] {
-        let (store, keys) = (Arc::clone(store), Arc::clone(&keys));
+        let store = Arc::clone(store);
+        let keys = Arc::clone(&keys);
         let get = move |number: usize| get_some(Arc::clone(&store), Arc::clone(&keys), number);
         let load = load::run(readers, Until::Time(bench.extent.lasting), get).await?;
         measured.note(system, metric, load.rate() * GETS as f64);

@@ -25,7 +25,8 @@ impl Running {
     pub(crate) async fn start(system: System, place: &Place) -> Result<Self, String> {
         let directory = place.empty("fresh")?;
         let path = directory.path();
-        let (mut disk, mut etcd) = (None, None);
+        let mut disk = None;
+        let mut etcd = None;
         let store: Arc<dyn Store> = match system {
             System::Memory => Arc::new(MemoryStore::new()),
             System::Disk | System::Unsynced => {

@@ -27,7 +27,8 @@ fn discovery(kinds: &[Kind]) -> Scenario {
     let mut scenario = Scenario::new("discovery", Tidy::default());
     let mut paths: BTreeSet<String> = BTreeSet::new();
     for kind in kinds {
-        let (group, version) = (&kind.resource.group, &kind.resource.version);
+        let group = &kind.resource.group;
+        let version = &kind.resource.version;
         if !group.is_empty() {
             paths.insert(format!("/apis/{group}"));
             paths.insert(format!("/apis/{group}/{version}"));
@@ -56,7 +57,8 @@ fn openapi(kinds: &[Kind]) -> Scenario {
     scenario.add(Step::get("v3", "/openapi/v3").subject(Subject::OpenApi));
     let mut paths: BTreeSet<String> = ["api", "apis", "version", "api/v1"].map(String::from).into();
     for kind in kinds.iter().filter(|kind| !kind.resource.group.is_empty()) {
-        let (group, version) = (&kind.resource.group, &kind.resource.version);
+        let group = &kind.resource.group;
+        let version = &kind.resource.version;
         paths.insert(format!("apis/{group}"));
         paths.insert(format!("apis/{group}/{version}"));
     }

@@ -158,7 +158,8 @@ impl Kind {
         let everywhere = format!("{root}/{plural}");
         let mark = format!("{run}-{part}");
         if !self.resource.namespaced {
-            let (namespace, collection) = (String::new(), everywhere.clone());
+            let namespace = String::new();
+            let collection = everywhere.clone();
             return Place { mark, namespace, collection, everywhere };
         }
         let group = group.split('.').next().unwrap_or_default();

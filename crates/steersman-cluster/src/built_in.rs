@@ -125,7 +125,8 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     fn stand(parts: Parts, lease_duration: Duration) -> Self {
-        let (records, stop) = (broadcast::Sender::new(RECORDS_MAX), CancellationToken::new());
+        let records = broadcast::Sender::new(RECORDS_MAX);
+        let stop = CancellationToken::new();
         let (leading, leads) = watch::channel(false);
         let stands = stand(parts, lease_duration, records.clone(), leading, stop.clone());
         Self { records, leads, stop, stands: AbortOnDropHandle::new(tokio::spawn(stands)) }
@@ -151,7 +152,8 @@ async fn stand(
     while !stop.is_cancelled() {
         let running = parts.manager().leader_election(election(lease_duration)).start();
         let told = running.reconciles();
-        let (elected, failed) = (running.elected(), running.failed());
+        let elected = running.elected();
+        let failed = running.failed();
         let lead = async {
             elected.await;
             leads.send_replace(true);

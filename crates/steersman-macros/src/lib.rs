@@ -50,7 +50,10 @@ fn expand(
         return Err(syn::Error::new_spanned(&sig.ident, text));
     };
     let settings = arguments.iter().map(setting).collect::<syn::Result<Vec<_>>>()?;
-    let (name, output, pattern, kind) = (&sig.ident, &sig.output, &cluster.pat, &cluster.ty);
+    let name = &sig.ident;
+    let output = &sig.output;
+    let pattern = &cluster.pat;
+    let kind = &cluster.ty;
     let body = quote! {
         #vis fn #name() #output {
             #[allow(unused_mut, reason = "there may be nothing to set")]

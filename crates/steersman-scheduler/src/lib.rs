@@ -32,7 +32,8 @@ const CONCURRENCY: usize = 8;
 pub fn controller() -> Controller {
     let scheduler = Scheduler::default();
     let state = Arc::clone(scheduler.state());
-    let (on_nodes, on_pods) = (Arc::clone(&state), Arc::clone(&state));
+    let on_nodes = Arc::clone(&state);
+    let on_pods = Arc::clone(&state);
     Controller::of::<Pod>()
         .named(SCHEDULER_NAME)
         .only(scheduler::wants_a_node)

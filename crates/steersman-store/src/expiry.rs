@@ -105,7 +105,8 @@ impl Expiry {
     /// still there.
     async fn delete_due(&self, delete: &Delete) -> bool {
         let due = self.lock().due();
-        let (mut deleting, mut keys) = (Vec::new(), Vec::new());
+        let mut deleting = Vec::new();
+        let mut keys = Vec::new();
         for (key, expiring) in due {
             let Some(deletion) = delete(Key::clone(&key), expiring.revision) else { return false };
             deleting.push(deletion);
@@ -126,7 +127,8 @@ impl Expiry {
         &self,
         tried: impl Iterator<Item = ((Key, Expiring), Result<(), StoreError>)>,
     ) -> Option<(Key, StoreError)> {
-        let (mut queue, mut failed) = (self.lock(), None);
+        let mut queue = self.lock();
+        let mut failed = None;
         for ((key, expiring), deleted) in tried {
             match deleted {
                 Ok(()) | Err(StoreError::Conflict { .. }) => {

@@ -134,7 +134,8 @@ impl WriteRequest {
         if as_expected && (self.value.is_some() || found.is_some()) {
             return Ok(());
         }
-        let (key, expected) = (Key::clone(&self.key), self.expected);
+        let key = Key::clone(&self.key);
+        let expected = self.expected;
         Err(StoreError::Conflict { key, expected, found })
     }
 }

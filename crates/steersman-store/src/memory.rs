@@ -42,7 +42,8 @@ impl MemoryStore {
     pub fn fork(&self) -> Self {
         let fork = Self::over(self.shared.index.fork());
         for (key, expiring) in self.shared.expiry.all() {
-            let (revision, ttl) = (expiring.revision, Some(expiring.ttl));
+            let revision = expiring.revision;
+            let ttl = Some(expiring.ttl);
             fork.shared.expiry.written(&key, revision, ttl, || fork.delete());
         }
         fork
@@ -98,7 +99,8 @@ impl Store for MemoryStore {
 
     fn write(&self, request: WriteRequest) -> BoxFuture<'_, Result<Written, StoreError>> {
         async move {
-            let (key, ttl) = (Arc::clone(&request.key), request.ttl);
+            let key = Arc::clone(&request.key);
+            let ttl = request.ttl;
             let written = self.shared.index.decide(request)?;
             self.shared.expiry.written(&key, written.revision, ttl, || self.delete());
             Ok(written)

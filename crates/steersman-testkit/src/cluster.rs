@@ -70,7 +70,9 @@ impl Cluster {
 
     /// A cluster made for a test, or a fork of it.
     fn ours(inner: steersman_cluster::Cluster, failures: Failures) -> Self {
-        let (client, failed, told) = (inner.client(), inner.failed(), failures.clone());
+        let client = inner.client();
+        let failed = inner.failed();
+        let told = failures.clone();
         tokio::spawn(async move {
             let error = failed.await;
             told.send_replace(Some(error.to_string()));

@@ -50,8 +50,8 @@ impl Cluster {
         let server = webhooks.named(self.namespace()).self_signed([host.clone()]).build()?;
         let authority = server.ca().unwrap_or_default().to_owned();
         let reached = ClientConfig::url(format!("https://{host}:{port}")).ca_bundle(authority);
-        let (conversions, configurations) =
-            (server.conversions(&reached), server.configurations(&reached));
+        let conversions = server.conversions(&reached);
+        let configurations = server.configurations(&reached);
         tokio::spawn(server.run_on(listener, Default::default()));
         for (definition, conversion) in conversions {
             self.convert(&definition, &json!({"spec": {"conversion": conversion}})).await?;
@@ -75,7 +75,8 @@ impl Cluster {
         if let Some(mut mutating) = mutating {
             let webhooks = mutating.webhooks.iter_mut().flatten();
             webhooks.for_each(|webhook| self.restrict(&mut webhook.namespace_selector));
-            let (client, name) = (self.client().clone(), mutating.metadata.name.clone());
+            let client = self.client().clone();
+            let name = mutating.metadata.name.clone();
             self.clean_up_by(
                 async move {
                     let name = name.unwrap_or_default();
@@ -90,7 +91,8 @@ impl Cluster {
         if let Some(mut validating) = validating {
             let webhooks = validating.webhooks.iter_mut().flatten();
             webhooks.for_each(|webhook| self.restrict(&mut webhook.namespace_selector));
-            let (client, name) = (self.client().clone(), validating.metadata.name.clone());
+            let client = self.client().clone();
+            let name = validating.metadata.name.clone();
             self.clean_up_by(
                 async move {
                     let name = name.unwrap_or_default();

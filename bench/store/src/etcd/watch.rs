@@ -83,6 +83,7 @@ impl Watch for Changes {
 
 fn event(event: messages::Event) -> Result<Arc<Event>, StoreError> {
     let current = entry(event.kv.unwrap_or_default())?;
-    let (revision, key) = (current.modified, Arc::clone(&current.key));
+    let revision = current.modified;
+    let key = Arc::clone(&current.key);
     Ok(Arc::new(Event { revision, key, current: Some(current), previous: None }))
 }

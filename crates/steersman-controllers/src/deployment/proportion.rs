@@ -57,7 +57,8 @@ fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i32 {
     if before <= 0 {
         return 0;
     }
-    let (before, after) = (i128::from(before), i128::from(max_pods(deployment)));
+    let before = i128::from(before);
+    let after = i128::from(max_pods(deployment));
     let rounded = (2 * size * after + before) / (2 * before);
     i32::try_from(rounded - size).unwrap_or(i32::MAX)
 }

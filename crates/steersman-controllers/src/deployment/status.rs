@@ -114,8 +114,8 @@ fn failure(rollout: &Rollout) -> Option<DeploymentCondition> {
         conditions.iter().find(|c| c.type_ == REPLICA_FAILURE && c.status == "True").cloned()
     };
     let failure = rollout.all().find_map(failing)?;
-    let (reason, message) =
-        (failure.reason.unwrap_or_default(), failure.message.unwrap_or_default());
+    let reason = failure.reason.unwrap_or_default();
+    let message = failure.message.unwrap_or_default();
     Some(condition(REPLICA_FAILURE, "True", &reason, &message))
 }
 

@@ -63,7 +63,8 @@ impl Leftover {
 impl Pass {
     /// Notes what is left of a resource. What nothing holds and nobody waits for should be gone.
     pub(super) fn note(&mut self, resource: &ServedResource, namespace: &str, left: Leftover) {
-        let (group, plural) = (&resource.api.group, &resource.api.plural);
+        let group = &resource.api.group;
+        let plural = &resource.api.plural;
         if !left.expected && left.finalizers.is_empty() {
             let version = &resource.api.version;
             self.failures.push(format!(

@@ -34,7 +34,8 @@ pub(crate) fn controller(machines: Machines, runtime: impl ContainerRuntime) -> 
     let ours = Arc::clone(&machines);
     let addresses = Arc::new(Addresses::default());
     let runtime = Arc::new(runtime);
-    let (released, forgetting) = (Arc::clone(&addresses), Arc::clone(&runtime));
+    let released = Arc::clone(&addresses);
+    let forgetting = Arc::clone(&runtime);
     Controller::of::<Pod>()
         .named("kubelet")
         .only(move |pod| bound_to(pod).is_some_and(|node| ours.contains_key(node)))

@@ -115,7 +115,9 @@ pub fn status(file: &Path) -> Result<Status, OpenError> {
 /// The latest state of a directory whose files a server may replace while they are read. It does
 /// so only once there is another snapshot: what cannot be read without that is damaged.
 fn load_beside_a_server(source: &Directory) -> Result<(Place, State), OpenError> {
-    let (mut attempts, mut replaced, mut snapshot) = (0, 0, None);
+    let mut attempts = 0;
+    let mut replaced = 0;
+    let mut snapshot = None;
     loop {
         let failed = match load(source) {
             Err(failed @ (OpenError::Io { .. } | OpenError::Corrupt { .. })) => failed,

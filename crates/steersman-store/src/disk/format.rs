@@ -116,7 +116,8 @@ impl Place {
         if version != VERSION {
             return Err(OpenError::Newer { file, version, known: VERSION });
         }
-        let (store, revision) = (number(&bytes[16..24]), Revision(number(&bytes[24..32])));
+        let store = number(&bytes[16..24]);
+        let revision = Revision(number(&bytes[24..32]));
         Ok(Self { kind, store, revision })
     }
 }

@@ -141,7 +141,8 @@ impl Log {
     /// can go on: too many open files are no reason to take no more writes.
     fn begin_segment(&mut self) -> Result<(), StoreError> {
         let place = Place { revision: Revision(self.revision.0 + 1), ..self.place };
-        let (temporary, name) = (place.temporary_name(), place.name());
+        let temporary = place.temporary_name();
+        let name = place.name();
         let file = match prepare(&*self.files, &place) {
             Ok(file) => file,
             Err(error) => {

@@ -135,7 +135,8 @@ impl DiskStore {
         snapshot_bytes: u64,
     ) -> std::io::Result<(Self, Opened)> {
         let Recovered { index, log, live_bytes, ttls: keys, opened } = recovered;
-        let (index, expiry) = (Arc::new(index), Arc::<Expiry>::default());
+        let index = Arc::new(index);
+        let expiry = Arc::<Expiry>::default();
         let (requests, received) = mpsc::channel(WAITING_MAX);
         let ttls = Ttls::new(Arc::clone(&expiry), Handle::current(), requests.downgrade());
         for (key, revision, ttl) in keys {

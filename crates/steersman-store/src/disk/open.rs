@@ -100,7 +100,8 @@ pub(super) fn recover(
     // In this order: the name of the snapshot that replaces them may not be durable yet.
     files.sync().map_err(failed)?;
     ledger::remove(&**files, survey.leftovers).map_err(failed)?;
-    let (stats, live_bytes) = (index.stats(), live_bytes(&index));
+    let stats = index.stats();
+    let live_bytes = live_bytes(&index);
     let ttls = loading.state.take_ttls().into_iter();
     let opened = Opened {
         snapshot: survey.snapshot,
@@ -111,7 +112,9 @@ pub(super) fn recover(
         keys: stats.keys,
         taken: Duration::ZERO,
     };
-    let (position, revision, oldest) = (last.end, stats.revision, stats.oldest);
+    let position = last.end;
+    let revision = stats.revision;
+    let oldest = stats.oldest;
     let end = End { place: last.place, position, revision, oldest };
     let ledger = Ledger::new(segments, survey.snapshot);
     Ok(Recovered {

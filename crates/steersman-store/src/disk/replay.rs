@@ -131,8 +131,10 @@ fn walk(
     if place.revision != first {
         return corrupt(0, "it has the name of another file");
     }
-    let (mut last, mut end) = (format::HEADER, format::HEADER);
-    let (mut revision, mut oldest) = (Revision(first.0 - 1), None);
+    let mut last = format::HEADER;
+    let mut end = format::HEADER;
+    let mut revision = Revision(first.0 - 1);
+    let mut oldest = None;
     loop {
         match frame::next(&mut reader, &place, end).map_err(failed)? {
             Next::Frame(header, payload) => {
@@ -202,7 +204,9 @@ fn read_segments(
     batches: &SyncSender<Vec<Logged>>,
 ) -> Result<Option<Replayed>, OpenError> {
     let mut before: Option<Walked> = None;
-    let (mut segments, mut changes, mut bytes) = (Vec::new(), 0, 0);
+    let mut segments = Vec::new();
+    let mut changes = 0;
+    let mut bytes = 0;
     let mut batch = Vec::with_capacity(BATCH);
     for (position, first) in survey.segments.iter().enumerate() {
         let is_last = position + 1 == survey.segments.len();
@@ -248,7 +252,8 @@ fn decode(
     for revision in header.first..header.first + u64::from(header.count) {
         let record = Record::decode(&mut payload).ok_or("a record cannot be read")?;
         if revision > after.0 {
-            let (revision, key) = (Revision(revision), Key::from(record.key));
+            let revision = Revision(revision);
+            let key = Key::from(record.key);
             let change = Change { revision, key, value: record.value.map(Bytes::copy_from_slice) };
             batch.push(Logged { change, ttl: record.ttl });
             taken += 1;

@@ -176,7 +176,8 @@ impl<'a> Writer<'a> {
         file.write_at(0, &place.header())?;
         let mut frame = Vec::new();
         frame::begin(&mut frame);
-        let (position, synced) = (format::HEADER, 0);
+        let position = format::HEADER;
+        let synced = 0;
         Ok(Self { files, place, temporary, file, position, synced, frame, written: 0, count: 0 })
     }
 
@@ -234,7 +235,8 @@ pub(super) fn read(
     };
     let mut reader = Reader::open(files, name).map_err(failed)?;
     let place = Place::read(Kind::Snapshot, name, files, &mut reader)?;
-    let (mut offset, mut entries) = (format::HEADER, 0);
+    let mut offset = format::HEADER;
+    let mut entries = 0;
     loop {
         let (header, mut payload) =
             match frame::next(&mut reader, &place, offset).map_err(failed)? {

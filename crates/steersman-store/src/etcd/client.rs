@@ -220,7 +220,8 @@ impl Client {
         let Some(user) = &self.user else { return Ok(None) };
         let mut known = user.token.lock().await;
         if known.is_none() {
-            let (name, password) = (user.name.clone(), user.password.clone());
+            let name = user.name.clone();
+            let password = user.password.clone();
             let request = AuthenticateRequest { name, password };
             let answer = unary(member, AUTHENTICATE, request, None).await;
             // Nothing of what was really asked has been sent yet.

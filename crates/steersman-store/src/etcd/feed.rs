@@ -120,7 +120,8 @@ impl Feed {
     async fn follow(&mut self) -> Result<Ended, Failure> {
         let head = self.client.head(Instant::now() + HEAD_TIMEOUT).await?;
         if !self.is_same_history(head).await? {
-            let (was, is) = (self.index.revision(), head.revision);
+            let was = self.index.revision();
+            let is = head.revision;
             tracing::error!(%was, is, "etcd history replaced; relisting");
             self.start_over().await?;
         }
@@ -144,7 +145,8 @@ impl Feed {
             return Ok(false);
         }
         let Some(Landmark { key, modified }) = &self.landmark else { return Ok(true) };
-        let (key, revision) = (Bytes::clone(key), number(position.revision));
+        let key = Bytes::clone(key);
+        let revision = number(position.revision);
         let request = RangeRequest { key, revision, keys_only: true, ..RangeRequest::default() };
         let deadline = Instant::now() + HEAD_TIMEOUT;
         match self.client.call::<_, RangeResponse>(RANGE, &request, deadline).await {
@@ -158,7 +160,8 @@ impl Feed {
     fn next_changes(&self) -> WatchRequest {
         let KeyRange { key, end } = KeyRange::everything();
         let next = Revision(self.index.revision().0 + 1);
-        let (range_end, start_revision) = (end, number(next));
+        let range_end = end;
+        let start_revision = number(next);
         let create = WatchCreateRequest { key, range_end, start_revision, fragment: true };
         WatchRequest { create: Some(create) }
     }
@@ -240,7 +243,8 @@ impl Feed {
     /// Keeps the landmark up to date.
     fn mark(&mut self, kv: &KeyValue, is_put: bool) {
         if is_put {
-            let (key, modified) = (Bytes::copy_from_slice(&kv.key), revision(kv.mod_revision));
+            let key = Bytes::copy_from_slice(&kv.key);
+            let modified = revision(kv.mod_revision);
             self.landmark = Some(Landmark { key, modified });
         } else if self.landmark.as_ref().is_some_and(|landmark| landmark.key == kv.key) {
             self.landmark = None;
@@ -249,7 +253,8 @@ impl Feed {
 
     /// Forgets what another process, or this one, has compacted, and what is too much.
     async fn forget(&self, compacted: Option<Revision>) {
-        let (oldest, latest) = (self.index.stats().oldest, self.index.revision());
+        let oldest = self.index.stats().oldest;
+        let latest = self.index.revision();
         let mut until = compacted.unwrap_or_default();
         let kept = self.history.max(HISTORY_MIN);
         if latest.0.saturating_sub(oldest.0) > kept + kept / HISTORY_SLACK {

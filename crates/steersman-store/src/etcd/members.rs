@@ -56,7 +56,8 @@ impl Members {
         let moved =
             self.current.compare_exchange(failed, next, Ordering::Relaxed, Ordering::Relaxed);
         if moved.is_ok() && next != failed {
-            let (from, to) = (&self.members[failed].address, &self.members[next].address);
+            let from = &self.members[failed].address;
+            let to = &self.members[next].address;
             tracing::debug!(from, to, "switched to another etcd member");
         }
     }

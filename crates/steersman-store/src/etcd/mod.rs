@@ -107,7 +107,8 @@ impl EtcdStore {
             let compactor = Compactor::new(Arc::clone(&client), interval, request_timeout);
             tasks.push(spawn(compactor.run()));
         }
-        let (leases, room) = (Leases::default(), Room::default());
+        let leases = Leases::default();
+        let room = Room::default();
         let core = Core { client, keys, index, progress, freshness, leases, room, request_timeout };
         let store = Self { core: Arc::new(core), _tasks: Arc::new(Tasks(tasks)) };
         store.core.catch_up(revision(head.revision)).await.map_err(failed)?;

@@ -100,7 +100,8 @@ impl Progress {
 }
 
 fn late(position: Position, head: Head) -> StoreError {
-    let (heard, there) = (position.revision, head.revision);
+    let heard = position.revision;
+    let there = head.revision;
     let reason = format!("etcd is at revision {there}, but its watch has only told of {heard}");
     StoreError::Unavailable { reason }
 }

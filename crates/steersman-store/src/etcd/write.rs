@@ -90,7 +90,8 @@ fn transaction(key: &Bytes, request: &WriteRequest, lease: i64, prev_kv: bool) -
     let key = Bytes::clone(key);
     let step = match &request.value {
         Some(value) => {
-            let (key, value) = (key.clone(), value.clone());
+            let key = key.clone();
+            let value = value.clone();
             Request::Put(PutRequest { key, value, lease, prev_kv })
         }
         None => Request::DeleteRange(DeleteRangeRequest { key: key.clone(), prev_kv }),
@@ -136,7 +137,8 @@ fn outcome(
         let previous = known.or_else(|| found.and_then(|kv| keys.entry(kv)));
         return Ok(Written { revision, previous });
     }
-    let (key, expected) = (request.key.clone(), request.expected);
+    let key = request.key.clone();
+    let expected = request.expected;
     let found = found.map(|kv: KeyValue| revision(kv.mod_revision));
     Err(StoreError::Conflict { key, expected, found })
 }

@@ -38,7 +38,8 @@ impl Cursor {
     fn look(&self) -> Result<Scan, StoreError> {
         let state = self.index.read();
         if state.epoch() != self.epoch {
-            let (requested, oldest) = (self.position, state.stats().oldest);
+            let requested = self.position;
+            let oldest = state.stats().oldest;
             return Err(StoreError::Compacted { requested, oldest });
         }
         state.scan(self.position, &self.prefix, &self.topic)
