@@ -276,7 +276,7 @@ fn decoded(request: &Request<'_>, version: &Version, mut object: Value) -> Resul
     }
     schema.apply_defaults(&mut object);
     if part.is_none() {
-        resource.strategy.default(&mut object);
+        resource.rules.fill_in(&mut object);
     }
     Ok(object)
 }

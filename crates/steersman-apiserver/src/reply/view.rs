@@ -238,7 +238,7 @@ impl View {
     }
 
     fn hides(&self) -> bool {
-        !self.resource.strategy.annotated_fields().is_empty()
+        !self.resource.rules.annotated_fields().is_empty()
     }
 
     fn hide(&self, object: &mut Value) {
@@ -247,7 +247,7 @@ impl View {
         else {
             return;
         };
-        let hidden = self.resource.strategy.annotated_fields();
+        let hidden = self.resource.rules.annotated_fields();
         annotations.retain(|name, _| !hidden.contains(&name.as_str()));
         if annotations.is_empty() {
             metadata.remove("annotations");
@@ -303,7 +303,7 @@ pub(super) fn shaped(call: &Call, document: Value) -> Result<Value> {
         _ => return Ok(document),
     }
     let metadata = json!({"resourceVersion": document["metadata"]["resourceVersion"]});
-    let columns = table::columns_for("autoscaling", "Scale");
+    let columns = table::scale_columns();
     let now = (call.server.clock)();
     let api_version = call.output.meta.api_version();
     let form = TableForm { include: call.include_object()?, api_version, headers: true };

@@ -202,7 +202,7 @@ pub(crate) fn deletion_is_done(writer: &Writer<'_>, object: &Value) -> bool {
     metadata::is_deleting(object)
         && metadata::finalizers(object).is_empty()
         && metadata::number(object, "deletionGracePeriodSeconds").unwrap_or(0) == 0
-        && !writer.resource.strategy.holds_deletion(object)
+        && !writer.resource.rules.holds_deletion(object)
 }
 
 /// What becomes of `old` when a client wants `new`: what it may not change is put back, what
@@ -309,8 +309,8 @@ fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
         };
     }
     resource.schema.apply_defaults(&mut new);
-    resource.strategy.prepare_update(old, &mut new);
-    resource.strategy.default(&mut new);
+    resource.rules.prepare_update(old, &mut new);
+    resource.rules.fill_in(&mut new);
     if let Some(effects) = writer.effects() {
         effects.prepare(writer.seen(), Some(old), &mut new);
     }
@@ -347,8 +347,7 @@ fn count_generation(writer: &Writer<'_>, old: &Value, new: &mut Value) {
     };
     let counted = writer.resource.has_generation
         && (differ(old, new, counts)
-            || writer.subresource != "status"
-                && writer.resource.strategy.is_new_generation(old, new));
+            || writer.subresource != "status" && writer.resource.rules.is_new_generation(old, new));
     if counted {
         let generation = metadata::number(old, "generation").unwrap_or(0) + 1;
         metadata::set(new, "generation", Some(generation.into()));

@@ -33,7 +33,7 @@ impl Writer<'_> {
     ) -> Result<Revision, StoreError> {
         let gone = bytes.is_none();
         let key = self.resource.key(place).into();
-        let ttl = self.resource.strategy.ttl().filter(|_| !gone);
+        let ttl = self.resource.rules.ttl().filter(|_| !gone);
         let request = WriteRequest { key, value: bytes, expected, ttl };
         let Some(effects) = self.effects() else {
             return Ok(self.server.store.write(request).await?.revision);

@@ -98,13 +98,13 @@ fn complete(writer: &Writer<'_>, object: &mut Value) {
         metadata::set(object, field, None);
     }
     if resource.has_status()
-        && !resource.strategy.keeps_status()
+        && !resource.rules.keeps_status()
         && let Some(fields) = object.as_object_mut()
     {
         fields.remove("status");
     }
     resource.schema.apply_defaults(object);
-    resource.strategy.default(object);
+    resource.rules.fill_in(object);
 }
 
 /// An object that is admitted and has to be checked and stored under one name.
@@ -195,10 +195,10 @@ fn identify(writer: &Writer<'_>, object: &mut Value) {
 
 /// Generates what a new object of its kind has, and resets what a client may not set.
 fn prepare(writer: &Writer<'_>, object: &mut Value) {
-    writer.resource.strategy.prepare_create(object);
+    writer.resource.rules.prepare_create(object);
     // Kubernetes fills in defaults whenever it reads, so also from what was just generated: the
     // label of a namespace from its name, the labels of a job from its template.
-    writer.resource.strategy.default(object);
+    writer.resource.rules.fill_in(object);
     if let Some(effects) = writer.effects() {
         effects.prepare(writer.seen(), None, object);
     }

@@ -60,7 +60,7 @@ impl Swap for Deletion<'_> {
         let stored = Stored::from(entry);
         let old = stored.decode(&version(writer, &stored))?;
         check_preconditions(writer, &old, options)?;
-        if let Some(why) = writer.resource.strategy.refuses_deletion(&old) {
+        if let Some(why) = writer.resource.rules.refuses_deletion(&old) {
             return Err(Status::forbidden(writer.resource.named(place.name), why, Vec::new()));
         }
         if let Some(request) = writer.asks(Operation::Delete, place) {
@@ -137,14 +137,14 @@ fn mark(writer: &Writer<'_>, old: &Value, options: &DeleteOptions) -> Value {
         return new;
     }
     metadata::set_finalizers(&mut new, finalizers(writer.resource, old, options));
-    let grace = writer.resource.strategy.grace_period(old, requested).max(0);
+    let grace = writer.resource.rules.grace_period(old, requested).max(0);
     // A namespace ends when it is finalized, however long that takes.
     let stated = (!writer.resource.is("", "namespaces")).then_some(grace);
     set_due(&mut new, after(now, grace), stated);
     if let Some(generation) = metadata::number(old, "generation").filter(|g| *g > 0) {
         metadata::set(&mut new, "generation", Some((generation + 1).into()));
     }
-    writer.resource.strategy.begin_deletion(&mut new);
+    writer.resource.rules.begin_deletion(&mut new);
     if let Some(effects) = writer.effects() {
         effects.begin_deletion(old, &mut new);
     }

@@ -141,7 +141,7 @@ impl<'a> Writer<'a> {
     /// Tells the client what its object is valid for, but hardly meant to be.
     fn warn(&self, new: &Value, old: Option<&Value>) {
         if let Some(call) = self.call {
-            let warnings = self.resource.strategy.warnings(new, old);
+            let warnings = self.resource.rules.warnings(new, old);
             warnings.into_iter().for_each(|warning| call.warn(warning));
         }
     }
@@ -164,11 +164,7 @@ impl<'a> Writer<'a> {
 
     /// What the path that is written through resets.
     pub(crate) fn resets(&self) -> Resets<'static> {
-        if self.resource.has_status() {
-            self.resource.strategy.resets(self.subresource)
-        } else {
-            &[]
-        }
+        if self.resource.has_status() { self.resource.rules.resets(self.subresource) } else { &[] }
     }
 
     /// The bytes of an object to write. One that is too large loses the record of who owns its

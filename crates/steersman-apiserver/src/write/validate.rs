@@ -135,7 +135,7 @@ pub(super) fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
     let name = metadata::text(object, "name");
     let mut errors = names::validate_metadata(object, resource.namespaced);
     errors.extend(finalizer_prefixes(writer, object));
-    errors.extend(resource.strategy.validate_create(object));
+    errors.extend(resource.rules.validate_create(object));
     errors.extend(of_kind(writer, object));
     refuse(resource, name, &errors)
 }
@@ -144,9 +144,9 @@ pub(super) fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
 pub(super) fn changed_object(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
     let resource = writer.resource;
     let mut errors = changed_metadata(writer, old, new);
-    let found = resource.strategy.validate_update(old, new);
+    let found = resource.rules.validate_update(old, new);
     if !found.is_empty() && TWICE.iter().any(|(group, plural)| resource.is(group, plural)) {
-        errors.extend(resource.strategy.validate_existing(new));
+        errors.extend(resource.rules.validate_existing(new));
     }
     errors.extend(found);
     errors.extend(of_kind(writer, new));
@@ -180,7 +180,7 @@ pub(super) fn changed_status(writer: &Writer<'_>, old: &Value, new: &Value) -> R
         errors.extend(scale::mistakes(writer.resource, new, scale::Of::Status));
         errors
     } else {
-        writer.resource.strategy.validate_status_update(old, new)
+        writer.resource.rules.validate_status_update(old, new)
     });
     refuse(writer.resource, metadata::text(old, "name"), &errors)
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::resource::{Effect, Resource, ScalePaths, Subresource, Verb};
-use crate::rules::{Plain, Strategy};
+use crate::rules::Rules;
 use crate::schema::{Schema, Text};
-use crate::table::{self, Column, Description};
+use crate::table::{Column, Description, created_at};
 
 const STANDARD: &[Verb] = &[
     Verb::Create,
@@ -67,9 +67,9 @@ pub(super) struct Kind {
     /// What is true of it and not of most.
     pub(super) traits: &'static [Trait],
     /// Defaults and validation.
-    pub(super) rules: &'static dyn Strategy,
+    pub(super) rules: &'static Rules,
     /// What `kubectl get` shows between NAME and AGE.
-    pub(super) columns: Option<fn() -> Vec<Column>>,
+    pub(super) columns: fn() -> Vec<Column>,
     /// What field selectors may name besides name and namespace.
     pub(super) selectable_fields: &'static [&'static str],
     /// What of metadata is written with the status.
@@ -138,8 +138,8 @@ impl Kind {
             namespaced: false,
             short_names: &[],
             traits: &[],
-            rules: &Plain,
-            columns: None,
+            rules: &Rules::NONE,
+            columns: || vec![created_at()],
             selectable_fields: &[],
             status_metadata: METADATA,
             storage_prefix: None,
@@ -173,7 +173,7 @@ impl Kind {
             has_status_table: !self.has(Trait::NoStatusTable),
             schema: Schema::builtin(self.group, self.version, self.name)
                 .unwrap_or_else(Schema::untyped),
-            strategy: self.rules,
+            rules: self.rules,
             columns: self.columns(),
             selectable_fields: self.selectable_fields.iter().map(|&field| field.into()).collect(),
             deprecation: self.deprecation.map(Into::into),
@@ -184,10 +184,9 @@ impl Kind {
     }
 
     fn columns(&self) -> Arc<[Column]> {
-        let Some(columns) = self.columns else { return table::columns_for(self.group, self.name) };
         let description = Description::Documented { group: self.group, kind: self.name };
         let described = |column| Column { description: description.clone(), ..column };
-        columns().into_iter().map(described).collect()
+        (self.columns)().into_iter().map(described).collect()
     }
 }
 

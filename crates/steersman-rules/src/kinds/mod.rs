@@ -70,7 +70,7 @@ pub fn all() -> Vec<Resource> {
 
 /// The rules of a built-in kind, as the server asks for them.
 #[cfg(test)]
-fn for_kind(group: &str, kind: &str) -> &'static dyn crate::rules::Strategy {
+fn for_kind(group: &str, kind: &str) -> &'static crate::rules::Rules {
     let mut kinds = GROUPS.iter().flat_map(|kinds| kinds.iter());
     let found = kinds.find(|known| known.group == group && known.name == kind);
     found.unwrap_or_else(|| panic!("{group} has no {kind}")).rules

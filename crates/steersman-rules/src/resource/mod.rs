@@ -5,7 +5,7 @@ pub mod selectable;
 
 use std::sync::Arc;
 
-use crate::rules::Strategy;
+use crate::rules::Rules;
 use crate::schema::{Schema, Text};
 use crate::table::Column;
 
@@ -47,8 +47,8 @@ pub struct Resource {
     pub has_status_table: bool,
     /// The fields, for apply, pruning and validation.
     pub schema: Schema,
-    /// Behaviour that needs code; most kinds have none.
-    pub strategy: &'static dyn Strategy,
+    /// Defaults and validation that need code; few kinds have none.
+    pub rules: &'static Rules,
     /// What `kubectl get` shows between NAME and AGE; empty means just those two.
     pub columns: Arc<[Column]>,
     /// Dotted paths usable in field selectors besides `metadata.name` and `metadata.namespace`.

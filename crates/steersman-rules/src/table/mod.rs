@@ -1,23 +1,17 @@
 //! `kubectl get`: objects as rows of a table (`meta.k8s.io/v1` Table).
 //!
 //! A kind has [`Column`]s; a column knows how to read or compute its [`Cell`]. The columns of
-//! built-in kinds are in one file a family ([`pods`], [`workloads`], …); those of custom resources
-//! come from their definition and are read by [`path`]. kubectl prints cells as they come, so
+//! built-in kinds stand with the rest of what is said of them, in [`crate::kinds`]; those of custom
+//! resources come from their definition and are read by [`path`]. kubectl prints cells as they come, so
 //! ages are already words here. The clock is an argument.
 
-mod access;
 pub(crate) mod cells;
-mod cluster;
 mod descriptions;
 pub(crate) mod duration;
-mod network;
 mod path;
-mod pods;
-mod storage;
 pub(crate) mod template;
 #[cfg(test)]
 mod tests;
-mod workloads;
 
 use std::sync::Arc;
 
@@ -121,20 +115,19 @@ impl From<IncludeObject> for TableForm {
     }
 }
 
-/// The columns of a built-in kind.
-pub fn columns_for(group: &'static str, kind: &'static str) -> Arc<[Column]> {
-    let families = [
-        pods::columns,
-        workloads::columns,
-        network::columns,
-        storage::columns,
-        cluster::columns,
-        access::columns,
+/// The columns of a `Scale`, whatever it is the scale of.
+pub fn scale_columns() -> Arc<[Column]> {
+    let description = Description::Documented { group: "autoscaling", kind: "Scale" };
+    let columns = [
+        Column::field("Name", "metadata.name", ""),
+        Column::number("Desired", "spec.replicas"),
+        Column::number("Available", "status.replicas"),
+        age(),
     ];
-    let known = families.iter().find_map(|family| family(group, kind));
-    let columns = known.unwrap_or_else(|| vec![created_at()]).into_iter();
-    let description = Description::Documented { group, kind };
-    columns.map(|column| Column { description: description.clone(), ..column }).collect()
+    columns
+        .into_iter()
+        .map(|column| Column { description: description.clone(), ..column })
+        .collect()
 }
 
 /// The columns of a custom resource, from its `additionalPrinterColumns`; without any, its age.
@@ -158,7 +151,7 @@ pub fn render(
     let columns = all_columns(columns);
     let row = |object: &Value| {
         let cells = columns.iter().map(|column| column.cell(object, now)).collect();
-        let conditions = pods::row_conditions(object).map(|c| ("conditions".to_owned(), c));
+        let conditions = row_conditions(object).map(|c| ("conditions".to_owned(), c));
         let cells = [("cells".to_owned(), Value::Array(cells))].into_iter().chain(conditions);
         Value::Object(cells.chain([("object".to_owned(), shown(object, form).into())]).collect())
     };
@@ -171,6 +164,23 @@ pub fn render(
         ("columnDefinitions".to_owned(), form.headers.then(definitions).into()),
         ("rows".to_owned(), ranked(&columns, objects, now).into_iter().map(row).collect()),
     ]))
+}
+
+/// What is to be said of the row of an object besides its cells: that a pod is done.
+fn row_conditions(object: &Value) -> Option<Value> {
+    if object["kind"] != "Pod" || object["apiVersion"] != "v1" {
+        return None;
+    }
+    let phase = cells::text(&object["status"]["phase"]);
+    let message = match phase {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    let condition = json!({
+        "type": "Completed", "status": "True", "reason": phase, "message": message,
+    });
+    Some(Value::Array(vec![condition]))
 }
 
 impl Column {

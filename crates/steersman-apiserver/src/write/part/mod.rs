@@ -34,10 +34,10 @@ pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
         metadata::set(&mut result, field, new["metadata"].get(field).cloned());
     }
     if writer.subresource == "status" {
-        writer.resource.strategy.prepare_status_update(old, &mut result);
+        writer.resource.rules.prepare_status_update(old, &mut result);
     }
     if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
-        writer.resource.strategy.default(&mut result);
+        writer.resource.rules.fill_in(&mut result);
     }
     if let Some(effects) = writer.effects() {
         effects.prepare_part(writer.seen(), Versions { old, sent: new }, &mut result);
@@ -57,13 +57,13 @@ pub(super) fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()>
     let mut errors = match writer.subresource {
         "finalize" => finalizers(new),
         "ephemeralcontainers" => ephemeral_containers::mistakes(old, new),
-        "resize" => resize::mistakes(writer.resource.strategy, old, new),
+        "resize" => resize::mistakes(writer.resource.rules, old, new),
         _ => writer
             .effects()
             .map_or_else(Vec::new, |effects| effects.validate_part(writer.seen(), old, new)),
     };
     if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
-        errors.extend(writer.resource.strategy.validate_existing(new));
+        errors.extend(writer.resource.rules.validate_existing(new));
     }
     if errors.is_empty() {
         return validate::changed_status(writer, old, new);

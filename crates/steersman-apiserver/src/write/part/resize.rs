@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::ephemeral_containers::MIRROR;
 use super::items;
 use steersman_rules::field::FieldError;
-use steersman_rules::rules::Strategy;
+use steersman_rules::rules::Rules;
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
@@ -46,7 +46,7 @@ pub(super) fn taken(old: &Value, new: &Value) -> Value {
 }
 
 /// What is wrong with a resize.
-pub(super) fn mistakes(strategy: &dyn Strategy, old: &Value, new: &Value) -> Vec<FieldError> {
+pub(super) fn mistakes(strategy: &Rules, old: &Value, new: &Value) -> Vec<FieldError> {
     let forbid = |field: &str, why: &str| vec![FieldError::forbidden(field, why)];
     if old["metadata"]["annotations"].get(MIRROR).is_some() {
         return forbid("", "static pods cannot be resized");
@@ -78,7 +78,7 @@ pub(super) fn mistakes(strategy: &dyn Strategy, old: &Value, new: &Value) -> Vec
 }
 
 /// The quality of service that a pod of this spec would be created with.
-fn class(strategy: &dyn Strategy, pod: &Value) -> Value {
+fn class(strategy: &Rules, pod: &Value) -> Value {
     let mut made = pod.clone();
     strategy.prepare_create(&mut made);
     made["status"]["qosClass"].take()

@@ -11,7 +11,7 @@ pub(super) const KIND: Kind = Kind {
     name: "MutatingAdmissionPolicyBinding",
     traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     rules: &RULES,
-    columns: Some(policy_binding::columns),
+    columns: policy_binding::columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -12,7 +12,7 @@ pub(super) const KIND: Kind = Kind {
     name: "ValidatingWebhookConfiguration",
     traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     rules: &RULES,
-    columns: Some(webhook::columns),
+    columns: webhook::columns,
     effect: Some(Effect::WebhookConfiguration),
     ..Kind::of_cluster(super::GROUP, "v1")
 };

@@ -12,7 +12,7 @@ pub(super) const KIND: Kind = Kind {
     name: "Lease",
     traits: &[Trait::CreateOnUpdate, Trait::VersionedUpdate],
     rules: &RULES,
-    columns: Some(|| vec![Column::field("Holder", "spec.holderIdentity", ""), age()]),
+    columns: || vec![Column::field("Holder", "spec.holderIdentity", ""), age()],
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -15,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
     name: "ConfigMap",
     short_names: &["cm"],
     rules: &RULES,
-    columns: Some(columns),
+    columns: columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 
@@ -52,7 +52,6 @@ mod tests {
 
     use super::*;
     use crate::field::FieldError;
-    use crate::rules::Strategy;
 
     fn messages(errors: &[FieldError]) -> Vec<String> {
         errors.iter().map(FieldError::message).collect()

@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::OneByOne, Trait::Finalize, Trait::Status],
     selectable_fields: &["status.phase"],
     rules: &RULES,
-    columns: Some(columns),
+    columns: columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 
@@ -105,12 +105,11 @@ fn columns() -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Strategy;
 
     #[test]
     fn a_namespace_is_active_labelled_and_held_by_a_finalizer() {
         let mut namespace = json!({"metadata": {"name": "shop"}});
-        RULES.default(&mut namespace);
+        RULES.fill_in(&mut namespace);
         RULES.prepare_create(&mut namespace);
         assert_eq!(
             namespace,

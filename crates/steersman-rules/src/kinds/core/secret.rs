@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     name: "Secret",
     selectable_fields: &["type"],
     rules: &RULES,
-    columns: Some(columns),
+    columns: columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 
@@ -121,7 +121,6 @@ mod tests {
 
     use super::*;
     use crate::field::FieldError;
-    use crate::rules::Strategy;
 
     fn messages(errors: &[FieldError]) -> Vec<String> {
         errors.iter().map(FieldError::message).collect()
@@ -130,7 +129,7 @@ mod tests {
     #[test]
     fn plain_text_of_a_secret_is_encoded() {
         let mut secret = json!({"data": {"a": "eA=="}, "stringData": {"b": "hello"}});
-        RULES.default(&mut secret);
+        RULES.fill_in(&mut secret);
         assert_eq!(secret, json!({"type": "Opaque", "data": {"a": "eA==", "b": "aGVsbG8="}}));
     }
 

@@ -29,7 +29,7 @@ pub(super) const KIND: Kind = Kind {
         "type",
     ],
     rules: &RULES,
-    columns: Some(event::columns),
+    columns: event::columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

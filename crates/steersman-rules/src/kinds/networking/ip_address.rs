@@ -17,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
     name: "IPAddress",
     short_names: &["ip"],
     rules: &RULES,
-    columns: Some(|| vec![Column::text("ParentRef", parent), age().unannounced()]),
+    columns: || vec![Column::text("ParentRef", parent), age().unannounced()],
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -17,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
     name: "RuntimeClass",
     traits: &[Trait::CreateOnUpdate, Trait::VersionedUpdate],
     rules: &RULES,
-    columns: Some(|| vec![Column::field("Handler", "handler", ""), age()]),
+    columns: || vec![Column::field("Handler", "handler", ""), age()],
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -17,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["pdb"],
     traits: &[Trait::Generation, Trait::VersionedUpdate, Trait::Status],
     rules: &RULES,
-    columns: Some(columns),
+    columns: columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 
@@ -69,7 +69,6 @@ fn check(budget: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
 mod tests {
     use super::*;
     use crate::field::FieldError;
-    use crate::rules::Strategy;
 
     #[test]
     fn a_budget_bounds_one_side_only() {

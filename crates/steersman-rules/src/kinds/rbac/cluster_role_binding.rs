@@ -10,7 +10,7 @@ pub(super) const KIND: Kind = Kind {
     name: "ClusterRoleBinding",
     traits: &[Trait::CreateOnUpdate],
     rules: &RULES,
-    columns: Some(binding::columns),
+    columns: binding::columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -11,7 +11,7 @@ pub(super) const KIND: Kind = Kind {
     name: "RoleBinding",
     traits: &[Trait::CreateOnUpdate],
     rules: &RULES,
-    columns: Some(binding::columns),
+    columns: binding::columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

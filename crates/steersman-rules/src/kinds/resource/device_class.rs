@@ -11,7 +11,7 @@ pub(super) const KIND: Kind = Kind {
     name: "DeviceClass",
     traits: &[Trait::Generation],
     rules: &RULES,
-    columns: Some(|| vec![age()]),
+    columns: || vec![age()],
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

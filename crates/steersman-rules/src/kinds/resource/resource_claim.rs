@@ -22,7 +22,7 @@ pub(super) const KIND: Kind = Kind {
     name: "ResourceClaim",
     traits: &[Trait::StatusAlone, Trait::Status, Trait::NoStatusTable],
     rules: &RULES,
-    columns: Some(|| vec![Column::text("State", state), age()]),
+    columns: || vec![Column::text("State", state), age()],
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -12,7 +12,7 @@ pub(super) const KIND: Kind = Kind {
     plural: "resourceclaimtemplates",
     name: "ResourceClaimTemplate",
     rules: &RULES,
-    columns: Some(|| vec![age()]),
+    columns: || vec![age()],
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -12,7 +12,7 @@ pub(super) const KIND: Kind = Kind {
     name: "VolumeAttributesClass",
     short_names: &["vac"],
     rules: &RULES,
-    columns: Some(|| vec![Column::field("DriverName", "driverName", ""), age()]),
+    columns: || vec![Column::field("DriverName", "driverName", ""), age()],
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -60,9 +60,9 @@ fn example(line: &'static str) -> Example {
 }
 
 fn completed(example: &Example, mut object: Value) -> Value {
-    let strategy = for_kind(example.group, example.kind);
-    strategy.prepare_create(&mut object);
-    strategy.default(&mut object);
+    let rules = for_kind(example.group, example.kind);
+    rules.prepare_create(&mut object);
+    rules.fill_in(&mut object);
     object
 }
 
@@ -84,7 +84,7 @@ fn every_example_is_sound() {
 #[test]
 fn every_change_for_the_worse_is_refused_as_kubernetes_refuses_it() {
     for example in examples() {
-        let strategy = for_kind(example.group, example.kind);
+        let rules = for_kind(example.group, example.kind);
         let sound = completed(&example, example.object.clone());
         // What every kind has in common is not the business of its strategy.
         let own = |change: &&Change| !change.expected.is_empty();
@@ -93,12 +93,12 @@ fn every_change_for_the_worse_is_refused_as_kubernetes_refuses_it() {
             object =
                 crate::patch::merge_patch(&object, change.patch.to_string().as_bytes()).unwrap();
             let found = if change.verb == "refuses" {
-                strategy.validate_create(&completed(&example, object))
+                rules.validate_create(&completed(&example, object))
             } else {
-                strategy.prepare_update(&sound, &mut object);
-                strategy.default(&mut object);
+                rules.prepare_update(&sound, &mut object);
+                rules.fill_in(&mut object);
                 object["status"] = sound["status"].clone();
-                strategy.validate_update(&sound, &object)
+                rules.validate_update(&sound, &object)
             };
             assert_eq!(messages(&found), change.expected, "{} {}", example.kind, change.patch);
         }

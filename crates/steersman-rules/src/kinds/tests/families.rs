@@ -8,7 +8,7 @@ use crate::kinds::for_kind;
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 fn defaulted((group, kind): (&str, &str), mut object: Value) -> Value {
-    for_kind(group, kind).default(&mut object);
+    for_kind(group, kind).fill_in(&mut object);
     object
 }
 
@@ -219,13 +219,13 @@ fn no_strategy_minds_a_document_of_the_wrong_shape() {
     for resource in crate::kinds::all() {
         for object in &odd {
             let mut object: Value = object.clone();
-            resource.strategy.default(&mut object);
-            resource.strategy.prepare_create(&mut object);
+            resource.rules.fill_in(&mut object);
+            resource.rules.prepare_create(&mut object);
             let old = object.clone();
-            resource.strategy.prepare_update(&old, &mut object);
-            resource.strategy.validate_create(&object);
-            resource.strategy.validate_update(&old, &object);
-            resource.strategy.grace_period(&object, None);
+            resource.rules.prepare_update(&old, &mut object);
+            resource.rules.validate_create(&object);
+            resource.rules.validate_update(&old, &object);
+            resource.rules.grace_period(&object, None);
         }
     }
 }

@@ -23,9 +23,9 @@ fn object(kind: (&str, &str)) -> Value {
             },
         },
     });
-    let strategy = for_kind(kind.0, kind.1);
-    strategy.default(&mut object);
-    strategy.prepare_create(&mut object);
+    let rules = for_kind(kind.0, kind.1);
+    rules.fill_in(&mut object);
+    rules.prepare_create(&mut object);
     object
 }
 
@@ -106,14 +106,14 @@ fn a_selector_may_not_change() {
 
 #[test]
 fn a_stateful_set_may_change_little() {
-    let strategy = for_kind("apps", "StatefulSet");
+    let rules = for_kind("apps", "StatefulSet");
     let old = object(("apps", "StatefulSet"));
     let mut scaled = old.clone();
     scaled["spec"]["replicas"] = json!(5);
-    assert!(strategy.validate_update(&old, &scaled).is_empty());
+    assert!(rules.validate_update(&old, &scaled).is_empty());
     let mut moved = old.clone();
     moved["spec"]["serviceName"] = json!("other");
-    let errors = strategy.validate_update(&old, &moved);
+    let errors = rules.validate_update(&old, &moved);
     assert!(errors[0].message().starts_with("spec: Forbidden: updates to statefulset spec"));
 }
 
@@ -154,7 +154,7 @@ fn numbers_and_strategies_are_checked() {
 
 #[test]
 fn a_replication_controller_takes_its_selector_from_the_template() {
-    let strategy = for_kind("", "ReplicationController");
+    let rules = for_kind("", "ReplicationController");
     let mut controller = json!({
         "metadata": {"name": "web"},
         "spec": {"template": {
@@ -162,10 +162,10 @@ fn a_replication_controller_takes_its_selector_from_the_template() {
             "spec": {"containers": [{"name": "c", "image": "nginx:1"}]},
         }},
     });
-    strategy.default(&mut controller);
+    rules.fill_in(&mut controller);
     assert_eq!(controller["spec"]["selector"], json!({"app": "web"}));
     assert_eq!(controller["metadata"]["labels"], json!({"app": "web"}));
-    assert!(strategy.validate_create(&controller).is_empty());
+    assert!(rules.validate_create(&controller).is_empty());
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn counts_in_a_status_fit_together() {
 
 #[test]
 fn a_daemon_set_counts_the_versions_of_its_template() {
-    let strategy = for_kind("apps", "DaemonSet");
+    let rules = for_kind("apps", "DaemonSet");
     let counted = |set: &Value| {
         set["metadata"]["annotations"]["deprecated.daemonset.template.generation"].clone()
     };
@@ -326,11 +326,11 @@ fn a_daemon_set_counts_the_versions_of_its_template() {
     assert_eq!(counted(&old), "1");
     let mut labelled = old.clone();
     labelled["metadata"]["labels"] = json!({"a": "b"});
-    strategy.prepare_update(&old, &mut labelled);
+    rules.prepare_update(&old, &mut labelled);
     assert_eq!(counted(&labelled), "1");
     let mut changed = old.clone();
     changed["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
-    strategy.prepare_update(&old, &mut changed);
+    rules.prepare_update(&old, &mut changed);
     assert_eq!(counted(&changed), "2");
 }
 
@@ -346,14 +346,14 @@ fn a_change_of_annotations_is_a_new_generation_of_a_deployment_only() {
 
 #[test]
 fn the_data_of_a_revision_is_an_object_and_stays() {
-    let strategy = for_kind("apps", "ControllerRevision");
+    let rules = for_kind("apps", "ControllerRevision");
     let messages = |errors: Vec<FieldError>| -> Vec<String> {
         errors.iter().map(FieldError::message).collect()
     };
     let revision = json!({"revision": 1, "data": {"a": 1}});
-    assert!(strategy.validate_create(&revision).is_empty());
+    assert!(rules.validate_create(&revision).is_empty());
     assert_eq!(
-        messages(strategy.validate_create(&json!({"revision": -1}))),
+        messages(rules.validate_create(&json!({"revision": -1}))),
         [
             "revision: Invalid value: -1: must be greater than or equal to 0",
             "data: Required value: data is mandatory"
@@ -362,21 +362,21 @@ fn the_data_of_a_revision_is_an_object_and_stays() {
     let mut changed = revision.clone();
     changed["data"] = json!({"a": 2});
     assert_eq!(
-        messages(strategy.validate_update(&revision, &changed)),
+        messages(rules.validate_update(&revision, &changed)),
         ["data: Invalid value: {\"a\":2}: field is immutable"]
     );
 }
 
 #[test]
 fn a_template_is_warned_about_when_it_comes_or_changes() {
-    let strategy = for_kind("apps", "Deployment");
+    let rules = for_kind("apps", "Deployment");
     let mut old = object(("apps", "Deployment"));
     old["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(-1);
     let warning = "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative \
                    values are invalid and will be treated as 1";
-    assert_eq!(strategy.warnings(&old, None), [warning]);
-    assert!(strategy.warnings(&old, Some(&old)).is_empty());
+    assert_eq!(rules.warnings(&old, None), [warning]);
+    assert!(rules.warnings(&old, Some(&old)).is_empty());
     let mut new = old.clone();
     new["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
-    assert_eq!(strategy.warnings(&new, Some(&old)), [warning]);
+    assert_eq!(rules.warnings(&new, Some(&old)), [warning]);
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::resource::{Effect, Resource, ScalePaths, Subresource, Verb};
-use crate::rules::Plain;
+use crate::rules::Rules;
 use crate::schema::{Schema, Text};
 use crate::{table, versions};
 
@@ -62,7 +62,7 @@ fn resource(definition: &Value, version: &Value) -> Resource {
         unconditional_update: false,
         has_generation: true,
         schema: Schema::structural(schema),
-        strategy: &Plain,
+        rules: &Rules::NONE,
         has_status_table: true,
         columns: table::columns_from_crd(&version["additionalPrinterColumns"]),
         selectable_fields: selectable_fields(version),

@@ -22,7 +22,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["hpa"],
     traits: &[Trait::All, Trait::Status],
     rules: &RULES,
-    columns: Some(columns::columns),
+    columns: columns::columns,
     ..Kind::namespaced(super::GROUP, "v2")
 };
 

@@ -1,6 +1,5 @@
 use super::*;
 use crate::field::FieldError;
-use crate::rules::Strategy;
 
 fn messages(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(FieldError::message).collect()
@@ -16,7 +15,7 @@ fn autoscaler() -> Value {
             "behavior": {},
         },
     });
-    Strategy::default(&RULES, &mut autoscaler);
+    RULES.fill_in(&mut autoscaler);
     autoscaler
 }
 

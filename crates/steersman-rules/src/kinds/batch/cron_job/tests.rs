@@ -2,7 +2,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::field::FieldError;
-use crate::rules::Strategy;
 
 fn messages(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(FieldError::message).collect()
@@ -20,7 +19,7 @@ fn cron(schedule: &str) -> Value {
         "metadata": {"name": "c"},
         "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template()}}},
     });
-    Strategy::default(&RULES, &mut cron);
+    RULES.fill_in(&mut cron);
     cron
 }
 

@@ -28,7 +28,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::All, Trait::Generation, Trait::Status],
     selectable_fields: &["status.successful"],
     rules: &RULES,
-    columns: Some(columns::columns),
+    columns: columns::columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

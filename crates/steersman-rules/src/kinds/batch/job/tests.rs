@@ -1,5 +1,4 @@
 use super::*;
-use crate::rules::Strategy;
 
 fn messages(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(FieldError::message).collect()
@@ -18,7 +17,7 @@ fn job(spec: Value) -> Value {
     if job["spec"]["template"].is_null() {
         job["spec"]["template"] = template();
     }
-    Strategy::default(&RULES, &mut job);
+    RULES.fill_in(&mut job);
     RULES.prepare_create(&mut job);
     job
 }

@@ -26,7 +26,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::Status],
     rules: &RULES,
     effect: Some(Effect::PersistentVolume),
-    columns: Some(columns::columns),
+    columns: columns::columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -72,7 +72,7 @@ pub(super) const KIND: Kind = Kind {
         "status.nominatedNodeName",
     ],
     rules: &RULES,
-    columns: Some(columns::columns),
+    columns: columns::columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -31,7 +31,7 @@ pub(super) const KIND: Kind = Kind {
     storage_prefix: Some("services/specs"),
     selectable_fields: &["spec.clusterIP", "spec.type"],
     rules: &RULES,
-    columns: Some(columns::columns),
+    columns: columns::columns,
     effect: Some(Effect::Service),
     ..Kind::namespaced(super::GROUP, "v1")
 };

@@ -2,12 +2,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::field::FieldError;
-use crate::rules::Strategy;
 
 fn service(spec: Value) -> Value {
     let mut service = json!({"metadata": {"name": "web"}});
     service["spec"] = spec;
-    RULES.default(&mut service);
+    RULES.fill_in(&mut service);
     within(&mut service, "spec", addresses);
     service
 }
@@ -260,7 +259,7 @@ fn an_update_keeps_what_was_allocated() {
         "type": "NodePort", "ports": [{"port": 80}],
     }});
     RULES.prepare_update(&old, &mut new);
-    RULES.default(&mut new);
+    RULES.fill_in(&mut new);
     assert_eq!(new["spec"]["clusterIP"], "10.0.0.1");
     assert_eq!(new["spec"]["clusterIPs"], json!(["10.0.0.1"]));
     assert_eq!(new["spec"]["ports"][0]["nodePort"], 30080);
@@ -290,7 +289,7 @@ fn what_is_allocated_does_not_change() {
     for (change, expected) in cases {
         let mut new = json!({"metadata": {"name": "web"}, "spec": with(&change)});
         RULES.prepare_update(&old, &mut new);
-        RULES.default(&mut new);
+        RULES.fill_in(&mut new);
         assert_eq!(messages(&RULES.validate_update(&old, &new)), expected, "{change}");
     }
     let dual = service(with(&json!({
@@ -316,7 +315,7 @@ fn a_change_of_type_drops_what_the_new_type_has_no_use_for() {
     let mut new = old.clone();
     new["spec"]["type"] = json!("ClusterIP");
     RULES.prepare_update(&old, &mut new);
-    RULES.default(&mut new);
+    RULES.fill_in(&mut new);
     assert_eq!(messages(&RULES.validate_update(&old, &new)), Vec::<String>::new());
     for gone in [
         "healthCheckNodePort",

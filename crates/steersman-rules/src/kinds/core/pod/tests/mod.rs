@@ -13,7 +13,6 @@ use serde_json::json;
 
 use super::*;
 use crate::field::FieldError;
-use crate::rules::Strategy;
 
 /// Sets what lies at a path such as `containers.0.image`, making what is missing on the way.
 fn put(object: &mut Value, path: &str, value: Value) {
@@ -48,7 +47,7 @@ fn rich() -> Value {
 fn complaints(path: &str, value: &Value) -> Vec<String> {
     let mut pod = rich();
     put(&mut pod["spec"], path, value.clone());
-    RULES.default(&mut pod);
+    RULES.fill_in(&mut pod);
     messages(&RULES.validate_create(&pod))
 }
 
@@ -67,7 +66,7 @@ fn the_rich_pod_has_no_mistake() {
 fn prepared(spec: Value) -> Value {
     let mut pod = json!({"metadata": {"name": "web"}});
     pod["spec"] = spec;
-    RULES.default(&mut pod);
+    RULES.fill_in(&mut pod);
     RULES.prepare_create(&mut pod);
     pod
 }
@@ -118,7 +117,7 @@ fn a_minimal_pod_is_filled_in_as_kubernetes_does() {
 fn filling_in_twice_changes_nothing() {
     let once = minimal();
     let mut twice = once.clone();
-    RULES.default(&mut twice);
+    RULES.fill_in(&mut twice);
     assert_eq!(twice, once);
 }
 

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::{RULES, check, messages};
-use crate::rules::Strategy;
 
 #[test]
 fn security_contexts() {

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{RULES, messages, rich};
-use crate::rules::Strategy;
 
 fn written(old: &Value, status: Value) -> (Value, Vec<String>) {
     let mut new = old.clone();

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{RULES, messages, put, rich};
-use crate::rules::Strategy;
 
 fn changed(path: &str, value: Value) -> Vec<String> {
     changed_from(&rich(), path, value)

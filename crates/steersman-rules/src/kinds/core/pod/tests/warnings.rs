@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{RULES, put, rich};
-use crate::rules::Strategy;
 
 fn warnings(path: &str, value: Value) -> Vec<String> {
     let mut pod = rich();
