@@ -71,7 +71,7 @@ struct Term {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fenced {
     /// The Lease is not held, or its time is over: nothing was sent.
-    #[error("write refused: this process does not hold the lease {lease}")]
+    #[error("write refused: the lease {lease} is not held by this process")]
     Refused {
         /// Which Lease.
         lease: Arc<str>,
