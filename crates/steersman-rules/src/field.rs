@@ -1,7 +1,7 @@
 //! What is wrong with one field of an object, worded as Kubernetes words it.
 //!
-//! Validation collects [`FieldError`]s; [`crate::status::Status::invalid`] turns them into one
-//! 422 answer with a cause each.
+//! Validation collects [`FieldError`]s; the server turns them into one 422
+//! answer with a cause each.
 
 use serde_json::Value;
 

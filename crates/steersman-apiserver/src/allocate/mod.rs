@@ -5,7 +5,7 @@
 //! outcome: a write that fails gives back what was taken, one that succeeds gives back what the
 //! old version held and the new one does not. An address is taken by creating its `IPAddress`,
 //! so the store decides who wins, and so it does with ports: all that are taken are one entry.
-//! What a write that broke off leaves behind, [`repair`] finds.
+//! What a write that broke off leaves behind, [`repair()`] finds.
 
 mod addresses;
 mod families;

@@ -38,7 +38,7 @@ impl Holdings {
 }
 
 /// What was taken for a write that has not happened yet. If nobody knows what became of the write,
-/// nothing is given back, and [`super::repair`] finds out. Dropped unsettled, for example because
+/// nothing is given back, and [`super::repair()`] finds out. Dropped unsettled, for example because
 /// the client went away, everything that was taken is given back.
 pub(super) struct Reservation {
     pub(super) server: Arc<Server>,

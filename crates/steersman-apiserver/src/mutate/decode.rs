@@ -1,7 +1,7 @@
 //! From a body to a document of the right type, with what the client should know about it.
 //!
 //! Bodies of a resource's own kind come through [`object`], configurations to apply through
-//! [`checked`], what a patch makes of an object through [`patched`], and bodies of other kinds
+//! [`configured`], what a patch makes of an object through [`patched`], and bodies of other kinds
 //! through [`part`]. What strict decoding complains about is refused, told or passed over in
 //! [`report`], as the query wants.
 

@@ -206,7 +206,7 @@ pub(crate) fn deletion_is_done(writer: &Writer<'_>, object: &Value) -> bool {
 }
 
 /// What becomes of `old` when a client wants `new`: what it may not change is put back, what
-/// the server counts is counted. [`write`] refuses the mistakes.
+/// the server counts is counted. [`write()`] refuses the mistakes.
 pub(crate) fn prepare(
     writer: &Writer<'_>,
     old: &Value,

@@ -1,7 +1,7 @@
 //! Merging documents by their schema.
 //!
 //! [`merge`] lays an applied configuration over the live object; [`remove`] takes paths out;
-//! [`prune`] combines both to forget what a manager applied before and does not any more.
+//! [`prune`](super::versions::prune) combines both to forget what a manager applied before and does not any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;

@@ -2,8 +2,8 @@
 //!
 //! A body is read once. On the way [`json`] notices fields that stand twice and fields that the
 //! schema does not know; [`yaml`] looks for keys that stand twice. Whether that is an error, a
-//! warning or nothing is for [`crate::mutate`] to say. Neighbours: [`crate::negotiate`] knows
-//! the media types, [`crate::schema`] the fields.
+//! warning or nothing is for the server to say, which also knows the media types;
+//! [`crate::schema`] knows the fields.
 
 pub mod json;
 pub mod syntax;

@@ -1,7 +1,7 @@
 //! Protobuf, which kubectl and client-go speak for the kinds that Kubernetes defines.
 //!
-//! A body is read into the document that JSON would have given, so that nothing after
-//! [`crate::negotiate`] can tell the difference ([`message`], [`value`]). An answer is written
+//! A body is read into the document that JSON would have given, so that nobody
+//! after it can tell the difference ([`message`], [`value`]). An answer is written
 //! from the JSON text of stored objects straight into the message ([`document`]) and put into its
 //! [`envelope`]. Both directions go by one [`table`]: types come from [`crate::schema`], numbers
 //! from `fields.txt` and `meta.txt`.

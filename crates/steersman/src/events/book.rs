@@ -5,7 +5,7 @@
 //! - Equal events are one [`Series`]: created at its first, counted at the others. A series ends
 //!   after [`SILENCE`]; the next equal event begins another.
 //! - Counts are written at growing intervals, and a last time when the series ends.
-//! - Of [`Group`]s with more than [`NOTES_MAX`] notes within [`GROUP_MEMORY`], new notes go to one
+//! - Of [`Group`]s with more than `NOTES_MAX` notes within `GROUP_MEMORY`, new notes go to one
 //!   series that speaks for all.
 //! - Beginning a series takes a token from the bucket of its subject.
 

@@ -80,7 +80,7 @@ impl Metrics {
         }
     }
 
-    /// A layer that counts the requests of a client; see [`CountRequests`].
+    /// A layer that counts the requests of a client; see [`requests::CountRequests`].
     pub fn request_layer(&self) -> RequestCounter {
         self.families()
     }
