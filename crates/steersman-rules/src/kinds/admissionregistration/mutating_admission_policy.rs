@@ -16,7 +16,7 @@ pub(super) const KIND: Kind = Kind {
     name: "MutatingAdmissionPolicy",
     traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

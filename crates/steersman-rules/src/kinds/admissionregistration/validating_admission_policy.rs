@@ -30,7 +30,7 @@ pub(super) const KIND: Kind = Kind {
         Trait::Status,
     ],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -25,7 +25,7 @@ pub(super) const KIND: Kind = Kind {
     ],
     storage_prefix: Some("apiregistration.k8s.io/apiservices"),
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -14,7 +14,7 @@ pub(super) const KIND: Kind = Kind {
     plural: "controllerrevisions",
     name: "ControllerRevision",
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

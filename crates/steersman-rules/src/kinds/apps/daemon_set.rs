@@ -21,7 +21,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["ds"],
     traits: &[Trait::All, Trait::Generation, Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -20,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::All, Trait::Generation, Trait::Scale, Trait::Status],
     status_metadata: kind::DEPLOYMENT_METADATA,
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

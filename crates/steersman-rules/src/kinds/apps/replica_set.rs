@@ -20,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["rs"],
     traits: &[Trait::All, Trait::Generation, Trait::Scale, Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

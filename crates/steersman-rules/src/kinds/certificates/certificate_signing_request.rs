@@ -24,7 +24,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::Approval, Trait::Status],
     selectable_fields: &["spec.signerName"],
     rules: &RULES,
-    columns: columns,
+    columns,
     effect: Some(Effect::SigningRequest),
     ..Kind::of_cluster(super::GROUP, "v1")
 };

@@ -14,7 +14,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["cs"],
     traits: &[Trait::ReadOnly],
     deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"),
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

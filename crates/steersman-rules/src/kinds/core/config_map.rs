@@ -15,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
     name: "ConfigMap",
     short_names: &["cm"],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -21,7 +21,7 @@ pub(super) const KIND: Kind = Kind {
     storage_prefix: Some("services/endpoints"),
     deprecation: Some(DEPRECATION),
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -34,7 +34,7 @@ pub(super) const KIND: Kind = Kind {
         "type",
     ],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::OneByOne, Trait::Finalize, Trait::Status],
     selectable_fields: &["status.phase"],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

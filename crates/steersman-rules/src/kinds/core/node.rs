@@ -22,7 +22,7 @@ pub(super) const KIND: Kind = Kind {
     storage_prefix: Some("minions"),
     selectable_fields: &["spec.unschedulable"],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -23,7 +23,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["pvc"],
     traits: &[Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -13,7 +13,7 @@ pub(super) const KIND: Kind = Kind {
     name: "PodTemplate",
     traits: &[Trait::Generation],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -23,7 +23,7 @@ pub(super) const KIND: Kind = Kind {
     storage_prefix: Some("controllers"),
     selectable_fields: &["status.replicas"],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -20,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["quota"],
     traits: &[Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

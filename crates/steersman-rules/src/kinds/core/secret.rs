@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     name: "Secret",
     selectable_fields: &["type"],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

@@ -22,7 +22,7 @@ pub(super) const KIND: Kind = Kind {
     name: "EndpointSlice",
     traits: &[Trait::Generation],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

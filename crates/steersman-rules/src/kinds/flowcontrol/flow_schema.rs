@@ -27,7 +27,7 @@ pub(super) const KIND: Kind = Kind {
     name: "FlowSchema",
     traits: &[Trait::Generation, Trait::StatusAlone, Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -20,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
     name: "PriorityLevelConfiguration",
     traits: &[Trait::Generation, Trait::StatusAlone, Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -30,7 +30,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::Generation, Trait::Status],
     storage_prefix: Some("ingress"),
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

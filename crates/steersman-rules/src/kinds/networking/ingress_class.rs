@@ -20,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
     name: "IngressClass",
     traits: &[Trait::Generation],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -17,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
     name: "ServiceCIDR",
     traits: &[Trait::StatusAlone, Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

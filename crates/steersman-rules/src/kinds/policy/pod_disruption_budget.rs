@@ -17,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["pdb"],
     traits: &[Trait::Generation, Trait::VersionedUpdate, Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 

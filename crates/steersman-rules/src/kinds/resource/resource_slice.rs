@@ -23,7 +23,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::Generation],
     selectable_fields: &["spec.nodeName", "spec.driver"],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -16,7 +16,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["pc"],
     traits: &[Trait::Generation],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

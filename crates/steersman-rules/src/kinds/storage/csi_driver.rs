@@ -21,7 +21,7 @@ pub(super) const KIND: Kind = Kind {
     name: "CSIDriver",
     traits: &[Trait::VersionedUpdate],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -23,7 +23,7 @@ pub(super) const KIND: Kind = Kind {
     name: "CSINode",
     traits: &[Trait::VersionedUpdate],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     name: "StorageClass",
     short_names: &["sc"],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

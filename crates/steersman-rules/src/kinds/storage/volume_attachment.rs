@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     name: "VolumeAttachment",
     traits: &[Trait::VersionedUpdate, Trait::StatusAlone, Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

@@ -22,7 +22,7 @@ pub(super) const KIND: Kind = Kind {
     short_names: &["cj"],
     traits: &[Trait::All, Trait::Generation, Trait::Status],
     rules: &RULES,
-    columns: columns,
+    columns,
     ..Kind::namespaced(super::GROUP, "v1")
 };
 
