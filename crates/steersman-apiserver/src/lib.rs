@@ -5,8 +5,9 @@
 //! road. Objects are documents with a schema; they are encoded once, when written.
 //!
 //! This crate owns the API: it is the only one that knows both the store and Kubernetes'
-//! rules, which are [`steersman_rules`]. It must not know any controller. Start with [`ApiServer`], then follow a request
-//! through the modules in the order below.
+//! rules, which are [`steersman_rules`]. It must not know any controller. Start with [`ApiServer`],
+//! then follow a request through the modules below: each knows only those that stand above it, or
+//! beside it without a circle.
 
 // What everybody knows.
 mod lookup;

@@ -9,7 +9,7 @@ use crate::reply::Reply;
 use crate::status::{Cause, Result, Status};
 use crate::write::create::create_object;
 use crate::write::versions::Served;
-use crate::write::{Tracking, Writer, change};
+use crate::write::{Tracking, Writer, change, prepare};
 use steersman_rules::apply::{Apply, ApplyError, apply as merge, check_configuration};
 use steersman_rules::apply::{FieldConflict, conflict_message};
 use steersman_rules::field::FieldError;
@@ -57,7 +57,7 @@ async fn update_applied(
         let named = applied["metadata"].get("resourceVersion");
         let version = named.or(old["metadata"].get("resourceVersion"));
         metadata::set(&mut merged, "resourceVersion", version.cloned());
-        let new = change::prepare(writer, old, merged, Tracking::Recorded)?;
+        let new = prepare::prepare(writer, old, merged, Tracking::Recorded)?;
         // A value without the server's defaults in it differs only until they are set again.
         Ok(if same_but_for_times(old, &new) { old.clone() } else { new })
     })
@@ -167,7 +167,7 @@ fn configuration(call: &Call) -> Result<Configuration> {
             let written = call.resource.subresource(call.subresource());
             keep_status(fields, written.map_or(&[], |subresource| subresource.metadata));
         }
-        part if change::OWNED_AS_SENT.contains(&part) => {}
+        part if prepare::OWNED_AS_SENT.contains(&part) => {}
         _ if call.resource.has_status() => {
             fields.remove("status");
         }

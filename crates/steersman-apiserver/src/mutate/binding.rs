@@ -11,7 +11,7 @@ use crate::admission::Request;
 use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
-use crate::write::{Writer, change};
+use crate::write::{Writer, change, prepare};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::names;
@@ -36,10 +36,10 @@ pub(crate) async fn bind(call: &Call) -> Result<Reply> {
     let writer = Writer { resource: &pods, subresource: "binding", ..call.writer()? };
     let place = Place { namespace: call.namespace(), name };
     change::change(&writer, place, |pod| {
-        change::check_uid(&writer, place, metadata::text(pod, "uid"), &binding)?;
+        prepare::check_uid(&writer, place, metadata::text(pod, "uid"), &binding)?;
         let [is, wants] = [pod, &binding].map(|object| metadata::text(object, "resourceVersion"));
         if !wants.is_empty() && wants != is {
-            return Err(change::unmet(&writer, place, "ResourceVersion", wants, is));
+            return Err(prepare::unmet(&writer, place, "ResourceVersion", wants, is));
         }
         let labels = &binding["metadata"]["labels"];
         failure(&names::validate_labels(labels, "metadata.labels"))?;

@@ -8,7 +8,7 @@ use crate::call::{APPLY, Call};
 use crate::negotiate;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
-use crate::write::{OTHER_NAMESPACE, Tracking, change};
+use crate::write::{OTHER_NAMESPACE, Tracking, change, prepare};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::patch::{self, PatchError};
@@ -33,7 +33,7 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
         let shown = || language.shown(call, old);
         let mut patched = decode::patched(call, patched, language, found.clone(), shown)?;
         same_identity(call, &mut patched)?;
-        change::prepare(&writer, old, patched, Tracking::Record)
+        prepare::prepare(&writer, old, patched, Tracking::Record)
     })
     .await?;
     Ok(Reply::Object { code: StatusCode::OK, object })

@@ -10,7 +10,7 @@ use crate::document::Stored;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::scale::scale_of;
-use crate::write::{OTHER_NAMESPACE, Tracking, Writer, change};
+use crate::write::{OTHER_NAMESPACE, Tracking, Writer, change, prepare};
 use steersman_rules::apply::check_configuration;
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
@@ -71,7 +71,7 @@ async fn write(
         let mut new = old.clone();
         metadata::set_at(&mut new, &paths.spec_replicas, replicas.into());
         take_version(&mut new, &scale);
-        change::prepare(&writer, old, new, Tracking::Record)
+        prepare::prepare(&writer, old, new, Tracking::Record)
     })
     .await?;
     answer(call, &object)
@@ -102,7 +102,7 @@ async fn apply(call: &Call) -> Result<Reply> {
             metadata::set_at(&mut merged, &paths.spec_replicas, 0.into());
         }
         take_version(&mut merged, &scale);
-        change::prepare(&writer, old, merged, Tracking::Recorded)
+        prepare::prepare(&writer, old, merged, Tracking::Recorded)
     })
     .await?;
     answer(call, &object)

@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::create::create_object;
-use crate::write::{Tracking, Writer, change};
+use crate::write::{Tracking, Writer, change, prepare};
 use steersman_rules::metadata;
 
 /// Replaces the object of the path by the one of the body.
@@ -27,8 +27,8 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
         }
     }
     let written = change::write(&writer, place, |old| {
-        change::check_uid(&writer, place, metadata::text(old, "uid"), &object)?;
-        change::prepare(&writer, old, object.clone(), Tracking::Record)
+        prepare::check_uid(&writer, place, metadata::text(old, "uid"), &object)?;
+        prepare::prepare(&writer, old, object.clone(), Tracking::Record)
     });
     match written.await {
         // It is gone, as this server had not heard.
@@ -41,7 +41,7 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
 
 /// Creates what an update finds missing.
 async fn create(call: &Call, writer: &Writer<'_>, object: &Value) -> Result<Reply> {
-    change::check_uid(writer, call.place(), "", object)?;
+    prepare::check_uid(writer, call.place(), "", object)?;
     let mut new = object.clone();
     metadata::set(&mut new, "resourceVersion", None);
     let namespace = call.place().namespace;

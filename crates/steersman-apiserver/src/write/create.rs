@@ -17,7 +17,7 @@
 use serde_json::Value;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
-use super::{Held, OTHER_NAMESPACE, Tracking, Writer, change, lifecycle, validate};
+use super::{Held, OTHER_NAMESPACE, Tracking, Writer, lifecycle, prepare, validate};
 use crate::admission::Operation;
 use crate::document::Stored;
 use crate::status::{Result, Status};
@@ -142,7 +142,7 @@ impl Creation<'_> {
     /// Encodes and writes the object; `None` if its name is taken.
     async fn store(&self, mut object: Value, held: Held) -> Result<Option<Stored>> {
         let writer = self.writer;
-        let has_version = change::resource_version(&object).is_ok_and(|version| version != 0);
+        let has_version = prepare::resource_version(&object).is_ok_and(|version| version != 0);
         let bytes = writer.encode(&mut object)?;
         let place = self.place(&object);
         if writer.dry_run {

@@ -13,6 +13,7 @@ pub(crate) mod delete_options;
 mod lifecycle;
 pub(crate) mod own;
 mod part;
+pub(crate) mod prepare;
 pub(crate) mod scale;
 mod swap;
 mod validate;

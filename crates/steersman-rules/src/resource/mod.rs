@@ -1,9 +1,12 @@
 //! What a kind is to the server: data. Built-in kinds ([`crate::kinds`]) and custom resources take
 //! the same road.
 
+mod metadata_checks;
 pub mod selectable;
 
 use std::sync::Arc;
+
+pub use metadata_checks::Again;
 
 use crate::rules::Rules;
 use crate::schema::{Schema, Text};

@@ -1,7 +1,7 @@
 //! Subresources through which only a part of an object is written: what of the new document
 //! counts, and which changes of it are allowed.
 //!
-//! [`super::change::prepare`] asks here for every path but the object's own. Each rule with more
+//! [`super::prepare::prepare`] asks here for every path but the object's own. Each rule with more
 //! to it than "this part and nothing else" has a file.
 
 mod ephemeral_containers;
