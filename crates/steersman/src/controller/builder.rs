@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::core::PartialObjectMeta;
 
 use super::cleanup::Cleanups;
-use super::deleted::{Deletions, OnDeleted};
+use super::deleted::{Deletions, Gone, OnDeleted};
 use super::keys::{ForgetKey, KeyTable};
 use super::metrics::ControllerFamilies;
 use super::source::{self, Attach, Held, IntoWatch, Reconciled, Source, Watch};
@@ -16,7 +16,9 @@ use super::{
     Controller, DeclaredKind, Environment, Filter, Observer, Reconciler, Role, View, sharded,
 };
 use crate::caches::Caches;
+use crate::client::Client;
 use crate::context::{AppliedMemory, Declared, Equipment};
+use crate::error::Result;
 use crate::handler::{EnqueueRequestForOwner, EnqueueRequestsFromMapFunc, EventHandler, Request};
 use crate::informer::Event;
 use crate::kind::Kind;
@@ -212,6 +214,22 @@ impl<K: AnyObject> Builder<K> {
     /// must not block.
     pub fn observes(mut self, observer: impl Fn(&Event<K>) + Send + 'static) -> Self {
         self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// Is called for every object of the reconciled kind that is gone, with its last state, whatever
+    /// `when` says. Called again with a growing delay if it fails; until it succeeds, an object
+    /// that took the same name waits.
+    ///
+    /// It is for what can be forgotten: entries of a table, metrics. Deletions while the
+    /// controller was not running are not noticed. What must not be missed needs a
+    /// [`cleanup`](Self::cleanup).
+    pub fn on_deleted<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Gone<K>, Client) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.on_deleted = Some(Arc::new(move |gone, client| Box::pin(hook(gone, client))));
         self
     }
 

@@ -5,14 +5,12 @@
 //! took the same name meanwhile reconciled; the two never run at the same time.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::Builder;
 use super::keys::ForgetKey;
 use super::record::Outcome;
 use crate::cache::Item;
@@ -34,24 +32,6 @@ pub struct Gone<K> {
 }
 
 type Hook<K> = Arc<dyn Fn(Gone<K>, Client) -> BoxFuture<'static, Result<()>> + Send + Sync>;
-
-impl<K: AnyObject> Builder<K> {
-    /// Is called for every object of the reconciled kind that is gone, with its last state, whatever
-    /// `when` says. Called again with a growing delay if it fails; until it succeeds, an object
-    /// that took the same name waits.
-    ///
-    /// It is for what can be forgotten: entries of a table, metrics. Deletions while the
-    /// controller was not running are not noticed. What must not be missed needs a
-    /// [`cleanup`](Self::cleanup).
-    pub fn on_deleted<F, Fut>(mut self, hook: F) -> Self
-    where
-        F: Fn(Gone<K>, Client) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<()>> + Send + 'static,
-    {
-        self.on_deleted = Some(Arc::new(move |gone, client| Box::pin(hook(gone, client))));
-        self
-    }
-}
 
 /// What is called for deletions, while a controller is built.
 pub(super) type OnDeleted<K> = Option<Hook<K>>;

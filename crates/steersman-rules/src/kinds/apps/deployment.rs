@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
-use crate::kinds::core::pod::{defaults, warnings};
 use crate::kinds::kind::{self, Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
@@ -36,7 +36,7 @@ const RULES: Rules = Rules {
     is_new_generation: |old, new| {
         !same(&old["metadata"]["annotations"], &new["metadata"]["annotations"])
     },
-    warn: template_and_name,
+    warn: template::warnings_of_replicas,
     ..Rules::NONE
 };
 
@@ -125,13 +125,4 @@ fn rolling_update(rolling: &At<'_, '_>, errors: &mut Errors) {
         errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
     }
     at_most_all(&unavailable, errors);
-}
-
-/// The warnings about a template, and about a name that its pods take over.
-pub(in crate::kinds) fn template_and_name(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let mut found = template::warnings_of(object, "spec.template", old);
-    if old.is_none() {
-        found.extend(warnings::of_name(object, "Pod names and hostnames"));
-    }
-    found
 }

@@ -8,9 +8,6 @@ mod stateful_set;
 
 use super::kind::Kind;
 
-pub(super) use deployment::template_and_name;
-pub(super) use replica_set::{COUNTS, replicas};
-
 /// The name of the group.
 const GROUP: &str = "apps";
 

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::deployment::{NAMES, template_and_name};
+use super::deployment::NAMES;
 use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
+use crate::kinds::core::replication_controller::{COUNTS, replicas};
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, within};
-use crate::rules::rollout::Counts;
+use crate::table::Column;
 use crate::table::template::containers_and_selector;
-use crate::table::{Column, age};
 
 /// What is said of ReplicaSets.
 pub(super) const KIND: Kind = Kind {
@@ -37,37 +37,14 @@ const RULES: Rules = Rules {
         set.at("spec.selector").unchanged(&old["spec"]["selector"], errors);
     },
     check_status: |set, old, errors| COUNTS.check(set, old, errors),
-    warn: template_and_name,
+    warn: template::warnings_of_replicas,
     ..Rules::NONE
-};
-
-pub(in crate::kinds) const COUNTS: Counts = Counts {
-    numbers: &[
-        "replicas",
-        "fullyLabeledReplicas",
-        "readyReplicas",
-        "availableReplicas",
-        "observedGeneration",
-        "terminatingReplicas",
-    ],
-    parts: &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
-    available: "cannot be greater than readyReplicas",
 };
 
 fn columns() -> Vec<Column> {
     let mut columns = replicas();
     columns.extend(containers_and_selector());
     columns
-}
-
-/// How many pods are wanted, there and ready; also of ReplicationControllers.
-pub(in crate::kinds) fn replicas() -> Vec<Column> {
-    vec![
-        Column::number("Desired", "spec.replicas"),
-        Column::number("Current", "status.replicas"),
-        Column::number("Ready", "status.readyReplicas"),
-        age(),
-    ]
 }
 
 fn check(set: &At<'_, '_>, _old: &Value, errors: &mut Errors) {

@@ -14,7 +14,7 @@ pub(super) mod persistent_volume;
 pub(super) mod persistent_volume_claim;
 pub(super) mod pod;
 mod pod_template;
-mod replication_controller;
+pub(super) mod replication_controller;
 mod resource_quota;
 mod secret;
 pub mod service;

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::apps::{COUNTS, replicas, template_and_name};
 use crate::kinds::core::pod::defaults;
 use crate::kinds::core::pod::template;
 use crate::kinds::kind::{Kind, Trait};
@@ -10,9 +9,10 @@ use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, is_empty, set, within};
 use crate::rules::label_selector::matches;
-use crate::table::Column;
+use crate::rules::rollout::Counts;
 use crate::table::cells::labels;
 use crate::table::template::containers;
+use crate::table::{Column, age};
 
 /// What is said of ReplicationControllers.
 pub(super) const KIND: Kind = Kind {
@@ -32,12 +32,26 @@ const RULES: Rules = Rules {
     status: Some(|| json!({"replicas": 0})),
     check,
     check_status: |controller, old, errors| COUNTS.check(controller, old, errors),
-    warn: template_and_name,
+    warn: template::warnings_of_replicas,
     ..Rules::NONE
 };
 
 const NAMES: template::Kind =
     template::Kind { of_selector: "", of_deadline: "ReplicationController" };
+
+/// What the status of a ReplicaSet counts, too.
+pub(in crate::kinds) const COUNTS: Counts = Counts {
+    numbers: &[
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ],
+    parts: &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+    available: "cannot be greater than readyReplicas",
+};
 
 fn columns() -> Vec<Column> {
     let mut columns = replicas();
@@ -45,6 +59,16 @@ fn columns() -> Vec<Column> {
     let show = |controller: &Value, _| labels(&controller["spec"]["selector"]).into();
     columns.push(Column::text("Selector", show).wide());
     columns
+}
+
+/// How many pods are wanted, there and ready; also of ReplicaSets.
+pub(in crate::kinds) fn replicas() -> Vec<Column> {
+    vec![
+        Column::number("Desired", "spec.replicas"),
+        Column::number("Current", "status.replicas"),
+        Column::number("Ready", "status.readyReplicas"),
+        age(),
+    ]
 }
 
 fn default(controller: &mut Value) {

@@ -102,3 +102,12 @@ pub(in crate::kinds) fn warnings_of(
     }
     warnings::of(&template)
 }
+
+/// The warnings about a template, and about a name that its pods take over.
+pub(in crate::kinds) fn warnings_of_replicas(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut found = warnings_of(object, "spec.template", old);
+    if old.is_none() {
+        found.extend(warnings::of_name(object, "Pod names and hostnames"));
+    }
+    found
+}
