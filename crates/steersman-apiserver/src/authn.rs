@@ -1,6 +1,6 @@
 //! Who a request from the network comes from.
 //!
-//! What is known by itself, a certificate or a token that someone was given, [`user`] knows. What
+//! What is known by itself, a certificate or a token that someone was given, [`mod@user`] knows. What
 //! a signed token of a service account states is true only as long as its account and what it is
 //! bound to are there, so the store is asked.
 
