@@ -11,8 +11,12 @@
 //! 8. Mistakes are refused, and what is hardly meant is told.
 //! 9. What it needs is taken, such as the addresses of a service.
 //! 10. Validating webhooks may refuse it.
-//! 11. It is encoded and stored, if its name is free.
-//! 12. If its namespace or definition went away meanwhile, it is removed again.
+//! 11. Whoever writes a definition waits for its turn, and looks again whether its names are free.
+//! 12. It is encoded in the version of its storage and stored, if its name is free; what follows from
+//!     it happens, such as serving a definition.
+//! 13. If its namespace or definition went away meanwhile, it is removed again.
+//!
+//! If a generated name is taken, 6 to 12 are done again with another one.
 
 use serde_json::Value;
 use steersman_store::{Entry, Expected, Revision, StoreError};

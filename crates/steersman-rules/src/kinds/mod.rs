@@ -2,9 +2,10 @@
 //! each API group, a file for each kind.
 //!
 //! A kind's file says everything of it: names and abilities, defaults and validation, columns of
-//! `kubectl get`, and what field selectors may name. A new kind is a file and a line in the list of
-//! its group. Its fields come from the generated table of [`crate::schema`], their numbers in
-//! protobuf from that of [`crate::protobuf`].
+//! `kubectl get`, and what field selectors may name. A new kind is a file and two lines in the
+//! `mod.rs` of its group; CONTRIBUTING.md lists the tables of facts that also name it. Its fields come
+//! from the generated table of [`crate::schema`], their numbers in protobuf from that of
+//! [`crate::protobuf`].
 
 mod admissionregistration;
 mod apiextensions;

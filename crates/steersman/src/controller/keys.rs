@@ -2,7 +2,9 @@
 //!
 //! Each memory has a lock of its own, since a worker needs most of them for a moment only and
 //! some of them never. What keeps them in step is here: a cause is noted before its key is
-//! queued, and [`forget`](KeyTable::forget) is the only place that drops what is known of a key.
+//! queued, and [`forget`](KeyTable::forget) is the only place that drops what is known of a key
+//! because of what became of it. (A cause is used up when its key runs, a deletion when its hook
+//! succeeded.)
 //! The [queue](crate::workqueue) owns the key's place, its retries and its rate limit.
 
 use std::sync::Arc;
@@ -102,7 +104,8 @@ impl KeyTable {
         self.queue.add_after(key.clone(), due.map_or(delay, |due| due.min(delay)));
     }
 
-    /// Forgets what is known of a key, as far as the reason makes it useless.
+    /// Forgets what is known of a key, as far as the reason makes it useless: an object that is
+    /// gone may be back already, so what waits for its key stays.
     pub(super) fn forget(&self, key: &ObjectKey, why: Why) {
         match why {
             Why::NotRetried => self.queue.forget(key),

@@ -20,8 +20,9 @@
 //!   for progress. A server that refuses or ignores it is asked for lists from then on.
 //! * **Time never goes back**: a relist is at least as new as what was delivered, unless the
 //!   server itself no longer knows that version; then it is the server's latest.
-//! * **Everything that fails** is tried again after a pause that grows, from the same version;
-//!   a watch that the server refuses, or that stays silent twice, gives way to a relist.
+//! * **Everything that fails** is tried again after a pause that grows, from the same version. A
+//!   watch that expired, that the server refuses, that stays silent twice or tells what cannot be
+//!   read gives way to a relist.
 //! * **A kind that is no longer served** is delivered as empty, and looked for until it is back.
 //! * **What is remembered is part of the state** it matters in, and gone with it; only what the
 //!   server is able to do is remembered for ever.
