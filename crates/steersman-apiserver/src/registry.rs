@@ -10,7 +10,6 @@ use bytes::Bytes;
 use steersman_store::Revision;
 use tokio_util::sync::CancellationToken;
 
-use crate::webhook_client::Converter;
 use steersman_rules::kinds;
 use steersman_rules::resource::Resource;
 
@@ -53,8 +52,6 @@ pub struct Custom {
     pub storage: Arc<Resource>,
     /// Whether the definition is being deleted: nothing can be created any more.
     pub terminating: bool,
-    /// Who converts instances between versions, if it takes more than to change `apiVersion`.
-    pub(crate) conversion: Option<Arc<Converter>>,
     /// A digest of what the definition says, its status apart.
     pub says: u64,
 }
@@ -282,14 +279,7 @@ mod tests {
             let resources = vec![Arc::clone(&resource)];
             let storage = Arc::clone(&resource);
             let revision = Revision(revision);
-            let custom = Custom {
-                revision,
-                resources,
-                storage,
-                terminating: false,
-                conversion: None,
-                says: 0,
-            };
+            let custom = Custom { revision, resources, storage, terminating: false, says: 0 };
             registry.install(&definition, custom);
             let start = Barrier::new(2);
             let gone = std::thread::scope(|scope| {
@@ -314,7 +304,6 @@ mod tests {
             resources: Vec::new(),
             storage: Arc::clone(&storage),
             terminating: false,
-            conversion: None,
             says: 0,
         };
         registry.install("widgets.example.com", custom(7));

@@ -21,23 +21,20 @@ pub(crate) use known::Known;
 
 use crate::document::{Stored, encode};
 use crate::state::Server;
-use crate::status::{Result, Status};
+use crate::status::Result;
 use crate::webhook_client::Converter;
 use steersman_rules::resource::Resource;
 use steersman_rules::versions;
 
 /// The webhook that converts objects of a resource.
-fn webhook(server: &Server, resource: &Resource) -> Result<Arc<Converter>> {
-    let table = server.registry.table();
-    let definition = table.custom(&resource.qualified());
-    // Without its definition the resource is not served any more.
-    definition.and_then(|custom| custom.conversion.clone()).ok_or_else(Status::no_such_resource)
+fn webhook(resource: &Resource) -> Option<&Converter> {
+    resource.converter.as_ref()?.get()
 }
 
 /// A stored object as its resource has it now: in its version, by its schema.
 pub(crate) async fn read(server: &Server, resource: &Resource, stored: Stored) -> Result<Stored> {
     let version = || resource.api_version();
-    if !resource.converted_by_webhook || stored.speaks(&version()) {
+    if webhook(resource).is_none() || stored.speaks(&version()) {
         return Ok(stored.refreshed(&resource.schema));
     }
     let object = stored.decode_as_stored()?;
@@ -51,12 +48,11 @@ pub(crate) async fn object(server: &Server, resource: &Resource, object: &Value)
     if object["apiVersion"] == version {
         return Ok(object.clone());
     }
-    if !resource.converted_by_webhook {
+    let Some(webhook) = webhook(resource) else {
         let mut object = object.clone();
         versions::to_api_version(&mut object, &version);
         return Ok(object);
-    }
-    let webhook = webhook(server, resource)?;
+    };
     // On the heap, so that requests stay small that need no conversion.
     let converted = webhook.convert(server, vec![object.clone()], &version);
     let mut converted = Box::pin(converted).await?;
@@ -72,8 +68,8 @@ pub(crate) async fn entries(
     resource: &Resource,
     mut entries: Vec<Entry>,
 ) -> Result<Vec<Entry>> {
-    if resource.converted_by_webhook {
-        all(server, resource, entries.iter_mut().collect()).await?;
+    if let Some(webhook) = webhook(resource) {
+        all(server, resource, webhook, entries.iter_mut().collect()).await?;
     }
     Ok(entries)
 }
@@ -84,21 +80,23 @@ pub(crate) async fn events(
     resource: &Resource,
     events: Vec<Arc<Event>>,
 ) -> Result<Vec<Arc<Event>>> {
-    if !resource.converted_by_webhook {
-        return Ok(events);
-    }
+    let Some(webhook) = webhook(resource) else { return Ok(events) };
     let mut events: Vec<Event> = events.into_iter().map(Arc::unwrap_or_clone).collect();
     let entries = events.iter_mut().flat_map(|event| [&mut event.current, &mut event.previous]);
-    all(server, resource, entries.flatten().collect()).await?;
+    all(server, resource, webhook, entries.flatten().collect()).await?;
     Ok(events.into_iter().map(Arc::new).collect())
 }
 
-async fn all(server: &Server, resource: &Resource, mut entries: Vec<&mut Entry>) -> Result<()> {
+async fn all(
+    server: &Server,
+    resource: &Resource,
+    webhook: &Converter,
+    mut entries: Vec<&mut Entry>,
+) -> Result<()> {
     let version = resource.api_version();
     entries.retain(|entry| !Stored::from(&**entry).speaks(&version));
     let objects = entries.iter().map(|entry| Stored::from(&**entry).decode_as_stored());
     let objects = objects.collect::<Result<Vec<_>>>()?;
-    let webhook = webhook(server, resource)?;
     let converted = Box::pin(webhook.convert(server, objects, &version)).await?;
     for (entry, mut object) in entries.into_iter().zip(converted) {
         complete(resource, &mut object);
@@ -123,12 +121,12 @@ pub(crate) async fn to_storage(
     if object["apiVersion"] == **version {
         return Ok(None);
     }
-    let mut stored = if resource.converted_by_webhook {
-        let webhook = webhook(server, resource)?;
-        let converted = webhook.convert(server, vec![object.clone()], version);
-        Box::pin(converted).await?.pop().unwrap_or_default()
-    } else {
-        object.clone()
+    let mut stored = match webhook(resource) {
+        Some(webhook) => {
+            let converted = webhook.convert(server, vec![object.clone()], version);
+            Box::pin(converted).await?.pop().unwrap_or_default()
+        }
+        None => object.clone(),
     };
     versions::to_api_version(&mut stored, version);
     encode(&stored).map(Some)

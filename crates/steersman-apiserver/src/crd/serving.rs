@@ -20,7 +20,7 @@ use crate::status::Result;
 use crate::webhook_client::Converter;
 use steersman_rules::kinds::custom_resource_definition as definitions;
 use steersman_rules::metadata;
-use steersman_rules::resource::Resource;
+use steersman_rules::resource::{ConverterHandle, Resource};
 
 /// Where definitions are stored.
 pub(crate) fn folder() -> String {
@@ -69,11 +69,13 @@ fn serve_entry(server: &Server, entry: &Entry) {
 
 pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
     let name = metadata::text(definition, "name");
+    let converter = Converter::of(definition).map(ConverterHandle::new);
     let dated = |resource: Resource| Resource {
         schema: resource.schema.clone().since(revision.0),
+        converter: converter.clone(),
         ..resource
     };
-    let Some(storage) = definitions::storage(definition).map(dated) else { return };
+    let Some(storage) = definitions::storage(definition).map(&dated) else { return };
     let resources = if is_established(definition) {
         definitions::served(definition).into_iter().map(|served| Arc::new(dated(served))).collect()
     } else {
@@ -81,14 +83,7 @@ pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
     };
     let terminating = metadata::is_deleting(definition);
     let says = digest(definition);
-    let custom = Custom {
-        revision,
-        resources,
-        storage: Arc::new(storage),
-        terminating,
-        conversion: Converter::of(definition),
-        says,
-    };
+    let custom = Custom { revision, resources, storage: Arc::new(storage), terminating, says };
     server.registry.install(name, custom);
 }
 

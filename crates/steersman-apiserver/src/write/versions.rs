@@ -31,7 +31,7 @@ impl Versions for Served<'_> {
         let table = self.server.registry.table();
         let resource = table.get(group, version, &self.resource.plural)?;
         let schema = resource.schema.clone();
-        if resource.converted_by_webhook {
+        if resource.is_converted_by_webhook() {
             return Some((self.known.get(object, api_version)?, schema));
         }
         let mut object = object.clone();

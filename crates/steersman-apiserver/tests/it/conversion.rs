@@ -187,6 +187,19 @@ async fn a_watch_tells_events_in_its_version() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_end_of_objects_is_told_in_their_version_although_their_definition_goes() {
+    let Setup { api, .. } = setup().await;
+    api.post(WIDGETS, &widget("w", 1)).await.ok();
+    let mut events = api.watch(&format!("{V2}?watch=1")).await;
+    assert_eq!(events.next().await.unwrap()["type"], "ADDED");
+    api.delete(&format!("{DEFINITIONS}/widgets.example.com")).await.ok();
+    let end = events.next().await.unwrap();
+    assert_eq!(end["type"], "DELETED", "{end}");
+    assert_eq!(end["object"]["apiVersion"], "example.com/v2");
+    assert!(end["object"]["spec"]["dimensions"].is_object(), "{end}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn updates_and_patches_in_one_version_are_seen_in_the_other() {
     let Setup { api, .. } = setup().await;
     api.post(WIDGETS, &widget("a", 1)).await.ok();

@@ -178,7 +178,7 @@ impl Kind {
             selectable_fields: self.selectable_fields.iter().map(|&field| field.into()).collect(),
             deprecation: self.deprecation.map(Into::into),
             stored_as: None,
-            converted_by_webhook: false,
+            converter: None,
             effect: self.effect,
         }
     }

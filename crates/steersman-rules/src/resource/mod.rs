@@ -4,6 +4,8 @@
 mod metadata_checks;
 pub mod selectable;
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 pub use metadata_checks::Again;
@@ -60,10 +62,35 @@ pub struct Resource {
     pub deprecation: Option<Text>,
     /// The `apiVersion` in which objects of a custom resource are stored.
     pub stored_as: Option<Text>,
-    /// Whether a webhook converts a custom resource between its versions.
-    pub converted_by_webhook: bool,
+    /// Who converts a custom resource between its versions, if it takes more than to change
+    /// `apiVersion`.
+    pub converter: Option<ConverterHandle>,
     /// What the server itself does when an object is written, if anything.
     pub effect: Option<Effect>,
+}
+
+/// Who converts a custom resource: something of the server's, which means nothing here. A resource
+/// carries it, so that whoever began to read by a definition ends by the same, also when the
+/// definition is gone.
+#[derive(Clone)]
+pub struct ConverterHandle(Arc<dyn Any + Send + Sync>);
+
+impl ConverterHandle {
+    /// A handle to something of the server's.
+    pub fn new<T: Any + Send + Sync>(converter: Arc<T>) -> Self {
+        Self(converter)
+    }
+
+    /// What it is a handle to, if it is of this type.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl fmt::Debug for ConverterHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConverterHandle")
+    }
 }
 
 /// The kinds whose objects mean something to the server itself.
@@ -261,6 +288,11 @@ impl Resource {
         // Events of either group are those of the core group to whoever checks them.
         let group = if self.group == "events.k8s.io" { "" } else { &self.group };
         Named { group, resource: &self.kind, name }
+    }
+
+    /// Whether a webhook converts it between its versions.
+    pub fn is_converted_by_webhook(&self) -> bool {
+        self.converter.is_some()
     }
 
     /// Whether a definition serves it.

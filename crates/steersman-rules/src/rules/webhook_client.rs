@@ -43,14 +43,29 @@ fn check_url(url: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Longer URLs are not understood by whoever calls.
+const URL_MAX: usize = u16::MAX as usize - 1;
+
 /// Whether whoever calls it will understand it, with its port.
 fn is_url(text: &str) -> bool {
-    let understood = |c: char| c.is_ascii_graphic() && !"<>\\^`".contains(c);
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let behind_host = authority.rsplit(['@', ']']).next().unwrap_or_default();
-    let port = behind_host.split_once(':').map(|(_, port)| port.parse::<u16>());
-    text.chars().all(understood) && port.is_none_or(|port| port.is_ok())
+    let path = &rest[authority.len()..];
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@[]".contains(c);
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    // An IPv6 address stands in brackets, and nothing else does.
+    let bracketed = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']'),
+        None => Some(("", host)),
+    };
+    let Some((_, behind)) = bracketed.filter(|(_, behind)| !behind.contains(['[', ']'])) else {
+        return false;
+    };
+    let port = behind.split_once(':').map(|(_, port)| port.parse::<u16>());
+    text.len() < URL_MAX
+        && authority.chars().all(fits)
+        && !path.chars().any(|c| c <= ' ' || "<>`".contains(c))
+        && port.is_none_or(|port| port.is_ok())
 }
 
 fn check_service(service: &At<'_, '_>, errors: &mut Errors) {
@@ -81,6 +96,40 @@ fn check_service(service: &At<'_, '_>, errors: &mut Errors) {
         }
         for complaint in names::dns1123_subdomain(step) {
             errors.push(path.invalid(&format!("segment[{i}]: {complaint}")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_url;
+
+    #[test]
+    fn only_what_can_be_called_is_a_url() {
+        for url in [
+            "https://hooks.test",
+            "https://hooks.test:8443/a/b",
+            "https://[::1]:443/x",
+            "https://[::1]/",
+            "https://10.0.0.1/a%20b^c",
+            "https://hooks.test/\u{fc}",
+        ] {
+            assert!(is_url(url), "{url}");
+        }
+        for url in [
+            "https://[::1/",
+            "https://::1]/",
+            "https://a%20b/",
+            "https://a{b}/",
+            "https://a|b/",
+            "https://a\"b/",
+            "https://a:/",
+            "https://a:99999/",
+            "https://a:b/",
+            "https://a/b c",
+            "https://a/<b>",
+        ] {
+            assert!(!is_url(url), "{url}");
         }
     }
 }

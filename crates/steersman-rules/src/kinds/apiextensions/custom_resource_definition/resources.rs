@@ -69,7 +69,7 @@ fn resource(definition: &Value, version: &Value) -> Resource {
         deprecation: deprecation(definition, version),
         stored_as: storage_version(definition)
             .map(|version| format!("{}/{version}", text(&spec["group"])).into()),
-        converted_by_webhook: spec["conversion"]["strategy"] == "Webhook",
+        converter: None,
         effect: Some(Effect::Instance),
     }
 }
