@@ -15,6 +15,9 @@
 //!               └─ list: pages, or one whole list ── (Replaced) ─────────► Watch ────┘
 //! ```
 //!
+//! [`sync`] lists and streams; [`follow`] watches, and decides when a watch that ended, expired or
+//! failed leads to a relist. [`machine`] has the states with what each remembers.
+//!
 //! * **Streaming** (WatchList) is tried first. Objects are put aside until the bookmark that ends
 //!   them, so a stream that breaks leaves no partial state, and their versions are never taken
 //!   for progress. A server that refuses or ignores it is asked for lists from then on.
