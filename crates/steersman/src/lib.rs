@@ -16,6 +16,8 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod codec;
+
 pub mod object;
 
 pub mod kind;
