@@ -5,9 +5,41 @@
 //! a thousand fields. So there is one form for each: text in, bytes out. Whoever wants a
 //! [`Value`] takes the way over the text.
 
+use std::sync::Arc;
+
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
+
+use crate::object::{Cacheable, ErasedObject};
+
+/// Decodes objects of one kind where its type has been forgotten.
+#[derive(Clone, Copy)]
+pub(crate) struct Codec {
+    decode: fn(&str) -> serde_json::Result<Arc<dyn ErasedObject>>,
+    /// What the type is called, for logs.
+    pub(crate) type_name: &'static str,
+}
+
+impl Codec {
+    /// The codec of the kind that `K` is the type of.
+    pub(crate) fn of<K: Cacheable>() -> Self {
+        let decode = |json: &str| -> serde_json::Result<Arc<dyn ErasedObject>> {
+            Ok(Arc::new(decode::<K>(json)?))
+        };
+        Self { decode, type_name: std::any::type_name::<K>() }
+    }
+
+    /// The object that this JSON is.
+    pub(crate) fn decode(&self, json: &str) -> serde_json::Result<Arc<dyn ErasedObject>> {
+        (self.decode)(json)
+    }
+
+    /// The same for JSON of which nobody has checked that it is text.
+    pub(crate) fn decode_bytes(&self, json: &[u8]) -> serde_json::Result<Arc<dyn ErasedObject>> {
+        self.decode(std::str::from_utf8(json).map_err(serde_json::Error::custom)?)
+    }
+}
 
 /// The object that this JSON is.
 #[inline(never)]
@@ -19,6 +51,11 @@ pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
 #[inline(never)]
 pub(crate) fn encode<T: Serialize + ?Sized>(object: &T) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(object)
+}
+
+/// An object as JSON, as text.
+pub(crate) fn encode_text<T: Serialize + ?Sized>(object: &T) -> serde_json::Result<String> {
+    String::from_utf8(encode(object)?).map_err(serde::ser::Error::custom)
 }
 
 /// An object as a document.

@@ -16,9 +16,9 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-mod codec;
-
 pub mod object;
+
+mod codec;
 
 pub mod kind;
 mod owner;

@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{Cache, Progress};
-use crate::object::{Cacheable, ObjectKey, version_of};
+use super::{Cache, Progress, Untyped};
+use crate::object::{ObjectKey, version_of};
 
 /// What a controller has written and its cache has yet to show.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(crate) trait AnyCache: Send + Sync {
     fn progress(&self) -> watch::Receiver<Progress>;
 }
 
-impl<K: Cacheable> AnyCache for Cache<K> {
+impl AnyCache for Cache<Untyped> {
     fn own_write(
         &self,
         meta: &ObjectMeta,

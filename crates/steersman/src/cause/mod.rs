@@ -18,7 +18,7 @@ pub(crate) use book::{CauseBook, Waiting};
 pub use change::{ObjectChange, Parts};
 
 use crate::informer::Event;
-use crate::object::{Cacheable, ObjectKey, version_of};
+use crate::object::{ObjectKey, version_of};
 
 /// One reason for a reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum Cause {
 
 impl Cause {
     /// The cause that an event of this kind is, and where it comes from.
-    pub(crate) fn of<K: Cacheable>(kind: &str, event: &Event<K>) -> Noted {
+    pub(crate) fn of<K>(kind: &str, event: &Event<K>) -> Noted {
         let change = match event {
             Event::Added { initial: true, .. } => ObjectChange::Listed,
             Event::Added { initial: false, .. } => ObjectChange::Created,

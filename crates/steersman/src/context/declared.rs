@@ -32,7 +32,7 @@ impl<K: AnyObject> Form for Kind<K> {
     }
 
     fn cache(&self, caches: &Caches) -> Option<Arc<dyn AnyCache>> {
-        caches.find_of(self).map(|cache| Arc::new(cache) as _)
+        caches.find_untyped(&self.id()).map(|cache| Arc::new(cache) as _)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::core::PartialObjectMeta;
 
 use super::cleanup::Cleanups;
-use super::deleted::{Deletions, Gone, OnDeleted};
+use super::deleted::{self, Deletions, Gone, Hook};
 use super::keys::{ForgetKey, KeyTable};
 use super::metrics::ControllerFamilies;
 use super::source::{self, Attach, Held, IntoWatch, Reconciled, Source, Watch};
@@ -40,7 +40,7 @@ pub struct Builder<K> {
     pub(super) declared: Declared,
     pub(super) graph: Vec<DeclaredKind>,
     pub(super) predicates: Vec<Box<dyn Predicate<K>>>,
-    pub(super) only: Option<Filter<K>>,
+    pub(super) only: Option<Filter>,
     pub(super) observers: Vec<Observer<K>>,
     pub(super) priority: Option<Priority>,
     pub(super) resync: Option<Duration>,
@@ -49,7 +49,7 @@ pub struct Builder<K> {
     pub(super) fair: bool,
     pub(super) timeout: Option<Duration>,
     pub(super) cleanups: Cleanups<K>,
-    pub(super) on_deleted: OnDeleted<K>,
+    pub(super) on_deleted: Option<Hook>,
     pub(super) sharding: Option<Sharding>,
 }
 
@@ -150,7 +150,7 @@ impl<K: AnyObject> Builder<K> {
     /// The same for a kind that may be known only at run time.
     pub fn reads_with(mut self, watch: impl IntoWatch) -> Self {
         let watch = self.declare(Role::Read, watch);
-        self.sources.push(source::silent(watch));
+        self.sources.push(source::silent(&watch));
         self
     }
 
@@ -202,9 +202,10 @@ impl<K: AnyObject> Builder<K> {
     /// is also asked where a child, another source or a timer names the object. Several calls
     /// add up.
     pub fn only(mut self, concerns: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        let concerns = Filter::new(concerns);
         self.only = Some(match self.only.take() {
-            Some(others) => Arc::new(move |object: &K| others(object) && concerns(object)),
-            None => Arc::new(concerns),
+            Some(others) => others.and(concerns),
+            None => concerns,
         });
         self
     }
@@ -229,7 +230,7 @@ impl<K: AnyObject> Builder<K> {
         F: Fn(Gone<K>, Client) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
-        self.on_deleted = Some(Arc::new(move |gone, client| Box::pin(hook(gone, client))));
+        self.on_deleted = Some(deleted::hook(hook));
         self
     }
 
@@ -312,7 +313,7 @@ impl<K: AnyObject> Builder<K> {
         }
         tracing::debug!(controller = self.name, "caches synced, workers start");
         let client = env.client.with_field_manager(self.name.as_str());
-        let cache = informer.cache().clone();
+        let cache = informer.running().cache().clone();
         let gains = Arc::clone(&keys);
         let (client, member) = sharded::join(self.sharding, client, cache, gains, &view.seat);
         let equipment = Equipment {

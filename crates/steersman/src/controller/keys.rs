@@ -156,7 +156,7 @@ mod tests {
         let table = KeyTable::new(WorkQueue::default(), 1, Some(Arc::clone(&pending) as _));
         let (_writer, cache) = cache::channel::<ConfigMap>();
         table.causes.note(&key, Cause::Requested);
-        table.own_writes.note(&key, Arc::new(cache), OwnWrite::Version(7));
+        table.own_writes.note(&key, Arc::new(cache.cast()), OwnWrite::Version(7));
         table.retry(&key);
         table.history.add(&Arc::new(ReconcileRecord {
             controller: "c".into(),

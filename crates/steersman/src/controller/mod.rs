@@ -19,6 +19,7 @@ mod sharded;
 pub mod source;
 mod worker;
 
+use std::any::Any;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -28,6 +29,7 @@ use kube::core::PartialObjectMeta;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use crate::cache::{Item, Untyped};
 use crate::caches::Caches;
 use crate::client::Client;
 use crate::context::Context;
@@ -37,7 +39,7 @@ use crate::events::Recorder;
 use crate::informer::Event;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
-use crate::object::{AnyObject, Object, ObjectKey};
+use crate::object::{AnyObject, ErasedObject, Object, ObjectKey};
 use crate::shard::Seat;
 use crate::workqueue::Dump;
 
@@ -96,8 +98,33 @@ where
     }
 }
 
-/// Tells which objects concern a controller.
-type Filter<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
+/// Tells which objects concern a controller, without their type.
+#[derive(Clone)]
+struct Filter(Arc<dyn Fn(&dyn ErasedObject) -> bool + Send + Sync>);
+
+impl Filter {
+    /// Objects for which all of these say so. One of another type concerns nobody.
+    fn new<K: AnyObject>(only: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move |object| {
+            let object: &dyn Any = object;
+            object.downcast_ref().is_some_and(&only)
+        }))
+    }
+
+    /// Both of them.
+    fn and(self, other: Self) -> Self {
+        Self(Arc::new(move |object| (self.0)(object) && (other.0)(object)))
+    }
+
+    fn concerns(&self, object: &dyn ErasedObject) -> bool {
+        (self.0)(object)
+    }
+
+    /// The same for an item of a cache; one that cannot be decoded concerns nobody.
+    fn lets_pass(&self, item: &Item<Untyped>) -> bool {
+        item.erased().is_some_and(|object| self.concerns(&*object))
+    }
+}
 
 /// Is called for every event of the reconciled kind.
 type Observer<K> = Box<dyn Fn(&Event<K>) + Send>;

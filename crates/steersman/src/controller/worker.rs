@@ -58,12 +58,12 @@ pub(super) struct Worker<K> {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind<K>,
     pub(super) cache: Cache<K>,
-    pub(super) only: Option<Filter<K>>,
+    pub(super) only: Option<Filter>,
     pub(super) keys: Arc<KeyTable>,
     pub(super) equipment: Arc<Equipment>,
     pub(super) metrics: ControllerMetrics,
     pub(super) cleanups: Cleanups<K>,
-    pub(super) deletions: Option<Arc<Deletions<K>>>,
+    pub(super) deletions: Option<Arc<Deletions>>,
     pub(super) reconciler: Arc<dyn ErasedReconciler<K>>,
     pub(super) timeout: Option<Duration>,
     pub(super) records: broadcast::Sender<Arc<ReconcileRecord>>,
@@ -76,7 +76,7 @@ struct Work<'a, K> {
     key: &'a ObjectKey,
     causes: Causes,
     /// The deletions of the key for which the hook is due.
-    deletions: Option<&'a Deletions<K>>,
+    deletions: Option<&'a Deletions>,
     /// The object, if there is one that concerns the controller.
     object: Option<Arc<K>>,
 }
@@ -126,7 +126,8 @@ impl<K: AnyObject> Worker<K> {
             return self.keys.postpone(key, waiting, delay);
         }
         // An object that this controller ignores is as good as gone.
-        let concerned = |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only(object));
+        let concerned =
+            |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only.concerns(&**object));
         let object = self.cache.get(key).filter(concerned);
         let deletions = self.deletions.as_deref().filter(|deletions| deletions.concern(key));
         match (&object, deletions) {

@@ -8,15 +8,15 @@ use proptest::prelude::*;
 
 use super::handler::{Notification, join};
 use super::*;
-use crate::cache::{Item, Replacement};
+use crate::cache::{Item, Replacement, Untyped};
 
-fn map(name: &str, uid: u64, version: u64) -> Item<ConfigMap> {
+fn map(name: &str, uid: u64, version: u64) -> Item<Untyped> {
     let mut map = ConfigMap::default();
     map.metadata.namespace = Some("default".into());
     map.metadata.name = Some(name.into());
     map.metadata.uid = Some(uid.to_string());
     map.metadata.resource_version = Some(version.to_string());
-    Item::typed(map)
+    Item::typed(map).cast()
 }
 
 /// What somebody believes who only hears events: name → uid and version.
@@ -25,8 +25,8 @@ struct View(BTreeMap<String, (String, String)>);
 
 impl View {
     /// Takes an event in. An event that makes no sense after those before it is a failure.
-    fn hear(&mut self, event: &Event<ConfigMap>) {
-        let known = |item: &Item<ConfigMap>| {
+    fn hear(&mut self, event: &Event<Untyped>) {
+        let known = |item: &Item<Untyped>| {
             let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
             (text(item.uid()), text(item.resource_version()))
         };
@@ -46,14 +46,14 @@ impl View {
 }
 
 /// A handler with the view it comes to.
-fn viewer() -> (Arc<Mutex<View>>, impl FnMut(&Event<ConfigMap>) + Send + 'static) {
+fn viewer() -> (Arc<Mutex<View>>, impl FnMut(&Event<Untyped>) + Send + 'static) {
     let view = Arc::new(Mutex::new(View::default()));
     let shared = Arc::clone(&view);
     (view, move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).hear(event))
 }
 
 /// Writes to a cache, and what each write tells.
-fn history(writes: &[(u64, bool, bool)]) -> (Vec<Event<ConfigMap>>, Cache<ConfigMap>) {
+fn history(writes: &[(u64, bool, bool)]) -> (Vec<Event<Untyped>>, Cache<ConfigMap>) {
     let (mut writer, cache) = cache::channel();
     let mut events = writer.replace(Replacement {
         objects: vec![map("0", 0, 1), map("1", 1, 1)],
@@ -74,8 +74,8 @@ fn history(writes: &[(u64, bool, bool)]) -> (Vec<Event<ConfigMap>>, Cache<Config
 
 fn view_of(cache: &Cache<ConfigMap>) -> View {
     let mut view = View::default();
-    for object in cache.snapshot().iter().cloned() {
-        view.hear(&Event::Added { object, initial: true });
+    for object in cache.snapshot().iter() {
+        view.hear(&Event::Added { object: object.cast(), initial: true });
     }
     view
 }
@@ -116,7 +116,7 @@ proptest! {
 async fn a_handler_that_panics_loses_one_event_and_hears_the_rest() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let shared = Arc::clone(&heard);
-    let handler = move |event: &Event<ConfigMap>| {
+    let handler = move |event: &Event<Untyped>| {
         let name = event.object().key().name.to_string();
         assert_ne!(name, "b", "on purpose");
         shared.lock().unwrap_or_else(PoisonError::into_inner).push(name);

@@ -47,8 +47,6 @@ mod wire;
 
 use std::sync::Arc;
 
-use kube::Resource;
-
 use crate::delta_queue::{self, Mode, Sender};
 use crate::object::{Cacheable, ObjectKey};
 use backoff::Backoff;
@@ -60,6 +58,7 @@ use status::Reporter;
 pub(crate) use status::{Phase, ReflectorStatus};
 use wire::Collection;
 pub use wire::Selection;
+pub(crate) use wire::WatchedResource;
 
 /// How to reflect.
 #[derive(Clone)]
@@ -133,21 +132,22 @@ impl<K: Cacheable> Reflector<Typed<K>> {
         selection: Selection,
         deltas: Sender<Delta<K>>,
     ) -> Self {
-        Self::with_decoder::<K>(client, dynamic_type, selection, Typed::new(), deltas)
+        let resource = WatchedResource::of::<K>(dynamic_type);
+        Self::with_decoder(client, resource, selection, Typed::new(), deltas)
     }
 }
 
 impl<D: Decode> Reflector<D> {
     /// A reflector of the objects of a kind, which become what `decoder` makes of them.
-    pub(crate) fn with_decoder<K: Resource>(
+    pub(crate) fn with_decoder(
         client: kube::Client,
-        dynamic_type: &K::DynamicType,
+        resource: WatchedResource,
         selection: Selection,
         decoder: D,
         deltas: Sender<Delta<D::Output>>,
     ) -> Self {
         Self {
-            collection: Collection::new::<K>(client, dynamic_type, selection),
+            collection: Collection::new(client, resource, selection),
             options: Options::default(),
             decoder,
             deltas,

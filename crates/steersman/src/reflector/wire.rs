@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Resource;
 use kube::api::{ListParams, VersionMatch, WatchParams};
 use kube::client::Body;
+use kube::core::{ApiResource, DynamicObject};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -32,6 +33,15 @@ pub struct Selection {
     pub labels: Option<String>,
     /// Only objects whose fields match.
     pub fields: Option<String>,
+}
+
+/// A kind on the wire, without its type.
+#[derive(Clone)]
+pub(crate) struct WatchedResource {
+    names: ApiResource,
+    pub(crate) kind: String,
+    /// Whether only the metadata of objects is read.
+    metadata_only: bool,
 }
 
 /// The objects of one kind on a server.
@@ -223,20 +233,23 @@ impl WatchStream {
     }
 }
 
+impl WatchedResource {
+    pub(crate) fn of<K: Resource>(dynamic_type: &K::DynamicType) -> Self {
+        let names = ApiResource::erase::<K>(dynamic_type);
+        Self { kind: names.kind.clone(), names, metadata_only: K::metadata_api() }
+    }
+}
+
 impl Collection {
-    pub(super) fn new<K: Resource>(
+    pub(super) fn new(
         client: kube::Client,
-        dynamic_type: &K::DynamicType,
+        resource: WatchedResource,
         selection: Selection,
     ) -> Self {
-        let path = K::url_path(dynamic_type, selection.namespace.as_deref());
-        Self {
-            client,
-            request: kube::core::Request::new(path),
-            kind: K::kind(dynamic_type).into_owned(),
-            metadata_only: K::metadata_api(),
-            selection,
-        }
+        let WatchedResource { names, kind, metadata_only } = resource;
+        let path = DynamicObject::url_path(&names, selection.namespace.as_deref());
+        let request = kube::core::Request::new(path);
+        Self { client, request, kind, metadata_only, selection }
     }
 
     /// The text of a list or of one page of it.

@@ -59,7 +59,7 @@ fn relisting(faults: Faults) -> Faults {
 /// Everything that one run looks at.
 struct Run {
     faults: Faults,
-    informer: Arc<Informer<ConfigMap>>,
+    informer: Informer<ConfigMap>,
     early: Arc<Mutex<View>>,
     late: Arc<Mutex<View>>,
 }
@@ -90,7 +90,7 @@ fn check(seed: u64, faults: &Faults) {
 impl Run {
     fn start(cluster: &Cluster, faults: Faults, form: Form) -> Self {
         let client = cluster.client_with(&faults);
-        let informer = Arc::new(Informer::builder(client).form(form).start());
+        let informer = Informer::builder(client).form(form).start();
         let run = Self { faults, informer, early: Arc::default(), late: Arc::default() };
         run.attach(&run.early);
         run
@@ -98,7 +98,8 @@ impl Run {
 
     /// Adds a handler without waiting for the first list, which may take long.
     fn attach(&self, view: &Arc<Mutex<View>>) {
-        let (informer, view) = (Arc::clone(&self.informer), Arc::clone(view));
+        let informer = self.informer.clone();
+        let view = Arc::clone(view);
         tokio::spawn(async move { View::attach(&informer, view).await });
     }
 

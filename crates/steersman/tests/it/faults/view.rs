@@ -44,7 +44,7 @@ pub(crate) fn config_maps(client: kube::Client) -> Informer<ConfigMap> {
 
 /// What the informer's cache holds.
 pub(super) fn cached(informer: &Informer<ConfigMap>) -> Objects {
-    informer.cache().snapshot().iter().map(seen).collect()
+    informer.cache().snapshot().iter().map(|item| seen(&item)).collect()
 }
 
 impl View {
