@@ -70,6 +70,11 @@ impl Caches {
         Self { shared: Arc::new(Shared { client, metrics, kinds, namespaces }) }
     }
 
+    /// The client that lists and watches.
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.shared.client
+    }
+
     /// Restricts the caches of all kinds that live in namespaces to these, unless the kind's own
     /// configuration names others. Several calls add up.
     pub fn restrict_to(&self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) {

@@ -19,7 +19,7 @@ use crate::object::{Cacheable, ErasedObject, ObjectKey};
 pub(super) type Items = OrdSet<ByKey>;
 
 /// Gives the values under which an object is found.
-pub(super) type IndexFn = Arc<dyn Fn(&dyn ErasedObject) -> Vec<Box<str>> + Send + Sync>;
+type IndexFn = Arc<dyn Fn(&dyn ErasedObject) -> Vec<Box<str>> + Send + Sync>;
 
 /// The same for what needs no decoding.
 type AtHand = fn(&Item<Untyped>) -> Vec<Box<str>>;
@@ -42,15 +42,38 @@ impl IndexValue for String {
     }
 }
 
-/// The author's function for objects whose type has been forgotten.
-pub(super) fn index_fn<K: Cacheable, V: IndexValue, I: IntoIterator<Item = V>>(
-    values: impl Fn(&K) -> I + Send + Sync + 'static,
-) -> IndexFn {
-    Arc::new(move |object| {
-        let object: &dyn Any = object;
-        let Some(object) = object.downcast_ref() else { return Vec::new() };
-        values(object).into_iter().map(|value| value.text().into()).collect()
-    })
+/// An index of the author's, without the type of its objects.
+pub(crate) struct NamedIndex {
+    name: Arc<str>,
+    values: IndexFn,
+    /// Of which type the author's function is: another one under the same name is a mistake.
+    function: TypeId,
+}
+
+impl NamedIndex {
+    /// An index by the values that the function gives.
+    pub(crate) fn new<K: Cacheable, V: IndexValue, I: IntoIterator<Item = V>, F>(
+        name: Arc<str>,
+        values: F,
+    ) -> Self
+    where
+        F: Fn(&K) -> I + Send + Sync + 'static,
+    {
+        let texts = move |object: &dyn ErasedObject| {
+            let object: &dyn Any = object;
+            let Some(object) = object.downcast_ref() else { return Vec::new() };
+            values(object).into_iter().map(|value| value.text().into()).collect()
+        };
+        Self { name, values: Arc::new(texts), function: TypeId::of::<F>() }
+    }
+
+    pub(super) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
+
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        *self.name == *name
+    }
 }
 
 macro_rules! index_values {
@@ -72,7 +95,7 @@ pub(super) const BY_LABEL: &str = "\0label";
 
 /// The indexes that a cache has, and how each finds the values of an object. A cache's list
 /// only grows, and each entry keeps its place.
-pub(super) struct Indexers(Vec<(&'static str, Indexer)>);
+pub(super) struct Indexers(Vec<(Arc<str>, Indexer)>);
 
 enum Indexer {
     /// Derived from what is at hand, so it can be computed again when an object goes.
@@ -84,12 +107,12 @@ enum Indexer {
 
 impl Clone for Indexers {
     fn clone(&self) -> Self {
-        let copy = |(name, indexer): &(&'static str, Indexer)| {
+        let copy = |(name, indexer): &(Arc<str>, Indexer)| {
             let indexer = match indexer {
                 Indexer::AtHand(values) => Indexer::AtHand(*values),
                 Indexer::Authors(values, id) => Indexer::Authors(Arc::clone(values), *id),
             };
-            (*name, indexer)
+            (Arc::clone(name), indexer)
         };
         Self(self.0.iter().map(copy).collect())
     }
@@ -101,29 +124,28 @@ pub(super) type Values = Box<[(usize, Vec<Box<str>>)]>;
 impl Indexers {
     /// The one index that every cache has.
     pub(super) fn new() -> Self {
-        Self(vec![(BY_OWNER, Indexer::AtHand(owners))])
+        Self(vec![(BY_OWNER.into(), Indexer::AtHand(owners))])
     }
 
     pub(super) fn place(&self, name: &str) -> Option<usize> {
-        self.0.iter().position(|(existing, _)| *existing == name)
+        self.0.iter().position(|(existing, _)| **existing == *name)
     }
 
-    /// The type of the author's function of that name.
-    pub(super) fn function(&self, name: &str) -> Option<TypeId> {
-        match self.0.get(self.place(name)?)?.1 {
-            Indexer::Authors(_, id) => Some(id),
-            Indexer::AtHand(_) => None,
-        }
+    /// Whether there is an index of that name with another function.
+    pub(super) fn contradict(&self, index: &NamedIndex) -> bool {
+        let known = self.place(&index.name).and_then(|place| self.0.get(place));
+        matches!(known, Some((_, Indexer::Authors(_, function))) if *function != index.function)
     }
 
     pub(super) fn with_labels(mut self) -> Self {
-        self.0.push((BY_LABEL, Indexer::AtHand(labels)));
+        self.0.push((BY_LABEL.into(), Indexer::AtHand(labels)));
         self
     }
 
-    /// The same and an index of the author's, whose function is of the type `id`.
-    pub(super) fn with(mut self, name: &'static str, values: IndexFn, id: TypeId) -> Self {
-        self.0.push((name, Indexer::Authors(values, id)));
+    /// The same and an index of the author's.
+    pub(super) fn with(mut self, index: NamedIndex) -> Self {
+        let NamedIndex { name, values, function } = index;
+        self.0.push((name, Indexer::Authors(values, function)));
         self
     }
 

@@ -20,7 +20,6 @@ mod selector;
 mod store;
 mod writer;
 
-use std::any::TypeId;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -36,7 +35,8 @@ pub(crate) use decode::Transform;
 pub use event::Event;
 pub use form::Form;
 pub use index::IndexValue;
-use index::{BY_LABEL, BY_OWNER, IndexFn, Indexers, Items, index_fn};
+pub(crate) use index::NamedIndex;
+use index::{BY_LABEL, BY_OWNER, Indexers, Items};
 pub(crate) use item::Untyped;
 pub use item::{Item, Meta};
 pub(crate) use own_write::{AnyCache, OwnWrite};
@@ -226,9 +226,21 @@ impl<K: Cacheable> Cache<K> {
         name: &'static str,
         values: impl Fn(&K) -> I + Send + Sync + 'static,
     ) -> Index<K, V> {
-        let id = type_id(&values);
-        self.shared.add_index(name, index_fn(values), id);
+        self.shared.add_index(NamedIndex::new(name.into(), values));
         Index { cache: self.clone(), name, values: PhantomData }
+    }
+}
+
+impl Cache<Untyped> {
+    /// Adds an index, as [`add_index`](Cache::add_index) does.
+    pub(crate) fn add(&self, index: NamedIndex) {
+        self.shared.add_index(index);
+    }
+
+    /// The keys of the objects that the named index finds under the text of a value.
+    pub(crate) fn indexed_keys(&self, index: &str, value: &str) -> Vec<ObjectKey> {
+        let found = self.shared.read().indexed(index, value);
+        found.iter().map(|item| item.0.key().clone()).collect()
     }
 }
 
@@ -271,12 +283,12 @@ impl Shared {
         decode_all(found)
     }
 
-    fn add_index(&self, name: &'static str, values: IndexFn, id: TypeId) {
-        let known = self.read().indexers.function(name);
-        if known.is_some_and(|known| known != id) {
-            tracing::error!(index = name, "index exists with another function, which is kept");
+    fn add_index(&self, index: NamedIndex) {
+        let name = index.name();
+        if self.read().indexers.contradict(&index) {
+            tracing::error!(index = &*name, "index exists with another function, which is kept");
         }
-        self.add_indexer(name, |indexers| indexers.with(name, values, id));
+        self.add_indexer(&name, |indexers| indexers.with(index));
     }
 
     /// Adds an index unless there is one of that name, and files every object in it.
@@ -395,10 +407,6 @@ impl<K: Cacheable, V: IndexValue> Index<K, V> {
     pub fn values(&self) -> Vec<Box<str>> {
         self.cache.shared.read().index_values(self.name)
     }
-}
-
-fn type_id<T: 'static>(_: &T) -> TypeId {
-    TypeId::of::<T>()
 }
 
 fn objects<K: Cacheable>(items: &Items) -> Vec<Arc<K>> {

@@ -9,6 +9,7 @@ use kube::core::PartialObjectMeta;
 use super::cleanup::Cleanups;
 use super::deleted::{self, Deletions, Gone, Hook};
 use super::keys::{ForgetKey, KeyTable};
+use super::mapping::Indexed;
 use super::metrics::ControllerFamilies;
 use super::source::{self, Attach, Held, IntoWatch, Reconciled, Source, Watch};
 use super::worker::{self, ErasedReconciler, Worker};
@@ -39,6 +40,8 @@ pub struct Builder<K> {
     /// The kinds whose caches this controller reads.
     pub(super) declared: Declared,
     pub(super) graph: Vec<DeclaredKind>,
+    /// The indexes of the reconciled kind.
+    pub(super) indexes: Vec<Indexed>,
     pub(super) predicates: Vec<Box<dyn Predicate<K>>>,
     pub(super) only: Option<Filter>,
     pub(super) observers: Vec<Observer<K>>,
@@ -64,6 +67,7 @@ impl<K: AnyObject> Builder<K> {
             sources: Vec::new(),
             declared,
             graph: vec![DeclaredKind::new(kind, Role::Reconciled)],
+            indexes: Vec::new(),
             predicates: Vec::new(),
             only: None,
             observers: Vec::new(),
@@ -115,8 +119,9 @@ impl<K: AnyObject> Builder<K> {
     }
 
     /// Also wakes the objects that `keys` names when an object of another kind changes. When
-    /// an object is updated, both what it was and what it is are asked. The key of an object in
-    /// a namespace must have it (`ObjectKey::namespaced`): a name alone finds nothing.
+    /// an object is updated, both what it was and what it is are asked. A name without a namespace
+    /// is in the namespace of the object that changed. Where the object does not say whom it
+    /// concerns, see [`watches_referenced`](Self::watches_referenced).
     pub fn watches<C: Object, I: IntoIterator<Item: Into<Request>>>(
         self,
         keys: impl Fn(&C) -> I + Send + Sync + 'static,
@@ -183,7 +188,7 @@ impl<K: AnyObject> Builder<K> {
         self
     }
 
-    fn declare<W: IntoWatch>(&mut self, role: Role, watch: W) -> Watch<W::Object> {
+    pub(super) fn declare<W: IntoWatch>(&mut self, role: Role, watch: W) -> Watch<W::Object> {
         let watch = watch.into_watch();
         self.declared.insert(watch.kind());
         self.graph.push(DeclaredKind::new(watch.kind(), role));
@@ -283,7 +288,12 @@ impl<K: AnyObject> Builder<K> {
         }
         let deletions = self.on_deleted.map(|hook| Arc::new(Deletions::new(hook)));
         let forgets = deletions.clone().map(|deletions| deletions as Arc<dyn ForgetKey>);
-        let keys = Arc::new(KeyTable::new(queue.build(), self.concurrency, forgets));
+        let keys = Arc::new(KeyTable::new(
+            queue.build(),
+            self.concurrency,
+            self.kind.is_namespaced(),
+            forgets,
+        ));
         let view = View {
             name: self.name.as_str().into(),
             concurrency: self.concurrency,
@@ -292,6 +302,9 @@ impl<K: AnyObject> Builder<K> {
         };
         env.queues.add(view.clone());
         let informer = env.caches.informer_of(&self.kind);
+        for Indexed { index, .. } in self.indexes {
+            informer.running().cache().add(index);
+        }
         let own = source::reconciled(Reconciled {
             kind: self.kind.clone(),
             observers: self.observers,

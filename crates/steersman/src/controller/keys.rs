@@ -29,6 +29,8 @@ pub(super) struct KeyTable {
     pub(super) own_writes: Arc<OwnWrites>,
     /// Which of them run, ran last, and fail.
     pub(super) history: History,
+    /// Whether its objects live in namespaces.
+    namespaced: bool,
     /// The deletions for which a hook has yet to succeed, if the controller has one.
     deletions: Option<Arc<dyn ForgetKey>>,
 }
@@ -59,6 +61,7 @@ impl KeyTable {
     pub(super) fn new(
         queue: WorkQueue<ObjectKey>,
         workers: usize,
+        namespaced: bool,
         deletions: Option<Arc<dyn ForgetKey>>,
     ) -> Self {
         Self {
@@ -66,6 +69,7 @@ impl KeyTable {
             causes: CauseBook::default(),
             own_writes: Arc::default(),
             history: History::new(workers),
+            namespaced,
             deletions,
         }
     }
@@ -74,6 +78,40 @@ impl KeyTable {
     pub(super) fn add(&self, key: ObjectKey, cause: impl Into<Noted>, priority: Priority) {
         self.causes.note(&key, cause);
         self.queue.add_with(key, AddOptions { priority: Some(priority), ..AddOptions::default() });
+    }
+
+    /// Asks for what somebody named, perhaps without a namespace: then it is in the namespace of
+    /// what changed. A key that no object of the kind can have is an error of the author's, who
+    /// would otherwise wait for ever.
+    pub(super) fn request(
+        &self,
+        key: ObjectKey,
+        namespace: Option<&Arc<str>>,
+        cause: impl Into<Noted>,
+        priority: Priority,
+    ) {
+        let key = match (self.namespaced, key.namespace.is_some()) {
+            (true, true) | (false, false) => key,
+            (true, false) if namespace.is_some() => {
+                ObjectKey { namespace: namespace.cloned(), ..key }
+            }
+            (true, false) => {
+                let name = &*key.name;
+                tracing::error!(
+                    name,
+                    "asked to reconcile a name without a namespace, which names nothing:                      use `ObjectKey::namespaced` or \"namespace/name\""
+                );
+                return;
+            }
+            (false, true) => {
+                tracing::error!(
+                    %key,
+                    "asked to reconcile a key with a namespace, but the kind has none:                      use `ObjectKey::named`"
+                );
+                return;
+            }
+        };
+        self.add(key, cause, priority);
     }
 
     /// Asks for a reconcile at `now + delay`, unless something else asks for it earlier.
@@ -153,7 +191,7 @@ mod tests {
     async fn left_after(why: Why) -> [bool; 5] {
         let key = ObjectKey::from("default/a");
         let pending = Arc::new(Pending(Mutex::new(vec![key.clone()])));
-        let table = KeyTable::new(WorkQueue::default(), 1, Some(Arc::clone(&pending) as _));
+        let table = KeyTable::new(WorkQueue::default(), 1, true, Some(Arc::clone(&pending) as _));
         let (_writer, cache) = cache::channel::<ConfigMap>();
         table.causes.note(&key, Cause::Requested);
         table.own_writes.note(&key, Arc::new(cache.cast()), OwnWrite::Version(7));

@@ -3,6 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -16,7 +18,14 @@ const IN_ORDER: usize = 1024;
 const BATCH: usize = 128;
 
 /// Is called with every change of a kind. It should only note what changed, such as a key in a queue.
-pub(super) type Handler = Box<dyn FnMut(&Event<Untyped>) + Send>;
+pub(super) enum Handler {
+    Plain(Box<dyn FnMut(&Event<Untyped>) + Send>),
+    /// The next event waits until the future is ready.
+    Async(AsyncHandler),
+}
+
+/// A handler that may wait.
+pub(crate) type AsyncHandler = Box<dyn FnMut(Event<Untyped>) -> BoxFuture<'static, ()> + Send>;
 
 /// How a handler is called.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +154,8 @@ struct Work {
 
 impl Work {
     async fn run(mut self) {
+        let leave = self.leave.clone();
+        let stop = self.stop.clone();
         loop {
             let batch = tokio::select! {
                 biased;
@@ -159,27 +170,36 @@ impl Work {
                 if self.leave.is_cancelled() || self.stop.is_cancelled() {
                     break;
                 }
-                self.notify(notification);
+                tokio::select! {
+                    biased;
+                    () = self.notify(notification) => {}
+                    () = leave.cancelled() => break,
+                    () = stop.cancelled() => break,
+                }
             }
             tokio::task::yield_now().await; // others want to run as well
         }
         self.progress.send_modify(|progress| progress.ended = true);
     }
 
-    fn notify(&mut self, notification: Notification) {
-        match notification {
-            Notification::Synced => self.progress.send_modify(|progress| progress.synced = true),
-            Notification::Event(event) => {
-                let handler = &mut self.handler;
-                if catch_unwind(AssertUnwindSafe(|| handler(&event))).is_err() {
-                    let kind = &*self.kind;
-                    tracing::error!(
-                        kind,
-                        ?event,
-                        "event handler panicked; the event is lost to it"
-                    );
-                }
+    async fn notify(&mut self, notification: Notification) {
+        let event = match notification {
+            Notification::Event(event) => event,
+            Notification::Synced => {
+                return self.progress.send_modify(|progress| progress.synced = true);
             }
+        };
+        let survived = match &mut self.handler {
+            Handler::Plain(handler) => catch_unwind(AssertUnwindSafe(|| handler(&event))).is_ok(),
+            Handler::Async(handler) => {
+                // The call itself is inside the future, so that its panics are caught as well.
+                let call = async { handler(event.clone()).await };
+                AssertUnwindSafe(call).catch_unwind().await.is_ok()
+            }
+        };
+        if !survived {
+            let kind = &*self.kind;
+            tracing::error!(kind, ?event, "event handler panicked; the event is lost to it");
         }
     }
 }

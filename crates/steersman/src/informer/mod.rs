@@ -48,7 +48,8 @@ use crate::object::Cacheable;
 use crate::reflector::{Options, Reflector, Selection, WatchedResource};
 pub(crate) use collector::Informers;
 use distributor::{Distributor, Feed};
-use handler::Joiner;
+pub(crate) use handler::AsyncHandler;
+use handler::{Handler, Joiner};
 pub use handler::{HandlerOptions, Registration};
 pub use status::{HandlerStatus, InformerStatus};
 use status::{Observed, ObservedPart};
@@ -316,6 +317,15 @@ impl Running {
         options: HandlerOptions,
         handler: Box<dyn FnMut(&Event<Untyped>) + Send>,
     ) -> Registration {
+        self.join(options, Handler::Plain(handler)).await
+    }
+
+    /// The same for a handler that may wait.
+    pub(crate) async fn add_async_handler(&self, handler: AsyncHandler) -> Registration {
+        self.join(HandlerOptions::default(), Handler::Async(handler)).await
+    }
+
+    async fn join(&self, options: HandlerOptions, handler: Handler) -> Registration {
         let (joiner, registration) = handler::join(options, handler);
         // Fails only if the distributor has ended, which it does only with us.
         let _ = self.joining.send(joiner).await;

@@ -18,6 +18,7 @@ mod hot_loop;
 mod informers;
 mod leadership;
 mod manager;
+mod mapping;
 mod own_writes;
 mod reconcile;
 mod replicas;

@@ -40,7 +40,7 @@ impl Feed {
     fn request(&self, request: Request) {
         let cause = Cause::Source(Arc::clone(&self.name));
         let priority = request.priority.or(self.priority).unwrap_or_default();
-        self.keys.add(request.key, cause, priority);
+        self.keys.request(request.key, None, cause, priority);
     }
 }
 
