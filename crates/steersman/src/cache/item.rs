@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 
 use super::compact::Packed;
-use crate::object::{Cacheable, ErasedObject, ObjectKey, downcast};
+use crate::object::{Cacheable, ErasedObject, ObjectKey, downcast, version_of};
 
 /// An object in a cache. Cheap to clone, and never changes: a new version is a new item.
 pub struct Item<K> {
@@ -161,6 +161,13 @@ impl Item<Untyped> {
             && self.resource_version().is_some()
             && self.resource_version() == other.resource_version()
             && !self.held.is_unreadable()
+    }
+
+    /// Whether this is certainly a later version than the other.
+    pub(super) fn is_newer_than(&self, other: &Self) -> bool {
+        let own = version_of(self.resource_version());
+        let others = version_of(other.resource_version());
+        matches!((own, others), (Some(own), Some(others)) if own > others)
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {

@@ -24,10 +24,10 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use kube::core::Selector;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::object::{Cacheable, ErasedObject, ObjectKey, downcast};
 pub(crate) use decode::Decoder;
@@ -72,6 +72,9 @@ struct Shared {
     /// The version that each namespace has come to, where they are watched one by one. A leaf:
     /// nothing else is locked while it is.
     versions: Mutex<HashMap<Arc<str>, u64>>,
+    /// Where objects are asked for of which what is held seems to be old: one for each reflector,
+    /// with the namespace if it watches only that.
+    rereads: OnceLock<Vec<(Option<Arc<str>>, mpsc::Sender<ObjectKey>)>>,
     /// It has been logged that somebody looked for what the cache does not hold.
     reported: AtomicBool,
 }
@@ -91,6 +94,7 @@ pub(crate) fn restricted(restriction: Restriction) -> (Writer, Cache<Untyped>) {
         progress: watch::Sender::new(Progress::default()),
         coverage: (!restriction.is_none()).then(|| Coverage::new(restriction)),
         versions: Mutex::default(),
+        rereads: OnceLock::new(),
         reported: AtomicBool::new(false),
     });
     (Writer { shared: Arc::clone(&shared), scope: None }, Cache { shared, object: PhantomData })
@@ -237,6 +241,11 @@ impl Cache<Untyped> {
         self.shared.add_index(index);
     }
 
+    /// Says where objects are asked for of which what is held seems to be old.
+    pub(crate) fn reread_by(&self, reflectors: Vec<(Option<Arc<str>>, mpsc::Sender<ObjectKey>)>) {
+        let _ = self.shared.rereads.set(reflectors);
+    }
+
     /// The keys of the objects that the named index finds under the text of a value.
     pub(crate) fn indexed_keys(&self, index: &str, value: &str) -> Vec<ObjectKey> {
         let found = self.shared.read().indexed(index, value);
@@ -247,6 +256,15 @@ impl Cache<Untyped> {
 impl Shared {
     fn read(&self) -> RwLockReadGuard<'_, Store> {
         self.store.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reread(&self, key: &ObjectKey) {
+        let concerned =
+            |namespace: &Option<Arc<str>>| namespace.is_none() || *namespace == key.namespace;
+        let reflectors = self.rereads.get().into_iter().flatten();
+        for (_, requests) in reflectors.filter(|(namespace, _)| concerned(namespace)) {
+            let _ = requests.try_send(key.clone()); // if it is full, somebody will ask again
+        }
     }
 
     fn object(&self, key: &ObjectKey) -> Option<Arc<dyn ErasedObject>> {

@@ -70,25 +70,41 @@ impl Writer {
         changes
     }
 
-    /// Puts objects into the cache, in this order. One in the version that is already there
-    /// changes nothing.
+    /// Puts objects into the cache, in this order. One in the version that is already there, or
+    /// in an earlier one, changes nothing.
     pub(crate) fn apply(&mut self, objects: Vec<Item<Untyped>>) -> Vec<Event<Untyped>> {
         let version = objects.iter().filter_map(|item| version_of(item.resource_version())).max();
-        let changes = self.write(objects, |store, incoming| {
-            let mut changes = Vec::new();
-            for incoming in incoming {
-                store.insert(incoming, false, &mut changes);
-            }
-            changes
-        });
+        let changes = self.put(objects);
         self.bookmark(version);
         changes
     }
 
+    /// Puts an object into the cache that was read by itself. What its version says of it, it says
+    /// of no other.
+    pub(crate) fn refresh(&mut self, object: Item<Untyped>) -> Vec<Event<Untyped>> {
+        let changes = self.put(vec![object]);
+        self.shared.progress.send_modify(|_| {}); // whoever waits for this object looks again
+        changes
+    }
+
+    fn put(&self, objects: Vec<Item<Untyped>>) -> Vec<Event<Untyped>> {
+        self.write(objects, |store, incoming| {
+            let mut changes = Vec::new();
+            for incoming in incoming {
+                let held = store.get(incoming.item.key());
+                if !held.is_some_and(|held| held.is_newer_than(&incoming.item)) {
+                    store.insert(incoming, false, &mut changes);
+                }
+            }
+            changes
+        })
+    }
+
     /// Removes one object; `last` is its final state, which carries the version of the deletion.
     pub(crate) fn delete(&mut self, last: &Item<Untyped>) -> Option<Event<Untyped>> {
-        let known = self.lock().remove(last.key(), false);
-        self.bookmark(version_of(last.resource_version()));
+        let version = version_of(last.resource_version());
+        let known = self.remove(last.key(), version);
+        self.bookmark(version);
         let Event::Deleted { object, .. } = known? else { return None };
         // If it was another that had the name, its own final state is not known.
         let final_state_unknown = object.uid() != last.uid();
@@ -102,9 +118,21 @@ impl Writer {
         key: &ObjectKey,
         version: Option<u64>,
     ) -> Option<Event<Untyped>> {
-        let change = self.lock().remove(key, false);
+        let change = self.remove(key, version);
         self.bookmark(version);
         change
+    }
+
+    /// Removes an object, unless the one that is here came after that deletion.
+    fn remove(&self, key: &ObjectKey, version: Option<u64>) -> Option<Event<Untyped>> {
+        let mut store = self.lock();
+        let held = version_of(store.get(key)?.resource_version());
+        if let (Some(held), Some(deleted)) = (held, version)
+            && held > deleted
+        {
+            return None;
+        }
+        store.remove(key, false)
     }
 
     /// Notes that everything up to `version` has been seen.

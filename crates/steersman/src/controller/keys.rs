@@ -194,7 +194,8 @@ mod tests {
         let table = KeyTable::new(WorkQueue::default(), 1, true, Some(Arc::clone(&pending) as _));
         let (_writer, cache) = cache::channel::<ConfigMap>();
         table.causes.note(&key, Cause::Requested);
-        table.own_writes.note(&key, Arc::new(cache.cast()), OwnWrite::Version(7));
+        let write = OwnWrite::Version { key: key.clone(), version: 7 };
+        table.own_writes.note(&key, Arc::new(cache.cast()), write);
         table.retry(&key);
         table.history.add(&Arc::new(ReconcileRecord {
             controller: "c".into(),

@@ -31,7 +31,7 @@ use crate::cause::{Cause, Causes};
 use crate::client::names_an_object;
 use crate::clock;
 use crate::context::{Context, Equipment};
-use crate::error::{Result, panic_text};
+use crate::error::{Error, Result, panic_text};
 use crate::hot_loop::{HotLoop, Pace};
 use crate::kind::Kind;
 use crate::object::{AnyObject, ObjectKey};
@@ -230,12 +230,21 @@ impl<K: AnyObject> Worker<K> {
             Some(Err(error)) if error.status().is_some_and(names_an_object) => {
                 return Outcome::Settled;
             }
-            Some(Err(error)) => return error.into(),
+            Some(Err(error)) => {
+                self.read_again(key, &error);
+                return error.into();
+            }
             None => return Outcome::TimedOut,
         };
         let caught = AssertUnwindSafe(self.act(&ctx)).catch_unwind();
         let ended = with_timeout(self.timeout, caught).await;
         let flushed = with_timeout(self.timeout, ctx.flush_status()).await;
+        if let Some(Ok(Err(error))) = &ended {
+            self.read_again(key, error);
+        }
+        if let Some(Err(error)) = &flushed {
+            self.read_again(key, error);
+        }
         match (ended, flushed) {
             (None, _) | (_, None) => Outcome::TimedOut,
             (Some(Err(panic)), _) => Outcome::Panicked(panic_text(&*panic)),
@@ -245,6 +254,19 @@ impl<K: AnyObject> Worker<K> {
             (Some(Ok(Err(error))), _) | (Some(Ok(Ok(_))), Some(Err(error))) => error.into(),
             (Some(Ok(Ok(Next::Settled))), Some(Ok(()))) => Outcome::Settled,
             (Some(Ok(Ok(Next::After(delay)))), Some(Ok(()))) => Outcome::After(delay),
+        }
+    }
+
+    /// A conflict says that a cache shows an old state of an object. Its watch may be late; but it
+    /// may also have lost the change, and then every retry would end the same.
+    fn read_again(&self, key: &ObjectKey, error: &Error) {
+        let status = error.status().filter(|_| error.is_conflict());
+        let Some(details) = status.and_then(|status| status.details.as_ref()) else { return };
+        let Equipment { caches, declared, .. } = &*self.equipment;
+        let object =
+            ObjectKey { namespace: key.namespace.clone(), name: details.name.as_str().into() };
+        for cache in declared.caches_named(&details.group, &details.kind, caches) {
+            cache.reread(&object);
         }
     }
 

@@ -122,6 +122,10 @@ impl Distributor {
                 Delta::Replaced { objects, skipped, version } => {
                     self.replace(Replacement { objects, skipped, version });
                 }
+                Delta::Reread(item) => {
+                    let events = self.writer.refresh(item);
+                    self.distribute(events);
+                }
                 Delta::Deleted(item) => {
                     let event = self.writer.delete(&item);
                     self.distribute(event);

@@ -256,6 +256,7 @@ pub(crate) fn start(
     let (joining, joiners) = mpsc::channel(JOINING_MAX);
     let mut reflectors = Vec::new();
     let mut feeds = Vec::new();
+    let mut rereads = Vec::new();
     // Each namespace that is watched by itself has a reflector of its own.
     for selection in settings.restriction.selections() {
         let mut decoder = Decoder::new(kind.codec, settings.form);
@@ -263,15 +264,18 @@ pub(crate) fn start(
         decoder.transform.clone_from(&settings.transform);
         let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity: DELTAS_MAX });
         let queue = send.observer();
-        let namespace = selection.namespace.as_deref().map(Into::into);
+        let namespace: Option<Arc<str>> = selection.namespace.as_deref().map(Into::into);
         let undecodable = Arc::new(decoder.undecodable());
         let resource = kind.resource.clone();
-        let reflector = Reflector::with_decoder(client.clone(), resource, selection, decoder, send)
-            .options(options.clone());
+        let mut reflector =
+            Reflector::with_decoder(client.clone(), resource, selection, decoder, send)
+                .options(options.clone());
+        rereads.push((namespace.clone(), reflector.rereads()));
         let observed = ObservedPart { reflector: reflector.status(), queue, undecodable };
         reflectors.push(reflector.run());
         feeds.push(Feed { namespace, deltas, observed });
     }
+    cache.reread_by(rereads);
     let stop = CancellationToken::new();
     let observed = Arc::new(Observed {
         kind: kind.resource.kind.clone(),

@@ -29,7 +29,8 @@
 //! * **A kind that is no longer served** is delivered as empty, and looked for until it is back.
 //! * **What is remembered is part of the state** it matters in, and gone with it; only what the
 //!   server is able to do is remembered for ever.
-//! * **An object that cannot be decoded** is reported and skipped; a deletion never is.
+//! * **An object that cannot be decoded** is reported, skipped, and [read again](reread) by itself
+//!   until it can be; a deletion is never skipped.
 //!
 //! `ReflectorStatus` shows all of this while it happens.
 
@@ -40,6 +41,7 @@ mod follow;
 mod gathered;
 mod lines;
 mod machine;
+mod reread;
 mod status;
 mod sync;
 mod trouble;
@@ -47,12 +49,15 @@ mod wire;
 
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
+
 use crate::delta_queue::{self, Mode, Sender};
 use crate::object::{Cacheable, ObjectKey};
 use backoff::Backoff;
 pub(crate) use decode::{Decode, DecodeError, Keyed, Typed};
 pub use delta::{Delta, Deltas};
 use machine::{State, Syncing};
+use reread::Rereads;
 pub use status::Counts;
 use status::Reporter;
 pub(crate) use status::{Phase, ReflectorStatus};
@@ -100,6 +105,7 @@ pub struct Reflector<D: Decode> {
     backoff: Backoff,
     report: Reporter,
     server: Server,
+    rereads: Rereads,
 }
 
 /// What a reflector learns of its server once and for all. Everything else that it remembers is
@@ -154,6 +160,7 @@ impl<D: Decode> Reflector<D> {
             backoff: Backoff::new(),
             report: Reporter::new(),
             server: Server::default(),
+            rereads: Rereads::new(),
         }
     }
 
@@ -162,6 +169,12 @@ impl<D: Decode> Reflector<D> {
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
+    }
+
+    /// Where others ask for objects of which what is known seems to be old: they are read by
+    /// themselves. A request that cannot be taken at once may be dropped.
+    pub(crate) fn rereads(&mut self) -> mpsc::Sender<ObjectKey> {
+        self.rereads.requests()
     }
 
     /// Shows what this reflector is doing.

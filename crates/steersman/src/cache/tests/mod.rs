@@ -134,10 +134,13 @@ fn the_cache_tells_whether_it_shows_a_write() {
     let (mut writer, cache) = channel::<Untyped>();
     replace(&mut writer, vec![pod("a", 1)], 1);
     let key = ObjectKey::namespaced("default", "a");
-    let deleted = OwnWrite::Deleted { key, uid: Some("uid-a".into()) };
-    assert!(!cache.shows(&OwnWrite::Version(7)) && !cache.shows(&deleted));
+    let deleted = OwnWrite::Deleted { key: key.clone(), uid: Some("uid-a".into()) };
+    let written = OwnWrite::Version { key, version: 7 };
+    assert!(!cache.shows(&written) && !cache.shows(&deleted));
     writer.apply(vec![item("b", 7)]);
-    assert!(cache.shows(&OwnWrite::Version(7)) && !cache.shows(&deleted));
+    assert!(!cache.shows(&written), "the cache has come so far, but the object is old");
+    writer.apply(vec![item("a", 7)]);
+    assert!(cache.shows(&written) && !cache.shows(&deleted));
     writer.delete(&item("a", 8));
     assert!(cache.shows(&deleted));
 }
@@ -164,8 +167,10 @@ fn namespaces_that_are_watched_one_by_one_have_states_and_versions_of_their_own(
     assert_eq!(replace_within(&mut writer, "b", "y", 5), 1);
     assert_eq!((cache.progress().synced, cache.progress().version), (true, 5), "b is behind");
     assert_eq!(names(&typed(&cache)), ["x", "y"], "the list of b says nothing of a");
-    let within =
-        |namespace: &str, version| OwnWrite::Within { namespace: namespace.into(), version };
+    let within = |namespace: &str, version| {
+        let key = ObjectKey::namespaced(namespace, "gone");
+        OwnWrite::Within { namespace: namespace.into(), key, version }
+    };
     assert!(cache.shows(&within("a", 9)) && !cache.shows(&within("b", 9)));
     writer.bookmark(Some(12));
     assert!(cache.shows(&within("b", 9)) && !cache.shows(&within("a", 10)));
@@ -188,7 +193,7 @@ fn what_is_written_outside_of_a_restriction_is_not_waited_for() {
     pod.metadata.namespace = Some("other".into());
     assert!(own_write(&cache, &pod).is_none());
     let (_writer, all) = channel::<Pod>();
-    assert!(matches!(own_write(&all.cast(), &pod), Some(OwnWrite::Version(7))));
+    assert!(matches!(own_write(&all.cast(), &pod), Some(OwnWrite::Version { version: 7, .. })));
 }
 
 #[test]
@@ -204,7 +209,7 @@ fn what_leaves_a_restriction_by_a_write_is_waited_for_until_it_is_gone() {
     writer.delete(&item("a", 7));
     assert!(cache.shows(&left));
     let unknown = cache.own_write(&pod("a", 9).metadata, &|| None).unwrap();
-    assert!(matches!(unknown, OwnWrite::Version(9)), "it may be here");
+    assert!(matches!(unknown, OwnWrite::Version { version: 9, .. }), "it may be here");
 }
 
 #[test]

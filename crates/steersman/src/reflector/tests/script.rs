@@ -170,6 +170,7 @@ pub(super) fn describe(delta: &Delta<ConfigMap>) -> String {
             format!("={}@{}", names.join(","), version.unwrap_or_default())
         }
         Delta::Applied(object) => format!("~{}", name(object)),
+        Delta::Reread(object) => format!("!{}", name(object)),
         Delta::Deleted(object) => format!("-{}", name(object)),
         Delta::DeletedKey { key, .. } => format!("-?{}", key.name),
         Delta::Bookmark { version } => format!("#{}", version.unwrap_or_default()),
