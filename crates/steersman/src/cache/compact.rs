@@ -7,11 +7,12 @@
 //! they were typed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
 
 use super::dictionary::{Dictionary, Encoded};
 use super::item::{Held, Meta, Metadata};
@@ -26,6 +27,8 @@ pub(super) struct Compact {
     recent: Recent,
     /// How many objects turned out to be undecodable when they were read.
     undecodable: AtomicU64,
+    /// Where such objects are asked for again.
+    rereads: OnceLock<mpsc::Sender<ObjectKey>>,
 }
 
 impl Compact {
@@ -36,7 +39,13 @@ impl Compact {
             dictionary: Dictionary::default(),
             recent: Recent::new(recent),
             undecodable: AtomicU64::new(0),
+            rereads: OnceLock::new(),
         }
+    }
+
+    /// Says where objects are asked for that turn out to be undecodable.
+    pub(super) fn reread_by(&self, requests: mpsc::Sender<ObjectKey>) {
+        let _ = self.rereads.set(requests);
     }
 
     pub(super) fn undecodable(&self) -> u64 {
@@ -235,6 +244,9 @@ impl Packed {
     fn give_up(&self, key: &ObjectKey, error: &serde_json::Error) {
         *self.lock() = Decoded::Never;
         self.shared.undecodable.fetch_add(1, Ordering::Relaxed);
+        if let Some(requests) = self.shared.rereads.get() {
+            let _ = requests.try_send(key.clone()); // if it is full, it comes with its next change
+        }
         let kind = self.shared.codec.type_name;
         tracing::error!(kind, %key, %error, "object cannot be decoded and is skipped");
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::sync::mpsc;
 
 use super::compact::{Compact, Identity, Packed};
 use super::form::Form;
@@ -61,6 +62,13 @@ impl Decoder {
             transform: None,
             strip_managed_fields: false,
             shared: Shared::default(),
+        }
+    }
+
+    /// Says where objects are asked for again that turn out to be undecodable when they are read.
+    pub(crate) fn reread_by(&self, requests: mpsc::Sender<ObjectKey>) {
+        if let Some(compact) = &self.compact {
+            compact.reread_by(requests);
         }
     }
 

@@ -56,6 +56,9 @@ use status::{Observed, ObservedPart};
 
 /// Deltas waiting between the reflector and the cache; then the reflector stops reading.
 const DELTAS_MAX: usize = 1024;
+/// Requests to read an object again that wait to be looked at; more are dropped, since whoever asked
+/// will ask again.
+const REREADS_MAX: usize = 64;
 /// Handlers joining at the same time; more wait their turn.
 const JOINING_MAX: usize = 64;
 
@@ -267,10 +270,12 @@ pub(crate) fn start(
         let namespace: Option<Arc<str>> = selection.namespace.as_deref().map(Into::into);
         let undecodable = Arc::new(decoder.undecodable());
         let resource = kind.resource.clone();
-        let mut reflector =
-            Reflector::with_decoder(client.clone(), resource, selection, decoder, send)
-                .options(options.clone());
-        rereads.push((namespace.clone(), reflector.rereads()));
+        let (request, requests) = mpsc::channel(REREADS_MAX);
+        decoder.reread_by(request.clone());
+        rereads.push((namespace.clone(), request));
+        let reflector = Reflector::with_decoder(client.clone(), resource, selection, decoder, send)
+            .options(options.clone())
+            .reread_for(requests);
         let observed = ObservedPart { reflector: reflector.status(), queue, undecodable };
         reflectors.push(reflector.run());
         feeds.push(Feed { namespace, deltas, observed });

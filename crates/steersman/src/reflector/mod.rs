@@ -171,10 +171,10 @@ impl<D: Decode> Reflector<D> {
         self
     }
 
-    /// Where others ask for objects of which what is known seems to be old: they are read by
-    /// themselves. A request that cannot be taken at once may be dropped.
-    pub(crate) fn rereads(&mut self) -> mpsc::Sender<ObjectKey> {
-        self.rereads.requests()
+    /// Reads objects by themselves for others, to whom what is known of them seems to be old.
+    pub(crate) fn reread_for(mut self, requests: mpsc::Receiver<ObjectKey>) -> Self {
+        self.rereads.take_requests(requests);
+        self
     }
 
     /// Shows what this reflector is doing.

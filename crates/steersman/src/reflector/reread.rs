@@ -31,8 +31,6 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// So many objects at most wait to be read. Where more cannot be decoded, the type is wrong, and
 /// reading them again is of no use.
 const MAX: usize = 256;
-/// Requests that wait to be looked at; more are dropped, since whoever asked will ask again.
-const REQUESTS: usize = 64;
 
 /// The objects that are to be read by themselves.
 pub(super) struct Rereads {
@@ -66,10 +64,8 @@ impl Rereads {
     }
 
     /// Lets others ask for objects.
-    pub(super) fn requests(&mut self) -> mpsc::Sender<ObjectKey> {
-        let (send, requests) = mpsc::channel(REQUESTS);
+    pub(super) fn take_requests(&mut self, requests: mpsc::Receiver<ObjectKey>) {
         self.requests = Some(requests);
-        send
     }
 
     /// The whole state was delivered, without these: they exist and cannot be decoded.

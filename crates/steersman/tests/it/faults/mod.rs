@@ -104,7 +104,10 @@ impl Run {
     async fn settle(&self, cluster: &Cluster) {
         for _ in 0..PATIENCE.as_secs() / LOOK.as_secs() {
             cluster.advance(LOOK).await;
-            if self.disagreement(&truth(cluster).await).is_none() {
+            // What cannot be decoded is found out, and read again, when somebody looks at it.
+            let read = self.informer.cache().list().len();
+            let truth = truth(cluster).await;
+            if read == truth.len() && self.disagreement(&truth).is_none() {
                 break;
             }
         }
