@@ -5,9 +5,13 @@
 //! a thousand fields. So there is one form for each: text in, bytes out. Whoever wants a
 //! [`Value`] takes the way over the text.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::object::{Cacheable, ErasedObject};
 
 /// The object that this JSON is.
 #[inline(never)]
@@ -29,4 +33,12 @@ pub(crate) fn to_document<T: Serialize + ?Sized>(object: &T) -> serde_json::Resu
 /// The object that a document is.
 pub(crate) fn from_document<T: DeserializeOwned>(document: &Value) -> serde_json::Result<T> {
     decode(&serde_json::to_string(document)?)
+}
+
+/// Decodes objects of a type that the caller has forgotten.
+pub(crate) type DecodeErased = fn(&str) -> serde_json::Result<Arc<dyn ErasedObject>>;
+
+/// The object that this JSON is, of which nobody is to know the type.
+pub(crate) fn decode_erased<K: Cacheable>(json: &str) -> serde_json::Result<Arc<dyn ErasedObject>> {
+    Ok(Arc::new(decode::<K>(json)?))
 }

@@ -12,12 +12,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::Patch;
 use serde_json::json;
 
 use super::{Builder, Next};
-use crate::client::names_an_object;
-use crate::context::Context;
+use crate::client::{Answer, Pending, names_an_object};
+use crate::context::{Context, ErasedContext};
 use crate::error::Result;
 use crate::object::AnyObject;
 
@@ -128,27 +127,18 @@ impl<K: AnyObject> Cleanups<K> {
     /// Puts the finalizers on the object of this context. Gives it back as it is then; `None` if
     /// it is as it should be.
     pub(super) async fn hold(&self, ctx: &Context<K>) -> Result<Option<K>> {
-        let meta = ctx.object().meta();
-        if self.0.is_empty() || meta.deletion_timestamp.is_some() {
-            return Ok(None);
+        let meta = ctx.erased().meta();
+        let names: Vec<&str> = self.0.iter().map(|it| &*it.name).collect();
+        match with_all(meta, &names) {
+            Some(all) => write(ctx.erased(), meta, &all).await?.object().map(Some),
+            None => Ok(None),
         }
-        let mut finalizers = meta.finalizers.clone().unwrap_or_default();
-        let present = finalizers.len();
-        for Finalizer { name, .. } in &self.0 {
-            if finalizers.iter().all(|known| **known != **name) {
-                finalizers.push(name.to_string());
-            }
-        }
-        if finalizers.len() == present {
-            return Ok(None);
-        }
-        write(ctx, meta, &finalizers).await.map(Some)
     }
 
     /// Cleans up after the object of this context.
     pub(super) async fn run(&self, ctx: &Context<K>) -> Result<Next> {
         for Finalizer { name, cleanup } in &self.0 {
-            if !has(ctx.object().meta(), name) {
+            if !has(ctx.erased().meta(), name) {
                 continue; // done before, or never begun
             }
             match cleanup.call(Arc::clone(ctx.object()), ctx.clone()).await? {
@@ -156,29 +146,43 @@ impl<K: AnyObject> Cleanups<K> {
                 not_yet => return Ok(not_yet),
             }
             ctx.flush_status().await?; // afterwards there may be nothing to write it to
-            release(ctx, name).await?;
+            release(ctx.erased(), name).await?;
             tracing::debug!(finalizer = &**name, "cleaned up");
         }
         Ok(Next::Settled)
     }
 }
 
+/// The finalizers of an object together with these, unless it has them all or is being deleted.
+fn with_all(meta: &ObjectMeta, names: &[&str]) -> Option<Vec<String>> {
+    if meta.deletion_timestamp.is_some() {
+        return None;
+    }
+    let missing = names.iter().filter(|name| !has(meta, name));
+    let missing: Vec<String> = missing.map(|name| (*name).to_owned()).collect();
+    let present = || meta.finalizers.iter().flatten().cloned();
+    (!missing.is_empty()).then(|| present().chain(missing).collect())
+}
+
 /// Takes one finalizer away. The cache may not show what others did to the object while the
 /// cleanup ran, and cleaning up again because of that would be a waste: the server is asked.
-async fn release<K: AnyObject>(ctx: &Context<K>, finalizer: &str) -> Result<()> {
-    match remove(ctx, ctx.object().meta(), finalizer).await {
-        Err(error) if error.is_conflict() => {}
-        result => return result,
-    }
-    let now = ctx.live().of_kind(ctx.kind()).get(ctx.key()).await?;
-    match now.as_ref().map(K::meta).filter(|now| now.uid == ctx.object().meta().uid) {
-        Some(now) => remove(ctx, now, finalizer).await,
-        None => Ok(()),
-    }
+fn release<'a>(ctx: &'a ErasedContext, finalizer: &'a str) -> Pending<'a, ()> {
+    Box::pin(async move {
+        match remove(ctx, ctx.meta(), finalizer).await {
+            Err(error) if error.is_conflict() => {}
+            result => return result,
+        }
+        let now = ctx.own_requests().get(ctx.key().clone()).await?;
+        let now = now.map(Answer::metadata).transpose()?;
+        match now.filter(|now| now.uid == ctx.meta().uid) {
+            Some(now) => remove(ctx, &now, finalizer).await,
+            None => Ok(()),
+        }
+    })
 }
 
 /// Takes one finalizer away from an object that is as `meta` says.
-async fn remove<K: AnyObject>(ctx: &Context<K>, meta: &ObjectMeta, finalizer: &str) -> Result<()> {
+async fn remove(ctx: &ErasedContext, meta: &ObjectMeta, finalizer: &str) -> Result<()> {
     if !has(meta, finalizer) {
         return Ok(());
     }
@@ -186,19 +190,15 @@ async fn remove<K: AnyObject>(ctx: &Context<K>, meta: &ObjectMeta, finalizer: &s
     let others: Vec<String> = all.filter(|name| *name != finalizer).cloned().collect();
     match write(ctx, meta, &others).await {
         Err(error) if error.status().is_some_and(names_an_object) => Ok(()), // it is gone
-        result => result.map(drop),
+        written => written?.metadata().map(drop),
     }
 }
 
 /// Writes the finalizers of the object that has this uid, if it is still as it was read.
-async fn write<K: AnyObject>(
-    ctx: &Context<K>,
-    meta: &ObjectMeta,
-    finalizers: &[String],
-) -> Result<K> {
+fn write<'a>(ctx: &'a ErasedContext, meta: &ObjectMeta, finalizers: &[String]) -> Pending<'a> {
     let patch = json!({"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version,
         "finalizers": finalizers}});
-    ctx.of_kind(ctx.kind()).patch(ctx.key(), &Patch::Merge(patch)).await
+    ctx.own_requests().merge_patch(ctx.key(), patch)
 }
 
 fn has(meta: &ObjectMeta, finalizer: &str) -> bool {
