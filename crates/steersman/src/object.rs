@@ -78,6 +78,12 @@ impl<K: Cacheable> ErasedObject for K {
     }
 }
 
+/// The same for a reference.
+pub(crate) fn downcast_ref<K: Cacheable>(object: &dyn ErasedObject) -> Option<&K> {
+    let object: &dyn Any = object;
+    object.downcast_ref()
+}
+
 /// The object as one of its type; `None` if it is of another.
 pub(crate) fn downcast<K: Cacheable>(object: Arc<dyn ErasedObject>) -> Option<Arc<K>> {
     let object: Arc<dyn Any + Send + Sync> = object;

@@ -236,6 +236,11 @@ impl<K: Cacheable> Cache<K> {
 }
 
 impl Cache<Untyped> {
+    /// The object with this key, as [`get`](Cache::get) gives it.
+    pub(crate) fn get_erased(&self, key: &ObjectKey) -> Option<Arc<dyn ErasedObject>> {
+        self.shared.object(key)
+    }
+
     /// Adds an index, as [`add_index`](Cache::add_index) does.
     pub(crate) fn add(&self, index: NamedIndex) {
         self.shared.add_index(index);

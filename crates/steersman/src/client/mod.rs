@@ -4,11 +4,13 @@
 //! client's default namespace, writes carry the client's field manager, and `get` distinguishes
 //! "not found" from "failed".
 
+mod answer;
 mod create_or_update;
 mod list;
 mod merge;
 mod observer;
 mod of_kind;
+mod requests;
 mod subresource;
 
 use std::sync::Arc;
@@ -18,13 +20,17 @@ use kube::api::{DeleteParams, Patch};
 use kube::core::{DynamicObject, GroupVersionKind, Status};
 use serde::Serialize;
 
+use crate::codec::encode;
 use crate::error::Result;
 use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
+pub(crate) use answer::{Answer, found};
 pub use create_or_update::Change;
+pub(crate) use create_or_update::{Target, Way, brought};
 pub use list::{ListOptions, Pages};
 pub(crate) use observer::{WriteObserver, WrittenObject};
 pub use of_kind::KindClient;
+pub(crate) use requests::{Encoded, Pending, Requests};
 
 /// Reads and writes objects of every kind.
 #[derive(Clone)]
@@ -118,29 +124,35 @@ impl Client {
         KindClient { client: self, kind: Kind::of() }
     }
 
+    fn requests<K: Object>(&self) -> Requests<'_> {
+        Requests::new(self, Kind::<K>::of().erased())
+    }
+
     /// Reads an object; `None` if there is none of that name.
     pub async fn get<K: Object>(&self, key: impl Into<ObjectKey>) -> Result<Option<K>> {
-        self.typed().get(key).await
+        found(self.requests::<K>().get(key.into()).await?)
     }
 
     /// Creates an object.
     pub async fn create<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().create(object).await
+        self.requests::<K>().create(ObjectKey::of(object), encode(object)).await?.object()
     }
 
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
     pub async fn update<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().update(object).await
+        self.requests::<K>().update(ObjectKey::of(object), encode(object)).await?.object()
     }
 
     /// Replaces the status of an object, and nothing else.
     pub async fn update_status<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().update_status(object).await
+        let (key, body) = (ObjectKey::of(object), encode(object));
+        self.requests::<K>().replace_subresource("status", key, body).await?.object()
     }
 
     /// Replaces a subresource of an object that speaks the object's own kind.
     pub async fn replace_subresource<K: Object>(&self, sub: &str, object: &K) -> Result<K> {
-        self.typed().replace_subresource(sub, object).await
+        let (key, body) = (ObjectKey::of(object), encode(object));
+        self.requests::<K>().replace_subresource(sub, key, body).await?.object()
     }
 
     /// Posts to a subresource such as `binding`.
@@ -150,7 +162,7 @@ impl Client {
         key: impl Into<ObjectKey>,
         body: &impl Serialize,
     ) -> Result<()> {
-        self.typed::<K>().create_subresource(sub, key, body).await
+        self.requests::<K>().create_subresource(sub, key.into(), encode(body)).await
     }
 
     /// Patches an object.
@@ -159,7 +171,9 @@ impl Client {
         key: impl Into<ObjectKey>,
         patch: &Patch<P>,
     ) -> Result<K> {
-        self.typed().patch(key, patch).await
+        let requests = self.requests::<K>();
+        let request = requests.patch_request(&key.into(), None, patch);
+        requests.patch(request).await?.object()
     }
 
     /// Patches the status of an object, and nothing else.
@@ -168,18 +182,20 @@ impl Client {
         key: impl Into<ObjectKey>,
         patch: &Patch<P>,
     ) -> Result<K> {
-        self.typed().patch_status(key, patch).await
+        let requests = self.requests::<K>();
+        let request = requests.patch_request(&key.into(), Some("status"), patch);
+        requests.patch(request).await?.object()
     }
 
     /// Server-side apply: makes the object have these fields, owned by this client's field
     /// manager, taking them over from others if it must.
     pub async fn apply<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().apply(object).await
+        self.requests::<K>().apply(object.meta(), encode(object), true).await?.object()
     }
 
     /// The same, but a field that another manager owns and that would change is a conflict.
     pub async fn apply_unless_conflict<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().apply_unless_conflict(object).await
+        self.requests::<K>().apply(object.meta(), encode(object), false).await?.object()
     }
 
     /// Deletes an object. An object that is not there is no error.
@@ -188,7 +204,7 @@ impl Client {
         key: impl Into<ObjectKey>,
         params: &DeleteParams,
     ) -> Result<Deleted> {
-        self.typed::<K>().delete(key, params).await
+        self.requests::<K>().delete(key.into(), params).await
     }
 }
 

@@ -5,6 +5,7 @@
 //! keys in a work queue ([`source`]), workers take keys and call the reconciler (`worker`),
 //! and every reconcile knows its [causes](crate::cause).
 
+mod assembly;
 mod builder;
 mod cleanup;
 mod deleted;
@@ -18,6 +19,7 @@ mod record;
 mod remote;
 mod sharded;
 pub mod source;
+mod typed;
 mod worker;
 
 use std::any::Any;
@@ -77,6 +79,10 @@ pub enum Next {
             struct that implements `Reconciler<{K}>`; its future must be `Send`"
 )]
 pub trait Reconciler<K>: Send + Sync + 'static {
+    /// The finalizer under which [`clean_up`](Self::clean_up) is called, as
+    /// `Some("backup.example.com/bucket")`; without one it never is.
+    const FINALIZER: Option<&'static str> = None;
+
     /// Reconciles one object. Called again after a while if it fails; must not rely on being
     /// called for every change, only after the last one.
     fn reconcile(
@@ -84,6 +90,18 @@ pub trait Reconciler<K>: Send + Sync + 'static {
         object: Arc<K>,
         ctx: Context<K>,
     ) -> impl Future<Output = Result<Next>> + Send;
+
+    /// Cleans up after an object that is being deleted, in place of
+    /// [`reconcile`](Self::reconcile), until that succeeds; see
+    /// [`Builder::cleanup`], which does the same with a function.
+    fn clean_up(
+        &self,
+        object: Arc<K>,
+        ctx: Context<K>,
+    ) -> impl Future<Output = Result<Next>> + Send {
+        drop((object, ctx));
+        std::future::ready(Ok(Next::Settled))
+    }
 }
 
 impl<K, F, Fut> Reconciler<K> for F
@@ -97,6 +115,26 @@ where
         ctx: Context<K>,
     ) -> impl Future<Output = Result<Next>> + Send {
         self(object, ctx)
+    }
+}
+
+impl<K: Send + Sync + 'static, R: Reconciler<K>> Reconciler<K> for Arc<R> {
+    const FINALIZER: Option<&'static str> = R::FINALIZER;
+
+    fn reconcile(
+        &self,
+        object: Arc<K>,
+        ctx: Context<K>,
+    ) -> impl Future<Output = Result<Next>> + Send {
+        R::reconcile(self, object, ctx)
+    }
+
+    fn clean_up(
+        &self,
+        object: Arc<K>,
+        ctx: Context<K>,
+    ) -> impl Future<Output = Result<Next>> + Send {
+        R::clean_up(self, object, ctx)
     }
 }
 

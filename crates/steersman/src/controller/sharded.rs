@@ -56,7 +56,7 @@ impl Queues {
     }
 }
 
-impl<K: AnyObject> Worker<K> {
+impl Worker {
     /// Attends to a key if it is this replica's, for as long as it is. One that is another's is
     /// forgotten; it is queued again if it becomes this one's.
     pub(super) async fn pass_gate(&self, slot: Slot, key: &ObjectKey, ids: &AtomicU64) {

@@ -21,11 +21,11 @@ fn written(version: u64) -> ConfigMap {
 
 /// The reconcile of a key writes that object.
 fn wrote(loops: &HotLoops, key: &ObjectKey, version: u64) {
-    let (kind, object) = (Kind::<ConfigMap>::of(), written(version));
+    let (kind, object) = (Kind::<ConfigMap>::of().erased(), written(version));
     loops.wrote(
         key,
         &WrittenObject {
-            kind: kind.without_type(),
+            kind: kind.names(),
             meta: &object.metadata,
             content: &|| serde_json::to_value(&object).ok(),
         },

@@ -307,11 +307,6 @@ impl<K> Informer<K> {
     pub(crate) fn of(running: Arc<Running>) -> Self {
         Self { cache: running.cache.clone().cast(), running }
     }
-
-    /// The same without the type of its objects.
-    pub(crate) fn running(&self) -> &Arc<Running> {
-        &self.running
-    }
 }
 
 impl Running {
