@@ -10,7 +10,8 @@ use crate::names;
 pub(crate) fn label_selector(selector: &At<'_, '_>, errors: &mut Errors) {
     selector.at("matchLabels").labels(errors);
     for requirement in selector.each("matchExpressions") {
-        let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+        let operator = requirement.at("operator");
+        let values = requirement.at("values");
         match (operator.text(), values.is_empty()) {
             ("In" | "NotIn", true) => {
                 let why = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -77,7 +78,8 @@ pub(crate) fn node_term(term: &At<'_, '_>, values: Values, errors: &mut Errors) 
 }
 
 fn node_requirement(requirement: &At<'_, '_>, kind: Values, errors: &mut Errors) {
-    let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+    let operator = requirement.at("operator");
+    let values = requirement.at("values");
     match (operator.text(), values.len()) {
         ("In" | "NotIn", 0) => {
             errors.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
@@ -102,7 +104,8 @@ fn node_requirement(requirement: &At<'_, '_>, kind: Values, errors: &mut Errors)
 }
 
 fn node_field(requirement: &At<'_, '_>, errors: &mut Errors) {
-    let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+    let operator = requirement.at("operator");
+    let values = requirement.at("values");
     if !["In", "NotIn"].contains(&operator.text()) {
         errors.push(operator.invalid("not a valid selector operator"));
     } else if values.len() != 1 {
