@@ -93,7 +93,8 @@ impl Query {
     /// A whole number.
     pub fn number(&self, name: &str) -> Result<Option<i64>> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        strconv::parse_int(text).map(Some).map_err(Status::bad_request)
+        let number = strconv::parse_int(text);
+        number.map(Some).map_err(|error| Status::bad_request(error.to_string()))
     }
 
     /// How long a request that is not a watch may take: [`DEADLINE_MAX`], or less if its

@@ -75,7 +75,7 @@ pub(crate) fn check_version(writer: &Writer<'_>, old: &Value, new: &Value) -> Re
 pub(crate) fn resource_version(object: &Value) -> Result<u64> {
     match metadata::text(object, "resourceVersion") {
         "" => Ok(0),
-        text => strconv::parse_uint(text).map_err(Status::failure),
+        text => strconv::parse_uint(text).map_err(|error| Status::failure(error.to_string())),
     }
 }
 
