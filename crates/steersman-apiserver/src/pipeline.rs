@@ -176,7 +176,7 @@ fn is_api(server: &Server, path: &[&str]) -> bool {
         ["api" | "version", ..] => true,
         ["apis", group, ..] => {
             let table = server.registry.table();
-            table.resources().any(|known| known.group == *group && !table.is_custom(known))
+            table.resources().any(|known| known.group == *group && !known.is_custom())
         }
         _ => false,
     }

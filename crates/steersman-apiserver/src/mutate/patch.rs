@@ -61,7 +61,7 @@ pub(super) enum Language {
 impl Language {
     /// Reads the content type.
     pub(super) fn of(call: &Call) -> Result<Self> {
-        let custom = call.server.registry.table().is_custom(&call.resource);
+        let custom = call.resource.is_custom();
         match negotiate::media_type(call.content_type()) {
             JSON => Ok(Self::Json),
             MERGE => Ok(Self::Merge),

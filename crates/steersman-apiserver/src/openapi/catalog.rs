@@ -110,7 +110,7 @@ impl Published {
         form: Form,
     ) -> Result<Vec<(String, Arc<Section>)>> {
         let mut sections = Vec::new();
-        for resource in table.resources().filter(|resource| table.is_custom(resource)) {
+        for resource in table.resources().filter(|resource| resource.is_custom()) {
             let section = self.section(server, table, resource, form).await?;
             sections.push((document_name(resource), section));
         }
