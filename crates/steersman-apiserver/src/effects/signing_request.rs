@@ -2,7 +2,7 @@
 //! sign, and who signs does not approve.
 //!
 //! `approval` writes the conditions and leaves the certificate; `status` writes the certificate
-//! and leaves the decision. What holds of a request through either path, its strategy checks.
+//! and leaves the decision. What holds of a request through either path, its rules check.
 
 use serde_json::{Value, json};
 
