@@ -12,6 +12,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 use serde_json::json;
+use steersman_rules::resource::{Resource, Verb};
+use steersman_rules::versions;
 
 use self::documents::{
     ApiGroup, ApiGroupList, ApiResource, ApiResourceList, ApiVersions, GroupDiscovery,
@@ -24,8 +26,6 @@ use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use steersman_rules::resource::{Resource, Verb};
-use steersman_rules::versions;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 

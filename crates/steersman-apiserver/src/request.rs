@@ -9,10 +9,10 @@ mod duration;
 use std::time::Duration;
 
 use http::Method;
-
-use crate::status::{Result, Status};
 use steersman_rules::resource::Verb;
 use steersman_rules::strconv;
+
+use crate::status::{Result, Status};
 
 /// The longest that a request other than a watch may take.
 pub const DEADLINE_MAX: Duration = Duration::from_secs(60);
@@ -267,10 +267,11 @@ pub(crate) fn decode(text: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Known, Query, RequestInfo, is_long_running, segments};
-    use crate::status::Status;
     use http::Method;
     use steersman_rules::resource::Verb;
+
+    use super::{Known, Query, RequestInfo, is_long_running, segments};
+    use crate::status::Status;
 
     fn parse(method: &Method, path: &str, query: &str) -> RequestInfo {
         let segments = segments(path).unwrap();

@@ -5,10 +5,10 @@
 //! and leaves the decision. What holds of a request through either path, its rules check.
 
 use serde_json::{Value, json};
+use steersman_rules::field::FieldError;
 
 use crate::state::effects::{Effects, Versions, Write};
 use crate::user::User;
-use steersman_rules::field::FieldError;
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 

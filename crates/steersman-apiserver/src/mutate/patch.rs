@@ -2,6 +2,10 @@
 
 use http::StatusCode;
 use serde_json::Value;
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::patch::{self, PatchError};
+use steersman_rules::resource::Named;
 
 use super::{decode, update};
 use crate::call::{APPLY, Call};
@@ -9,10 +13,6 @@ use crate::negotiate;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::{OTHER_NAMESPACE, Tracking, change, prepare};
-use steersman_rules::field::FieldError;
-use steersman_rules::metadata;
-use steersman_rules::patch::{self, PatchError};
-use steersman_rules::resource::Named;
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";

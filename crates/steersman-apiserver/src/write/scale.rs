@@ -1,13 +1,13 @@
 //! A Scale as a document: what it shows of an object, and what is wrong with where it shows.
 
 use serde_json::{Value, json};
-
-use crate::status::Result;
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::patch::{printed, printed_type};
 use steersman_rules::resource::{Resource, ScalePaths};
 use steersman_rules::selector::LabelSelector;
+
+use crate::status::Result;
 
 /// The object with the number of a Scale.
 pub(super) fn scaled(object: &Value, paths: &ScalePaths, scale: &Value) -> Value {

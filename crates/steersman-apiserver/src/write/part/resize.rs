@@ -1,11 +1,11 @@
 //! `pods/resize`: how much CPU and memory the containers of a pod get, and nothing else.
 
 use serde_json::{Map, Value};
+use steersman_rules::field::FieldError;
+use steersman_rules::rules::Rules;
 
 use super::ephemeral_containers::MIRROR;
 use super::items;
-use steersman_rules::field::FieldError;
-use steersman_rules::rules::Rules;
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
