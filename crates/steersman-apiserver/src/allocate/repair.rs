@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use steersman_rules::metadata;
 use steersman_store::{Entry, Expected, RangeRequest, WriteRequest};
 
 use super::addresses::{self, MANAGER, PREFIX};
@@ -18,7 +19,6 @@ use super::reservation::Holdings;
 use crate::state::Server;
 use crate::state::node_ports::{self, Ports};
 use crate::status::Result;
-use steersman_rules::metadata;
 
 /// How often it is compared; as often as Kubernetes does.
 const PERIOD: Duration = Duration::from_secs(180);
