@@ -92,7 +92,7 @@ proptest! {
         runtime.block_on(async {
             let (view, handler) = viewer();
             let options = HandlerOptions { in_order, ..HandlerOptions::default() };
-            let (joiner, _registration) = join(options, Box::new(handler));
+            let (joiner, _registration) = join(options, Handler::Plain(Box::new(handler)));
             let seat = joiner.seat("ConfigMap", CancellationToken::new());
             for (event, pause) in events.into_iter().zip(pauses.into_iter().cycle()) {
                 prop_assert!(seat.queue.try_push(Notification::Event(event)).is_ok());
@@ -121,7 +121,7 @@ async fn a_handler_that_panics_loses_one_event_and_hears_the_rest() {
         assert_ne!(name, "b", "on purpose");
         shared.lock().unwrap_or_else(PoisonError::into_inner).push(name);
     };
-    let (joiner, registration) = join(HandlerOptions::default(), Box::new(handler));
+    let (joiner, registration) = join(HandlerOptions::default(), Handler::Plain(Box::new(handler)));
     let seat = joiner.seat("ConfigMap", CancellationToken::new());
     for name in ["a", "b", "c"] {
         let object = map(name, 1, 1);
@@ -139,7 +139,7 @@ async fn a_handler_that_panics_loses_one_event_and_hears_the_rest() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_left_is_not_called_again() {
     let (view, handler) = viewer();
-    let (joiner, registration) = join(HandlerOptions::default(), Box::new(handler));
+    let (joiner, registration) = join(HandlerOptions::default(), Handler::Plain(Box::new(handler)));
     let seat = joiner.seat("ConfigMap", CancellationToken::new());
     let added =
         |name| Notification::Event(Event::Added { object: map(name, 1, 1), initial: false });
