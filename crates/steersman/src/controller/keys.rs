@@ -7,12 +7,14 @@
 //! succeeded.)
 //! The [queue](crate::workqueue) owns the key's place, its retries and its rate limit.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::history::History;
+use crate::cache::{Event, Untyped};
 use crate::cause::{Cause, CauseBook, Noted, Waiting};
 use crate::object::ObjectKey;
 use crate::own_writes::OwnWrites;
@@ -29,6 +31,9 @@ pub(super) struct KeyTable {
     pub(super) own_writes: Arc<OwnWrites>,
     /// Which of them run, ran last, and fail.
     pub(super) history: History,
+    /// The versions that finalizers gave to objects whose reconcile then began with that version:
+    /// the event of it is news to nobody.
+    finalized: Mutex<HashMap<ObjectKey, String>>,
     /// Whether its objects live in namespaces.
     namespaced: bool,
     /// The deletions for which a hook has yet to succeed, if the controller has one.
@@ -69,6 +74,7 @@ impl KeyTable {
             causes: CauseBook::default(),
             own_writes: Arc::default(),
             history: History::new(workers),
+            finalized: Mutex::default(),
             namespaced,
             deletions,
         }
@@ -114,6 +120,26 @@ impl KeyTable {
         self.add(key, cause, priority);
     }
 
+    /// Notes that a reconcile begins with the version that its finalizers gave to the object.
+    pub(super) fn begins_finalized(&self, key: &ObjectKey, version: Option<&str>) {
+        if let Some(version) = version {
+            self.finalized().insert(key.clone(), version.to_owned());
+        }
+    }
+
+    /// Whether an event only says that the object has its finalizers, of which the reconcile that
+    /// put them there knows. Said once.
+    pub(super) fn is_own_finalizer(&self, event: &Event<Untyped>) -> bool {
+        let Event::Updated { new, .. } = event else { return false };
+        let mut finalized = self.finalized();
+        let same = |version: &String| new.resource_version() == Some(version);
+        finalized.get(new.key()).is_some_and(same) && finalized.remove(new.key()).is_some()
+    }
+
+    fn finalized(&self) -> MutexGuard<'_, HashMap<ObjectKey, String>> {
+        self.finalized.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Asks for a reconcile at `now + delay`, unless something else asks for it earlier.
     pub(super) fn requeue_after(
         &self,
@@ -149,12 +175,14 @@ impl KeyTable {
             Why::NotRetried => self.queue.forget(key),
             Why::DeletionPending => self.own_writes.forget(key),
             Why::Deleted => {
+                self.finalized().remove(key);
                 self.own_writes.forget(key);
                 self.history.forget(key);
                 self.queue.forget(key);
             }
             Why::LeftToAnotherShard => {
                 drop(self.causes.take(key));
+                self.finalized().remove(key);
                 self.own_writes.forget(key);
                 self.history.forget(key);
                 if let Some(deletions) = &self.deletions {
@@ -168,8 +196,6 @@ impl KeyTable {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::super::record::{Outcome, ReconcileRecord};

@@ -155,7 +155,7 @@ impl Worker {
         // Whoever receives the record no longer finds it among those that run.
         drop(active);
         drop(running);
-        span.in_scope(|| self.schedule(key, &outcome, ended));
+        span.in_scope(|| self.schedule(key, &causes, &outcome, ended));
         let record = Arc::new(ReconcileRecord {
             controller: Arc::clone(&self.name),
             key: key.clone(),
@@ -288,7 +288,11 @@ impl Worker {
         let ctx = context(object, causes.clone());
         Ok(match self.cleanups.hold(&ctx, self.codec).await? {
             None => ctx,
-            Some(held) => context(held, causes),
+            Some(held) => {
+                let version = held.metadata().resource_version.as_deref();
+                self.keys.begins_finalized(key, version);
+                context(held, causes)
+            }
         })
     }
 
@@ -304,7 +308,10 @@ impl Worker {
     }
 
     /// Decides when the key comes again.
-    fn schedule(&self, key: &ObjectKey, outcome: &Outcome, ended: Instant) {
+    fn schedule(&self, key: &ObjectKey, causes: &Causes, outcome: &Outcome, ended: Instant) {
+        if !outcome.is_failure() {
+            tracing::debug!("reconciled {key} because {causes} → {outcome}");
+        }
         match outcome {
             Outcome::Settled => self.keys.forget(key, Why::NotRetried),
             Outcome::After(delay) => {
@@ -312,12 +319,19 @@ impl Worker {
                 self.keys.requeue_after(key, Cause::Timer, ended, *delay);
             }
             Outcome::Terminal(error) => {
-                tracing::error!(error, "reconcile failed with a terminal error, not retried");
+                tracing::error!(
+                    error,
+                    "reconcile of {key} because {causes} failed with a terminal error, not retried"
+                );
                 self.keys.forget(key, Why::NotRetried);
             }
             Outcome::Failed(_) | Outcome::Panicked(_) | Outcome::TimedOut => {
                 let retry = self.keys.retry(key);
-                tracing::warn!(%outcome, retry, "reconcile failed, requeued with backoff");
+                tracing::warn!(
+                    %outcome,
+                    retry,
+                    "reconcile of {key} because {causes} failed, requeued with backoff"
+                );
             }
         }
     }

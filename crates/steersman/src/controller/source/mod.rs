@@ -163,6 +163,7 @@ fn listen_to_own(
                 let cause = Cause::of(&listener.kind, event);
                 keys.add(object.key().clone(), cause, urgency(event, listener.priority));
             }
+            _ if keys.is_own_finalizer(event) => {}
             _ => listener.handle(keys, event),
         }
     };
