@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta};
 use kube::Error as KubeError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::requests::Requests;
@@ -46,6 +47,16 @@ impl<'a> Answer<'a> {
         let Head { metadata } = self.decoded()?;
         self.observe(&metadata);
         Ok(metadata)
+    }
+
+    /// The object's status; null if it has none, or cannot be read.
+    pub(crate) fn status(&self) -> Value {
+        #[derive(Deserialize)]
+        struct Reported {
+            #[serde(default)]
+            status: Value,
+        }
+        codec::decode(&self.json).map_or(Value::Null, |Reported { status }| status)
     }
 
     /// What was answered, which is not an object of the kind.

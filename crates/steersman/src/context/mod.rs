@@ -9,6 +9,7 @@ mod declared;
 mod erased;
 mod notes;
 mod of_kind;
+mod pruned;
 mod report;
 mod status;
 
@@ -33,6 +34,7 @@ pub(crate) use declared::Declared;
 pub(crate) use erased::ErasedContext;
 pub use of_kind::KindContext;
 pub(crate) use of_kind::erased;
+pub(crate) use pruned::LookedAt;
 
 /// What a reconcile of a `K` works with. Cheap to clone.
 pub struct Context<K> {
@@ -52,6 +54,8 @@ pub(crate) struct Equipment {
     pub(crate) recorder: Recorder,
     /// What earlier applies left different.
     pub(crate) applied: AppliedMemory,
+    /// Which fields of the status a server is known to keep or to prune.
+    pub(crate) status_fields: LookedAt,
 }
 
 impl Equipment {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::report::{Report, Reported};
 use super::{Context, ErasedContext};
-use crate::client::{Pending, names_an_object};
+use crate::client::{Answer, Pending, names_an_object};
 use crate::clock;
 use crate::codec;
 use crate::conditions::NewCondition;
@@ -112,7 +112,10 @@ impl ErasedContext {
             };
             let patch = self.status_patch(&difference);
             match self.own_requests().merge_patch_status(&self.key, patch).await {
-                Ok(answer) => answer.metadata().map(drop),
+                Ok(answer) => {
+                    self.look_at_fields(&difference, &answer);
+                    answer.metadata().map(drop)
+                }
                 // There is nobody to report to.
                 Err(error) if error.status().is_some_and(names_an_object) => Ok(()),
                 Err(error) if error.is_not_found() => Err(Error::terminal(format!(
@@ -122,6 +125,23 @@ impl ErasedContext {
                 Err(error) => Err(error),
             }
         })
+    }
+
+    /// Reports the fields that the server did not keep.
+    fn look_at_fields(&self, written: &Value, answer: &Answer<'_>) {
+        let looked_at = &self.equipment.status_fields;
+        if looked_at.all_of(written) {
+            return;
+        }
+        for field in looked_at.missing(written, &answer.status()) {
+            let kind = &*self.kind.names().name;
+            tracing::error!(
+                kind,
+                field,
+                "status.{field} is not kept by the server: the schema of {kind} lacks the field, \
+                 so it is pruned; add it to the status type and install the definition anew"
+            );
+        }
     }
 
     /// The patch is for this object and no other of its name. A list is replaced whole, so with

@@ -15,7 +15,7 @@ use super::worker::{self, ErasedReconciler, Worker};
 use super::{Controller, Environment, Filter, View, sharded};
 use crate::caches::{CachedKind, Caches};
 use crate::codec::Codec;
-use crate::context::{AppliedMemory, Declared, Equipment};
+use crate::context::{AppliedMemory, Declared, Equipment, LookedAt};
 use crate::kind::ErasedKind;
 use crate::object::ObjectKey;
 use crate::shard::Sharding;
@@ -101,6 +101,7 @@ impl Assembly {
             own_writes: Arc::clone(&keys.own_writes),
             recorder: env.recorder.reporting(name),
             applied: AppliedMemory::default(),
+            status_fields: LookedAt::default(),
         };
         let worker = Worker {
             metrics: env.metrics.families::<ControllerFamilies>().of(name, self.concurrency),

@@ -1,6 +1,6 @@
 //! Why did this reconcile? Every one can say, and it is remembered.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -10,6 +10,7 @@ use serde_json::json;
 use steersman::{Context, Controller, Error, Manager, Next, Result};
 use steersman_testkit::{Cluster, Settings, run_with};
 
+use crate::logged::Logged;
 use crate::reconcile::{config_map, of_the_test};
 
 fn idle() -> Controller {
@@ -156,32 +157,11 @@ async fn no_reconcile_happens_without_a_cause(cluster: Cluster) -> Result<()> {
     Ok(())
 }
 
-/// What is logged, as text.
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Logged {
-    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(text);
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[steersman::test]
 async fn every_reconcile_leaves_a_line_that_says_why_and_how_it_ended(
     cluster: Cluster,
 ) -> Result<()> {
-    let logged = Logged::default();
-    let writer = logged.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let logged = Logged::begin();
     cluster.run(Controller::of::<ConfigMap>().only(of_the_test).reconcile(
         async |map: Arc<ConfigMap>, _: Context<ConfigMap>| match map.metadata.name.as_deref() {
             Some("bad") => Err(Error::message("no luck")),
@@ -191,7 +171,7 @@ async fn every_reconcile_leaves_a_line_that_says_why_and_how_it_ended(
     cluster.client().create(&config_map("good")).await?;
     cluster.client().create(&config_map("bad")).await?;
     cluster.advance(Duration::from_secs(1)).await;
-    let text = String::from_utf8(logged.0.lock().unwrap().clone()).unwrap();
+    let text = logged.text();
     let good = "reconciled default/good because ConfigMap default/good created → ";
     assert!(text.lines().any(|line| line.contains("DEBUG") && line.contains(good)), "{text}");
     let bad = "reconcile of default/bad because ConfigMap default/bad created failed";

@@ -17,6 +17,7 @@ mod health;
 mod hot_loop;
 mod informers;
 mod leadership;
+mod logged;
 mod manager;
 mod mapping;
 mod own_writes;
