@@ -1,8 +1,8 @@
 //! What every cluster has: the system's namespaces, the service `kubernetes` with its address
 //! and endpoints, and the priority classes of the system.
 //!
-//! [`run`] makes what is not there; it runs at start and, beside [`crate::retention`], again and
-//! again. In the steady state it reads a dozen keys and writes nothing but the news, if this
+//! [`run`] makes what is not there; it runs at start and, beside [`crate::retention`], whenever such
+//! objects change. In the steady state it reads a dozen keys and writes nothing but the news, if this
 //! server listens, that it lives.
 
 use std::sync::Arc;
@@ -16,6 +16,13 @@ use crate::status::Result;
 use crate::write::own::{ensure, keep};
 
 const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Of which kinds there is something that always exists.
+const KINDS: [[&str; 3]; 4] = [NAMESPACE, PRIORITY_CLASS, SERVICE_CIDR, SERVICE];
+const NAMESPACE: [&str; 3] = ["", "v1", "namespaces"];
+const PRIORITY_CLASS: [&str; 3] = ["scheduling.k8s.io", "v1", "priorityclasses"];
+const SERVICE_CIDR: [&str; 3] = ["networking.k8s.io", "v1", "servicecidrs"];
+const SERVICE: [&str; 3] = ["", "v1", "services"];
 
 /// Name, value and meaning of the priority classes that always exist.
 const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
@@ -35,7 +42,7 @@ const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
 /// Creates what is not there.
 pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
     for name in NAMESPACES {
-        ensure(server, ["", "v1", "namespaces"], "", name, || namespace(name)).await?;
+        ensure(server, NAMESPACE, "", name, || namespace(name)).await?;
     }
     for (name, value, description) in PRIORITY_CLASSES {
         let class = || {
@@ -45,17 +52,25 @@ pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
                 "description": description, "preemptionPolicy": "PreemptLowerPriority",
             })
         };
-        ensure(server, ["scheduling.k8s.io", "v1", "priorityclasses"], "", name, class).await?;
+        ensure(server, PRIORITY_CLASS, "", name, class).await?;
     }
-    let cidrs = ["networking.k8s.io", "v1", "servicecidrs"];
-    keep(server, cidrs, service_cidr(&server.now()), |cidr, wanted| {
+    keep(server, SERVICE_CIDR, service_cidr(&server.now()), |cidr, wanted| {
         if cidr["status"]["conditions"].is_null() {
             cidr["status"] = wanted["status"].clone();
         }
     })
     .await?;
-    ensure(server, ["", "v1", "services"], "default", "kubernetes", service).await?;
+    ensure(server, SERVICE, "default", "kubernetes", service).await?;
     presence::run(server).await
+}
+
+/// Where in the store it is that could go missing. Endpoints are not among it: only a server that
+/// is reachable has any, and it looks after them all the time.
+pub(crate) fn folders(server: &Server) -> Vec<String> {
+    let table = server.registry.table();
+    let resources =
+        KINDS.iter().filter_map(|[group, version, plural]| table.get(group, version, plural));
+    resources.map(|resource| resource.prefix("")).collect()
 }
 
 fn namespace(name: &str) -> Value {

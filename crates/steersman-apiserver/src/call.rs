@@ -9,6 +9,7 @@ use http::{HeaderMap, header};
 use serde_json::Value;
 use steersman_rules::resource::{Place, Resource};
 
+use crate::caller::Caller;
 use crate::conversion;
 use crate::document::Stored;
 use crate::negotiate::{self, Output};
@@ -28,6 +29,7 @@ pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) struct Call {
     pub(crate) server: Arc<Server>,
     pub(crate) user: User,
+    pub(crate) caller: Caller,
     pub(crate) info: RequestInfo,
     pub(crate) resource: Arc<Resource>,
     /// The version the client speaks, as objects carry it.

@@ -10,6 +10,7 @@
 //! beside it without a circle.
 
 // What everybody knows.
+mod caller;
 mod lookup;
 mod random;
 pub mod status;
@@ -34,6 +35,7 @@ mod call;
 mod conversion;
 pub mod listen;
 mod negotiate;
+pub mod on_demand;
 mod pipeline;
 mod reply;
 pub mod request;

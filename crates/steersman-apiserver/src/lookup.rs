@@ -1,6 +1,7 @@
-//! Single entries of the store: as far as this server has heard, or as they were.
+//! Single entries of the store, as far as this server has heard or as they were, and how far the
+//! store is.
 
-use steersman_store::{Entry, RangeRequest, Revision, Store, StoreError};
+use steersman_store::{Entry, RangeRequest, Revision, Store, StoreError, WatchRequest};
 
 /// The entry of a key, as far as this server has heard. It costs nothing to ask; who decides by
 /// it must stand that another server has changed or removed it a moment ago.
@@ -26,4 +27,27 @@ async fn read(
     let request = RangeRequest { prefix, limit: 1, at, stale: true, ..RangeRequest::default() };
     let first = store.range(request).await?.entries.pop();
     Ok(first.filter(|entry| *entry.key == *key))
+}
+
+/// The latest revision of the store, or the latest that this server has heard of.
+pub(crate) async fn revision(store: &dyn Store, stale: bool) -> Result<Revision, StoreError> {
+    // A folder that holds nothing: the answer is only the revision.
+    let prefix = "\0".to_owned();
+    let nothing = RangeRequest { prefix, limit: 1, stale, ..RangeRequest::default() };
+    Ok(store.range(nothing).await?.revision)
+}
+
+/// Waits until something below one of these prefixes is written after a revision. What looks at
+/// the store again and again waits for this first: while nothing changes there is nothing to see,
+/// and an idle hour costs nothing. Returns as well if the store cannot tell; so whoever asks again
+/// pauses in between.
+pub(crate) async fn moved_past(store: &dyn Store, prefixes: &[&str], revision: Revision) {
+    let mut watches = Vec::new();
+    for prefix in prefixes {
+        let request = WatchRequest { prefix: (*prefix).to_owned(), after: revision };
+        let Ok(watch) = store.watch(request).await else { return };
+        watches.push(watch);
+    }
+    let changes = watches.iter_mut().map(|watch| watch.next());
+    let _ = futures::future::select_all(changes).await;
 }

@@ -14,8 +14,10 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::call::Call;
+use crate::caller::Caller;
 use crate::metrics::{Asked, Requests};
 use crate::negotiate::{Offer, Output, Route, Shape, Wishes};
+use crate::on_demand::{Held, Wanted};
 use crate::openapi::Published;
 use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, is_long_running, segments};
@@ -73,6 +75,7 @@ async fn try_answer(
     let long = is_long_running(&path, &query);
     let deadline = if long { DEADLINE_MAX } else { query.deadline()? };
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
+    let caller = parts.extensions.remove::<Caller>().unwrap_or_default();
     authz::authorize(&user, &path)?;
     let Pipeline { server, requests, .. } = pipeline;
     let began = Instant::now();
@@ -91,7 +94,8 @@ async fn try_answer(
     let api_version = resource.api_version();
     let warnings = Mutex::new(resource.deprecation.iter().map(ToString::to_string).collect());
     let server = Arc::clone(server);
-    let call = Call { server, user, info, resource, api_version, output, headers, body, warnings };
+    let call =
+        Call { server, user, caller, info, resource, api_version, output, headers, body, warnings };
     let span = tracing::info_span!(
         "request",
         verb = ?call.info.verb,
@@ -100,7 +104,12 @@ async fn try_answer(
         user = %call.user.name,
     );
     async {
-        let reply = in_time(deadline, perform(&call)).await;
+        let mut held = None;
+        let reply = in_time(deadline, async {
+            held = bring_up_to_date(&call).await;
+            perform(&call).await
+        });
+        let reply = reply.await;
         let rendered = reply.and_then(|reply| reply::render(&call, reply));
         // A body that no path of the kind reads is refused before anybody looks at the kind.
         let is_looked_at = !matches!(&rendered, Err(status) if *status == Status::no_route_reads());
@@ -111,7 +120,7 @@ async fn try_answer(
         let asked = Asked::of(&call);
         requests.answered(&asked, response.status().as_u16(), began.elapsed());
         Ok(if call.info.verb == Verb::Watch && response.status().is_success() {
-            response.map(|body| body.holding(requests.goes_on(&asked)))
+            response.map(|body| body.holding((requests.goes_on(&asked), held)))
         } else {
             response
         })
@@ -125,6 +134,19 @@ async fn try_answer(
 async fn in_time(deadline: Duration, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
     let late = |_| Status::timeout("request did not complete within the allotted timeout");
     tokio::time::timeout(deadline, answer).await.map_err(late)?
+}
+
+/// Lets whoever keeps the objects of a request up to date on demand do so.
+async fn bring_up_to_date(call: &Call) -> Option<Held> {
+    let keeper = call.server.on_demand.get().filter(|_| call.caller != Caller::Own)?;
+    let wanted = Wanted {
+        group: &call.resource.group,
+        resource: &call.resource.plural,
+        namespace: call.namespace(),
+        name: call.place().name,
+        access: call.info.verb.into(),
+    };
+    keeper.wanted(wanted).await
 }
 
 /// Answers paths that name no resource: discovery, health, version, OpenAPI.

@@ -7,51 +7,82 @@ use std::time::Duration;
 use steersman_store::Revision;
 use tokio::time::Instant;
 
-use crate::bootstrap;
 use crate::read::list;
 use crate::server::ApiServer;
 use crate::state::Server;
+use crate::{bootstrap, lookup};
 
-/// How often it is checked that everything is there that every cluster has.
+/// How long after a change it is checked that everything is there that every cluster has, and how
+/// often a server that listens says that it lives.
 const BOOTSTRAP_PERIOD: Duration = Duration::from_secs(10);
 
 /// How many changes are kept at most, however young they are: as many as Kubernetes' watch cache
 /// has room for. Each holds an object, so a busy hour must not decide how much memory that takes.
 const HISTORY_MAX: u64 = 100 * 1024;
 
-/// How often the changes are counted.
+/// How long after a change the changes are counted.
 const HISTORY_PERIOD: Duration = Duration::from_secs(5);
 
 impl ApiServer {
     /// Keeps `history` of the past, but no more changes than there is room for, and forgets what
-    /// is older, until dropped. Kubernetes keeps five minutes.
+    /// is older, until dropped. Kubernetes keeps five minutes. Rests while there is nothing left
+    /// to forget.
     pub async fn run_compaction(&self, history: Duration) {
         let server = Arc::clone(self.server());
         let mut before: Option<Revision> = None;
         loop {
-            let due = Instant::now() + history;
-            while Instant::now() < due {
-                tokio::time::sleep_until(due.min(Instant::now() + HISTORY_PERIOD)).await;
-                keep_at_most(&server, HISTORY_MAX).await;
-            }
+            count_until(&server, Instant::now() + history).await;
             if let Some(revision) = before {
                 compact(&server, revision).await;
             }
-            before = list::current(&server, true).await.ok();
+            let now = list::current(&server, true).await.ok();
+            if let Some(now) = now.filter(|now| before == Some(*now)) {
+                lookup::moved_past(&*server.store, &[""], now).await;
+            }
+            before = now;
         }
     }
 
     /// Keeps what every cluster has: the system's namespaces, the service `kubernetes` and its
-    /// endpoints, and the system's priority classes, until dropped.
+    /// endpoints, and the system's priority classes, until dropped. Rests while nothing of that
+    /// kind changes, unless others need to hear that this server lives.
     pub async fn run_bootstrap(&self) {
         let server = Arc::clone(self.server());
+        let folders = bootstrap::folders(&server);
+        let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
         loop {
-            if let Err(error) = bootstrap::run(&server).await {
+            let seen = list::current(&server, true).await.unwrap_or_default();
+            let kept = bootstrap::run(&server).await;
+            if let Err(error) = &kept {
                 tracing::warn!(%error, "cannot write system objects");
             }
-            let advertised = server.advertised.notified();
-            let _ = tokio::time::timeout(BOOTSTRAP_PERIOD, advertised).await;
+            let due = async {
+                if kept.is_ok() && server.reachable().is_none() {
+                    lookup::moved_past(&*server.store, &folders, seen).await;
+                }
+                tokio::time::sleep(BOOTSTRAP_PERIOD).await;
+            };
+            tokio::select! {
+                () = due => {}
+                () = server.advertised.notified() => {}
+            }
         }
+    }
+}
+
+/// Sees to it until then that there are not too many changes.
+async fn count_until(server: &Server, due: Instant) {
+    let mut seen = Revision(0);
+    loop {
+        let changed = async {
+            lookup::moved_past(&*server.store, &[""], seen).await;
+            tokio::time::sleep(HISTORY_PERIOD).await;
+        };
+        if tokio::time::timeout_at(due, changed).await.is_err() {
+            return;
+        }
+        seen = list::current(server, true).await.unwrap_or(seen);
+        keep_at_most(server, HISTORY_MAX).await;
     }
 }
 

@@ -14,14 +14,17 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steersman_store::Store;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
 use crate::admission_registration::Webhooks;
+use crate::caller::Caller;
 use crate::negotiate::Wishes;
+use crate::on_demand::OnDemand;
 use crate::pipeline::Pipeline;
 use crate::random::Random;
+use crate::read::bookmarks;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
 use crate::state::events::SharedEvents;
@@ -70,6 +73,7 @@ impl Config {
 #[derive(Clone)]
 pub struct ApiServer {
     pipeline: Arc<Pipeline>,
+    caller: Caller,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -100,14 +104,37 @@ impl ApiServer {
             origins: Origins::default(),
             endpoint: OnceLock::new(),
             advertised: Notify::new(),
+            moved: watch::Sender::new(()),
+            on_demand: OnceLock::new(),
         });
         follow::read(&server).await?;
         allocate::repair(&server).await?;
         bootstrap::run(&server).await?;
         follow::start(&server);
         allocate::start_repairs(&server);
+        bookmarks::start(&server);
         tokio::spawn(crd::tend(Arc::clone(&server)));
-        Ok(Self { pipeline: Arc::new(Pipeline::new(server)) })
+        Ok(Self { pipeline: Arc::new(Pipeline::new(server)), caller: Caller::default() })
+    }
+
+    /// The same service for clients that call it themselves, with nothing in between that could
+    /// hold up, break or lose what passes. Answers to watches say so: such a watch need not be
+    /// begun anew now and then to know that it lives, and gets bookmarks only when there is news.
+    #[must_use]
+    pub fn direct(&self) -> Self {
+        Self { caller: Caller::Direct, ..self.clone() }
+    }
+
+    /// The same for parts of the cluster itself: what they look at is not brought up to date
+    /// [on demand](Self::on_demand).
+    #[must_use]
+    pub fn for_own_parts(&self) -> Self {
+        Self { caller: Caller::Own, ..self.clone() }
+    }
+
+    /// Lets somebody keep objects up to date only while others look at them. The first one stays.
+    pub fn on_demand(&self, keeper: Arc<dyn OnDemand>) {
+        let _ = self.server().on_demand.set(keeper);
     }
 
     /// Ends all watches; the service goes on answering other requests.
@@ -169,9 +196,10 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let pipeline = Arc::clone(&self.pipeline);
+        let Self { pipeline, caller } = self.clone();
         Box::pin(async move {
-            let (parts, body) = request.into_parts();
+            let (mut parts, body) = request.into_parts();
+            parts.extensions.insert(caller);
             let wishes = Wishes::of(&parts.uri, &parts.headers);
             let body = read_body(body).await;
             let is_heavy = body.as_ref().is_ok_and(|body| body.len() > HEAVY);

@@ -12,6 +12,7 @@ use steersman::Error;
 use steersman::controller::ReconcileRecord;
 use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
+use steersman_apiserver::ApiServer;
 use steersman_controllers::Installation;
 use steersman_node::SimulatedNodes;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::attention::Attention;
 use crate::controllers::Controllers;
 
 /// How long reconciles under way get to end when the cluster stops: what they did not do is done
@@ -45,6 +47,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// A manager of everything but the nodes.
     fn manager(&self) -> Manager {
         let manager = Manager::new(self.client.clone()).graceful_timeout(CONTROLLERS_GRACE);
         let manager = steersman_controllers::restrict_caches(manager);
@@ -54,8 +57,19 @@ impl Parts {
         if self.controllers.schedules() {
             manager = manager.with(steersman_scheduler::controller());
         }
-        let nodes = SimulatedNodes::new(self.nodes).with_termination(self.pod_termination);
-        nodes.install(manager)
+        manager
+    }
+
+    fn nodes(&self) -> SimulatedNodes {
+        SimulatedNodes::new(self.nodes).with_termination(self.pod_termination)
+    }
+
+    /// Starts everything, on a server that has the store to itself: every request passes it, so
+    /// that nodes can be told when somebody looks.
+    fn start(&self, api: &ApiServer) -> Running {
+        let (manager, heartbeats) = self.nodes().install_on_demand(self.manager());
+        api.on_demand(Arc::new(Attention(Arc::downgrade(&heartbeats))));
+        manager.start()
     }
 }
 
@@ -69,9 +83,9 @@ pub(crate) enum BuiltIn {
 
 impl BuiltIn {
     /// Starts them; with a lease duration, once this server is elected.
-    pub(crate) fn start(parts: Parts, lease_duration: Option<Duration>) -> Self {
+    pub(crate) fn start(parts: Parts, api: &ApiServer, lease_duration: Option<Duration>) -> Self {
         match lease_duration {
-            None => Self::Alone(Box::new(parts.manager().start())),
+            None => Self::Alone(Box::new(parts.start(api))),
             Some(duration) => Self::Candidate(Candidate::stand(parts, duration)),
         }
     }
@@ -150,7 +164,8 @@ async fn stand(
     stop: CancellationToken,
 ) {
     while !stop.is_cancelled() {
-        let running = parts.manager().leader_election(election(lease_duration)).start();
+        let manager = parts.nodes().install(parts.manager());
+        let running = manager.leader_election(election(lease_duration)).start();
         let told = running.reconciles();
         let elected = running.elected();
         let failed = running.failed();

@@ -12,6 +12,7 @@ mod storage;
 
 mod builder;
 
+mod attention;
 mod built_in;
 mod fork;
 

@@ -51,7 +51,7 @@ impl Builder {
         let seed = self.seed.unwrap_or_else(random::next_u64);
         let config = Config::new(Arc::new(store.clone()), Arc::new(clock::now));
         let api = ApiServer::start(Config { seed, shutdown: shutdown.clone(), ..config }).await?;
-        let client = kube::Client::new(api.clone(), "default");
+        let client = kube::Client::new(api.direct(), "default");
         stopwatch.lap("api server");
 
         let mut tasks = JoinSet::new();
@@ -71,13 +71,13 @@ impl Builder {
 
         let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
         let parts = Parts {
-            client: client.clone(),
+            client: kube::Client::new(api.for_own_parts(), "default"),
             nodes: self.nodes,
             pod_termination: self.pod_termination,
             controllers: self.controllers,
             root_ca: identity.map(|identity| identity.ca().into()),
         };
-        let built_in = BuiltIn::start(parts, lease_duration);
+        let built_in = BuiltIn::start(parts, &api, lease_duration);
         stopwatch.lap("controllers");
         Ok(Cluster {
             api,

@@ -7,10 +7,11 @@ use proc_macro::TokenStream;
 use quote::quote;
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{FnArg, ItemFn, Meta, Token, parse_macro_input};
+use syn::{Expr, ExprLit, FnArg, ItemFn, Lit, Meta, Token, parse_macro_input};
 
 /// The settings that a test may name; `anywhere` alone needs no value.
-const SETTINGS: [&str; 6] = ["nodes", "termination", "controllers", "which", "seed", "anywhere"];
+const SETTINGS: [&str; 7] =
+    ["nodes", "termination", "controllers", "which", "seed", "limit", "anywhere"];
 
 /// Runs an async test with a whole cluster inside, on virtual time.
 ///
@@ -22,7 +23,8 @@ const SETTINGS: [&str; 6] = ["nodes", "termination", "controllers", "which", "se
 /// }
 /// ```
 ///
-/// `#[steersman::test(nodes = 5, seed = 7)]` names fields of `steersman_testkit::Settings`. A test
+/// `#[steersman::test(nodes = 5, seed = 7)]` names fields of `steersman_testkit::Settings`; the limit
+/// can be a text, such as `limit = "8d"`, `"1d12h"` or `"90m"`. A test
 /// marked `anywhere` has `::anywhere` behind its name, so that `cargo test ::anywhere` runs all that
 /// can run on any cluster.
 #[proc_macro_attribute]
@@ -90,9 +92,70 @@ fn setting(argument: &Meta) -> syn::Result<proc_macro2::TokenStream> {
     match argument {
         Meta::NameValue(pair) => {
             let value = &pair.value;
+            let value = if name == "limit" {
+                time(value)?
+            } else {
+                quote! { #value }
+            };
             Ok(quote! { #name = #value })
         }
         Meta::Path(_) if name == "anywhere" => Ok(quote! { #name = true }),
         _ => Err(syn::Error::new_spanned(argument, format!("write `{name} = …`"))),
+    }
+}
+
+/// A time: as a text, or as an expression that is one.
+fn time(value: &Expr) -> syn::Result<proc_macro2::TokenStream> {
+    let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value else {
+        return Ok(quote! { #value });
+    };
+    let Some(seconds) = seconds(&text.value()) else {
+        let wrong = "a time is a number of days, hours, minutes or seconds, such as \"8d\", \
+                     \"1d12h\" or \"90m\"";
+        return Err(syn::Error::new_spanned(text, wrong));
+    };
+    Ok(quote! { ::core::time::Duration::from_secs(#seconds) })
+}
+
+/// How many seconds a text such as `1d12h` stands for.
+fn seconds(text: &str) -> Option<u64> {
+    let mut total: u64 = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let unit = rest.find(|character: char| !character.is_ascii_digit())?;
+        let count: u64 = rest[..unit].parse().ok()?;
+        let seconds = match rest[unit..].chars().next()? {
+            'd' => 86_400,
+            'h' => 3600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        total = total.checked_add(count.checked_mul(seconds)?)?;
+        rest = &rest[unit + 1..];
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn a_time_is_a_sum_of_days_hours_minutes_and_seconds() {
+        for (text, expected) in [
+            ("8d", Some(8 * 86_400)),
+            ("1d12h", Some(36 * 3600)),
+            ("90m", Some(5400)),
+            ("1m30s", Some(90)),
+            ("", None),
+            ("8", None),
+            ("d", None),
+            ("8 d", None),
+            ("8w", None),
+            ("99999999999999999999d", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text:?}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Keeps a Node registered and alive: its Lease is renewed often, its status reported when it
-//! changes and now and then anyway.
+//! The heartbeat of one machine: its Lease is renewed, its status reported when it has changed and
+//! now and then anyway. When it beats is decided in [`heartbeats`](crate::heartbeats).
 //!
 //! Like a kubelet, it registers its Node once. A Node that somebody deletes stays deleted; if
 //! somebody creates it again, the heartbeats go on.
@@ -18,25 +18,57 @@ use tokio::time::Instant;
 use crate::registration::{Machine, says_the_same};
 
 /// How often the Lease is renewed and the status looked at.
-pub(crate) const INTERVAL: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_secs(10);
 /// How often an unchanged status is reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 /// For how long a renewal counts.
 const LEASE_DURATION_SECONDS: i32 = 40;
 /// Where the Leases of nodes are.
-const LEASE_NAMESPACE: &str = "kube-node-lease";
+pub(crate) const LEASE_NAMESPACE: &str = "kube-node-lease";
+
+/// How many watch where heartbeats show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Watched {
+    pub(crate) leases: usize,
+    pub(crate) nodes: usize,
+}
 
 /// The heartbeat of one machine.
 pub(crate) struct Heartbeat {
     machine: Machine,
+    /// When it last beat.
+    beaten: Option<Instant>,
     /// When the status was last written.
     reported: Option<Instant>,
+    /// Somebody else has written to the Node or its Lease since.
+    stirred: bool,
 }
 
 impl Heartbeat {
     /// The heartbeat of a machine that has not registered yet.
     pub(crate) fn new(machine: Machine) -> Self {
-        Self { machine, reported: None }
+        Self { machine, beaten: None, reported: None, stirred: false }
+    }
+
+    /// Whether this is the heartbeat of the node of that name; the empty name is every node's.
+    pub(crate) fn is_of(&self, name: &str) -> bool {
+        name.is_empty() || self.machine.name == name
+    }
+
+    /// Notes that somebody else has written to the Node or its Lease: there may be something to
+    /// put right.
+    pub(crate) fn stir(&mut self) {
+        self.stirred = true;
+    }
+
+    /// When it is to beat next, even if nobody asks, for those who watch.
+    pub(crate) fn due(&self, watched: Watched) -> Option<Instant> {
+        let next = self.beaten? + INTERVAL;
+        if watched.leases > 0 || self.stirred {
+            return Some(next);
+        }
+        let report = self.reported.map_or(next, |reported| reported + REPORT_INTERVAL);
+        (watched.nodes > 0).then_some(next.max(report))
     }
 
     /// Registers the Node if there is none of its name.
@@ -46,11 +78,24 @@ impl Heartbeat {
             Err(error) if error.is_already_exists() => {}
             Err(error) => return Err(error),
         }
-        self.beat(client).await
+        self.beat(client).await?;
+        self.beaten = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Beats, unless it did just now.
+    pub(crate) async fn catch_up(&mut self, client: &Client) -> Result<()> {
+        if self.beaten.is_some_and(|when| when.elapsed() < INTERVAL) {
+            return Ok(());
+        }
+        let beat = self.beat(client).await;
+        self.beaten = Some(Instant::now());
+        self.stirred = false;
+        beat
     }
 
     /// Reports and renews once.
-    pub(crate) async fn beat(&mut self, client: &Client) -> Result<()> {
+    async fn beat(&mut self, client: &Client) -> Result<()> {
         let Some(node) = client.get::<Node>(self.machine.name.as_str()).await? else {
             return Ok(());
         };
@@ -103,5 +148,30 @@ impl Heartbeat {
                 ..LeaseSpec::default()
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_heart_beats_as_often_as_those_who_watch_need_it() {
+        let machine = Machine { name: "node-0".into(), index: 0, capacity: BTreeMap::new() };
+        let mut heart = Heartbeat::new(machine);
+        let nobody = Watched::default();
+        let (leases, nodes) = (Watched { leases: 1, nodes: 1 }, Watched { leases: 0, nodes: 1 });
+        assert_eq!(heart.due(leases), None, "it has not registered");
+        let now = Instant::now();
+        (heart.beaten, heart.reported) = (Some(now), Some(now));
+        assert_eq!(heart.due(nobody), None);
+        assert_eq!(heart.due(leases), Some(now + INTERVAL));
+        assert_eq!(heart.due(nodes), Some(now + REPORT_INTERVAL));
+        heart.beaten = Some(now + REPORT_INTERVAL); // its Node is gone: nothing was reported
+        assert_eq!(heart.due(nodes), Some(now + REPORT_INTERVAL + INTERVAL));
+        heart.stir();
+        assert_eq!(heart.due(nobody), Some(now + REPORT_INTERVAL + INTERVAL));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`SimulatedNodes`] stands for any number of machines that exist only as objects. For each,
 //! `registration` says what the Node object is, `heartbeat` renews its Lease and reports its
-//! status, and `pods` runs the Pods bound to it through a `runtime`. A cluster is seen only
+//! status when [`Heartbeats`] say so, and `pods` runs the Pods bound to it through a `runtime`. A cluster is seen only
 //! through its client; this crate knows nothing of API servers, stores or controllers. Which ports
 //! of a node are free it decides as the scheduler does and by its code, as a kubelet.
 
@@ -10,6 +10,7 @@ mod addresses;
 mod registration;
 
 mod heartbeat;
+mod heartbeats;
 
 mod runtime;
 
@@ -17,4 +18,5 @@ mod pods;
 
 mod nodes;
 
+pub use heartbeats::{Heartbeats, Sign, Watching};
 pub use nodes::SimulatedNodes;

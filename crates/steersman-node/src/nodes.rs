@@ -1,23 +1,16 @@
 //! A set of simulated nodes: how many there are, what each offers, and how they run.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::join_all;
+use steersman::Manager;
 use steersman::manager::Group;
-use steersman::{Client, Error, Manager, Result};
-use tokio::time::{MissedTickBehavior, interval_at, sleep};
 
-use crate::heartbeat::{Heartbeat, INTERVAL};
+use crate::heartbeats::Heartbeats;
 use crate::pods::{self, Machines};
 use crate::registration::Machine;
 use crate::runtime::Simulated;
-
-/// How long to wait before a failed registration is tried again.
-const REGISTER_RETRY: Duration = Duration::from_millis(100);
 
 /// Nodes that exist only as objects: Pods bound to them run at once and cost nothing.
 ///
@@ -74,12 +67,23 @@ impl SimulatedNodes {
         self
     }
 
-    /// Adds these nodes to a manager.
+    /// Adds these nodes to a manager. Their hearts beat all the time.
     #[must_use]
     pub fn install(self, manager: Manager) -> Manager {
-        let machines = self.machines();
-        let heartbeats: Vec<_> = machines.iter().cloned().map(Heartbeat::new).collect();
-        let by_name = machines.into_iter().map(|machine| (machine.name.clone(), machine));
+        let heartbeats = Heartbeats::always(self.machines());
+        self.install_with(manager, heartbeats)
+    }
+
+    /// Adds these nodes to a manager. Their hearts beat while somebody looks, which is to be told
+    /// to what is given back.
+    #[must_use]
+    pub fn install_on_demand(self, manager: Manager) -> (Manager, Arc<Heartbeats>) {
+        let heartbeats = Heartbeats::on_demand(self.machines());
+        (self.install_with(manager, Arc::clone(&heartbeats)), heartbeats)
+    }
+
+    fn install_with(self, manager: Manager, heartbeats: Arc<Heartbeats>) -> Manager {
+        let by_name = self.machines().into_iter().map(|machine| (machine.name.clone(), machine));
         let machines: Machines = Arc::new(by_name.collect());
         let runtime = Simulated::new(self.termination);
         manager.with(pods::controller(machines, runtime)).with_runnable_in(
@@ -87,7 +91,7 @@ impl SimulatedNodes {
             "node-heartbeat",
             |client, shutdown| async move {
                 tokio::select! {
-                    () = keep_alive(heartbeats, client.with_field_manager("kubelet")) => {}
+                    () = heartbeats.run(client.with_field_manager("kubelet")) => {}
                     () = shutdown.cancelled() => {}
                 }
                 Ok(())
@@ -105,52 +109,9 @@ impl SimulatedNodes {
     }
 }
 
-/// Registers all nodes, then keeps them alive for ever.
-async fn keep_alive(mut heartbeats: Vec<Heartbeat>, client: Client) {
-    join_all(heartbeats.iter_mut().map(|heartbeat| register(heartbeat, &client))).await;
-    let mut ticks = interval_at(tokio::time::Instant::now() + INTERVAL, INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let beats = heartbeats.iter_mut().map(|heartbeat| caught(heartbeat.beat(&client)));
-        for beat in join_all(beats).await {
-            report(beat);
-        }
-    }
-}
-
-/// Tries until it succeeds: without its Node an agent can do nothing.
-async fn register(heartbeat: &mut Heartbeat, client: &Client) {
-    while let Err(error) = caught(heartbeat.register(client)).await {
-        tracing::warn!(%error, "node registration failed; retrying");
-        sleep(REGISTER_RETRY).await;
-    }
-}
-
-/// A panic is an error like others, so that one node's heart does not stop all the others.
-async fn caught(beat: impl Future<Output = Result<()>>) -> Result<()> {
-    let caught = AssertUnwindSafe(beat).catch_unwind().await;
-    caught.unwrap_or_else(|_| Err(Error::message("the heartbeat panicked")))
-}
-
-fn report(beat: Result<()>) {
-    if let Err(error) = beat {
-        tracing::warn!(%error, "node heartbeat failed; retrying");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test]
-    async fn a_heartbeat_that_panics_has_only_failed() {
-        async fn broken() -> Result<()> {
-            panic!("as a broken heartbeat does")
-        }
-        assert!(caught(broken()).await.is_err());
-        assert!(caught(async { Ok(()) }).await.is_ok());
-    }
 
     #[test]
     fn nodes_are_numbered_and_have_the_capacity_asked_for() {

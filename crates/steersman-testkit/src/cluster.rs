@@ -18,11 +18,15 @@ use tokio::sync::{broadcast, watch};
 use crate::faults::Faults;
 use crate::link::Link;
 use crate::settings::Settings;
+use crate::settle;
 
 /// How much virtual time [`Cluster::eventually`] gives.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How much time it gives on a cluster that exists, whose clock is everybody's.
 const REAL_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Records of reconciles kept for a slow listener; older ones are dropped.
+const RECORDS_MAX: usize = 4096;
 
 /// How many reconciles are shown when something does not come true.
 const RECONCILES_SHOWN: usize = 10;
@@ -38,7 +42,11 @@ pub struct Cluster {
     /// Absent on a cluster that existed before the test.
     inner: Option<steersman_cluster::Cluster>,
     client: Client,
-    controllers: Mutex<Running>,
+    /// The controllers under test that reach the cluster as the test does.
+    controllers: Running,
+    /// Those that reach it through faults or over a link.
+    troubled: Mutex<Vec<Running>>,
+    records: broadcast::Sender<Arc<ReconcileRecord>>,
     /// Keeps the last reconciles, to be shown when something does not come true.
     history: Mutex<broadcast::Receiver<Arc<ReconcileRecord>>>,
     leftovers: Leftovers,
@@ -95,11 +103,19 @@ impl Cluster {
             // Others work on that cluster, too, such as other tests.
             manager = manager.namespaces([client.default_namespace()]);
         }
-        let controllers = manager.start();
-        let history = Mutex::new(controllers.reconciles());
-        let client = Client::new(client, "test");
-        let controllers = Mutex::new(controllers);
-        Self { inner, client, controllers, history, leftovers, failures: Failures::default() }
+        let records = broadcast::Sender::new(RECORDS_MAX);
+        let history = Mutex::new(records.subscribe());
+        let controllers = manager.reconciles_to(records.clone()).start();
+        Self {
+            inner,
+            client: Client::new(client, "test"),
+            controllers,
+            troubled: Mutex::default(),
+            records,
+            history,
+            leftovers,
+            failures: Failures::default(),
+        }
     }
 
     /// The namespace of this test, in which objects are that name none.
@@ -185,18 +201,46 @@ impl Cluster {
     ///
     /// If a controller of that name runs already.
     pub fn run(&self, controller: Controller) {
-        let controllers = self.controllers.lock().unwrap_or_else(PoisonError::into_inner);
-        controllers.add(controller).expect("the controllers of a test have names of their own");
+        let added = self.controllers.add(controller);
+        added.expect("the controllers of a test have names of their own");
+    }
+
+    /// Runs a controller until the test ends, whose every request passes these faults. It has
+    /// caches of its own, and may have the name of another: they are like two replicas.
+    pub fn run_with(&self, faults: &Faults, controller: Controller) {
+        self.run_apart(self.client_with(faults), controller);
+    }
+
+    /// Runs a controller until the test ends, whose every request passes this link. Otherwise as
+    /// [`run_with`](Self::run_with).
+    pub fn run_over(&self, link: &Link, controller: Controller) {
+        self.run_apart(self.client_over(link), controller);
+    }
+
+    fn run_apart(&self, client: kube::Client, controller: Controller) {
+        let manager = Manager::new(client).with(controller).reconciles_to(self.records.clone());
+        self.troubled.lock().unwrap_or_else(PoisonError::into_inner).push(manager.start());
     }
 
     /// Hears of every reconcile of the controllers under test from now on.
     pub fn reconciles(&self) -> broadcast::Receiver<Arc<ReconcileRecord>> {
-        self.controllers.lock().unwrap_or_else(PoisonError::into_inner).reconciles()
+        self.records.subscribe()
     }
 
-    /// Lets virtual time pass; everything that is due meanwhile happens.
+    /// Lets virtual time pass. Everything that is due meanwhile happens, to its end and up to the
+    /// last moment: what a reconcile is to do after a minute is done when a minute has passed.
     pub async fn advance(&self, time: Duration) {
         tokio::time::sleep(time).await;
+        self.settle().await;
+    }
+
+    /// Lets everything happen that can happen now, until all wait for something or for another
+    /// time. No virtual time passes. On a cluster that existed before the test, whose parts are
+    /// elsewhere, this does nothing.
+    pub async fn settle(&self) {
+        if self.is_ours() {
+            settle::settled().await;
+        }
     }
 
     /// Waits until the object of that name is as wanted. Fails after ten virtual minutes (one

@@ -23,6 +23,8 @@
 //! [`Cluster::fork`] gives a test a second cluster with all that is in the first, and [`Prepared`]
 //! gives many tests forks of one cluster that was prepared once.
 //!
+//! `RUST_LOG=debug cargo test` shows the logs, on the clock of the test ([`VirtualTime`]).
+//!
 //! [`faults`] puts trouble between a client and that cluster, from a seed; a [`link`] between
 //! them can be slow, lossy or held up.
 
@@ -30,14 +32,17 @@ mod cluster;
 mod existing;
 pub mod faults;
 pub mod link;
+mod logs;
 mod prepared;
 mod run;
 mod settings;
+mod settle;
 mod webhooks;
 
 pub use cluster::Cluster;
 pub use faults::{Fault, Faults};
 pub use link::{Condition, Link};
+pub use logs::VirtualTime;
 pub use prepared::Prepared;
 pub use run::{run, run_with};
 pub use settings::Settings;

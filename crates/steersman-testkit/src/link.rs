@@ -25,7 +25,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::sync::watch;
 use tower::{BoxError, Service, ServiceExt};
 
-use crate::faults::AnswerBody;
+use crate::faults::{AnswerBody, DIRECT};
 
 /// How long it takes until a lost message is noticed as a broken connection.
 const NOTICED_WITHIN: Duration = Duration::from_secs(8);
@@ -165,7 +165,8 @@ where
         let Self { api, link } = self.clone();
         Box::pin(async move {
             link.travel().await?;
-            let answer = api.oneshot(request).await.map_err(Into::into)?;
+            let mut answer = api.oneshot(request).await.map_err(Into::into)?;
+            answer.headers_mut().remove(DIRECT);
             link.travel().await?;
             Ok(answer.map(|body| along(link, body)))
         })

@@ -42,7 +42,7 @@ impl Prepared {
     ///
     /// # Panics
     ///
-    /// If the cluster cannot be started, or is not ready after a virtual day.
+    /// If the cluster cannot be started, or is not ready within the [limit](Settings::limit).
     pub fn new(settings: Settings, prepare: impl AsyncFnOnce(&Cluster)) -> Self {
         let settings = Settings { anywhere: false, ..settings };
         run_with(settings, async |cluster| {
@@ -56,7 +56,8 @@ impl Prepared {
     ///
     /// # Panics
     ///
-    /// If the fork cannot be started, or the test has not ended after a virtual day.
+    /// If the fork cannot be started, or the test has not ended within the
+    /// [limit](Settings::limit), counted from its own beginning.
     pub fn run<R>(&self, test: impl AsyncFnOnce(Cluster) -> R) -> R {
         // What is random must not come out again as it did before.
         let settings = Settings { seed: !self.settings.seed, ..self.settings };

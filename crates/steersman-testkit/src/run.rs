@@ -1,5 +1,6 @@
 //! Runs a test on a virtual clock, with everything in it following from one seed.
 
+use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
@@ -8,11 +9,9 @@ use steersman::{clock, random};
 use steersman_cluster::{MemoryStore, Storage};
 
 use crate::cluster::Cluster;
-use crate::existing;
 use crate::settings::Settings;
+use crate::{existing, logs, settle};
 
-/// Virtual time after which a test that has not ended is taken for stuck.
-const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 /// When every test begins.
 const START: &str = "2030-01-01T00:00:00Z";
 
@@ -26,11 +25,13 @@ pub fn run<R, Fut: Future<Output = R>>(test: impl FnOnce(Cluster) -> Fut) -> R {
 ///
 /// # Panics
 ///
-/// If the cluster cannot be started, or the test has not ended after a virtual day.
+/// If the cluster cannot be started, or the test has not ended within its
+/// [limit](Settings::limit) of virtual time.
 pub fn run_with<R, Fut: Future<Output = R>>(
     settings: Settings,
     test: impl FnOnce(Cluster) -> Fut,
 ) -> R {
+    logs::init();
     if settings.anywhere
         && let Some(kubeconfig) = existing::kubeconfig()
     {
@@ -54,6 +55,7 @@ pub(crate) fn run_on<R, Fut: Future<Output = R>>(
     test: impl FnOnce(Cluster) -> Fut,
 ) -> R {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
+    settle::tell_when_idle(&mut runtime);
     let runtime = runtime.enable_all().start_paused(true).build();
     let runtime = runtime.expect("a runtime on the current thread needs nothing that can lack");
     runtime.block_on(async {
@@ -66,9 +68,30 @@ pub(crate) fn run_on<R, Fut: Future<Output = R>>(
         tokio::select! {
             result = test(cluster) => result,
             error = failed => panic!("part of the cluster failed: {error}"),
-            () = tokio::time::sleep(PATIENCE) => {
-                panic!("the test has not ended after {PATIENCE:?} of virtual time")
+            () = tokio::time::sleep(settings.limit) => {
+                let limit = Days(settings.limit);
+                panic!(
+                    "the test has not ended after {limit} of virtual time, which is its limit; if \
+                     it needs longer: #[steersman::test(limit = \"…\")], or Settings::limit"
+                )
             }
         }
     })
+}
+
+/// Shows a time as it is written in the attribute.
+struct Days(Duration);
+
+impl fmt::Display for Days {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.as_secs();
+        for (unit, seconds) in [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)] {
+            let count = rest / seconds;
+            rest %= seconds;
+            if count > 0 {
+                write!(f, "{count}{unit}")?;
+            }
+        }
+        if self.0.as_secs() == 0 { write!(f, "{:?}", self.0) } else { Ok(()) }
+    }
 }

@@ -18,6 +18,12 @@ pub struct Settings {
     pub which: Controllers,
     /// Everything random follows from this.
     pub seed: u64,
+    /// After how much virtual time a test that has not ended is taken for stuck, and fails; in the
+    /// attribute also as a text such as `limit = "8d"` or `"1d12h"`. Thirty days unless said
+    /// otherwise: longer than nearly everything that one lets pass in a test, such as schedules,
+    /// retention and certificates, and an idle cluster is through with them in a few seconds.
+    /// (A test on a cluster that exists has ten minutes.)
+    pub limit: Duration,
     /// Whether the test asks for nothing that only this cluster has: then it also runs on any
     /// other, if `STEERSMAN_TEST_KUBECONFIG` names one.
     pub anywhere: bool,
@@ -31,6 +37,7 @@ impl Default for Settings {
             controllers: true,
             which: Controllers::ALL,
             seed: 1,
+            limit: Duration::from_secs(30 * 24 * 3600),
             anywhere: false,
         }
     }

@@ -1,4 +1,5 @@
-//! What is handed out, compared with the services that exist: at start, and every few minutes.
+//! What is handed out, compared with the services that exist: at start, and every few minutes
+//! while anything changes.
 //!
 //! What a service holds and nobody has counted is counted. What is counted and no service holds
 //! may be about to be written this very moment, by whatever server; only if it stays so for a
@@ -11,16 +12,17 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use steersman_rules::metadata;
-use steersman_store::{Entry, Expected, RangeRequest, WriteRequest};
+use steersman_store::{Entry, Expected, RangeRequest, Revision, WriteRequest};
 
 use super::addresses::{self, MANAGER, PREFIX};
 use super::place;
 use super::reservation::Holdings;
+use crate::lookup;
 use crate::state::Server;
 use crate::state::node_ports::{self, Ports};
 use crate::status::Result;
 
-/// How often it is compared; as often as Kubernetes does.
+/// How often it is compared while anything changes; as often as Kubernetes does.
 const PERIOD: Duration = Duration::from_secs(180);
 
 /// How often a port must be found to be nobody's before it is free.
@@ -46,13 +48,26 @@ pub(crate) fn start_repairs(server: &Arc<Server>) {
     tokio::spawn(async move { ended.run_until_cancelled(repairs).await });
 }
 
+/// Repairs as often as it takes to find what is nobody's, then rests until there is something new.
 async fn run(server: Weak<Server>) {
     let mut leaks = Leaks::default();
+    let mut seen = Revision(0);
     loop {
-        tokio::time::sleep(PERIOD).await;
-        let Some(server) = server.upgrade() else { return };
-        if let Err(error) = round(&server, &mut leaks).await {
-            tracing::warn!(%error, "cannot repair cluster IPs and node ports");
+        let mut failed = false;
+        for round_number in 0..=ROUNDS {
+            tokio::time::sleep(PERIOD).await;
+            let Some(server) = server.upgrade() else { return };
+            if round_number == 0 {
+                seen = lookup::revision(&*server.store, true).await.unwrap_or(seen);
+            }
+            if let Err(error) = round(&server, &mut leaks).await {
+                tracing::warn!(%error, "cannot repair cluster IPs and node ports");
+                failed = true;
+            }
+        }
+        let store = server.upgrade().map(|server| Arc::clone(&server.store));
+        if let Some(store) = store.filter(|_| !failed) {
+            lookup::moved_past(&*store, &[SERVICES, PREFIX, node_ports::KEY], seen).await;
         }
     }
 }

@@ -17,6 +17,7 @@ use super::options::{ListOptions, Match};
 use crate::call::Call;
 use crate::conversion;
 use crate::document::Stored;
+use crate::lookup;
 use crate::reply::{Page, Reply};
 use crate::state::Server;
 use crate::status::{Result, Status};
@@ -185,9 +186,5 @@ pub(super) async fn reach(server: &Server, wanted: Revision) -> Result<()> {
 
 /// The latest revision of the store, or the latest that this server has heard of.
 pub(crate) async fn current(server: &Server, stale: bool) -> Result<Revision, StoreError> {
-    // A folder that holds nothing: the answer is only the revision.
-    let prefix = "\0".to_owned();
-    let limit = 1;
-    let nothing = RangeRequest { prefix, limit, stale, ..RangeRequest::default() };
-    Ok(server.store.range(nothing).await?.revision)
+    lookup::revision(&*server.store, stale).await
 }

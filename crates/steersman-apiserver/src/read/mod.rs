@@ -1,5 +1,6 @@
 //! Reading: get, list and watch, one file each, all from stored bytes.
 
+pub(crate) mod bookmarks;
 pub(crate) mod continuation;
 pub(crate) mod frames;
 pub(crate) mod get;

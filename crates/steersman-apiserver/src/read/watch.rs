@@ -18,8 +18,9 @@ use futures::stream::{self, FuturesUnordered};
 use futures::{FutureExt, StreamExt};
 use steersman_rules::selector::Selector;
 use steersman_store::{Entry, Event, RangeRequest, Revision, StoreError, Watch, WatchRequest};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 
+use super::bookmarks::Bookmarks;
 use super::frames::Frames;
 use super::list;
 use super::options::ListOptions;
@@ -31,9 +32,6 @@ use crate::state::Server;
 use crate::state::events::EventType;
 use crate::status::panic_text;
 use crate::status::{Result, Status};
-
-/// How often a watch tells its revision.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
 /// A chunk is sent once it is this large; what remains waits in the store.
 const CHUNK: usize = 64 * 1024;
@@ -67,17 +65,15 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
     let timeout = options.timeout.unwrap_or_else(|| {
         Duration::from_secs(TIMEOUT_MIN + call.server.random.below(TIMEOUT_MIN))
     });
-    let mut bookmark = tokio::time::interval_at(Instant::now() + BOOKMARK_PERIOD, BOOKMARK_PERIOD);
-    bookmark.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let watching = Watching {
         server: Arc::clone(&call.server),
         frames,
         selector: options.selector,
-        bookmarks: options.bookmarks,
+        bookmarks: Bookmarks::of(call, options.bookmarks),
+        told: Revision(0),
         phase,
         cursor,
         ends: ends(&call.server, Instant::now() + timeout.min(TIMEOUT_MAX)),
-        bookmark,
         gone: gone(call),
     };
     let steps = stream::unfold(watching, |mut watching| async move {
@@ -193,11 +189,12 @@ struct Watching {
     server: Arc<Server>,
     frames: Frames,
     selector: Selector,
-    bookmarks: bool,
+    bookmarks: Bookmarks,
+    /// The revision of the last bookmark.
+    told: Revision,
     phase: Phase,
     cursor: Box<dyn Watch>,
     ends: Rarely<End>,
-    bookmark: tokio::time::Interval,
     /// Ready when the resource is no longer served.
     gone: Rarely<()>,
 }
@@ -292,7 +289,7 @@ impl Watching {
                 }
                 self.phase = Phase::Ended;
             }
-            _ = self.bookmark.tick(), if self.bookmarks => self.give_bookmark(&mut out),
+            () = self.bookmarks.due() => self.give_bookmark(&mut out),
             changes = self.cursor.next() => received = Some(changes),
             // Last, so that the end of its objects is told before the end of the resource.
             Some(()) = self.gone.next() => self.phase = Phase::Ended,
@@ -339,8 +336,14 @@ impl Watching {
     }
 
     fn give_bookmark(&mut self, out: &mut Vec<u8>) {
-        if self.bookmarks {
-            let revision = self.cursor.delivered().max(self.seen());
+        let revision = self.cursor.delivered().max(self.seen());
+        let news = match self.bookmarks {
+            Bookmarks::Unwanted => false,
+            Bookmarks::Regular(_) => true,
+            Bookmarks::AfterChanges(_) => revision > self.told,
+        };
+        if news {
+            self.told = revision;
             self.frames.bookmark(out, revision, false);
         }
     }

@@ -9,7 +9,7 @@ mod view;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Value, json};
 use steersman_store::Revision;
@@ -26,6 +26,10 @@ use crate::status::{Result, Status};
 
 /// Answers larger than this are compressed for clients that accept it.
 const GZIP_THRESHOLD: usize = 128 * 1024;
+
+/// Tells a client that nothing lies between it and the server: `steersman::reflector` knows it, and
+/// does not take silence for a broken connection.
+const DIRECT: HeaderName = HeaderName::from_static("steersman-direct");
 
 /// What a verb answers.
 pub(crate) enum Reply {
@@ -101,7 +105,12 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
         }
         Reply::List(page) => list(call, page)?,
         Reply::Watch(events) => {
-            respond(StatusCode::OK, encoding.stream_type(), ResponseBody::stream(events))
+            let body = ResponseBody::stream(events);
+            let mut response = respond(StatusCode::OK, encoding.stream_type(), body);
+            if call.caller.is_direct() {
+                response.headers_mut().insert(DIRECT, HeaderValue::from_static("true"));
+            }
+            response
         }
     };
     Ok(response)

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use steersman_rules::metadata;
 use steersman_store::{Entry, Revision, Store, StoreError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission_registration::Webhooks;
@@ -21,7 +21,7 @@ use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
 use crate::webhook_client::Origins;
-use crate::{lookup, status, user};
+use crate::{lookup, on_demand, status, user};
 use effects::Registered;
 use events::SharedEvents;
 use node_ports::NodePorts;
@@ -57,6 +57,10 @@ pub(crate) struct Server {
     pub(crate) endpoint: OnceLock<SocketAddr>,
     /// Told when someone listens, for the endpoints to be written soon.
     pub(crate) advertised: Notify,
+    /// Told now and then if anything was written.
+    pub(crate) moved: watch::Sender<()>,
+    /// Who keeps objects up to date only while somebody looks.
+    pub(crate) on_demand: on_demand::Registered,
 }
 
 impl Server {

@@ -34,8 +34,9 @@ use objects::Catalogue;
 
 /// How many objects are looked at at the same time.
 const WORKERS: usize = 8;
-/// How often the server is asked whether it serves other resources than before.
-const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
+/// How often the server is asked whether it serves other resources than before. What definitions
+/// add and take away is heard of at once; this is for what nobody tells.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(3600);
 /// How soon it is asked again if it did not answer.
 const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
 /// How long workers wait for the graph to be complete before they start anyway.

@@ -40,6 +40,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 pub use fault::Fault;
+pub(crate) use service::DIRECT;
 pub use service::{AnswerBody, FaultyService};
 
 /// Tells which requests can be hindered.

@@ -13,6 +13,9 @@ use tower::{BoxError, Service, ServiceExt};
 use super::request::{self, Asked};
 use super::{Fault, Faults, list, refusal, watch};
 
+/// By which a server says that nothing lies between it and its client, which is not so here.
+pub(crate) const DIRECT: &str = "steersman-direct";
+
 /// The body of an answer that may break.
 pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
@@ -126,7 +129,9 @@ where
     S: Service<Request<A>, Response = Response<B>>,
     S::Error: Into<BoxError>,
 {
-    api.oneshot(request).await.map_err(Into::into)
+    let mut answer = api.oneshot(request).await.map_err(Into::into)?;
+    answer.headers_mut().remove(DIRECT);
+    Ok(answer)
 }
 
 fn boxed<B>(body: B) -> AnswerBody

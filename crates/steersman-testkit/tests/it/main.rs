@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod fork;
+mod idle;
 mod servers;
+mod time;
+mod trouble;
 
 use std::sync::Arc;
 use std::time::Duration;

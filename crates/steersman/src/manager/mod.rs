@@ -303,6 +303,13 @@ impl Manager {
         self.records.subscribe()
     }
 
+    /// Tells of reconciles through this channel, so that several managers can share one.
+    #[must_use]
+    pub fn reconciles_to(mut self, records: broadcast::Sender<Arc<ReconcileRecord>>) -> Self {
+        self.records = records;
+        self
+    }
+
     /// Runs until `shutdown` is ready or some work fails, then stops everything.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let running = self.start();

@@ -7,13 +7,12 @@ use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 use super::decode::{Decode, Keyed};
-use super::machine::{Following, Silence, State, StateOf, WATCH_MIN, advance};
+use super::machine::{Following, Silence, State, StateOf, advance};
 use super::status::Phase;
 use super::trouble::Trouble;
 use super::wire::{Event, Received, WatchStream};
 use super::{Delta, Reflector};
 use crate::object::version_of;
-use crate::random;
 
 /// A watch that ends sooner than this is treated as a failure.
 const WATCH_TOO_SHORT: Duration = Duration::from_secs(1);
@@ -33,9 +32,9 @@ impl<D: Decode> Reflector<D> {
         not_served: u32,
     ) -> StateOf<D> {
         self.report.count(|tally| &tally.watches);
-        let timeout = random::jitter(WATCH_MIN, 1.0);
-        match self.collection.watch(&following.version, false, timeout).await {
+        match self.collection.watch(&following.version, false, self.watch_timeout()).await {
             Ok(stream) => {
+                self.server.direct = stream.direct;
                 self.report.enter(match following.silence {
                     Silence::None => Phase::Watching,
                     Silence::Reported { .. } => Phase::Stalled,

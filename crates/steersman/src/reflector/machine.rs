@@ -11,9 +11,12 @@ use super::trouble::Trouble;
 use super::wire::{Identity, WatchStream};
 use super::{Delta, Reflector, Undecodable};
 use crate::object::version_of;
+use crate::random;
 
 /// How long a watch is asked to last, before jitter.
-pub(super) const WATCH_MIN: Duration = Duration::from_secs(300);
+const WATCH_MIN: Duration = Duration::from_secs(300);
+/// The same within a process, where a watch need not begin anew to be known to live.
+const DIRECT_WATCH_MIN: Duration = Duration::from_secs(12 * 3600);
 /// How often in a row a kind must be found missing before its objects are taken for gone: a
 /// server that starts may not know all its kinds at once. The pauses between are about 12 s.
 const NOT_SERVED_LOOKS: u32 = 5;
@@ -122,6 +125,11 @@ impl<T> State<T> {
 }
 
 impl<D: Decode> Reflector<D> {
+    /// How long the next watch is asked to last.
+    pub(super) fn watch_timeout(&self) -> Duration {
+        random::jitter(if self.server.direct { DIRECT_WATCH_MIN } else { WATCH_MIN }, 1.0)
+    }
+
     /// The whole protocol.
     pub(super) async fn step(&mut self, state: StateOf<D>) -> StateOf<D> {
         match state {

@@ -116,6 +116,8 @@ struct Server {
     refuses_streams: bool,
     /// It sends bookmarks, so that its silence means something.
     sends_bookmarks: bool,
+    /// It is in this process, with nothing in between.
+    direct: bool,
 }
 
 impl<K: Cacheable> Reflector<Typed<K>> {

@@ -8,11 +8,10 @@ use tokio::time::Instant;
 use super::Reflector;
 use super::decode::Decode;
 use super::gathered::Gathered;
-use super::machine::{Following, State, StateOf, Syncing, WATCH_MIN, is_older};
+use super::machine::{Following, State, StateOf, Syncing, is_older};
 use super::status::Phase;
 use super::trouble::Trouble;
 use super::wire::{Event, Identity, ListOptions, Page, Received, WatchStream};
-use crate::random;
 
 /// A stream that is silent for so long before its state is complete will never complete it.
 const STREAM_SILENCE: Duration = Duration::from_secs(10);
@@ -32,12 +31,12 @@ impl<D: Decode> Reflector<D> {
         self.report.enter(Phase::Streaming);
         self.report.count(|tally| &tally.streams);
         let from = syncing.not_older_than.as_deref().unwrap_or_default();
-        match self.collection.watch(from, true, random::jitter(WATCH_MIN, 1.0)).await {
-            Ok(stream) => State::Streaming {
-                syncing: Syncing { not_served: 0, ..syncing },
-                gathered: Gathered::new(),
-                stream,
-            },
+        match self.collection.watch(from, true, self.watch_timeout()).await {
+            Ok(stream) => {
+                self.server.direct = stream.direct;
+                let syncing = Syncing { not_served: 0, ..syncing };
+                State::Streaming { syncing, gathered: Gathered::new(), stream }
+            }
             Err(trouble) => self.stream_failed(trouble, syncing).await,
         }
     }

@@ -25,6 +25,10 @@ use crate::object::ObjectKey;
 /// gives up on a list after a minute.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(65);
 
+/// Stands in answers to watches that come from this very process, with nothing in between: such a
+/// watch cannot break without its end being seen, so that its silence means nothing.
+const DIRECT: &str = "steersman-direct";
+
 /// Which objects of a kind to reflect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selection {
@@ -77,6 +81,8 @@ pub(super) struct WatchStream {
     pub(super) timeout: Duration,
     /// Its silence has been reported and is not over yet.
     pub(super) stalled: bool,
+    /// Nothing lies between it and the server.
+    pub(super) direct: bool,
 }
 
 /// What came of a watch.
@@ -216,7 +222,9 @@ fn error_event(raw: &RawValue) -> Trouble {
 impl WatchStream {
     /// What comes next, or silence until the deadline. Cancel-safe.
     pub(super) async fn next(&mut self, deadline: Instant) -> Received {
-        match timeout_at(deadline, self.lines.next()).await {
+        let line = self.lines.next();
+        let line = if self.direct { Ok(line.await) } else { timeout_at(deadline, line).await };
+        match line {
             Ok(Some(Ok(line))) => {
                 self.received = Instant::now();
                 self.stalled = false;
@@ -332,10 +340,11 @@ impl Collection {
         // Newer servers compress each event as a gzip member of its own, which decoders mishandle.
         let identity = http::HeaderValue::from_static("identity");
         request.headers_mut().insert(http::header::ACCEPT_ENCODING, identity);
-        let body = self.send(request).await?.into_body();
+        let answer = self.send(request).await?;
+        let direct = answer.headers().contains_key(DIRECT);
         let now = Instant::now();
-        let lines = Lines::new(body);
-        Ok(WatchStream { lines, opened: now, received: now, timeout, stalled: false })
+        let lines = Lines::new(answer.into_body());
+        Ok(WatchStream { lines, opened: now, received: now, timeout, stalled: false, direct })
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, Trouble> {

@@ -1,0 +1,216 @@
+//! When the hearts of a set of nodes beat: all the time, or only while somebody looks.
+//!
+//! A kubelet renews its Lease every ten seconds whether or not anybody cares, and nearly always
+//! nobody does. Where whoever serves the API can tell that somebody reads, changes or watches
+//! Leases or Nodes, hearts may beat [on demand](Heartbeats): before a read if the last beat is ten
+//! seconds ago, all the time while somebody watches, and once more after somebody has written what
+//! a kubelet would put right. Whoever looks sees what he would see otherwise; an hour in which
+//! nobody does costs nothing.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::join_all;
+use steersman::{Client, Error, Result};
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::heartbeat::{Heartbeat, Watched};
+use crate::registration::Machine;
+
+/// How long to wait before a failed registration is tried again.
+const REGISTER_RETRY: Duration = Duration::from_millis(100);
+
+/// Where heartbeats show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// In the Leases of nodes, in the namespace [`LEASE_NAMESPACE`](Heartbeats::LEASE_NAMESPACE).
+    Lease,
+    /// In the status of Nodes.
+    Node,
+}
+
+/// The hearts of a set of nodes, which beat on demand: whoever serves the API tells of those who
+/// look, by the name of the node, where the empty name is every node's.
+pub struct Heartbeats {
+    hearts: Vec<Mutex<Heartbeat>>,
+    watched: watch::Sender<Watched>,
+    /// By which they beat, from when the nodes are registered until they are stopped.
+    client: std::sync::Mutex<Option<Client>>,
+}
+
+/// Somebody watches, until this is dropped.
+pub struct Watching {
+    heartbeats: Arc<Heartbeats>,
+    sign: Sign,
+}
+
+impl Heartbeats {
+    /// Where the Leases of nodes are.
+    pub const LEASE_NAMESPACE: &str = crate::heartbeat::LEASE_NAMESPACE;
+
+    /// Hearts that beat while somebody looks.
+    pub(crate) fn on_demand(machines: impl IntoIterator<Item = Machine>) -> Arc<Self> {
+        let hearts = machines.into_iter().map(|machine| Mutex::new(Heartbeat::new(machine)));
+        let watched = watch::Sender::default();
+        Arc::new(Self { hearts: hearts.collect(), watched, client: std::sync::Mutex::default() })
+    }
+
+    /// Hearts that beat all the time, as if somebody watched for ever.
+    pub(crate) fn always(machines: impl IntoIterator<Item = Machine>) -> Arc<Self> {
+        let heartbeats = Self::on_demand(machines);
+        heartbeats.watched.send_modify(|watched| watched.leases += 1);
+        heartbeats
+    }
+
+    /// Somebody is about to read.
+    pub async fn read(&self, name: &str) {
+        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(client) = client else { return };
+        join_all(self.hearts.iter().map(async |heart| {
+            let mut heart = heart.lock().await;
+            if heart.is_of(name) {
+                report(caught(heart.catch_up(&client)).await);
+            }
+        }))
+        .await;
+    }
+
+    /// Somebody is about to write: hearts beat once more afterwards, as a kubelet would that finds
+    /// its Node changed.
+    pub async fn write(&self, name: &str) {
+        self.read(name).await;
+        for heart in &self.hearts {
+            let mut heart = heart.lock().await;
+            if heart.is_of(name) {
+                heart.stir();
+            }
+        }
+        self.watched.send_modify(|_| {});
+    }
+
+    /// Somebody begins to watch.
+    pub async fn watch(self: &Arc<Self>, sign: Sign, name: &str) -> Watching {
+        self.read(name).await;
+        self.watched.send_modify(|watched| *watched.of(sign) += 1);
+        Watching { heartbeats: Arc::clone(self), sign }
+    }
+
+    /// Registers all nodes, then lets their hearts beat for ever.
+    pub(crate) async fn run(&self, client: Client) {
+        join_all(self.hearts.iter().map(|heart| register(heart, &client))).await;
+        let _active = Active::new(self, client.clone());
+        let mut news = self.watched.subscribe();
+        loop {
+            let watched = *news.borrow_and_update();
+            let next = self.next_due(watched).await;
+            tokio::select! {
+                _ = news.changed() => {}
+                () = until(next) => self.beat(watched, &client).await,
+            }
+        }
+    }
+
+    /// When the next heart is due.
+    async fn next_due(&self, watched: Watched) -> Option<Instant> {
+        let mut next = None;
+        for heart in &self.hearts {
+            let due = heart.lock().await.due(watched);
+            next = [next, due].into_iter().flatten().min();
+        }
+        next
+    }
+
+    /// Lets those beat that are due.
+    async fn beat(&self, watched: Watched, client: &Client) {
+        let now = Instant::now();
+        join_all(self.hearts.iter().map(async |heart| {
+            let mut heart = heart.lock().await;
+            if heart.due(watched).is_some_and(|due| due <= now) {
+                report(caught(heart.catch_up(client)).await);
+            }
+        }))
+        .await;
+    }
+}
+
+impl Watched {
+    fn of(&mut self, sign: Sign) -> &mut usize {
+        match sign {
+            Sign::Lease => &mut self.leases,
+            Sign::Node => &mut self.nodes,
+        }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.heartbeats.watched.send_modify(|watched| *watched.of(self.sign) -= 1);
+    }
+}
+
+/// As long as it lives, hearts beat for those who look.
+struct Active<'a>(&'a Heartbeats);
+
+impl<'a> Active<'a> {
+    fn new(heartbeats: &'a Heartbeats, client: Client) -> Self {
+        let active = Self(heartbeats);
+        active.set(Some(client));
+        active
+    }
+
+    fn set(&self, client: Option<Client>) {
+        *self.0.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.set(None);
+    }
+}
+
+/// Sleeps until then, or for ever.
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Tries until it succeeds: without its Node an agent can do nothing.
+async fn register(heart: &Mutex<Heartbeat>, client: &Client) {
+    let mut heart = heart.lock().await;
+    while let Err(error) = caught(heart.register(client)).await {
+        tracing::warn!(%error, "node registration failed; retrying");
+        sleep(REGISTER_RETRY).await;
+    }
+}
+
+/// A panic is an error like others, so that one node's heart does not stop all the others.
+async fn caught(beat: impl Future<Output = Result<()>>) -> Result<()> {
+    let caught = AssertUnwindSafe(beat).catch_unwind().await;
+    caught.unwrap_or_else(|_| Err(Error::message("the heartbeat panicked")))
+}
+
+fn report(beat: Result<()>) {
+    if let Err(error) = beat {
+        tracing::warn!(%error, "node heartbeat failed; retrying");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_heartbeat_that_panics_has_only_failed() {
+        async fn broken() -> Result<()> {
+            panic!("as a broken heartbeat does")
+        }
+        assert!(caught(broken()).await.is_err());
+        assert!(caught(async { Ok(()) }).await.is_ok());
+    }
+}
