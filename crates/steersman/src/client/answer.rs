@@ -135,3 +135,31 @@ pub(super) fn unreadable(json: &str, error: serde_json::Error) -> Error {
     tracing::warn!(%error, json, "answer of the server cannot be decoded");
     KubeError::SerdeError(error).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn names(json: &str) -> Result<(Vec<String>, Option<String>)> {
+        let (maps, token) = ListAnswer::new(json.to_owned()).objects::<ConfigMap>()?;
+        Ok((maps.into_iter().filter_map(|map| map.metadata.name).collect(), token))
+    }
+
+    #[test]
+    fn a_list_gives_its_objects_and_where_the_next_page_begins() {
+        let page = r#"{"kind": "ConfigMapList", "apiVersion": "v1",
+            "metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}"#;
+        assert_eq!(names(page).unwrap(), (vec!["a".to_owned()], Some("more".to_owned())));
+        let last = r#"{"metadata": {"continue": ""}, "items": []}"#;
+        assert_eq!(names(last).unwrap(), (Vec::new(), None));
+        assert_eq!(names(r#"{"items": null}"#).unwrap(), (Vec::new(), None));
+    }
+
+    #[test]
+    fn what_is_no_list_is_an_error() {
+        assert!(names(r#"{"metadata": {"name": "a"}}"#).is_err());
+        assert!(names(r#"{"items": [{"metadata": {"name": 1}}]}"#).is_err());
+    }
+}

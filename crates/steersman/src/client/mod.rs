@@ -6,6 +6,7 @@
 
 mod answer;
 mod create_or_update;
+mod delete;
 mod list;
 mod merge;
 mod observer;
@@ -27,6 +28,7 @@ use crate::object::{AnyObject, Object, ObjectKey};
 pub(crate) use answer::{Answer, found};
 pub use create_or_update::Change;
 pub(crate) use create_or_update::{Target, Way, brought};
+pub use delete::Deleted;
 pub use list::{ListOptions, Pages};
 pub(crate) use observer::{WriteObserver, WrittenObject};
 pub use of_kind::KindClient;
@@ -42,32 +44,6 @@ pub struct Client {
     dry_run: bool,
     /// Who observes its writes.
     observer: Option<Arc<dyn WriteObserver>>,
-}
-
-/// What became of a delete.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deleted {
-    /// The object is gone.
-    Gone,
-    /// The object stays until its finalizers are done or its grace period is over.
-    Terminating,
-    /// There was no such object.
-    NotFound,
-}
-
-impl Deleted {
-    /// Reads the answer to a deletion. Of most kinds that are gone it is a Status, of some (Pods,
-    /// Services) the object itself, which nothing holds.
-    fn from_answer(answer: &serde_json::Value) -> Self {
-        let metadata = &answer["metadata"];
-        let held = metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty());
-        let at_once = metadata["deletionGracePeriodSeconds"] == 0 && !held;
-        if metadata["deletionTimestamp"].is_null() || at_once {
-            Self::Gone
-        } else {
-            Self::Terminating
-        }
-    }
 }
 
 impl Client {
@@ -116,8 +92,14 @@ impl Client {
 
     /// Asks the server for the names and the scope of a kind.
     pub async fn discover(&self, kind: &GroupVersionKind) -> Result<Kind<DynamicObject>> {
-        let (resource, capabilities) = kube::discovery::pinned_kind(&self.kube, kind).await?;
-        Ok(Kind::dynamic(resource, capabilities.scope))
+        self.discovery_of(kind).await
+    }
+
+    fn discovery_of<'a>(&'a self, kind: &'a GroupVersionKind) -> Pending<'a, Kind<DynamicObject>> {
+        Box::pin(async move {
+            let (resource, capabilities) = kube::discovery::pinned_kind(&self.kube, kind).await?;
+            Ok(Kind::dynamic(resource, capabilities.scope))
+        })
     }
 
     fn typed<K: Object>(&self) -> KindClient<'_, K> {
@@ -234,30 +216,4 @@ fn is_not_served(status: &Status) -> bool {
 pub(crate) fn names_an_object(status: &Status) -> bool {
     let details = status.details.as_ref();
     status.is_not_found() && details.is_some_and(|details| !details.name.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::Deleted;
-
-    #[test]
-    fn an_object_that_nothing_holds_is_gone_when_it_is_given_back() {
-        let deleting = |more: serde_json::Value| {
-            let mut object = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
-            object["metadata"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            Deleted::from_answer(&object)
-        };
-        assert_eq!(Deleted::from_answer(&json!({"kind": "Status", "metadata": {}})), Deleted::Gone);
-        assert_eq!(
-            Deleted::from_answer(&json!({"kind": "Service", "metadata": {}})),
-            Deleted::Gone
-        );
-        assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 0})), Deleted::Gone);
-        assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 30})), Deleted::Terminating);
-        assert_eq!(deleting(json!({})), Deleted::Terminating, "a namespace");
-        let held = json!({"deletionGracePeriodSeconds": 0, "finalizers": ["example.com/a"]});
-        assert_eq!(deleting(held), Deleted::Terminating);
-    }
 }

@@ -8,15 +8,14 @@
 use futures::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Error as KubeError;
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Request;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::answer::{Answer, ListAnswer, unreadable};
-use super::is_not_served;
-use super::{Client, Deleted, ListOptions, NotServed, WrittenObject, absent_as_none};
+use super::{Client, ListOptions, NotServed, WrittenObject, absent_as_none, is_not_served};
 use crate::error::Result;
 use crate::kind::ErasedKind;
 use crate::object::ObjectKey;
@@ -59,9 +58,9 @@ impl<'a> Requests<'a> {
     pub(super) fn get_subresource(
         self,
         sub: &str,
-        key: ObjectKey,
+        key: &ObjectKey,
     ) -> Pending<'a, Option<Answer<'a>>> {
-        let request = self.at(&key).get_subresource(sub, &key.name);
+        let request = self.at(key).get_subresource(sub, &key.name);
         Box::pin(async move { absent_as_none(self.read(request).await) })
     }
 
@@ -158,46 +157,6 @@ impl<'a> Requests<'a> {
         })
     }
 
-    /// Deletes an object. An object that is not there is no error.
-    pub(crate) fn delete(self, key: ObjectKey, params: &DeleteParams) -> Pending<'a, Deleted> {
-        let dry_run = params.dry_run || self.client.dry_run;
-        let params = DeleteParams { dry_run, ..params.clone() };
-        Box::pin(async move {
-            let request = self.at(&key).delete(&key.name, &params);
-            let answer = absent_as_none(self.answer(request).await)?;
-            if !dry_run {
-                let given = params.preconditions.as_ref().and_then(|only| only.uid.as_deref());
-                let answered = answer.as_ref().and_then(deleted_uid);
-                self.observe_deletion(&key, given.or(answered));
-            }
-            Ok(answer.as_ref().map_or(Deleted::NotFound, Deleted::from_answer))
-        })
-    }
-
-    /// Deletes all objects that match.
-    pub(super) fn delete_all_of(
-        self,
-        options: &ListOptions,
-        params: &DeleteParams,
-    ) -> Pending<'a, ()> {
-        let request = Request::new(self.kind.path(options.namespace.as_deref()));
-        let dry_run = params.dry_run || self.client.dry_run;
-        let params = DeleteParams { dry_run, ..params.clone() };
-        let request = request.delete_collection(&params, &options.params());
-        Box::pin(async move {
-            let answer = self.answer(request).await?;
-            for deleted in answer["items"].as_array().into_iter().flatten().filter(|_| !dry_run) {
-                let metadata = &deleted["metadata"];
-                let key = ObjectKey {
-                    namespace: metadata["namespace"].as_str().map(Into::into),
-                    name: metadata["name"].as_str().unwrap_or_default().into(),
-                };
-                self.observe_deletion(&key, metadata["uid"].as_str());
-            }
-            Ok(())
-        })
-    }
-
     /// A patch of an object or of one of its subresources.
     pub(crate) fn patch_request<P: Serialize>(
         &self,
@@ -244,7 +203,7 @@ impl<'a> Requests<'a> {
     }
 
     /// The collection of the kind in the key's namespace, or in the default one.
-    fn at(&self, key: &ObjectKey) -> Request {
+    pub(super) fn at(&self, key: &ObjectKey) -> Request {
         let namespace = key.namespace.as_deref();
         let namespace = namespace.unwrap_or_else(|| self.client.kube.default_namespace());
         Request::new(self.kind.path(Some(namespace)))
@@ -274,7 +233,7 @@ impl<'a> Requests<'a> {
     }
 
     /// Sends a request whose answer may be of several kinds.
-    async fn answer(&self, request: Built) -> Result<Value> {
+    pub(super) async fn answer(&self, request: Built) -> Result<Value> {
         let json = self.send(request).await?;
         serde_json::from_str(&json).map_err(|error| unreadable(&json, error))
     }
@@ -304,20 +263,4 @@ impl<'a> Requests<'a> {
             content: &|| serde_json::from_str(json).ok(),
         });
     }
-
-    /// Notifies the observer of a deletion. Without a uid nobody could distinguish the object from
-    /// its successor.
-    fn observe_deletion(&self, key: &ObjectKey, uid: Option<&str>) {
-        let (Some(observer), Some(uid)) = (&self.client.observer, uid) else { return };
-        let mut key = key.clone();
-        if self.kind.is_namespaced() && key.namespace.is_none() {
-            key.namespace = Some(self.client.kube.default_namespace().into());
-        }
-        observer.deleted(&self.kind.names(), &key, uid);
-    }
-}
-
-/// The uid of a deleted object, as the answer has it: the object itself, or a Status of it.
-fn deleted_uid(answer: &Value) -> Option<&str> {
-    answer["metadata"]["uid"].as_str().or_else(|| answer["details"]["uid"].as_str())
 }

@@ -29,7 +29,7 @@ impl<K: AnyObject> KindClient<'_, K> {
         sub: &str,
         key: impl Into<ObjectKey>,
     ) -> Result<Option<T>> {
-        let answer = self.requests().get_subresource(sub, key.into()).await?;
+        let answer = self.requests().get_subresource(sub, &key.into()).await?;
         answer.map(Answer::other).transpose()
     }
 
@@ -59,7 +59,7 @@ impl<K: AnyObject> KindClient<'_, K> {
 impl Client {
     /// How many replicas are wanted and there; `None` if there is no object of that name.
     pub async fn scale<K: Object>(&self, key: impl Into<ObjectKey>) -> Result<Option<Scale>> {
-        let answer = self.requests::<K>().get_subresource("scale", key.into()).await?;
+        let answer = self.requests::<K>().get_subresource("scale", &key.into()).await?;
         answer.map(Answer::other).transpose()
     }
 

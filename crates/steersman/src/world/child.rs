@@ -1,5 +1,6 @@
 //! A wanted child: looked at, compared, applied if it differs.
 
+use std::mem;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -43,10 +44,15 @@ enum Decision {
 }
 
 impl Child {
-    pub(super) fn new<C: AnyObject>(kind: &Kind<C>, wanted: &C) -> Self {
-        let (form, meta) = (Box::new(kind.clone()), wanted.meta().clone());
-        let (encoded, wanted) = (encode(wanted), Value::Null);
-        Self { form, meta, encoded, wanted, actual: None, decision: Decision::Leave }
+    pub(super) fn new<C: AnyObject>(kind: &Kind<C>, mut wanted: C) -> Self {
+        Self {
+            form: Box::new(kind.clone()),
+            encoded: encode(&wanted),
+            meta: mem::take(wanted.meta_mut()),
+            wanted: Value::Null,
+            actual: None,
+            decision: Decision::Leave,
+        }
     }
 
     /// Looks at the child in the cache and decides what is to be done.
@@ -60,7 +66,7 @@ impl Child {
 
     /// Does what was decided.
     pub(super) async fn act(&mut self, ctx: &ErasedContext) -> Result<Option<Action>> {
-        let what = match std::mem::replace(&mut self.decision, Decision::Nothing) {
+        let what = match mem::replace(&mut self.decision, Decision::Nothing) {
             Decision::Leave | Decision::Nothing => return Ok(None),
             Decision::Wait => What::Terminating,
             Decision::Create => {
@@ -116,7 +122,7 @@ impl Child {
     /// The wanted object as it is applied: in its place, with its owner, and without managers,
     /// with which it would be refused.
     fn document(&mut self, ctx: &ErasedContext) -> Result<Value> {
-        let encoded = std::mem::replace(&mut self.encoded, Ok(Vec::new()))?;
+        let encoded = mem::replace(&mut self.encoded, Ok(Vec::new()))?;
         let mut document = ctx.requests(self.form.kind()).document(&encoded)?;
         if let Value::Object(metadata) = &mut document["metadata"] {
             metadata.remove("managedFields");

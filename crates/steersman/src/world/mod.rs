@@ -89,7 +89,7 @@ impl<K: AnyObject> World<K> {
 
     /// Wants a child of a kind that may be known only at run time.
     pub fn want_of<C: AnyObject>(mut self, kind: &Kind<C>, child: C) -> Self {
-        self.erased.wanted.push(Child::new(kind, &child));
+        self.erased.wanted.push(Child::new(kind, child));
         self
     }
 
