@@ -7,6 +7,7 @@
 
 mod book;
 mod change;
+mod content;
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -18,7 +19,7 @@ pub(crate) use book::{CauseBook, Waiting};
 pub use change::{ObjectChange, Parts};
 
 use crate::informer::Event;
-use crate::object::{Cacheable, ObjectKey, version_of};
+use crate::object::{AnyObject, ObjectKey, version_of};
 
 /// One reason for a reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,12 +47,15 @@ pub enum Cause {
 
 impl Cause {
     /// The cause that an event of this kind is, and where it comes from.
-    pub(crate) fn of<K: Cacheable>(kind: &str, event: &Event<K>) -> Noted {
+    pub(crate) fn of<K: AnyObject>(kind: &str, event: &Event<K>) -> Noted {
         let change = match event {
             Event::Added { initial: true, .. } => ObjectChange::Listed,
             Event::Added { initial: false, .. } => ObjectChange::Created,
             Event::Updated { old, new } => match (old.meta(), new.meta()) {
-                (Some(old), Some(new)) => ObjectChange::between(&old, &new),
+                (Some(old_meta), Some(new_meta)) => {
+                    let content = || content::difference(old, new);
+                    ObjectChange::between(&old_meta, &new_meta, content)
+                }
                 _ => ObjectChange::Updated(Parts::CONTENT),
             },
             Event::Deleted { .. } => ObjectChange::Deleted,
@@ -95,7 +99,7 @@ impl Cause {
                 ObjectChange::Created => "created",
                 ObjectChange::Updated(parts) if parts.contains(Parts::SPEC) => "spec",
                 ObjectChange::Updated(Parts::STATUS) => "status",
-                ObjectChange::Updated(Parts::CONTENT) => "content",
+                ObjectChange::Updated(parts) if parts.has_content() => "content",
                 ObjectChange::Updated(_) => "metadata",
                 ObjectChange::Deleting => "deleting",
                 ObjectChange::Deleted => "deleted",
@@ -125,6 +129,7 @@ impl fmt::Display for Cause {
 }
 
 /// A cause, and the write that it goes back to if it is one.
+#[derive(Clone)]
 pub(crate) struct Noted {
     cause: Cause,
     origin: Option<Origin>,
@@ -154,7 +159,7 @@ pub(crate) fn uid_hash(uid: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Pod;
+    use k8s_openapi::api::core::v1::{Node, Pod, Secret};
     use serde_json::json;
 
     use super::*;
@@ -186,6 +191,45 @@ mod tests {
             json!({"name": "p", "generation": 2, "deletionTimestamp": "2026-01-01T00:00:00Z"});
         assert_eq!(meta(began), "Pod p is being deleted");
         assert_eq!(meta(json!({"name": "p"})), "Pod p changed its spec");
+    }
+
+    /// What is said of a Secret that was `old`, held typed.
+    fn secret(old: serde_json::Value, new: serde_json::Value) -> String {
+        let item = |content: serde_json::Value| {
+            let mut secret =
+                json!({"metadata": {"name": "s"}, "data": {"password": "aHVudGVyMg=="}});
+            json_patch::merge(&mut secret, &content);
+            Item::<Secret>::typed(serde_json::from_value(secret).unwrap())
+        };
+        let noted = Cause::of("Secret", &Event::Updated { old: item(old), new: item(new) });
+        assert!(["content", "metadata"].contains(&noted.cause.label()));
+        noted.cause.to_string()
+    }
+
+    #[test]
+    fn an_update_without_a_generation_says_which_fields_changed_and_not_to_what() {
+        let changed = |new| secret(json!({}), new);
+        assert_eq!(changed(json!({"data": {"password": "c2VjcmV0"}})), "Secret s changed its data");
+        assert_eq!(changed(json!({"data": null})), "Secret s changed its data");
+        assert_eq!(
+            changed(json!({"immutable": true, "type": "a/b", "metadata": {"labels": {"a": "b"}}})),
+            "Secret s changed its labels, immutable, type"
+        );
+        assert_eq!(
+            changed(json!({"metadata": {"annotations": {"a": "b"}}})),
+            "Secret s changed its annotations"
+        );
+        assert_eq!(changed(json!({"metadata": {"resourceVersion": "2"}})), "Secret s updated");
+    }
+
+    #[test]
+    fn a_kind_without_generation_may_have_a_spec_and_a_status() {
+        let node = |node| Item::<Node>::typed(serde_json::from_value(node).unwrap());
+        let old = node(json!({"metadata": {"name": "n"}, "spec": {"unschedulable": true}}));
+        let new = node(json!({"metadata": {"name": "n"}, "status": {"phase": "Running"}}));
+        let noted = Cause::of("Node", &Event::Updated { old, new });
+        assert_eq!(noted.cause.to_string(), "Node n changed its spec, status");
+        assert_eq!(noted.cause.label(), "spec");
     }
 
     #[tokio::test]

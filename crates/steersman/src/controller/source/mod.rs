@@ -80,9 +80,13 @@ impl<C: AnyObject> Listener<C> {
         }
         // If the handler panics, what it named before still counts.
         guarded(kind, (), || handler.handle(event, requests));
+        if requests.0.is_empty() {
+            return;
+        }
+        let cause = Cause::of(kind, event);
         for request in requests.0.drain(..) {
             let priority = request.priority.unwrap_or_else(|| urgency(event, *priority));
-            keys.add(request.key, Cause::of(kind, event), priority);
+            keys.add(request.key, cause.clone(), priority);
         }
     }
 }
