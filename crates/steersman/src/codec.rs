@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 
-use crate::object::{Cacheable, ErasedObject};
+use crate::object::{Cacheable, ErasedObject, downcast_ref};
 
 /// Decodes objects of one kind where its type has been forgotten.
 #[derive(Clone, Copy)]
@@ -66,4 +66,21 @@ pub(crate) fn to_document<T: Serialize + ?Sized>(object: &T) -> serde_json::Resu
 /// The object that a document is.
 pub(crate) fn from_document<T: DeserializeOwned>(document: &Value) -> serde_json::Result<T> {
     decode(&serde_json::to_string(document)?)
+}
+
+/// Kinds whose types are larger than this are encoded only where their type is known: what a type
+/// costs the compiler grows with it.
+const SMALL: usize = 768;
+
+/// Encodes an object whose type has been forgotten; `None` if it is of another type.
+pub(crate) type EncodeErased = fn(&dyn ErasedObject) -> Option<Vec<u8>>;
+
+/// How objects of a kind are encoded where their type has been forgotten, if that type is small.
+pub(crate) fn encode_small<K: Cacheable + Serialize>() -> Option<EncodeErased> {
+    // Of a larger type, the code of this is not even compiled.
+    if const { size_of::<K>() <= SMALL } {
+        Some(|object| encode(downcast_ref::<K>(object)?).ok())
+    } else {
+        None
+    }
 }

@@ -29,6 +29,7 @@ async fn every_kind_of_change_is_told(cluster: Cluster) -> Result<()> {
     let mut causes = vec![records.recv().await?.causes.to_string()];
     let patches = [
         json!({"data": {"a": "b"}}),
+        json!({"binaryData": {"b": "Yg=="}, "data": null, "metadata": {"labels": {"b": "c"}}}),
         json!({"metadata": {"labels": {"a": "b"}}}),
         json!({"metadata": {"annotations": {"a": "b"}, "labels": {"a": null}}}),
         json!({"metadata": {"finalizers": ["example.com/a"]}}),
@@ -41,7 +42,8 @@ async fn every_kind_of_change_is_told(cluster: Cluster) -> Result<()> {
     causes.push(records.recv().await?.causes.to_string());
     let expected = [
         "created",
-        "updated",
+        "changed its data",
+        "changed its labels, data, binaryData",
         "changed its labels",
         "changed its labels, annotations",
         "changed its finalizers",

@@ -19,7 +19,7 @@ use super::mapping::MapContext;
 use super::{Filter, Observer};
 use crate::cache::{Item, Untyped};
 use crate::caches::{CachedKind, Caches};
-use crate::cause::Cause;
+use crate::cause::{Cause, WatchedType};
 use crate::error::Result;
 use crate::handler::{EnqueueRequestForObject, EventHandler, Request, Requests};
 use crate::informer::{AsyncHandler, Event, HandlerOptions, Running};
@@ -68,7 +68,7 @@ type Mapping = Box<dyn FnMut(&Event<Untyped>, &mut Requests) + Send>;
 
 /// Turns the events of a kind into requests.
 struct Listener {
-    kind: String,
+    kind: WatchedType,
     priority: Option<Priority>,
     map: Mapping,
     /// Empty between events; kept for its memory.
@@ -78,8 +78,8 @@ struct Listener {
 impl Listener {
     fn new<C: AnyObject>(watch: Watch<C>, handler: impl EventHandler<C>) -> Self {
         let Watch { kind, predicates, priority } = watch;
-        let kind = kind.name().into_owned();
-        let name = kind.clone();
+        let kind = WatchedType::of(&kind);
+        let name = kind.name.clone();
         let map = move |event: &Event<Untyped>, requests: &mut Requests| {
             let event = event.clone().cast::<C>();
             if guarded(&name, true, || predicate::pass(&predicates, &event)) {
@@ -100,15 +100,19 @@ impl Listener {
 /// Puts what was named because of an event into the queue.
 fn enqueue(
     keys: &KeyTable,
-    kind: &str,
+    kind: &WatchedType,
     event: &Event<Untyped>,
     priority: Option<Priority>,
     requests: &mut Requests,
 ) {
+    if requests.0.is_empty() {
+        return;
+    }
+    let cause = Cause::of(kind, event);
     let namespace = event.object().key().namespace.as_ref();
     for request in requests.0.drain(..) {
         let priority = request.priority.unwrap_or_else(|| urgency(event, priority));
-        keys.request(request.key, namespace, Cause::of(kind, event), priority);
+        keys.request(request.key, namespace, cause.clone(), priority);
     }
 }
 
@@ -151,7 +155,7 @@ fn listen_to_own(
     let handle = move |keys: &KeyTable, event: &Event<Untyped>| {
         observe(event);
         let concerns = |only: &Filter| {
-            guarded(&listener.kind, true, || event.objects().any(|item| only.lets_pass(item)))
+            guarded(&listener.kind.name, true, || event.objects().any(|item| only.lets_pass(item)))
         };
         if !only.as_ref().is_none_or(concerns) {
             return;
@@ -209,9 +213,9 @@ where
 {
     let kind = CachedKind::of(&watch.kind);
     let Watch { kind: typed, predicates, priority } = watch;
-    let name = typed.name().into_owned();
+    let watched = WatchedType::of(&typed);
     let matters = {
-        let name = name.clone();
+        let name = watched.name.clone();
         move |event: &Event<Untyped>| {
             let event = event.clone().cast::<C>();
             guarded(&name, true, || predicate::pass(&predicates, &event))
@@ -221,7 +225,7 @@ where
         let object = item.clone().cast::<C>().object()?;
         Some(Box::pin(map(object, context)))
     };
-    let mapper = Mapper { kind: name, priority, matters: Box::new(matters), map: Box::new(map) };
+    let mapper = Mapper { kind: watched, priority, matters: Box::new(matters), map: Box::new(map) };
     Box::new(move |caches, keys| {
         let context = MapContext::new(caches.clone());
         let mapper = Arc::new(mapper);
@@ -240,7 +244,7 @@ type Mapped = BoxFuture<'static, Result<Vec<Request>>>;
 
 /// Turns events into requests by an async function, without the type of the objects.
 struct Mapper {
-    kind: String,
+    kind: WatchedType,
     priority: Option<Priority>,
     matters: Box<dyn Fn(&Event<Untyped>) -> bool + Send + Sync>,
     /// `None` if the object cannot be decoded.
@@ -270,7 +274,7 @@ impl Mapper {
                     None => Ok(Vec::new()),
                 }
             };
-            let kind = &*self.kind;
+            let kind = &*self.kind.name;
             let key = item.key();
             match AssertUnwindSafe(mapped).catch_unwind().await {
                 Ok(Ok(requests)) => return requests,
