@@ -122,10 +122,10 @@ impl Caches {
         }
         let mut settings = slot.settings.clone().unwrap_or_else(|| kind.settings.clone());
         self.restrict(kind.namespaced, &mut settings.restriction.namespaces);
-        let client = self.shared.client.clone();
+        let client = &self.shared.client;
         let metrics = Some(&self.shared.metrics);
         let informer =
-            informer::start(client, &kind.watched, settings, &Options::default(), metrics);
+            informer::start(client, &kind.watched, &settings, &Options::default(), metrics);
         slot.informer = Arc::downgrade(&informer);
         informer
     }

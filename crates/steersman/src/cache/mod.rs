@@ -72,12 +72,14 @@ struct Shared {
     /// The version that each namespace has come to, where they are watched one by one. A leaf:
     /// nothing else is locked while it is.
     versions: Mutex<HashMap<Arc<str>, u64>>,
-    /// Where objects are asked for of which what is held seems to be old: one for each reflector,
-    /// with the namespace if it watches only that.
-    rereads: OnceLock<Vec<(Option<Arc<str>>, mpsc::Sender<ObjectKey>)>>,
+    /// Where objects are asked for of which what is held seems to be old.
+    rereads: OnceLock<RereadRequests>,
     /// It has been logged that somebody looked for what the cache does not hold.
     reported: AtomicBool,
 }
+
+/// Where objects are asked for: one for each reflector, with the namespace if it watches only that.
+pub(crate) type RereadRequests = Vec<(Option<Arc<str>>, mpsc::Sender<ObjectKey>)>;
 
 /// An empty cache: the side that writes and the side that reads.
 #[cfg(test)]
@@ -247,7 +249,7 @@ impl Cache<Untyped> {
     }
 
     /// Says where objects are asked for of which what is held seems to be old.
-    pub(crate) fn reread_by(&self, reflectors: Vec<(Option<Arc<str>>, mpsc::Sender<ObjectKey>)>) {
+    pub(crate) fn reread_by(&self, reflectors: RereadRequests) {
         let _ = self.shared.rereads.set(reflectors);
     }
 

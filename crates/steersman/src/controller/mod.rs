@@ -140,7 +140,9 @@ impl<K: Send + Sync + 'static, R: Reconciler<K>> Reconciler<K> for Arc<R> {
 
 /// Tells which objects concern a controller, without their type.
 #[derive(Clone)]
-struct Filter(Arc<dyn Fn(&dyn ErasedObject) -> bool + Send + Sync>);
+struct Filter(Arc<Concerns>);
+
+type Concerns = dyn Fn(&dyn ErasedObject) -> bool + Send + Sync;
 
 impl Filter {
     /// Objects for which all of these say so. One of another type concerns nobody.

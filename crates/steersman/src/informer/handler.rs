@@ -19,10 +19,13 @@ const BATCH: usize = 128;
 
 /// Is called with every change of a kind. It should only note what changed, such as a key in a queue.
 pub(super) enum Handler {
-    Plain(Box<dyn FnMut(&Event<Untyped>) + Send>),
+    Plain(PlainHandler),
     /// The next event waits until the future is ready.
     Async(AsyncHandler),
 }
+
+/// A handler that does not wait.
+pub(crate) type PlainHandler = Box<dyn FnMut(&Event<Untyped>) + Send>;
 
 /// A handler that may wait.
 pub(crate) type AsyncHandler = Box<dyn FnMut(Event<Untyped>) -> BoxFuture<'static, ()> + Send>;

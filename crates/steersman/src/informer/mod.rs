@@ -48,7 +48,7 @@ use crate::object::Cacheable;
 use crate::reflector::{Options, Reflector, Selection, WatchedResource};
 pub(crate) use collector::Informers;
 use distributor::{Distributor, Feed};
-pub(crate) use handler::AsyncHandler;
+pub(crate) use handler::{AsyncHandler, PlainHandler};
 use handler::{Handler, Joiner};
 pub use handler::{HandlerOptions, Registration};
 pub use status::{HandlerStatus, InformerStatus};
@@ -219,8 +219,8 @@ impl<K: Cacheable> Builder<K> {
     /// Starts to list and watch.
     pub fn start(self) -> Informer<K> {
         let kind = WatchedKind::of::<K>(&self.dynamic_type);
-        let settings = self.config.settings;
-        Informer::of(start(self.client, &kind, settings, &self.options, self.metrics.as_ref()))
+        let settings = &self.config.settings;
+        Informer::of(start(&self.client, &kind, settings, &self.options, self.metrics.as_ref()))
     }
 }
 
@@ -249,9 +249,9 @@ impl WatchedKind {
 
 /// Starts to list and watch a kind.
 pub(crate) fn start(
-    client: kube::Client,
+    client: &kube::Client,
     kind: &WatchedKind,
-    settings: CacheSettings,
+    settings: &CacheSettings,
     options: &Options,
     metrics: Option<&Metrics>,
 ) -> Arc<Running> {
@@ -319,7 +319,7 @@ impl Running {
     pub(crate) async fn add_handler(
         &self,
         options: HandlerOptions,
-        handler: Box<dyn FnMut(&Event<Untyped>) + Send>,
+        handler: PlainHandler,
     ) -> Registration {
         self.join(options, Handler::Plain(handler)).await
     }

@@ -1,6 +1,7 @@
 //! Sources: where keys come from. Each listens to one kind's events, or to something outside of
 //! the cluster ([`Source`]), and only enqueues.
 
+mod mapped;
 mod raw;
 mod watch;
 
@@ -9,31 +10,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::deleted::Deletions;
 use super::keys::KeyTable;
-use super::mapping::MapContext;
 use super::{Filter, Observer};
 use crate::cache::{Item, Untyped};
 use crate::caches::{CachedKind, Caches};
 use crate::cause::{Cause, WatchedType};
-use crate::error::Result;
-use crate::handler::{EnqueueRequestForObject, EventHandler, Request, Requests};
-use crate::informer::{AsyncHandler, Event, HandlerOptions, Running};
+use crate::handler::{EnqueueRequestForObject, EventHandler, Requests};
+use crate::informer::{Event, HandlerOptions, Running};
 use crate::kind::Kind;
 use crate::object::AnyObject;
 use crate::predicate::{self, Predicate};
 use crate::workqueue::Priority;
+pub(super) use mapped::mapped;
 pub use raw::{Source, receive};
 pub use watch::{IntoWatch, Watch};
-
-/// How long a mapping that failed waits before it is tried again: this, then twice as long each
-/// time up to the longest.
-const MAP_RETRY_MIN: Duration = Duration::from_millis(100);
-const MAP_RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// Attaches a source to a controller; ready once it has enqueued what was there at the start.
 /// The source lasts for as long as what this gives is held.
@@ -144,10 +138,13 @@ pub(super) fn reconciled<K: AnyObject>(own: Reconciled<K>) -> Attach {
     listen_to_own(cached, resync, Box::new(observe), listener, only, deletions)
 }
 
+/// Is called with every event of the reconciled kind.
+type Observe = Box<dyn Fn(&Event<Untyped>) + Send>;
+
 fn listen_to_own(
     kind: CachedKind,
     resync: Option<Duration>,
-    observe: Box<dyn Fn(&Event<Untyped>) + Send>,
+    observe: Observe,
     mut listener: Listener,
     only: Option<Filter>,
     deletions: Option<Arc<Deletions>>,
@@ -181,13 +178,16 @@ pub(super) fn watched<C: AnyObject>(watch: Watch<C>, handler: impl EventHandler<
     listen(kind, None, Box::new(move |keys, event| listener.handle(keys, event)))
 }
 
+/// Gives the values by which an index is searched, as text.
+pub(super) type IndexTexts<C> = Box<dyn Fn(&C) -> Vec<Box<str>> + Send + Sync>;
+
 /// A kind whose objects concern those of the controller's own kind that an index finds under the
 /// values that `values` gives.
 pub(super) fn indexed<C: AnyObject>(
     watch: Watch<C>,
     own: CachedKind,
     index: Arc<str>,
-    values: Box<dyn Fn(&C) -> Vec<Box<str>> + Send + Sync>,
+    values: IndexTexts<C>,
 ) -> Attach {
     Box::new(move |caches, keys| {
         let cache = caches.informer_untyped(&own).cache().clone();
@@ -201,109 +201,6 @@ pub(super) fn indexed<C: AnyObject>(
         };
         watched(watch, handler)(caches, keys)
     })
-}
-
-/// A kind whose objects concern others, whom an async function names.
-pub(super) fn mapped<C: AnyObject, Fut>(
-    watch: Watch<C>,
-    map: impl Fn(Arc<C>, MapContext) -> Fut + Send + Sync + 'static,
-) -> Attach
-where
-    Fut: Future<Output = Result<Vec<Request>>> + Send + 'static,
-{
-    let kind = CachedKind::of(&watch.kind);
-    let Watch { kind: typed, predicates, priority } = watch;
-    let watched = WatchedType::of(&typed);
-    let matters = {
-        let name = watched.name.clone();
-        move |event: &Event<Untyped>| {
-            let event = event.clone().cast::<C>();
-            guarded(&name, true, || predicate::pass(&predicates, &event))
-        }
-    };
-    let map = move |item: &Item<Untyped>, context: MapContext| -> Option<Mapped> {
-        let object = item.clone().cast::<C>().object()?;
-        Some(Box::pin(map(object, context)))
-    };
-    let mapper = Mapper { kind: watched, priority, matters: Box::new(matters), map: Box::new(map) };
-    Box::new(move |caches, keys| {
-        let context = MapContext::new(caches.clone());
-        let mapper = Arc::new(mapper);
-        let handle = Box::new(move |event: Event<Untyped>| -> BoxFuture<'static, ()> {
-            let mapper = Arc::clone(&mapper);
-            let keys = Arc::clone(&keys);
-            let context = context.clone();
-            Box::pin(async move { mapper.handle(&keys, &event, &context).await })
-        });
-        Box::pin(attach_async(kind, caches, handle))
-    })
-}
-
-/// The requests that an async function names.
-type Mapped = BoxFuture<'static, Result<Vec<Request>>>;
-
-/// Turns events into requests by an async function, without the type of the objects.
-struct Mapper {
-    kind: WatchedType,
-    priority: Option<Priority>,
-    matters: Box<dyn Fn(&Event<Untyped>) -> bool + Send + Sync>,
-    /// `None` if the object cannot be decoded.
-    map: Box<dyn Fn(&Item<Untyped>, MapContext) -> Option<Mapped> + Send + Sync>,
-}
-
-impl Mapper {
-    async fn handle(&self, keys: &KeyTable, event: &Event<Untyped>, context: &MapContext) {
-        if !(self.matters)(event) {
-            return;
-        }
-        let mut requests = Requests::default();
-        for item in event.objects() {
-            self.map(item, context).await.into_iter().for_each(|request| requests.add(request));
-        }
-        enqueue(keys, &self.kind, event, self.priority, &mut requests);
-    }
-
-    /// What the function names, tried until it does not fail: a change that is not mapped would
-    /// never be reconciled. What panics is given up.
-    async fn map(&self, item: &Item<Untyped>, context: &MapContext) -> Vec<Request> {
-        let mut delay = MAP_RETRY_MIN;
-        loop {
-            let mapped = async {
-                match (self.map)(item, context.clone()) {
-                    Some(mapped) => mapped.await,
-                    None => Ok(Vec::new()),
-                }
-            };
-            let kind = &*self.kind.name;
-            let key = item.key();
-            match AssertUnwindSafe(mapped).catch_unwind().await {
-                Ok(Ok(requests)) => return requests,
-                Ok(Err(error)) if error.is_terminal() => {
-                    tracing::error!(kind, %key, %error, "map function failed with a terminal error; nothing is enqueued");
-                    return Vec::new();
-                }
-                Ok(Err(error)) => {
-                    tracing::warn!(kind, %key, %error, ?delay, "map function failed, backing off");
-                    tokio::time::sleep(delay).await;
-                    delay = (delay * 2).min(MAP_RETRY_MAX);
-                }
-                Err(_) => {
-                    tracing::error!(kind, %key, "map function panicked; nothing is enqueued");
-                    return Vec::new();
-                }
-            }
-        }
-    }
-}
-
-async fn attach_async(kind: CachedKind, caches: Caches, handle: AsyncHandler) -> Held {
-    let informer = caches.informer_untyped(&kind);
-    let handler = informer.add_async_handler(handle).await;
-    // Not when it has mapped everything: mapping may read caches that are still to sync.
-    if !informer.cache().synced().await {
-        never(&kind).await;
-    }
-    Held { _informer: Some(informer), _end: Some(handler.into_guard()) }
 }
 
 /// A kind that is only read.
