@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use super::Builder;
 use super::graph::Role;
-use super::source::{self, IntoWatch, Watch};
-use crate::cache::{Cache, IndexValue, NamedIndex};
-use crate::caches::{CachedKind, Caches};
-use crate::client::Client;
-use crate::error::{Error, Result};
+use super::source::{self, IntoWatch, MapContext, Watch};
+use crate::cache::{IndexValue, NamedIndex};
+use crate::caches::CachedKind;
+use crate::error::Result;
 use crate::handler::Request;
 use crate::object::{AnyObject, Object, ObjectKey};
 
@@ -35,37 +34,6 @@ struct ValueType {
 impl ValueType {
     fn of<V: 'static>() -> Self {
         Self { id: TypeId::of::<V>(), name: type_name::<V>() }
-    }
-}
-
-/// What a function that maps objects to requests may read; see [`Builder::watches_async`].
-#[derive(Clone)]
-pub struct MapContext {
-    caches: Caches,
-    client: Client,
-}
-
-impl MapContext {
-    pub(super) fn new(caches: Caches) -> Self {
-        let client = Client::new(caches.client().clone(), "steersman");
-        Self { caches, client }
-    }
-
-    /// The cache of a kind that a controller of this manager watches or reads. While a controller
-    /// starts it may not be complete; what it does not hold yet is reconciled when it comes.
-    pub fn cache<C: Object>(&self) -> Result<Cache<C>> {
-        self.caches.find().ok_or_else(|| {
-            let kind = C::kind(&());
-            Error::terminal(format!(
-                "no controller watches {kind} objects: add `.reads::<{kind}>()` to this one, or \
-                 read from the server with `live()`"
-            ))
-        })
-    }
-
-    /// Reads from the server, past the caches.
-    pub fn live(&self) -> &Client {
-        &self.client
     }
 }
 

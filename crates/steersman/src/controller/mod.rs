@@ -53,11 +53,11 @@ pub use deleted::Gone;
 pub(crate) use graph::{DeclaredKind, Role};
 pub use history::{ControllerHistory, RunningReconcile};
 use keys::KeyTable;
-pub use mapping::MapContext;
 pub(crate) use metrics::ControllerFamilies;
 pub use phase::ControllerPhase;
 pub(crate) use phase::{Controllers, Starting};
 pub use record::{Outcome, ReconcileRecord};
+pub use source::MapContext;
 
 /// When a reconciled object wants attention again, if nothing happens to it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

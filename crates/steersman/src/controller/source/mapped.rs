@@ -9,16 +9,48 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::{Attach, Held, KeyTable, Watch, enqueue, guarded, never};
-use crate::cache::{Item, Untyped};
+use crate::cache::{Cache, Item, Untyped};
 use crate::caches::{CachedKind, Caches};
 use crate::cause::WatchedType;
-use crate::controller::mapping::MapContext;
-use crate::error::Result;
+use crate::client::Client;
+use crate::error::{Error, Result};
 use crate::handler::{Request, Requests};
 use crate::informer::{AsyncHandler, Event};
-use crate::object::AnyObject;
+use crate::object::{AnyObject, Object};
 use crate::predicate;
 use crate::workqueue::Priority;
+
+/// What a function that maps objects to requests may read; see
+/// [`watches_async`](crate::controller::Builder::watches_async).
+#[derive(Clone)]
+pub struct MapContext {
+    caches: Caches,
+    client: Client,
+}
+
+impl MapContext {
+    fn new(caches: Caches) -> Self {
+        let client = Client::new(caches.client().clone(), "steersman");
+        Self { caches, client }
+    }
+
+    /// The cache of a kind that a controller of this manager watches or reads. While a controller
+    /// starts it may not be complete; what it does not hold yet is reconciled when it comes.
+    pub fn cache<C: Object>(&self) -> Result<Cache<C>> {
+        self.caches.find().ok_or_else(|| {
+            let kind = C::kind(&());
+            Error::terminal(format!(
+                "no controller watches {kind} objects: add `.reads::<{kind}>()` to this one, or \
+                 read from the server with `live()`"
+            ))
+        })
+    }
+
+    /// Reads from the server, past the caches.
+    pub fn live(&self) -> &Client {
+        &self.client
+    }
+}
 
 /// How long a mapping that failed waits before it is tried again: this, then twice as long each
 /// time up to the longest.

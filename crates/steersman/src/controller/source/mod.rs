@@ -25,6 +25,7 @@ use crate::kind::Kind;
 use crate::object::AnyObject;
 use crate::predicate::{self, Predicate};
 use crate::workqueue::Priority;
+pub use mapped::MapContext;
 pub(super) use mapped::mapped;
 pub use raw::{Source, receive};
 pub use watch::{IntoWatch, Watch};
