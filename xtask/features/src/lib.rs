@@ -2,4 +2,4 @@
 //! Crates that are not built on `steersman`, which does the same for its users, depend on this one
 //! in their tests; so `cargo test -p steersman-store` shares what `cargo test` has built. It is
 //! not published, and what is published does not know of it.
-//! [Decision 0007](../../../docs/decisions/0007-one-set-of-features.md) says why.
+//! [Decision 0008](../../../docs/decisions/0008-one-set-of-features.md) says why.
