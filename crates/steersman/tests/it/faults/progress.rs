@@ -9,7 +9,10 @@ use steersman::{Context, Controller, Manager, Next, Result};
 use steersman_testkit::{Cluster, Fault, Faults, Settings, run_with};
 
 use crate::reconcile::{config_map, of_the_test};
+use crate::replicas::for_seeds;
 
+/// `cargo xtask soak` sweeps over more.
+const SEEDS: u64 = 40;
 const COUNT: &str = "count";
 
 fn count(map: &ConfigMap) -> u64 {
@@ -63,7 +66,7 @@ async fn a_change_that_could_not_be_decoded_does_not_wedge_its_key(cluster: Clus
 #[test]
 fn every_key_makes_progress_once_all_faults_are_over() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-    for seed in 0..200 {
+    for_seeds(SEEDS, |seed| {
         run_with(Settings::bare(seed), |cluster| async move {
             let faults = Faults::seeded(seed).all(0.1);
             let running = Manager::new(cluster.client_with(&faults)).with(counter()).start();
@@ -82,5 +85,5 @@ fn every_key_makes_progress_once_all_faults_are_over() {
             }
             running.stop().await;
         });
-    }
+    });
 }
