@@ -2,7 +2,7 @@
 //!
 //! Whatever a reconcile does is done here, with the metadata of its object, the names of its kind
 //! and JSON, so that it is compiled once and not for every pair of kinds. The typed views of it
-//! are [`Context`](super::Context) and [`KindContext`](super::KindContext).
+//! are [`Context`](super::Context) and [`KindContext`].
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
