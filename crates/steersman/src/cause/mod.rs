@@ -180,7 +180,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cache::Item;
+    use crate::cache::{Decoder, Form, Item};
+    use crate::codec::Codec;
 
     fn of<K: AnyObject>(kind: &Kind<K>, event: Event<K>) -> Noted {
         Cause::of(&WatchedType::of(kind), &event.cast())
@@ -245,7 +246,10 @@ mod tests {
 
     #[test]
     fn a_kind_without_generation_may_have_a_spec_and_a_status() {
-        let node = |node| Item::<Node>::typed(serde_json::from_value(node).unwrap());
+        // As caches hold the kind, whose type is a large one.
+        let mut decoder = Decoder::new(Codec::of::<Node>(), Form::of::<Node>());
+        let mut node =
+            |node: serde_json::Value| decoder.decode(&node.to_string()).unwrap().cast::<Node>();
         let old = node(json!({"metadata": {"name": "n"}, "spec": {"unschedulable": true}}));
         let new = node(json!({"metadata": {"name": "n"}, "status": {"phase": "Running"}}));
         let noted = of(&Kind::<Node>::of(), Event::Updated { old, new });
