@@ -127,6 +127,8 @@ async fn a_timer_brings_the_object_back(cluster: Cluster) -> Result<()> {
     cluster.run(Controller::of::<ConfigMap>().only(of_the_test).reconcile(
         async |_: Arc<ConfigMap>, _: Context<ConfigMap>| Ok(Next::After(Duration::from_secs(3600))),
     ));
+    cluster.advance(Duration::from_secs(1)).await; // it has started
+    cluster.advance(Duration::from_secs(1)).await; // it has started
     cluster.client().create(&config_map("a")).await?;
     cluster.advance(Duration::from_secs(3 * 3600 + 60)).await;
     let mut causes = Vec::new();
