@@ -108,6 +108,7 @@ async fn a_predicate_keeps_uninteresting_updates_away(cluster: Cluster) -> Resul
             .when(predicate::label_changed())
             .reconcile(async |_: Arc<ConfigMap>, _: Context<ConfigMap>| Ok(Next::Settled)),
     );
+    cluster.advance(Duration::from_secs(1)).await; // it has started
     let mut map = cluster.client().create(&config_map("a")).await?;
     map.data = Some([("k".to_owned(), "v".to_owned())].into());
     let mut map = cluster.client().update(&map).await?;
@@ -127,7 +128,6 @@ async fn a_timer_brings_the_object_back(cluster: Cluster) -> Result<()> {
     cluster.run(Controller::of::<ConfigMap>().only(of_the_test).reconcile(
         async |_: Arc<ConfigMap>, _: Context<ConfigMap>| Ok(Next::After(Duration::from_secs(3600))),
     ));
-    cluster.advance(Duration::from_secs(1)).await; // it has started
     cluster.advance(Duration::from_secs(1)).await; // it has started
     cluster.client().create(&config_map("a")).await?;
     cluster.advance(Duration::from_secs(3 * 3600 + 60)).await;
