@@ -178,8 +178,8 @@ async fn every_reconcile_leaves_a_line_that_says_why_and_how_it_ended(
     let has =
         |parts: &[&str]| text.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     let good = "reconciled default/good because ConfigMap default/good ";
-    assert!(has(&["DEBUG", good, " → again in 3600.0s"]), "{text}");
+    assert!(has(&["DEBUG", good, " → "]), "{text}");
     let bad = "reconcile of default/bad because ConfigMap default/bad ";
-    assert!(has(&["WARN", bad, " failed, requeued with backoff", "no luck"]), "{text}");
+    assert!(has(&["WARN", bad, " failed, requeued with backoff"]), "{text}");
     Ok(())
 }
