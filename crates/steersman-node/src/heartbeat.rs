@@ -73,66 +73,76 @@ impl Heartbeat {
 
     /// Registers the Node if there is none of its name.
     pub(crate) async fn register(&mut self, client: &Client) -> Result<()> {
-        match client.create(&self.machine.node(&clock::now_time())).await {
+        let now = Instant::now();
+        match client.create(&self.machine.node(&clock::time_at(now))).await {
             Ok(_) => {}
             Err(error) if error.is_already_exists() => {}
             Err(error) => return Err(error),
         }
-        self.beat(client).await?;
-        self.beaten = Some(Instant::now());
+        self.beat(now, client).await?;
+        self.beaten = Some(now);
         Ok(())
     }
 
-    /// Beats, unless it did just now.
+    /// Beats as it should have by now: nobody can tell when it was written.
     pub(crate) async fn catch_up(&mut self, client: &Client) -> Result<()> {
-        if self.beaten.is_some_and(|when| when.elapsed() < INTERVAL) {
+        let now = Instant::now();
+        let last = self.beaten.map_or(now, |beaten| last_of(beaten, INTERVAL, now));
+        if self.beaten == Some(last) {
             return Ok(());
         }
-        let beat = self.beat(client).await;
-        self.beaten = Some(Instant::now());
+        let beat = self.beat(last, client).await;
+        self.beaten = Some(last);
         self.stirred = false;
         beat
     }
 
-    /// Reports and renews once.
-    async fn beat(&mut self, client: &Client) -> Result<()> {
+    /// Reports and renews once, as of a moment.
+    async fn beat(&mut self, now: Instant, client: &Client) -> Result<()> {
         let Some(node) = client.get::<Node>(self.machine.name.as_str()).await? else {
             return Ok(());
         };
-        self.renew(&node, client).await?;
-        self.report(&node, client).await
+        self.renew(&node, now, client).await?;
+        self.report(&node, now, client).await
     }
 
-    async fn report(&mut self, node: &Node, client: &Client) -> Result<()> {
-        let status = self.machine.status(node.status.as_ref(), &clock::now_time());
-        let unchanged = node.status.as_ref().is_some_and(|current| says_the_same(current, &status));
-        let due = self.reported.is_none_or(|when| when.elapsed() >= REPORT_INTERVAL);
-        if !unchanged || due {
-            // Its conditions are one list with others', so only the version seen is changed.
-            let version = &node.metadata.resource_version;
-            let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
-            let patch = Patch::Merge(patch);
-            client.patch_status::<Node, _>(self.machine.name.as_str(), &patch).await?;
-            self.reported = Some(Instant::now());
+    /// Reports what has changed now, and what has not when that was due last.
+    async fn report(&mut self, node: &Node, now: Instant, client: &Client) -> Result<()> {
+        let current = node.status.as_ref();
+        let as_of = |moment| self.machine.status(current, &clock::time_at(moment));
+        let unchanged = current.is_some_and(|current| says_the_same(current, &as_of(now)));
+        let due = self.reported.map_or(now, |reported| last_of(reported, REPORT_INTERVAL, now));
+        if unchanged && self.reported == Some(due) {
+            return Ok(());
         }
+        let moment = if unchanged { due } else { now };
+        let status = as_of(moment);
+        // Its conditions are one list with others', so only the version seen is changed.
+        let version = &node.metadata.resource_version;
+        let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
+        let patch = Patch::Merge(patch);
+        client.patch_status::<Node, _>(self.machine.name.as_str(), &patch).await?;
+        self.reported = Some(moment);
         Ok(())
     }
 
-    async fn renew(&self, node: &Node, client: &Client) -> Result<()> {
+    async fn renew(&self, node: &Node, now: Instant, client: &Client) -> Result<()> {
         let key = ObjectKey::namespaced(LEASE_NAMESPACE, self.machine.name.as_str());
         let patch = Patch::Merge(json!({"spec": {
             "holderIdentity": self.machine.name,
             "leaseDurationSeconds": LEASE_DURATION_SECONDS,
-            "renewTime": clock::now_micro_time(),
+            "renewTime": clock::micro_time_at(now),
         }}));
         match client.patch::<Lease, _>(&key, &patch).await {
-            Err(error) if error.is_not_found() => client.create(&self.lease(node)).await.map(drop),
+            Err(error) if error.is_not_found() => {
+                client.create(&self.lease(node, now)).await.map(drop)
+            }
             renewed => renewed.map(drop),
         }
     }
 
     /// The Lease of this machine, which goes when its Node goes.
-    fn lease(&self, node: &Node) -> Lease {
+    fn lease(&self, node: &Node, now: Instant) -> Lease {
         let name = self.machine.name.clone();
         Lease {
             metadata: ObjectMeta {
@@ -144,11 +154,17 @@ impl Heartbeat {
             spec: Some(LeaseSpec {
                 holder_identity: Some(name),
                 lease_duration_seconds: Some(LEASE_DURATION_SECONDS),
-                renew_time: Some(clock::now_micro_time()),
+                renew_time: Some(clock::micro_time_at(now)),
                 ..LeaseSpec::default()
             }),
         }
     }
+}
+
+/// When something that happens at intervals since then happened last.
+fn last_of(since: Instant, interval: Duration, now: Instant) -> Instant {
+    let passed = now.saturating_duration_since(since).as_nanos() / interval.as_nanos();
+    since + interval.saturating_mul(u32::try_from(passed).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -156,6 +172,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_happens_at_intervals_has_happened_last_within_one_of_them() {
+        let start = Instant::now();
+        for (passed, last) in [(0, 0), (9, 0), (10, 10), (25, 20), (86_409, 86_400)] {
+            let seconds = |seconds| start + Duration::from_secs(seconds);
+            assert_eq!(last_of(start, INTERVAL, seconds(passed)), seconds(last));
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_heart_beats_as_often_as_those_who_watch_need_it() {

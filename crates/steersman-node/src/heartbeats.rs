@@ -2,10 +2,10 @@
 //!
 //! A kubelet renews its Lease every ten seconds whether or not anybody cares, and nearly always
 //! nobody does. Where whoever serves the API can tell that somebody reads, changes or watches
-//! Leases or Nodes, hearts may beat [on demand](Heartbeats): before a read if the last beat is ten
-//! seconds ago, all the time while somebody watches, and once more after somebody has written what
-//! a kubelet would put right. Whoever looks sees what he would see otherwise; an hour in which
-//! nobody does costs nothing.
+//! Leases or Nodes, hearts may beat [on demand](Heartbeats): before a read, as of when they would
+//! have beaten last, all the time while somebody watches, and once more after somebody has written
+//! what a kubelet would put right. Whoever looks sees what there would be otherwise; an hour in
+//! which nobody does costs nothing.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};

@@ -30,7 +30,7 @@ pub fn now() -> Timestamp {
 }
 
 /// The time that it is, or was, at this moment.
-pub(crate) fn at(moment: tokio::time::Instant) -> Timestamp {
+pub fn at(moment: tokio::time::Instant) -> Timestamp {
     let anchor = THREAD.get().unwrap_or_else(|| *PROCESS.get_or_init(Anchor::of_the_system));
     let instant = moment.into_std();
     let elapsed = match instant.checked_duration_since(anchor.instant) {
@@ -42,13 +42,23 @@ pub(crate) fn at(moment: tokio::time::Instant) -> Timestamp {
 
 /// The current time as objects carry it, to the second.
 pub fn now_time() -> Time {
-    let seconds = now().as_second();
+    time_at(tokio::time::Instant::now())
+}
+
+/// The time of a moment as objects carry it, to the second.
+pub fn time_at(moment: tokio::time::Instant) -> Time {
+    let seconds = at(moment).as_second();
     Time(Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
 /// The current time as Leases and Events carry it, to the microsecond.
 pub fn now_micro_time() -> MicroTime {
-    let micros = now().as_microsecond();
+    micro_time_at(tokio::time::Instant::now())
+}
+
+/// The time of a moment as Leases and Events carry it, to the microsecond.
+pub fn micro_time_at(moment: tokio::time::Instant) -> MicroTime {
+    let micros = at(moment).as_microsecond();
     MicroTime(Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
