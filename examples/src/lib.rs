@@ -4,10 +4,8 @@
 //! - [`replica_set`]: a custom resource that keeps a number of Pods: plan, act, report.
 //! - [`workqueue`]: what a controller is made of, by hand.
 
-#[expect(unreachable_pub, reason = "the derive repeats the type inside a function")]
 #[expect(clippy::duplicated_attributes, reason = "two columns may have the same type")]
 pub mod app_service;
-#[expect(unreachable_pub, reason = "the derive repeats the type inside a function")]
 #[expect(clippy::duplicated_attributes, reason = "two columns may have the same type")]
 pub mod replica_set;
 pub mod workqueue;

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{CustomResource, KubeSchema, ResourceExt};
-use schemars::{Schema, SchemaGenerator, json_schema};
+use kube::{CustomResource, ResourceExt};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use steersman::prelude::*;
 
@@ -17,7 +17,7 @@ use steersman::prelude::*;
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// What the author of a PodSet asks for.
-#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
 #[kube(
     group = "demo.steersman.dev",
     version = "v1alpha1",
@@ -37,7 +37,7 @@ pub struct PodSetSpec {
 }
 
 /// What was observed.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSetStatus {
     /// How many Pods there are.

@@ -9,6 +9,8 @@ The chores of this repository.
                                      ARGS go to cargo test, which is then all that runs
   cargo xtask conformance [SUITE]... run the clients of other languages against the program:
                                      python, javascript, go, or all
+  cargo xtask soak [SEEDS]           the sweeps over seeds that the tests run briefly, over 2000
+                                     seeds or so many
   cargo xtask upstream --controller-manager COMMAND --scheduler COMMAND [--kubectl COMMAND]
                                      let Kubernetes' own programs, which you have, work on a
                                      cluster of ours

@@ -11,6 +11,7 @@ mod help;
 mod package;
 mod process;
 mod schemas;
+mod soak;
 mod test;
 mod tidy;
 mod upstream;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         "test" => test::run(&rest),
         "conformance" => conformance::run(&rest),
         "upstream" => upstream::run(&rest),
+        "soak" => soak::run(&rest),
         "bench" => bench::run(&rest),
         "compare" => compare::run(&rest),
         "tidy" => tidy::run(&rest),

@@ -2,6 +2,9 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use steersman_rules::field::{FieldError, FieldErrorKind};
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
 
 use crate::authn::{self, Authenticated, Refused};
 use crate::call::Call;
@@ -10,9 +13,6 @@ use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::token;
 use crate::write::OTHER_NAMESPACE;
-use steersman_rules::field::{FieldError, FieldErrorKind};
-use steersman_rules::metadata;
-use steersman_rules::resource::Named;
 
 const SYSTEM_FIELDS: [&str; 5] =
     ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use serde_json::Value;
+use steersman_rules::resource::{Place, Resource};
 
 use crate::caller::Caller;
 use crate::conversion;
@@ -16,7 +17,6 @@ use crate::request::RequestInfo;
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::user::User;
-use steersman_rules::resource::{Place, Resource};
 
 /// How many characters of warnings an answer carries before each is cut to [`WARNING_MAX`].
 const WARNINGS_MAX: usize = 4096;

@@ -6,6 +6,8 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use steersman_rules::resource::Named;
+use steersman_rules::resource::{Place, Verb};
 
 use crate::call::Call;
 use crate::document::Stored;
@@ -13,8 +15,6 @@ use crate::health;
 use crate::read::options::ListOptions;
 use crate::reply::{Page, Reply};
 use crate::status::{Result, Status};
-use steersman_rules::resource::Named;
-use steersman_rules::resource::{Place, Verb};
 
 /// The parts, in the order in which they are listed.
 const COMPONENTS: [&str; 3] = ["scheduler", "controller-manager", "etcd-0"];

@@ -12,6 +12,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 use serde_json::json;
+use steersman_rules::resource::{Resource, Verb};
+use steersman_rules::versions;
 
 use self::documents::{
     ApiGroup, ApiGroupList, ApiResource, ApiResourceList, ApiVersions, GroupDiscovery,
@@ -24,8 +26,6 @@ use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use steersman_rules::resource::{Resource, Verb};
-use steersman_rules::versions;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -106,7 +106,7 @@ fn all_groups(table: &Table) -> Vec<Group<'_>> {
     for resource in table.resources() {
         let index = groups.iter().position(|group| group.name == resource.group);
         let index = index.unwrap_or_else(|| {
-            let custom = table.is_custom(resource);
+            let custom = resource.is_custom();
             groups.push(Group { name: &resource.group, custom, versions: Vec::new() });
             groups.len() - 1
         });
@@ -236,8 +236,7 @@ fn aggregated(
 
 fn group_discovery_list(table: &Table, core: bool) -> GroupDiscoveryList {
     let groups = all_groups(table).into_iter().filter(|group| group.name.is_empty() == core);
-    let discover =
-        |resource: &&Resource| ResourceDiscovery::of(resource, table.is_custom(resource));
+    let discover = |resource: &&Resource| ResourceDiscovery::of(resource);
     let version = |(version, resources): &(&str, Vec<&Resource>)| VersionDiscovery {
         version: (*version).to_owned(),
         resources: resources.iter().map(discover).collect(),

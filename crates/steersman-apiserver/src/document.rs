@@ -9,11 +9,11 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use steersman_rules::schema::Schema;
+use steersman_rules::versions;
 use steersman_store::{Entry, Revision};
 
 use crate::status::{Result, Status};
-use steersman_rules::schema::Schema;
-use steersman_rules::versions;
 
 /// Documents nested deeper than this are refused: the JSON reader would refuse them later.
 const DEPTH_MAX: usize = 100;

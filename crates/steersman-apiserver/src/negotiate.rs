@@ -12,13 +12,13 @@
 
 use http::{HeaderMap, HeaderValue, Uri, header};
 use serde_json::Value;
+use steersman_rules::body::{syntax, yaml};
 use steersman_rules::metadata::MetaVersion;
+use steersman_rules::patch;
+use steersman_rules::protobuf::{self, ProtobufError};
 
 use crate::request::Query;
 use crate::status::{Result, Status};
-use steersman_rules::body::{syntax, yaml};
-use steersman_rules::patch;
-use steersman_rules::protobuf::{self, ProtobufError};
 
 /// What can be written and read, in the order of preference.
 const MEDIA_TYPES: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];

@@ -8,6 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
+use steersman_rules::protobuf;
+use steersman_rules::resource::{Resource, Subresource, Verb};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -26,8 +28,6 @@ use crate::{
     access_review, authz, component, connect, discovery, health, metrics, mutate, openapi, openid,
     read,
 };
-use steersman_rules::protobuf;
-use steersman_rules::resource::{Resource, Subresource, Verb};
 
 /// What requests pass through: the server, and what is kept only for those who ask about it.
 pub(crate) struct Pipeline {
@@ -198,7 +198,7 @@ fn is_api(server: &Server, path: &[&str]) -> bool {
         ["api" | "version", ..] => true,
         ["apis", group, ..] => {
             let table = server.registry.table();
-            table.resources().any(|known| known.group == *group && !table.is_custom(known))
+            table.resources().any(|known| known.group == *group && !known.is_custom())
         }
         _ => false,
     }

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 use steersman_store::{Expected, RangeRequest, StoreError, WriteRequest};
 
 use crate::state::Server;
@@ -17,8 +19,6 @@ use crate::status::{Result, Status};
 use crate::write::delete::delete_object;
 use crate::write::own::keep;
 use crate::write::{DeleteOptions, Writer};
-use steersman_rules::metadata;
-use steersman_rules::resource::Place;
 
 /// Where servers say that they live.
 const LEASES: &str = "/registry/masterleases/";

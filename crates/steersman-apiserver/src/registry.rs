@@ -199,11 +199,6 @@ impl Table {
         self.resources().any(|resource| resource.group == group && resource.version == version)
     }
 
-    /// Whether a resource comes from a definition.
-    pub fn is_custom(&self, resource: &Resource) -> bool {
-        self.custom.contains_key(&resource.qualified())
-    }
-
     /// What a definition adds.
     pub fn custom(&self, definition: &str) -> Option<&Custom> {
         self.custom.get(definition)

@@ -9,10 +9,10 @@ mod duration;
 use std::time::Duration;
 
 use http::Method;
-
-use crate::status::{Result, Status};
 use steersman_rules::resource::Verb;
 use steersman_rules::strconv;
+
+use crate::status::{Result, Status};
 
 /// The longest that a request other than a watch may take.
 pub const DEADLINE_MAX: Duration = Duration::from_secs(60);
@@ -93,7 +93,8 @@ impl Query {
     /// A whole number.
     pub fn number(&self, name: &str) -> Result<Option<i64>> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        strconv::parse_int(text).map(Some).map_err(Status::bad_request)
+        let number = strconv::parse_int(text);
+        number.map(Some).map_err(|error| Status::bad_request(error.to_string()))
     }
 
     /// How long a request that is not a watch may take: [`DEADLINE_MAX`], or less if its
@@ -266,10 +267,11 @@ pub(crate) fn decode(text: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Known, Query, RequestInfo, is_long_running, segments};
-    use crate::status::Status;
     use http::Method;
     use steersman_rules::resource::Verb;
+
+    use super::{Known, Query, RequestInfo, is_long_running, segments};
+    use crate::status::Status;
 
     fn parse(method: &Method, path: &str, query: &str) -> RequestInfo {
         let segments = segments(path).unwrap();

@@ -409,10 +409,11 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Named, Status};
     use serde_json::json;
     use steersman_rules::field::FieldError;
     use steersman_store::StoreError;
+
+    use super::{Named, Status};
 
     const WEB: Named<'_> = Named { group: "apps", resource: "Deployment", name: "web" };
 

@@ -144,3 +144,9 @@ pub(crate) fn quoted(text: &str) -> String {
 fn with_detail(head: &str, detail: &str) -> String {
     if detail.is_empty() { head.to_owned() } else { format!("{head}: {detail}") }
 }
+
+/// What the mistakes say, for tests to compare.
+#[cfg(test)]
+pub(crate) fn messages(errors: &[FieldError]) -> Vec<String> {
+    errors.iter().map(FieldError::message).collect()
+}

@@ -2,23 +2,46 @@
 
 use std::num::{IntErrorKind, ParseIntError};
 
+/// Why a text is no number; `function` is Go's that reads such numbers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NumberError {
+    /// It is not written as a number is.
+    #[error("strconv.{function}: parsing {text:?}: invalid syntax")]
+    Syntax {
+        /// `ParseInt` or `ParseUint`.
+        function: &'static str,
+        /// What was to be read.
+        text: String,
+    },
+    /// It is too small or too large.
+    #[error("strconv.{function}: parsing {text:?}: value out of range")]
+    Range {
+        /// `ParseInt` or `ParseUint`.
+        function: &'static str,
+        /// What was to be read.
+        text: String,
+    },
+}
+
 /// A whole number, or why the text is none.
-pub fn parse_int(text: &str) -> Result<i64, String> {
+pub fn parse_int(text: &str) -> Result<i64, NumberError> {
     text.parse().map_err(|error| complaint("ParseInt", text, &error))
 }
 
 /// A whole number that is not negative, or why the text is none. A sign is not read.
-pub fn parse_uint(text: &str) -> Result<u64, String> {
+pub fn parse_uint(text: &str) -> Result<u64, NumberError> {
     let digits = if text.starts_with('+') { "" } else { text };
     digits.parse().map_err(|error| complaint("ParseUint", text, &error))
 }
 
-fn complaint(function: &str, text: &str, error: &ParseIntError) -> String {
-    let why = match error.kind() {
-        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-        _ => "invalid syntax",
-    };
-    format!("strconv.{function}: parsing {text:?}: {why}")
+fn complaint(function: &'static str, text: &str, error: &ParseIntError) -> NumberError {
+    let text = text.to_owned();
+    match error.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
+            NumberError::Range { function, text }
+        }
+        _ => NumberError::Syntax { function, text },
+    }
 }
 
 #[cfg(test)]
@@ -38,10 +61,10 @@ mod tests {
             ("99999999999999999999999", "value out of range"),
         ] {
             let expected = format!("strconv.ParseUint: parsing {text:?}: {why}");
-            assert_eq!(parse_uint(text), Err(expected));
+            assert_eq!(parse_uint(text).unwrap_err().to_string(), expected);
         }
         let huge = "-99999999999999999999999";
         let expected = format!("strconv.ParseInt: parsing {huge:?}: value out of range");
-        assert_eq!(parse_int(huge), Err(expected));
+        assert_eq!(parse_int(huge).unwrap_err().to_string(), expected);
     }
 }

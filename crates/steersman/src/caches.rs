@@ -3,15 +3,15 @@
 //! An informer lives as long as somebody holds it: a controller holds those of the kinds that
 //! it named, and when the last one leaves, the watch ends and the memory is given back.
 
-use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::cache::{Cache, Form};
-use crate::informer::{CacheConfig, Informer};
+use crate::cache::{Cache, Form, Untyped};
+use crate::informer::{self, CacheConfig, CacheSettings, Informer, Running, WatchedKind};
 use crate::kind::{Kind, KindId};
 use crate::metrics::Metrics;
 use crate::object::{AnyObject, Object};
+use crate::reflector::Options;
 
 /// Gives out informers, starting each kind's at the first request for it. Cheap to clone.
 #[derive(Clone)]
@@ -31,10 +31,36 @@ struct Shared {
 /// What is known of one kind.
 #[derive(Default)]
 struct Slot {
-    /// A `CacheConfig<K>`, if somebody chose one.
-    config: Option<Box<dyn Any + Send>>,
-    /// An `Informer<K>`, while somebody holds it.
-    informer: Option<Weak<dyn Any + Send + Sync>>,
+    /// How its objects are held, if somebody chose that.
+    settings: Option<CacheSettings>,
+    /// Its informer, while somebody holds it.
+    informer: Weak<Running>,
+}
+
+/// A kind as its caches know it, without its type.
+#[derive(Clone)]
+pub(crate) struct CachedKind {
+    id: KindId,
+    namespaced: bool,
+    watched: WatchedKind,
+    /// How its objects are held if nobody chose otherwise.
+    settings: CacheSettings,
+}
+
+impl CachedKind {
+    pub(crate) fn of<K: AnyObject>(kind: &Kind<K>) -> Self {
+        Self {
+            id: kind.id(),
+            namespaced: kind.is_namespaced(),
+            watched: WatchedKind::of::<K>(kind.dynamic_type()),
+            settings: default_config(kind).into_settings(),
+        }
+    }
+
+    /// The kind's name, as `Deployment`.
+    pub(crate) fn name(&self) -> &str {
+        self.watched.name()
+    }
 }
 
 impl Caches {
@@ -42,6 +68,11 @@ impl Caches {
     pub fn new(client: kube::Client, metrics: Metrics) -> Self {
         let (kinds, namespaces) = Default::default();
         Self { shared: Arc::new(Shared { client, metrics, kinds, namespaces }) }
+    }
+
+    /// The client that lists and watches.
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.shared.client
     }
 
     /// Restricts the caches of all kinds that live in namespaces to these, unless the kind's own
@@ -58,7 +89,7 @@ impl Caches {
 
     /// The same for a kind that may be known only at run time.
     pub(crate) fn configure_of<K: AnyObject>(&self, kind: &Kind<K>, config: CacheConfig<K>) {
-        self.lock().entry(kind.id()).or_default().config = Some(Box::new(config));
+        self.lock().entry(kind.id()).or_default().settings = Some(config.into_settings());
     }
 
     /// How the objects of a kind are to be held.
@@ -68,31 +99,34 @@ impl Caches {
 
     /// The same for a kind that may be known only at run time.
     pub(crate) fn config_of<K: AnyObject>(&self, kind: &Kind<K>) -> CacheConfig<K> {
-        self.lock().get(&kind.id()).and_then(Slot::config).unwrap_or_else(|| default_config(kind))
+        let chosen = self.lock().get(&kind.id()).and_then(|slot| slot.settings.clone());
+        chosen.map_or_else(|| default_config(kind), CacheConfig::of)
     }
 
     /// The informer of a kind. Starts it unless somebody holds it already.
-    pub fn informer<K: Object>(&self) -> Arc<Informer<K>> {
+    pub fn informer<K: Object>(&self) -> Informer<K> {
         self.informer_of(&Kind::of())
     }
 
     /// The informer of a kind that may be known only at run time.
-    pub fn informer_of<K: AnyObject>(&self, kind: &Kind<K>) -> Arc<Informer<K>> {
+    pub fn informer_of<K: AnyObject>(&self, kind: &Kind<K>) -> Informer<K> {
+        Informer::of(self.informer_untyped(&CachedKind::of(kind)))
+    }
+
+    /// The informer of a kind whose type has been forgotten.
+    pub(crate) fn informer_untyped(&self, kind: &CachedKind) -> Arc<Running> {
         let mut kinds = self.lock();
-        let slot = kinds.entry(kind.id()).or_default();
-        if let Some(informer) = slot.informer() {
+        let slot = kinds.entry(kind.id.clone()).or_default();
+        if let Some(informer) = slot.informer.upgrade() {
             return informer;
         }
-        let config = slot.config().unwrap_or_else(|| default_config(kind));
-        let config = self.restricted(kind, config);
-        let client = self.shared.client.clone();
-        let informer = Informer::<K>::builder_for(client, kind.dynamic_type().clone())
-            .cache(config)
-            .metrics(&self.shared.metrics)
-            .start();
-        let informer = Arc::new(informer);
-        let shared: Arc<dyn Any + Send + Sync> = Arc::clone(&informer) as _;
-        slot.informer = Some(Arc::downgrade(&shared));
+        let mut settings = slot.settings.clone().unwrap_or_else(|| kind.settings.clone());
+        self.restrict(kind.namespaced, &mut settings.restriction.namespaces);
+        let client = &self.shared.client;
+        let metrics = Some(&self.shared.metrics);
+        let informer =
+            informer::start(client, &kind.watched, &settings, &Options::default(), metrics);
+        slot.informer = Arc::downgrade(&informer);
         informer
     }
 
@@ -103,36 +137,27 @@ impl Caches {
 
     /// The same for a kind that may be known only at run time.
     pub fn find_of<K: AnyObject>(&self, kind: &Kind<K>) -> Option<Cache<K>> {
-        let kinds = self.lock();
-        let informer = kinds.get(&kind.id())?.informer::<K>()?;
+        self.find_untyped(&kind.id()).map(Cache::cast)
+    }
+
+    /// The same for a kind whose type has been forgotten.
+    pub(crate) fn find_untyped(&self, kind: &KindId) -> Option<Cache<Untyped>> {
+        let informer = self.lock().get(kind)?.informer.upgrade()?;
         Some(informer.cache().clone())
     }
 
-    /// The configuration, with the namespaces that it is restricted to unless it names some.
-    fn restricted<K: AnyObject>(&self, kind: &Kind<K>, config: CacheConfig<K>) -> CacheConfig<K> {
-        if !kind.is_namespaced() {
-            return config.everywhere();
+    /// The namespaces that a kind is restricted to, unless its configuration names some.
+    fn restrict(&self, namespaced: bool, namespaces: &mut BTreeSet<Arc<str>>) {
+        if !namespaced {
+            namespaces.clear();
+        } else if namespaces.is_empty() {
+            let known = self.shared.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+            namespaces.clone_from(&known);
         }
-        if !config.restriction().namespaces.is_empty() {
-            return config;
-        }
-        let namespaces =
-            self.shared.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        config.namespaces(namespaces)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<KindId, Slot>> {
         self.shared.kinds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Slot {
-    fn config<K: AnyObject>(&self) -> Option<CacheConfig<K>> {
-        self.config.as_ref()?.downcast_ref().cloned()
-    }
-
-    fn informer<K: AnyObject>(&self) -> Option<Arc<Informer<K>>> {
-        self.informer.as_ref()?.upgrade()?.downcast().ok()
     }
 }
 

@@ -33,9 +33,21 @@ pub struct Kind<K> {
     object: PhantomData<fn() -> K>,
 }
 
+/// A kind whose Rust type has been forgotten, so that what handles objects of every kind is
+/// compiled once. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ErasedKind {
+    /// The names of a kind known only at run time; `None` if the type had them.
+    dynamic_names: Option<Arc<ApiResource>>,
+    namespaced: bool,
+    /// Asks the type for the names.
+    names_of: for<'a> fn(Option<&'a ApiResource>) -> KindNames<'a>,
+}
+
 /// What a kind is called, where its Rust type does not matter.
 pub(crate) struct KindNames<'a> {
     pub(crate) group: Cow<'a, str>,
+    pub(crate) api_version: Cow<'a, str>,
     pub(crate) plural: Cow<'a, str>,
     pub(crate) name: Cow<'a, str>,
     /// Whether only the metadata of objects is read.
@@ -130,13 +142,12 @@ impl<K: AnyObject> Kind<K> {
         Names::of(self.names.as_deref())
     }
 
-    /// What the kind is called, without its type.
-    pub(crate) fn without_type(&self) -> KindNames<'_> {
-        KindNames {
-            group: self.group(),
-            plural: self.plural(),
-            name: self.name(),
-            metadata_only: self.is_metadata_only(),
+    /// The kind without its type.
+    pub(crate) fn erased(&self) -> ErasedKind {
+        ErasedKind {
+            dynamic_names: self.names.clone(),
+            namespaced: self.namespaced,
+            names_of: names_of::<K>,
         }
     }
 
@@ -148,10 +159,43 @@ impl<K: AnyObject> Kind<K> {
     pub(crate) fn id(&self) -> KindId {
         KindId { object: TypeId::of::<K>(), names: self.names.clone() }
     }
+}
+
+fn names_of<K: AnyObject>(names: Option<&ApiResource>) -> KindNames<'_> {
+    let names = Names::of(names);
+    KindNames {
+        group: K::group(names),
+        api_version: K::api_version(names),
+        plural: K::plural(names),
+        name: K::kind(names),
+        metadata_only: K::metadata_api(),
+    }
+}
+
+impl ErasedKind {
+    /// What the kind is called.
+    pub(crate) fn names(&self) -> KindNames<'_> {
+        (self.names_of)(self.dynamic_names.as_deref())
+    }
+
+    /// The names, if the type does not have them.
+    pub(crate) fn dynamic_names(&self) -> Option<&ApiResource> {
+        self.dynamic_names.as_deref()
+    }
+
+    /// Whether objects of this kind live in a namespace.
+    pub(crate) fn is_namespaced(&self) -> bool {
+        self.namespaced
+    }
 
     /// The path of the collection of these objects, in a namespace if they live in one.
     pub(crate) fn path(&self, namespace: Option<&str>) -> String {
-        K::url_path(self.dynamic_type(), namespace.filter(|_| self.namespaced))
+        let KindNames { group, api_version, plural, .. } = self.names();
+        let root = if group.is_empty() { "api" } else { "apis" };
+        match namespace.filter(|_| self.namespaced) {
+            Some(namespace) => format!("/{root}/{api_version}/namespaces/{namespace}/{plural}"),
+            None => format!("/{root}/{api_version}/{plural}"),
+        }
     }
 }
 
@@ -190,8 +234,8 @@ mod tests {
         let kind = Kind::<Deployment>::of();
         assert_eq!((&*kind.name(), &*kind.group(), &*kind.version()), ("Deployment", "apps", "v1"));
         assert_eq!(format!("{kind:?}"), "deployments.apps");
-        assert_eq!(kind.path(Some("a")), "/apis/apps/v1/namespaces/a/deployments");
-        assert_eq!(Kind::<Node>::of().path(Some("a")), "/api/v1/nodes");
+        assert_eq!(kind.erased().path(Some("a")), "/apis/apps/v1/namespaces/a/deployments");
+        assert_eq!(Kind::<Node>::of().erased().path(Some("a")), "/api/v1/nodes");
     }
 
     #[test]
@@ -200,6 +244,6 @@ mod tests {
         assert_ne!(a.id(), b.id());
         assert_eq!(a.id(), dynamic("example.com", "A").id());
         assert_ne!(a.id(), a.metadata().id());
-        assert_eq!(b.path(None), "/apis/example.com/v1/bs");
+        assert_eq!(b.erased().path(None), "/apis/example.com/v1/bs");
     }
 }

@@ -18,6 +18,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub mod object;
 
+mod codec;
+
 pub mod kind;
 mod owner;
 

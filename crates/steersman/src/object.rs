@@ -1,6 +1,7 @@
 //! What every part agrees on about objects: which types they are, their keys, their versions, who
 //! controls them.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -63,6 +64,31 @@ impl Names for ApiResource {
 pub trait Cacheable: Resource + DeserializeOwned + Send + Sync + 'static {}
 
 impl<K: Resource + DeserializeOwned + Send + Sync + 'static> Cacheable for K {}
+
+/// An object whose type has been forgotten, so that what handles objects of every kind is
+/// compiled once. [`downcast`] gives the type back.
+pub(crate) trait ErasedObject: Any + Send + Sync {
+    /// Its metadata.
+    fn metadata(&self) -> &ObjectMeta;
+}
+
+impl<K: Cacheable> ErasedObject for K {
+    fn metadata(&self) -> &ObjectMeta {
+        self.meta()
+    }
+}
+
+/// The same for a reference.
+pub(crate) fn downcast_ref<K: Cacheable>(object: &dyn ErasedObject) -> Option<&K> {
+    let object: &dyn Any = object;
+    object.downcast_ref()
+}
+
+/// The object as one of its type; `None` if it is of another.
+pub(crate) fn downcast<K: Cacheable>(object: Arc<dyn ErasedObject>) -> Option<Arc<K>> {
+    let object: Arc<dyn Any + Send + Sync> = object;
+    object.downcast().ok()
+}
 
 /// Whether a kind lives in namespaces or not.
 pub trait Scope {

@@ -89,11 +89,21 @@ impl OwnWrites {
                 self.give_up(key);
                 return Visibility::GivenUp;
             }
+            if waited >= RECHECK_MAX {
+                self.reread(key);
+            }
             let moment = if waited < RECHECK_MAX { MOMENT } else { Duration::ZERO };
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + moment);
             if timeout_at(deadline, progress.changed()).await.is_err() {
                 return Visibility::Behind((waited / 2 + MOMENT).min(RECHECK_MAX));
             }
+        }
+    }
+
+    /// What a cache has not shown for so long, its watch may never tell: it is read by itself.
+    fn reread(&self, key: &ObjectKey) {
+        if let Some(pending) = self.lock().by_key.get(key) {
+            pending.writes.iter().for_each(|(cache, write)| cache.reread(write.key()));
         }
     }
 
@@ -168,18 +178,23 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
-    use crate::cache;
+    use crate::cache::{self, Untyped};
+
+    /// A write of an object that is gone by then: the cache as a whole must have come so far.
+    fn written(version: u64) -> OwnWrite {
+        OwnWrite::Version { key: ObjectKey::from("default/child"), version }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_write_is_waited_for_a_moment_then_looked_for_and_at_last_given_up() {
         let (mut writer, cache) = cache::channel::<ConfigMap>();
         let (own_writes, key) = (OwnWrites::default(), ObjectKey::from("default/a"));
         assert_eq!(own_writes.visible(&key).await, Visibility::Visible);
-        own_writes.note(&key, Arc::new(cache.clone()), OwnWrite::Version(7));
+        own_writes.note(&key, Arc::new(cache.clone().cast()), written(7));
         assert!(matches!(own_writes.visible(&key).await, Visibility::Behind(_)));
         writer.bookmark(Some(7));
         assert_eq!(own_writes.visible(&key).await, Visibility::Visible);
-        own_writes.note(&key, Arc::new(cache), OwnWrite::Version(8));
+        own_writes.note(&key, Arc::new(cache.cast()), written(8));
         tokio::time::advance(PATIENCE + MOMENT).await;
         assert_eq!(own_writes.visible(&key).await, Visibility::GivenUp);
         assert_eq!(own_writes.visible(&key).await, Visibility::Visible);
@@ -187,11 +202,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn keys_that_nothing_wakes_do_not_pile_up() {
-        let (mut writer, cache) = cache::channel::<ConfigMap>();
-        let (own_writes, cache) = (OwnWrites::default(), Arc::new(cache));
+        let (mut writer, cache) = cache::channel::<Untyped>();
+        let cache = Arc::new(cache);
+        let own_writes = OwnWrites::default();
         for version in 1..=10_000 {
             let key = ObjectKey::from(format!("default/{version}"));
-            own_writes.note(&key, Arc::clone(&cache) as _, OwnWrite::Version(version));
+            own_writes.note(&key, Arc::clone(&cache) as _, written(version));
             writer.bookmark(Some(version));
         }
         assert!(own_writes.lock().by_key.len() <= SWEEP_FIRST);
@@ -201,9 +217,9 @@ mod tests {
     async fn the_last_write_of_a_long_reconcile_is_waited_for_as_well() {
         let (_writer, cache) = cache::channel::<ConfigMap>();
         let (own_writes, key) = (OwnWrites::default(), ObjectKey::from("default/a"));
-        own_writes.note(&key, Arc::new(cache.clone()), OwnWrite::Version(7));
+        own_writes.note(&key, Arc::new(cache.clone().cast()), written(7));
         tokio::time::advance(PATIENCE + MOMENT).await;
-        own_writes.note(&key, Arc::new(cache), OwnWrite::Version(8));
+        own_writes.note(&key, Arc::new(cache.cast()), written(8));
         assert!(matches!(own_writes.visible(&key).await, Visibility::Behind(_)));
     }
 
@@ -211,7 +227,7 @@ mod tests {
     async fn progress_within_a_moment_is_noticed_at_once() {
         let (mut writer, cache) = cache::channel::<ConfigMap>();
         let (own_writes, key) = (Arc::new(OwnWrites::default()), ObjectKey::from("default/a"));
-        own_writes.note(&key, Arc::new(cache), OwnWrite::Version(7));
+        own_writes.note(&key, Arc::new(cache.cast()), written(7));
         let start = Instant::now();
         let waiting = tokio::spawn(async move { own_writes.visible(&key).await });
         tokio::task::yield_now().await;

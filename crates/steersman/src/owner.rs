@@ -4,11 +4,10 @@
 //! namespace. Both rules are kept here, where the reference is written;
 //! [`controller_of`] reads it.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::kind::Kind;
-use crate::object::{AnyObject, Object, controller_of};
+use crate::kind::{ErasedKind, Kind};
+use crate::object::{Object, controller_of};
 
 /// Makes `owner` the controller of the object with this metadata.
 ///
@@ -18,21 +17,21 @@ pub fn set_controller_reference<O: Object>(
     meta: &mut ObjectMeta,
     owner: &O,
 ) -> Result<(), OwnerReferenceError> {
-    set_controller_reference_of(meta, owner, &Kind::of())
+    set_controller_reference_of(meta, owner.meta(), &Kind::<O>::of().erased())
 }
 
-/// The same for an owner whose kind may be known only at run time.
-pub(crate) fn set_controller_reference_of<O: AnyObject>(
+/// The same for an owner that has this metadata, and whose type has been forgotten.
+pub(crate) fn set_controller_reference_of(
     meta: &mut ObjectMeta,
-    owner: &O,
-    kind: &Kind<O>,
+    owner: &ObjectMeta,
+    kind: &ErasedKind,
 ) -> Result<(), OwnerReferenceError> {
-    let Some(mut reference) = owner.controller_owner_ref(kind.dynamic_type()) else {
+    let Some(reference) = controller_reference_of(owner, kind) else {
         return Ok(());
     };
     let name = || meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_default();
-    let wanted = || format!("{} {}", kind.name(), owner.name_any());
-    if kind.is_namespaced() && meta.namespace != owner.meta().namespace {
+    let wanted = || format!("{} {}", reference.kind, reference.name);
+    if kind.is_namespaced() && meta.namespace != owner.namespace {
         return Err(OwnerReferenceError::OtherNamespace { name: name(), owner: wanted() });
     }
     if let Some(existing) = controller_of(meta) {
@@ -43,12 +42,27 @@ pub(crate) fn set_controller_reference_of<O: AnyObject>(
         let error = OwnerReferenceError::OwnedByAnother { name: name(), owner, wanted: wanted() };
         return Err(error);
     }
-    // A foreground deletion of the owner waits for what blocks it.
-    reference.block_owner_deletion = Some(true);
     let owners = meta.owner_references.get_or_insert_default();
     owners.retain(|o| o.uid != reference.uid);
     owners.push(reference);
     Ok(())
+}
+
+/// The reference that makes an owner with this metadata a controller; `None` if it has no uid yet.
+pub(crate) fn controller_reference_of(
+    owner: &ObjectMeta,
+    kind: &ErasedKind,
+) -> Option<OwnerReference> {
+    let names = kind.names();
+    Some(OwnerReference {
+        api_version: names.api_version.into_owned(),
+        kind: names.name.into_owned(),
+        name: owner.name.clone()?,
+        uid: owner.uid.clone()?,
+        controller: Some(true),
+        // A foreground deletion of the owner waits for what blocks it.
+        block_owner_deletion: Some(true),
+    })
 }
 
 /// Why an object cannot be owned.

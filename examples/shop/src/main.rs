@@ -1,16 +1,19 @@
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{CustomResource, CustomResourceExt, KubeSchema};
+use kube::{CustomResource, CustomResourceExt};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use steersman::manifests::Manifests;
 use steersman::prelude::*;
+use tracing_subscriber::EnvFilter;
 
-#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug)]
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
 #[kube(group = "demo.dev", version = "v1", kind = "Shop", namespaced, status = "ShopStatus")]
 struct ShopSpec {
     replicas: i32,
 }
 
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug)]
 struct ShopStatus {
     available: i32,
 }
@@ -34,13 +37,21 @@ fn shops() -> Controller {
     Controller::of::<Shop>().owns::<Deployment>().reconcile(reconcile)
 }
 
+/// What a cluster must have before: `cargo run -- manifests | kubectl apply -f -`.
+fn manifests() -> Manifests {
+    Manifests::new("shop", "default").definition(Shop::crd()).controller(&shops())
+}
+
 /// Runs on the cluster of the current kubeconfig, or on the one it is deployed in.
 #[tokio::main]
 async fn main() -> Result<()> {
-    tracing_subscriber::fmt().init();
-    let manager = Manager::from_env().await?;
-    manager.client().apply(&Shop::crd()).await?;
-    manager.with(shops()).run_until(shutdown_signal()).await
+    if std::env::args().nth(1).as_deref() == Some("manifests") {
+        print!("{}", manifests());
+        return Ok(());
+    }
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).init(); // try RUST_LOG=debug
+    Manager::from_env().await?.with(shops()).run_until(shutdown_signal()).await
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use kube::CustomResourceExt;
 use steersman::manifests::Manifests;
 use steersman::prelude::*;
 use steersman_examples::replica_set::{PodSet, pod_sets};
+use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -13,10 +14,9 @@ async fn main() -> Result<()> {
         print_manifests();
         return Ok(());
     }
-    tracing_subscriber::fmt().init();
-    let manager = Manager::from_env().await?;
-    manager.client().apply(&PodSet::crd()).await?;
-    manager.with(pod_sets()).run_until(shutdown_signal()).await
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).init();
+    Manager::from_env().await?.with(pod_sets()).run_until(shutdown_signal()).await
 }
 
 #[expect(clippy::print_stdout, reason = "this is what was asked for")]

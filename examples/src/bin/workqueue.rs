@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use steersman::{Result, shutdown_signal};
 use steersman_examples::workqueue::{PodLoop, print};
+use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    tracing_subscriber::fmt().init();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).init();
     let client = kube::Client::try_default().await?;
     let pods = PodLoop::start(client, Arc::new(print)).await;
     let stop = async {

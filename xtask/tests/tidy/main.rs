@@ -2,13 +2,15 @@
 //! wrong and what to do instead; each exception is listed beside its rule, with its reason.
 //!
 //! Clippy checks what needs types (see `clippy.toml`); this checks what needs the whole
-//! repository: dependency edges, licenses, circles, names, sizes, links, and idioms in code that clippy skips.
+//! repository: dependency edges, features, licenses, circles, names, sizes, links, and idioms in
+//! code that clippy skips.
 #![allow(clippy::unwrap_used, reason = "the lint's exception for tests misses shared steps")]
 
 mod bans;
 mod circles;
 mod deny;
 mod edges;
+mod features;
 mod links;
 mod manifest;
 mod metadata;

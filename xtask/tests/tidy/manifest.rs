@@ -43,7 +43,7 @@ fn dependencies_and_their_features_are_chosen_in_the_workspace() {
                 // Dev-dependencies that lead back, see `edges`.
                 let by_path = header == "[dev-dependencies]" && line.contains("{ path = \"../");
                 let inherited = line.contains("workspace = true") || by_path;
-                if !inherited || (line.contains("features") && !chooses) {
+                if !inherited || (line.contains("features = ") && !chooses) {
                     let wanted = "move version and features to [workspace.dependencies]";
                     problems.push(format!("{path}: {wanted}: {line}"));
                 }

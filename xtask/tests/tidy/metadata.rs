@@ -1,5 +1,6 @@
 //! What cargo knows of the packages.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -32,8 +33,12 @@ fn host() -> String {
 }
 
 fn cargo(arguments: &[&str]) -> String {
-    let output =
-        Command::new(env!("CARGO")).args(arguments).current_dir(source::root()).output().unwrap();
+    cargo_in(&source::root(), arguments)
+}
+
+/// What cargo prints in this folder.
+pub(crate) fn cargo_in(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

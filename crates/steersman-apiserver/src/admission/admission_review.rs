@@ -3,13 +3,13 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use steersman_rules::resource::Resource;
+use steersman_rules::schema::Text;
 
 use super::matching::Version;
 use super::request::Request;
 use crate::admission_registration::Webhook;
 use crate::status::{Details, Status};
-use steersman_rules::resource::Resource;
-use steersman_rules::schema::Text;
 
 /// What a webhook answered.
 #[derive(Debug)]

@@ -5,6 +5,11 @@ use std::mem;
 
 use futures::future::join_all;
 use serde_json::Value;
+use steersman_rules::apply::managers_fault;
+use steersman_rules::metadata;
+use steersman_rules::patch::{self, PatchError};
+use steersman_rules::resource::Resource;
+use steersman_rules::schema::Schema;
 
 use super::admission_review::{self, Objects, Response, Role};
 use super::matching::{self, Version};
@@ -12,11 +17,6 @@ use super::request::Request;
 use crate::admission_registration::Webhook;
 use crate::conversion;
 use crate::status::{Result, Status};
-use steersman_rules::apply::managers_fault;
-use steersman_rules::metadata;
-use steersman_rules::patch::{self, PatchError};
-use steersman_rules::resource::Resource;
-use steersman_rules::schema::Schema;
 
 /// Why a webhook gave no consent.
 enum Refusal {

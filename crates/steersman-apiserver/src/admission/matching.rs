@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Resource;
+use steersman_rules::selector::LabelSelector;
 
 use super::request::Request;
 use crate::admission_registration::{Operation, Subject, Webhook};
 use crate::document::Stored;
 use crate::status::{Result, Status};
-use steersman_rules::metadata;
-use steersman_rules::resource::Named;
-use steersman_rules::resource::Resource;
-use steersman_rules::selector::LabelSelector;
 
 /// The version of the resource that a webhook is asked in.
 #[derive(Clone, Debug)]

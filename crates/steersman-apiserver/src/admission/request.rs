@@ -3,12 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
+use steersman_rules::resource::{Place, Resource};
 
 use super::{admission_review, dispatch};
 use crate::admission_registration::{Hooks, Operation};
 use crate::call::Call;
 use crate::status::Result;
-use steersman_rules::resource::{Place, Resource};
 
 /// One operation on one object. The objects themselves come with the questions, for they change.
 pub(crate) struct Request<'a> {

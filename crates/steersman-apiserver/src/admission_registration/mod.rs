@@ -12,12 +12,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use steersman_store::{RangeRequest, Revision, Store};
 
 pub(crate) use rules::{Operation, Subject};
+use steersman_rules::resource::Resource;
 pub(crate) use webhook::Webhook;
 
 use crate::document::Stored;
 use crate::registry::Table;
 use crate::status::{Result, Status};
-use steersman_rules::resource::Resource;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const MUTATING: &str = "mutatingwebhookconfigurations";

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use steersman_rules::metadata;
+use steersman_rules::selector::LabelSelector;
 
 use super::rules::Rule;
 use crate::webhook_client::{Target, review_version};
-use steersman_rules::metadata;
-use steersman_rules::selector::LabelSelector;
 
 /// One webhook of a configuration.
 #[derive(Debug)]

@@ -6,6 +6,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::{Value, json};
+use steersman_rules::field::FieldError;
+use steersman_rules::resource::Place;
 use steersman_store::{Entry, Expected, RangeRequest, StoreError, WriteRequest};
 
 use super::reservation::Reservation;
@@ -14,8 +16,6 @@ use crate::document::encode;
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::write::Writer;
-use steersman_rules::field::FieldError;
-use steersman_rules::resource::Place;
 
 /// The range of cluster addresses.
 pub(crate) const CIDR: &str = "10.96.0.0/12";

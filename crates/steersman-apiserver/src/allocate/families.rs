@@ -1,10 +1,10 @@
 //! The families of a service's addresses, on a cluster that has IPv4 alone.
 
 use serde_json::{Value, json};
+use steersman_rules::field::FieldError;
 
 use super::{invalid, items};
 use crate::status::Result;
-use steersman_rules::field::FieldError;
 
 const POLICY: &str = "ipFamilyPolicy";
 const FAMILIES: &str = "ipFamilies";

@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 
 use crate::state::Server;
 use crate::state::effects::{Effects, Outcome, Taken, Write};
 use crate::status::Result;
-use steersman_rules::metadata;
-use steersman_rules::resource::Place;
 
 pub(crate) use addresses::{CIDR, FIRST};
 pub(crate) use repair::{repair, start_repairs};

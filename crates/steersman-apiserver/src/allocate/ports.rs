@@ -5,14 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use steersman_rules::field::FieldError;
+use steersman_rules::kinds::service::{has_node_ports, needs_health_check};
 
 use super::reservation::Reservation;
 use super::{invalid, items};
 use crate::random::Random;
 use crate::state::node_ports::{PortError, Ports};
 use crate::status::{Result, Status};
-use steersman_rules::field::FieldError;
-use steersman_rules::kinds::service::{has_node_ports, needs_health_check};
 
 /// The ports that a service holds.
 pub(super) fn held(spec: &Value) -> Vec<u16> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use steersman_rules::metadata;
 use steersman_store::{Entry, Expected, RangeRequest, Revision, WriteRequest};
 
 use super::addresses::{self, MANAGER, PREFIX};
@@ -20,7 +21,6 @@ use crate::lookup;
 use crate::state::Server;
 use crate::state::node_ports::{self, Ports};
 use crate::status::Result;
-use steersman_rules::metadata;
 
 /// How often it is compared while anything changes; as often as Kubernetes does.
 const PERIOD: Duration = Duration::from_secs(180);

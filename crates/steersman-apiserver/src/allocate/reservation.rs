@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use steersman_rules::resource::Place;
 
 use super::{addresses, place, ports};
 use crate::state::Server;
 use crate::state::effects::{Outcome, Taken};
-use steersman_rules::resource::Place;
 
 /// What a service holds: cluster addresses and node ports.
 #[derive(Debug, Default)]

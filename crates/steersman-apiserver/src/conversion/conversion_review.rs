@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use steersman_rules::metadata;
 
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::webhook_client::Converter;
-use steersman_rules::metadata;
 
 /// How long a conversion may take.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -7,11 +7,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
+use steersman_rules::resource::Resource;
 
 use super::object;
 use crate::state::Server;
 use crate::status::Result;
-use steersman_rules::resource::Resource;
 
 /// The conversions of one write.
 #[derive(Debug, Default)]

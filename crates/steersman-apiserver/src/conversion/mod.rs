@@ -18,13 +18,13 @@ use serde_json::Value;
 use steersman_store::{Entry, Event};
 
 pub(crate) use known::Known;
+use steersman_rules::resource::Resource;
+use steersman_rules::versions;
 
 use crate::document::{Stored, encode};
 use crate::state::Server;
 use crate::status::Result;
 use crate::webhook_client::Converter;
-use steersman_rules::resource::Resource;
-use steersman_rules::versions;
 
 /// The webhook that converts objects of a resource.
 fn webhook(resource: &Resource) -> Option<&Converter> {

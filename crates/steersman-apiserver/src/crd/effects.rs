@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
+use steersman_rules::metadata;
 use steersman_store::Revision;
 
 use super::ending::{clean_up, reconsider, release_if_empty};
@@ -12,7 +13,6 @@ use super::status::{begin_deletion, keep_own_status, prepare};
 use super::{folder, refresh};
 use crate::state::effects::{Effects, Turn, Versions, Write, Written};
 use crate::status::{Result, Status};
-use steersman_rules::metadata;
 
 /// A definition's status says whether its names are accepted, and what it says is served when its
 /// write is done.

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 use steersman_store::{Entry, RangeRequest};
 
 use super::status::prepare;
@@ -18,8 +20,6 @@ use crate::state::Server;
 use crate::state::effects::Turn;
 use crate::write::delete::delete_object;
 use crate::write::{DeleteOptions, Writer, change};
-use steersman_rules::metadata;
-use steersman_rules::resource::Place;
 
 /// Whether some definition waits for what its own server usually does at once.
 pub(crate) fn needs_care(server: &Server) -> bool {

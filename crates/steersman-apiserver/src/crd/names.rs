@@ -1,9 +1,9 @@
 //! The names a definition claims, and whether they are free.
 
 use serde_json::Value;
+use steersman_rules::metadata;
 
 use crate::registry::Table;
-use steersman_rules::metadata;
 
 /// The first name that another resource of the group has: the condition's reason and message.
 pub(super) fn conflict(table: &Table, definition: &Value) -> Option<(&'static str, String)> {

@@ -9,6 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_rules::kinds::custom_resource_definition as definitions;
+use steersman_rules::metadata;
+use steersman_rules::resource::{ConverterHandle, Resource};
 use steersman_store::{Entry, Event, RangeRequest, Revision};
 
 use super::status::is_established;
@@ -18,9 +21,6 @@ use crate::registry::Custom;
 use crate::state::Server;
 use crate::status::Result;
 use crate::webhook_client::Converter;
-use steersman_rules::kinds::custom_resource_definition as definitions;
-use steersman_rules::metadata;
-use steersman_rules::resource::{ConverterHandle, Resource};
 
 /// Where definitions are stored.
 pub(crate) fn folder() -> String {

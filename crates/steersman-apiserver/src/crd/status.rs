@@ -2,11 +2,11 @@
 //! deleted, in which versions its instances were ever stored.
 
 use serde_json::{Value, json};
+use steersman_rules::kinds::custom_resource_definition::{self as definitions, complete};
+use steersman_rules::metadata;
 
 use super::{CLEANUP, names};
 use crate::state::Server;
-use steersman_rules::kinds::custom_resource_definition::{self as definitions, complete};
-use steersman_rules::metadata;
 
 /// The conditions that the server sets, and nobody else.
 const OWN_CONDITIONS: [&str; 3] = ["NamesAccepted", "Established", "Terminating"];

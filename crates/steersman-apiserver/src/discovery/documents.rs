@@ -189,8 +189,8 @@ struct ResponseKind {
 
 impl ResourceDiscovery {
     /// A resource with its subresources. Those of definitions always tell group and version.
-    pub(super) fn of(resource: &Resource, custom: bool) -> Self {
-        let own = if custom {
+    pub(super) fn of(resource: &Resource) -> Self {
+        let own = if resource.is_custom() {
             (resource.group.to_string(), resource.version.to_string())
         } else {
             Default::default()

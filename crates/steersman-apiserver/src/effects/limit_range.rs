@@ -1,9 +1,9 @@
 //! Limit ranges, and nothing else, are named by the server where nobody names them.
 
 use serde_json::Value;
+use steersman_rules::metadata;
 
 use crate::state::effects::{Effects, Write};
-use steersman_rules::metadata;
 
 /// Names limit ranges.
 pub(super) struct LimitRanges;

@@ -6,9 +6,10 @@ mod signing_request;
 mod volume;
 mod webhook_configuration;
 
+use steersman_rules::resource::Effect;
+
 use crate::state::effects::Registered;
 use crate::{allocate, crd};
-use steersman_rules::resource::Effect;
 
 /// What is registered when a server is assembled.
 pub(crate) fn all() -> Registered {

@@ -2,13 +2,13 @@
 //! sign, and who signs does not approve.
 //!
 //! `approval` writes the conditions and leaves the certificate; `status` writes the certificate
-//! and leaves the decision. What holds of a request through either path, its strategy checks.
+//! and leaves the decision. What holds of a request through either path, its rules check.
 
 use serde_json::{Value, json};
+use steersman_rules::field::FieldError;
 
 use crate::state::effects::{Effects, Versions, Write};
 use crate::user::User;
-use steersman_rules::field::FieldError;
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 

@@ -1,9 +1,9 @@
 //! Persistent volumes say when their phase changed.
 
 use serde_json::Value;
+use steersman_rules::metadata;
 
 use crate::state::effects::{Effects, Versions, Write};
-use steersman_rules::metadata;
 
 const TIME: &str = "lastPhaseTransitionTime";
 

@@ -14,11 +14,11 @@ use http::{HeaderValue, Response, header};
 use steersman_store::RangeRequest;
 
 pub(crate) use requests::{Asked, Requests};
+use steersman_rules::resource::Verb;
 
 use crate::discovery;
 use crate::reply::ResponseBody;
 use crate::state::Server;
-use steersman_rules::resource::Verb;
 
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

@@ -11,11 +11,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::Method;
+use steersman_rules::resource::{Subresource, Verb};
+use steersman_rules::schema::Text;
 
 use super::family;
 use crate::call::Call;
-use steersman_rules::resource::{Subresource, Verb};
-use steersman_rules::schema::Text;
 
 /// Where the buckets of the histogram end, in milliseconds: upstream's.
 const BUCKETS: [u64; 23] = [

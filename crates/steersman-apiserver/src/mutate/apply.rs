@@ -2,6 +2,11 @@
 
 use http::StatusCode;
 use serde_json::{Map, Value};
+use steersman_rules::apply::{Apply, ApplyError, apply as merge, check_configuration};
+use steersman_rules::apply::{FieldConflict, conflict_message};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
 
 use super::{decode, patch, update};
 use crate::call::Call;
@@ -10,11 +15,6 @@ use crate::status::{Cause, Result, Status};
 use crate::write::create::create_object;
 use crate::write::versions::Served;
 use crate::write::{Tracking, Writer, change, prepare};
-use steersman_rules::apply::{Apply, ApplyError, apply as merge, check_configuration};
-use steersman_rules::apply::{FieldConflict, conflict_message};
-use steersman_rules::field::FieldError;
-use steersman_rules::metadata;
-use steersman_rules::resource::Named;
 
 /// How often an object may come and go under an apply before the client is told.
 const ATTEMPTS: usize = 4;

@@ -4,6 +4,11 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::names;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Place;
 
 use super::condition::set_condition;
 use super::{decode, success};
@@ -12,11 +17,6 @@ use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::{Writer, change, prepare};
-use steersman_rules::field::FieldError;
-use steersman_rules::metadata;
-use steersman_rules::names;
-use steersman_rules::resource::Named;
-use steersman_rules::resource::Place;
 
 /// Binds the pod of the path, or of the body for `POST …/bindings`.
 pub(crate) async fn bind(call: &Call) -> Result<Reply> {

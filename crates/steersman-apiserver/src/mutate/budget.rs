@@ -3,11 +3,11 @@
 //! Pure decisions over documents; [`super::eviction`] reads and writes them.
 
 use serde_json::{Value, json};
-
-use crate::status::{Cause, Details, Status};
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;
 use steersman_rules::selector::LabelSelector;
+
+use crate::status::{Cause, Details, Status};
 
 /// How many evictions may wait for the controller to notice them.
 const DISRUPTED_PODS_MAX: usize = 2000;

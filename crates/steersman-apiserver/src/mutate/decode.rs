@@ -6,13 +6,6 @@
 //! [`report`], as the query wants.
 
 use serde_json::{Map, Value};
-
-use super::options::{self, FieldValidation};
-use super::patch::Language;
-use crate::call::Call;
-use crate::negotiate;
-use crate::status::{Result, Status};
-use crate::write::OTHER_NAMESPACE;
 use steersman_rules::body::{Finding, json, syntax, yaml};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
@@ -20,6 +13,13 @@ use steersman_rules::patch::json_type as patch_type;
 use steersman_rules::protobuf;
 use steersman_rules::resource::Named;
 use steersman_rules::schema::Schema;
+
+use super::options::{self, FieldValidation};
+use super::patch::Language;
+use crate::call::Call;
+use crate::negotiate;
+use crate::status::{Result, Status};
+use crate::write::OTHER_NAMESPACE;
 
 /// How much of a body that cannot be read is shown to its sender.
 const SHOWN_MAX: usize = 30;

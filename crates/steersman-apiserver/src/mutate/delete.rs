@@ -2,6 +2,8 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use steersman_rules::metadata;
+use steersman_rules::resource::Resource;
 
 use super::{delete_options, success};
 use crate::call::Call;
@@ -10,8 +12,6 @@ use crate::reply::Reply;
 use crate::status::Result;
 use crate::write::delete::{Deleted, delete_object};
 use crate::write::{DeleteOptions, Writer};
-use steersman_rules::metadata;
-use steersman_rules::resource::Resource;
 
 /// The kinds whose removal is answered with the object itself; all others with a Status.
 const ANSWERED_WITH_OBJECT: &[(&str, &[&str])] = &[

@@ -1,5 +1,8 @@
 //! DELETE of a collection: every object that the selectors match, one by one.
 
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
+
 use super::delete::warn_of_orphans;
 use super::delete_options;
 use crate::call::Call;
@@ -9,8 +12,6 @@ use crate::reply::Reply;
 use crate::status::Result;
 use crate::write::Writer;
 use crate::write::delete::delete_object;
-use steersman_rules::metadata;
-use steersman_rules::resource::Place;
 
 /// Deletes what matches, and answers with the list of it.
 pub(crate) async fn delete_collection(call: &Call) -> Result<Reply> {

@@ -1,6 +1,7 @@
 //! Reading `DeleteOptions`, from a body or from the query.
 
 use serde_json::{Value, json};
+use steersman_rules::schema::Schema;
 
 use super::{decode, options};
 use crate::call::Call;
@@ -8,7 +9,6 @@ use crate::negotiate;
 use crate::status::{Result, Status};
 use crate::write::DeleteOptions;
 use crate::write::delete_options::IGNORE_READ_ERROR;
-use steersman_rules::schema::Schema;
 
 /// Reads the body, or the query where there is no body: as in Kubernetes, who sends options
 /// is not heard in the query, not even about a dry run.

@@ -5,6 +5,10 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Place;
 use steersman_store::RangeRequest;
 
 use super::budget::{self, Claim};
@@ -17,10 +21,6 @@ use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::delete::delete_object;
 use crate::write::{DeleteOptions, Writer, change};
-use steersman_rules::field::FieldError;
-use steersman_rules::metadata;
-use steersman_rules::resource::Named;
-use steersman_rules::resource::Place;
 
 /// How often a pod may change under an eviction that asks no budget.
 const ATTEMPTS: usize = 20;

@@ -1,12 +1,12 @@
 //! The options of writes, in the query or in the body of a DELETE, and what is wrong with them.
 
 use serde_json::Value;
-
-use crate::call::Call;
-use crate::status::{Result, Status};
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Named;
 use steersman_rules::resource::Verb;
+
+use crate::call::Call;
+use crate::status::{Result, Status};
 
 /// The longest name of a field manager.
 const MANAGER_MAX: usize = 128;

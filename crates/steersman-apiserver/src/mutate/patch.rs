@@ -2,6 +2,10 @@
 
 use http::StatusCode;
 use serde_json::Value;
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::patch::{self, PatchError};
+use steersman_rules::resource::Named;
 
 use super::{decode, update};
 use crate::call::{APPLY, Call};
@@ -9,10 +13,6 @@ use crate::negotiate;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::{OTHER_NAMESPACE, Tracking, change, prepare};
-use steersman_rules::field::FieldError;
-use steersman_rules::metadata;
-use steersman_rules::patch::{self, PatchError};
-use steersman_rules::resource::Named;
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
@@ -61,7 +61,7 @@ pub(super) enum Language {
 impl Language {
     /// Reads the content type.
     pub(super) fn of(call: &Call) -> Result<Self> {
-        let custom = call.server.registry.table().is_custom(&call.resource);
+        let custom = call.resource.is_custom();
         match negotiate::media_type(call.content_type()) {
             JSON => Ok(Self::Json),
             MERGE => Ok(Self::Merge),

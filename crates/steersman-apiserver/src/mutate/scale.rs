@@ -2,6 +2,12 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use steersman_rules::apply::check_configuration;
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::{Resource, ScalePaths, Verb};
+use steersman_rules::schema::Schema;
 
 use super::patch::{Language, refuse_force};
 use super::{apply, decode, update};
@@ -11,12 +17,6 @@ use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::scale::scale_of;
 use crate::write::{OTHER_NAMESPACE, Tracking, Writer, change, prepare};
-use steersman_rules::apply::check_configuration;
-use steersman_rules::field::FieldError;
-use steersman_rules::metadata;
-use steersman_rules::resource::Named;
-use steersman_rules::resource::{Resource, ScalePaths, Verb};
-use steersman_rules::schema::Schema;
 
 const SCALE: (&str, &str) = ("autoscaling/v1", "Scale");
 

@@ -3,6 +3,10 @@
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
+use steersman_rules::resource::Place;
 
 use super::decode;
 use crate::admission::Request;
@@ -12,10 +16,6 @@ use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::token::ISSUER;
 use crate::token::claims::{Claims, Private, Reference, user_name};
-use steersman_rules::field::FieldError;
-use steersman_rules::metadata;
-use steersman_rules::resource::Named;
-use steersman_rules::resource::Place;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";

@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use serde_json::Value;
+use steersman_rules::metadata;
 
 use super::decode;
 use crate::call::Call;
@@ -9,7 +10,6 @@ use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::create::create_object;
 use crate::write::{Tracking, Writer, change, prepare};
-use steersman_rules::metadata;
 
 /// Replaces the object of the path by the one of the body.
 pub(crate) async fn update(call: &Call) -> Result<Reply> {

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Map, Value};
+use steersman_rules::kinds;
+use steersman_rules::resource::{Place, Resource};
 
 use super::part::Part;
 use super::paths::{self, PathItem, Paths};
@@ -16,8 +18,6 @@ use crate::document::Stored;
 use crate::registry::Table;
 use crate::state::Server;
 use crate::status::{Result, Status};
-use steersman_rules::kinds;
-use steersman_rules::resource::{Place, Resource};
 
 /// The parts of all built-in kinds, in one form.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Published {
         form: Form,
     ) -> Result<Vec<(String, Arc<Section>)>> {
         let mut sections = Vec::new();
-        for resource in table.resources().filter(|resource| table.is_custom(resource)) {
+        for resource in table.resources().filter(|resource| resource.is_custom()) {
             let section = self.section(server, table, resource, form).await?;
             sections.push((document_name(resource), section));
         }

@@ -4,11 +4,11 @@
 //! over much of it, so there a nullable or open value becomes one without a type.
 
 use serde_json::{Map, Value, json};
+use steersman_rules::resource::Resource;
 
 use super::definitions::{GVK, group_version_kind};
 use super::descriptions::Common;
 use super::{Dialect, names};
-use steersman_rules::resource::Resource;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";

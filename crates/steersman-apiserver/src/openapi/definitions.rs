@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-
-use super::descriptions::{Common, Descriptions};
-use super::{Dialect, names};
 use steersman_rules::kinds;
 use steersman_rules::resource::{Resource, Verb};
 use steersman_rules::schema::builtin::{self as table, Kind};
 use steersman_rules::schema::{Field, ListKind, Merge, Node, Scalar, Shape};
+
+use super::descriptions::{Common, Descriptions};
+use super::{Dialect, names};
 
 /// How JSON schemas call the kinds that a definition is.
 pub(super) const GVK: &str = "x-kubernetes-group-version-kind";

@@ -1,10 +1,10 @@
 //! One operation: a verb on a resource or subresource, as both versions describe it.
 
 use serde_json::{Map, Value, json};
+use steersman_rules::resource::Verb;
 
 use super::definitions::{GVK, group_version_kind};
 use super::{Dialect, names, parameters};
-use steersman_rules::resource::Verb;
 
 /// Whose operation it is, and what goes in and comes out.
 pub(super) struct Operation<'a> {

@@ -5,10 +5,10 @@
 //! Kubernetes' words, which its options have; the others have none here but ours.
 
 use serde_json::{Value, json};
+use steersman_rules::resource::Verb;
 
 use super::descriptions::Common;
 use super::{Dialect, names};
-use steersman_rules::resource::Verb;
 
 struct Parameter {
     name: &'static str,

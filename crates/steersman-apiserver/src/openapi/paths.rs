@@ -1,11 +1,11 @@
 //! The paths of a resource, with an operation for every verb.
 
 use serde_json::{Map, Value, json};
+use steersman_rules::resource::{Resource, Subresource, Verb};
+use steersman_rules::schema::builtin as table;
 
 use super::operation::{Listing, Operation, tag};
 use super::{Dialect, names, parameters};
-use steersman_rules::resource::{Resource, Subresource, Verb};
-use steersman_rules::schema::builtin as table;
 
 /// A path and what can be done there.
 pub(super) type PathItem = (String, Value);

@@ -3,10 +3,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use steersman_rules::body::syntax;
 use steersman_store::Revision;
 
 use crate::status::{Result, Status};
-use steersman_rules::body::syntax;
 
 /// Where a list goes on, and as of when.
 #[derive(Clone, Debug, PartialEq, Eq)]

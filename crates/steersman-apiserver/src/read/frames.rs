@@ -6,6 +6,8 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use steersman_rules::protobuf::{self, Format, Sealed};
+use steersman_rules::resource::Resource;
 use steersman_store::{Key, Revision};
 
 use crate::call::Call;
@@ -14,8 +16,6 @@ use crate::negotiate::{Encoding, Shape};
 use crate::reply::View;
 use crate::state::events::{EventType, SharedEvents, Told};
 use crate::status::{Result, Status};
-use steersman_rules::protobuf::{self, Format, Sealed};
-use steersman_rules::resource::Resource;
 
 /// How the events of one watch are written.
 pub(super) struct Frames {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use steersman_store::Revision;
-
-use crate::call::Call;
-use crate::status::{Result, Status};
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Named;
 use steersman_rules::selector::{FieldSelector, LabelSelector, Selector};
 use steersman_rules::strconv;
+use steersman_store::Revision;
+
+use crate::call::Call;
+use crate::status::{Result, Status};
 
 /// What a list or watch asks for.
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{self, FuturesUnordered};
 use futures::{FutureExt, StreamExt};
+use steersman_rules::selector::Selector;
 use steersman_store::{Entry, Event, RangeRequest, Revision, StoreError, Watch, WatchRequest};
 use tokio::time::Instant;
 
@@ -31,7 +32,6 @@ use crate::state::Server;
 use crate::state::events::EventType;
 use crate::status::panic_text;
 use crate::status::{Result, Status};
-use steersman_rules::selector::Selector;
 
 /// A chunk is sent once it is this large; what remains waits in the store.
 const CHUNK: usize = 64 * 1024;

@@ -16,13 +16,13 @@ use steersman_store::Revision;
 
 pub use body::ResponseBody;
 use indent::Indenter;
+use steersman_rules::table::IncludeObject;
 pub(crate) use view::View;
 
 use crate::call::Call;
 use crate::document::Stored;
 use crate::negotiate::{Encoding, Output, Shape, Wishes};
 use crate::status::{Result, Status};
-use steersman_rules::table::IncludeObject;
 
 /// Answers larger than this are compressed for clients that accept it.
 const GZIP_THRESHOLD: usize = 128 * 1024;

@@ -10,6 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
+use steersman_rules::metadata::MetaVersion;
+use steersman_rules::protobuf::{Format, ListFields, ProtobufError, Sealed};
+use steersman_rules::resource::Resource;
+use steersman_rules::table::{self, IncludeObject, TableForm};
 use steersman_store::Revision;
 
 use super::Page;
@@ -20,10 +24,6 @@ use crate::document::{self, Stored, write_json};
 use crate::negotiate::{Encoding, Output, Shape};
 use crate::state::Clock;
 use crate::status::{Result, Status};
-use steersman_rules::metadata::MetaVersion;
-use steersman_rules::protobuf::{Format, ListFields, ProtobufError, Sealed};
-use steersman_rules::resource::Resource;
-use steersman_rules::table::{self, IncludeObject, TableForm};
 
 /// How one client sees stored objects.
 pub(crate) struct View {

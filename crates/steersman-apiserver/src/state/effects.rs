@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use futures::future::{self, BoxFuture};
 use serde_json::Value;
+use steersman_rules::field::FieldError;
+use steersman_rules::resource::{Effect, Resource};
 use steersman_store::{Revision, StoreError};
 use tokio::sync::OwnedMutexGuard;
 
 use super::Server;
 use crate::status::Result;
 use crate::user::User;
-use steersman_rules::field::FieldError;
-use steersman_rules::resource::{Effect, Resource};
 
 /// One write, as far as effects need to know it.
 #[derive(Clone, Copy)]

@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
+use steersman_rules::metadata;
 use steersman_store::{Entry, Revision, Store, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -24,7 +25,6 @@ use crate::{lookup, on_demand, status, user};
 use effects::Registered;
 use events::SharedEvents;
 use node_ports::NodePorts;
-use steersman_rules::metadata;
 
 /// Where timestamps come from; it follows the clock of the process, which may be virtual.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderValue};
+use steersman_rules::resource::Named;
 
 use super::{AUTHENTICATED, UNAUTHENTICATED, User};
 use crate::status::{Result, Status};
-use steersman_rules::resource::Named;
 
 const EXTRA: &str = "impersonate-extra-";
 

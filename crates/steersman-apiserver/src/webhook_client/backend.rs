@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use serde_json::Value;
-use steersman_store::{RangeRequest, Store};
+use steersman_store::{RangeRequest, Store, StoreError};
 
 use crate::lookup;
 
@@ -16,15 +16,28 @@ pub(crate) struct Service {
     pub(super) port: u16,
 }
 
-/// The addresses to try, in order; says why there are none.
+/// Why there is no address of a service to try, in the words of Kubernetes.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BackendError {
+    #[error("service {0:?} not found")]
+    NoService(String),
+    #[error("no service port {port} found for service {service:?}")]
+    NoPort { service: String, port: u16 },
+    #[error("no endpoints available for service {0:?}")]
+    NoEndpoints(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The addresses to try, in order, at least one; says why there are none.
 pub(super) async fn addresses(
     store: &dyn Store,
     service: &Service,
-) -> Result<Vec<(String, u16)>, String> {
+) -> Result<Vec<(String, u16)>, BackendError> {
     let Service { namespace, name, port } = service;
     let key = format!("/registry/services/specs/{namespace}/{name}");
-    let entry = lookup::known(store, &key).await.map_err(|error| error.to_string())?;
-    let Some(entry) = entry else { return Err(format!("service {name:?} not found")) };
+    let entry = lookup::known(store, &key).await?;
+    let Some(entry) = entry else { return Err(BackendError::NoService(name.clone())) };
     let object: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
     let spec = &object["spec"];
     if spec["type"] == "ExternalName" {
@@ -32,7 +45,7 @@ pub(super) async fn addresses(
     }
     let ports = spec["ports"].as_array().into_iter().flatten();
     let Some(wanted) = ports.clone().find(|candidate| candidate["port"] == *port) else {
-        return Err(format!("no service port {port} found for service {name:?}"));
+        return Err(BackendError::NoPort { service: name.clone(), port: *port });
     };
     let mut found = in_slices(store, service, text(&wanted["name"])).await?;
     if found.is_empty() {
@@ -43,7 +56,7 @@ pub(super) async fn addresses(
         found.push((cluster_ip.to_owned(), *port));
     }
     if found.is_empty() {
-        return Err(format!("no endpoints available for service {name:?}"));
+        return Err(BackendError::NoEndpoints(name.clone()));
     }
     Ok(found)
 }
@@ -53,10 +66,10 @@ async fn in_slices(
     store: &dyn Store,
     service: &Service,
     port_name: &str,
-) -> Result<Vec<(String, u16)>, String> {
+) -> Result<Vec<(String, u16)>, StoreError> {
     let prefix = format!("/registry/endpointslices/{}/", service.namespace);
     let request = RangeRequest { prefix, stale: true, ..RangeRequest::default() };
-    let slices = store.range(request).await.map_err(|error| error.to_string())?.entries;
+    let slices = store.range(request).await?.entries;
     let mut found = Vec::new();
     for slice in slices {
         let slice: Value = serde_json::from_slice(&slice.value).unwrap_or_default();
@@ -77,10 +90,9 @@ async fn in_endpoints(
     store: &dyn Store,
     service: &Service,
     port_name: &str,
-) -> Result<Vec<(String, u16)>, String> {
+) -> Result<Vec<(String, u16)>, StoreError> {
     let key = format!("/registry/services/endpoints/{}/{}", service.namespace, service.name);
-    let entry = lookup::known(store, &key).await.map_err(|error| error.to_string())?;
-    let Some(entry) = entry else { return Ok(Vec::new()) };
+    let Some(entry) = lookup::known(store, &key).await? else { return Ok(Vec::new()) };
     let endpoints: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
     let mut found = Vec::new();
     for subset in endpoints["subsets"].as_array().into_iter().flatten() {

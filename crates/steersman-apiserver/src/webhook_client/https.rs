@@ -4,18 +4,19 @@ use std::io;
 use std::sync::PoisonError;
 
 use bytes::Bytes;
+use http::header::InvalidHeaderValue;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use rustls::{CertificateError, Error};
 use steersman_store::Store;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::backend;
+use super::backend::{self, BackendError};
 use super::target::Target;
 
 /// An open connection.
@@ -27,13 +28,46 @@ const IDLE_MAX: usize = 8;
 /// The largest answer, in bytes.
 const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
 
+/// Why a request brings no answer, in the words of Go's client. They tell of their cause as well,
+/// so that none has a source.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    /// The authorities of a `caBundle`, or those of the system, cannot be read.
+    #[error("{0}")]
+    Trust(String),
+    /// The service is nowhere.
+    #[error("{0}")]
+    Backend(BackendError),
+    /// The host cannot stand in a header.
+    #[error("{0}")]
+    Host(InvalidHeaderValue),
+    /// The host cannot stand in a certificate.
+    #[error("{0}")]
+    Name(InvalidDnsNameError),
+    /// There is nothing to dial.
+    #[error("no address")]
+    NoAddress,
+    /// Nobody listens there, or it cannot be reached.
+    #[error("{}", dial_text(address, error))]
+    Dial { address: String, error: io::Error },
+    /// There is no trust, or another protocol.
+    #[error("{}", tls_text(.0))]
+    Tls(io::Error),
+    /// The other side does not speak HTTP, or hung up.
+    #[error("{}", http_text(.0))]
+    Http(hyper::Error),
+    /// The answer broke off, or is too large.
+    #[error("{0}")]
+    Body(Box<dyn std::error::Error + Send + Sync>),
+}
+
 /// Sends a request and reads the whole answer. A connection that was open but brings no answer,
 /// for the other side may have closed it or begun anew, is replaced by a new one, once.
 pub(super) async fn send(
     store: &dyn Store,
     target: &Target,
     request: Request<Bytes>,
-) -> Result<Response<Bytes>, String> {
+) -> Result<Response<Bytes>, SendError> {
     let request = addressed(target, request)?;
     if let Some(mut connection) = used(target)
         && let Ok(response) = exchange(&mut connection, request.clone()).await
@@ -41,14 +75,17 @@ pub(super) async fn send(
         return whole(target, connection, response).await;
     }
     let mut connection = connect(store, target).await?;
-    let response = exchange(&mut connection, request).await.map_err(|error| text(&error))?;
+    let response = exchange(&mut connection, request).await.map_err(SendError::Http)?;
     whole(target, connection, response).await
 }
 
 /// The request as HTTP/1.1 wants it: the host in a header, the rest of the URL in the first line.
-fn addressed(target: &Target, mut request: Request<Bytes>) -> Result<Request<Full<Bytes>>, String> {
+fn addressed(
+    target: &Target,
+    mut request: Request<Bytes>,
+) -> Result<Request<Full<Bytes>>, SendError> {
     let authority = request.uri().authority().map_or(target.host.as_str(), |a| a.as_str());
-    let host = HeaderValue::from_str(authority).map_err(|error| error.to_string())?;
+    let host = HeaderValue::from_str(authority).map_err(SendError::Host)?;
     let path = request.uri().path_and_query().cloned();
     *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
     request.headers_mut().insert(header::HOST, host);
@@ -76,10 +113,10 @@ async fn whole(
     target: &Target,
     connection: Connection,
     response: Incoming,
-) -> Result<Response<Bytes>, String> {
+) -> Result<Response<Bytes>, SendError> {
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, RESPONSE_LIMIT).collect().await;
-    let body = body.map_err(|error| error.to_string())?.to_bytes();
+    let body = body.map_err(SendError::Body)?.to_bytes();
     let mut idle = target.idle.lock().unwrap_or_else(PoisonError::into_inner);
     if idle.len() < IDLE_MAX {
         idle.push(connection);
@@ -87,15 +124,15 @@ async fn whole(
     Ok(Response::from_parts(parts, body))
 }
 
-async fn connect(store: &dyn Store, target: &Target) -> Result<Connection, String> {
-    let tls = TlsConnector::from(target.tls()?);
+async fn connect(store: &dyn Store, target: &Target) -> Result<Connection, SendError> {
+    let tls = TlsConnector::from(target.tls().map_err(SendError::Trust)?);
     let stream = dial(store, target).await?;
     // What is asked is small and waited for.
     let _ = stream.set_nodelay(true);
-    let name = ServerName::try_from(target.host.clone()).map_err(|error| error.to_string())?;
-    let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error))?;
+    let name = ServerName::try_from(target.host.clone()).map_err(SendError::Name)?;
+    let stream = tls.connect(name, stream).await.map_err(SendError::Tls)?;
     let shaken = http1::handshake(TokioIo::new(stream)).await;
-    let (sender, connection) = shaken.map_err(|error| text(&error))?;
+    let (sender, connection) = shaken.map_err(SendError::Http)?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "webhook connection closed");
@@ -105,16 +142,18 @@ async fn connect(store: &dyn Store, target: &Target) -> Result<Connection, Strin
 }
 
 /// Reaches the first address that can be reached.
-async fn dial(store: &dyn Store, target: &Target) -> Result<TcpStream, String> {
+async fn dial(store: &dyn Store, target: &Target) -> Result<TcpStream, SendError> {
     let addresses = match &target.service {
-        Some(service) => backend::addresses(store, service).await?,
+        Some(service) => backend::addresses(store, service).await.map_err(SendError::Backend)?,
         None => vec![(target.host.clone(), target.port)],
     };
-    let mut failed = String::new();
+    let mut failed = SendError::NoAddress;
     for (host, port) in addresses {
         match TcpStream::connect((host.as_str(), port)).await {
             Ok(stream) => return Ok(stream),
-            Err(error) => failed = dial_error(&host_and_port(&host, port), &error),
+            Err(error) => {
+                failed = SendError::Dial { address: host_and_port(&host, port), error };
+            }
         }
     }
     Err(failed)
@@ -125,7 +164,7 @@ fn host_and_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-fn dial_error(address: &str, error: &io::Error) -> String {
+fn dial_text(address: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
             format!("dial tcp {address}: connect: connection refused")
@@ -134,7 +173,7 @@ fn dial_error(address: &str, error: &io::Error) -> String {
     }
 }
 
-fn tls_error(error: &io::Error) -> String {
+fn tls_text(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     match inner {
         // An authority of the same name that has not signed it is as unknown.
@@ -175,7 +214,7 @@ fn bare(name: &str) -> &str {
 }
 
 /// An error with what caused it, for hyper's errors tell little by themselves.
-fn text(error: &hyper::Error) -> String {
+fn http_text(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),

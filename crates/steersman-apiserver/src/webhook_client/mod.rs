@@ -71,7 +71,10 @@ impl Origins {
         let answer = async {
             match self.handler(target) {
                 Some(handler) => in_process(&handler, request).await,
-                None => https::send(store, target, request).await,
+                None => {
+                    let sent = https::send(store, target, request).await;
+                    sent.map_err(|error| error.to_string())
+                }
             }
         };
         let late = |_| failed("context deadline exceeded".to_owned());

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
 use super::prepare::{PARTS, shape};
@@ -12,8 +14,6 @@ use crate::admission::{Operation, Request};
 use crate::conversion;
 use crate::document::Stored;
 use crate::status::{Result, Status};
-use steersman_rules::metadata;
-use steersman_rules::resource::Place;
 
 /// How often a merge is run again for conversions that it lacked.
 const MERGES_MAX: usize = 16;

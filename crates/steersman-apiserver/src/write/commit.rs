@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use steersman_rules::resource::Place;
 use steersman_store::{Expected, Revision, StoreError, WriteRequest};
 
 use super::Writer;
 use crate::state::effects::{Outcome, Taken, Turn, Written};
-use steersman_rules::resource::Place;
 
 /// What a write holds until it is done.
 #[derive(Default)]

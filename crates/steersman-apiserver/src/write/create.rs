@@ -19,14 +19,14 @@
 //! If a generated name is taken, 6 to 12 are done again with another one.
 
 use serde_json::Value;
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
 use super::{Held, OTHER_NAMESPACE, Tracking, Writer, lifecycle, prepare, validate};
 use crate::admission::Operation;
 use crate::document::Stored;
 use crate::status::{Result, Status};
-use steersman_rules::metadata;
-use steersman_rules::resource::Place;
 
 /// How often a generated name may be taken before the client is told.
 const GENERATE_ATTEMPTS: usize = 8;

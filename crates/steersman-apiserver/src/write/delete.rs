@@ -6,6 +6,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use steersman_rules::metadata;
+use steersman_rules::resource::{Place, Resource};
 use steersman_store::{Entry, Expected, Revision, StoreError};
 
 use super::delete_options::{DeleteOptions, Propagation};
@@ -15,8 +17,6 @@ use crate::admission::Operation;
 use crate::conversion;
 use crate::document::{Stored, encode};
 use crate::status::{Result, Status};
-use steersman_rules::metadata;
-use steersman_rules::resource::{Place, Resource};
 
 /// What became of a deleted object.
 pub(crate) enum Deleted {

@@ -1,10 +1,10 @@
 //! How an object is to be deleted: `DeleteOptions`.
 
 use serde_json::{Value, json};
-
-use crate::status::{Result, Status};
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Named;
+
+use crate::status::{Result, Status};
 
 /// How an object is to be deleted.
 #[derive(Clone, Debug, Default)]

@@ -7,11 +7,11 @@
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use steersman_rules::resource::Named;
 use steersman_store::{Entry, Revision};
 
 use super::Writer;
 use crate::status::{Cause, Result, Status};
-use steersman_rules::resource::Named;
 
 #[derive(Deserialize)]
 struct Namespace {

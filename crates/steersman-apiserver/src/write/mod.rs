@@ -26,6 +26,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use steersman_rules::apply::{Resets, Track, track};
+use steersman_rules::metadata;
+use steersman_rules::resource::{Place, Resource, ScalePaths};
 use steersman_store::Revision;
 
 use crate::admission::{About, Operation, Request};
@@ -37,9 +40,6 @@ use crate::state::Server;
 use crate::state::effects::{Effects, Turn, Write};
 use crate::status::{Result, Status};
 use crate::user::User;
-use steersman_rules::apply::{Resets, Track, track};
-use steersman_rules::metadata;
-use steersman_rules::resource::{Place, Resource, ScalePaths};
 
 /// The largest object that is stored, in bytes: what etcd takes by default, so that what can be
 /// written does not depend on the store.

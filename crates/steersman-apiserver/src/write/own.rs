@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_rules::metadata;
+use steersman_rules::resource::Place;
 
 use super::create::create_object;
 use super::{Tracking, Writer, change};
 use crate::state::Server;
 use crate::status::{Result, Status};
-use steersman_rules::metadata;
-use steersman_rules::resource::Place;
 
 /// Creates an object that is not there.
 pub(crate) async fn ensure(

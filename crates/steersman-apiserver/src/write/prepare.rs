@@ -1,13 +1,13 @@
 //! What an object becomes when a client wants it changed, before anybody has a say in it.
 
 use serde_json::Value;
-
-use super::{Tracking, Writer, part};
-use crate::status::{MODIFIED, Result, Status};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::resource::Place;
 use steersman_rules::strconv;
+
+use super::{Tracking, Writer, part};
+use crate::status::{MODIFIED, Result, Status};
 
 /// The subresources that write a part of the object; others are ways to write all of it.
 pub(super) const PARTS: &[&str] =
@@ -75,7 +75,7 @@ pub(crate) fn check_version(writer: &Writer<'_>, old: &Value, new: &Value) -> Re
 pub(crate) fn resource_version(object: &Value) -> Result<u64> {
     match metadata::text(object, "resourceVersion") {
         "" => Ok(0),
-        text => strconv::parse_uint(text).map_err(Status::failure),
+        text => strconv::parse_uint(text).map_err(|error| Status::failure(error.to_string())),
     }
 }
 

@@ -1,13 +1,13 @@
 //! A Scale as a document: what it shows of an object, and what is wrong with where it shows.
 
 use serde_json::{Value, json};
-
-use crate::status::Result;
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::patch::{printed, printed_type};
 use steersman_rules::resource::{Resource, ScalePaths};
 use steersman_rules::selector::LabelSelector;
+
+use crate::status::Result;
 
 /// The object with the number of a Scale.
 pub(super) fn scaled(object: &Value, paths: &ScalePaths, scale: &Value) -> Value {
@@ -62,7 +62,9 @@ pub(super) fn mistakes(resource: &Resource, object: &Value, of: Of) -> Vec<Field
             Ok(Some(other)) => Some(not_of_type(path, other, "string")),
             Err(why) => Some(why),
         };
-        errors.extend(why.map(|why| FieldError::invalid(format!(".{path}"), &"".into(), &why)));
+        let invalid =
+            |why: OtherType| FieldError::invalid(format!(".{path}"), &"".into(), &why.to_string());
+        errors.extend(why.map(invalid));
     }
     errors
 }
@@ -83,15 +85,15 @@ fn number_mistake(object: &Value, path: &str) -> Option<FieldError> {
                 (number, format!("should be less than or equal to {}", i32::MAX))
             }
             Some(_) => return None,
-            None => (0, not_of_type(path, value, "int64")),
+            None => (0, not_of_type(path, value, "int64").to_string()),
         },
-        Err(why) => (0, why),
+        Err(why) => (0, why.to_string()),
     };
     Some(FieldError::invalid(format!(".{path}"), &number.into(), &why))
 }
 
 /// What stands at a path, if anything; or why there can be nothing.
-fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
+fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, OtherType> {
     let mut here = object;
     let mut walked = 0;
     for field in path.split('.') {
@@ -111,10 +113,17 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
     Ok(Some(here).filter(|value| !value.is_null()))
 }
 
-fn not_of_type(path: &str, value: &Value, expected: &str) -> String {
-    format!(
-        ".{path} accessor error: {} is of the type {}, expected {expected}",
-        printed(value),
-        printed_type(value)
-    )
+/// What stands at a path has another type than the one that is read there; in the words of Go.
+#[derive(Debug, thiserror::Error)]
+#[error(".{path} accessor error: {value} is of the type {found}, expected {expected}")]
+struct OtherType {
+    path: String,
+    value: String,
+    found: &'static str,
+    expected: &'static str,
+}
+
+fn not_of_type(path: &str, value: &Value, expected: &'static str) -> OtherType {
+    let path = path.to_owned();
+    OtherType { path, value: printed(value), found: printed_type(value), expected }
 }

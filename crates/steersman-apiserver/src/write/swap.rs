@@ -5,11 +5,11 @@
 //! decided by it only happens if it is still the latest; anything else that is decided, such as a
 //! refusal, counts only if it is.
 
+use steersman_rules::resource::Place;
 use steersman_store::Entry;
 
 use super::Writer;
 use crate::status::{MODIFIED, Result, Status};
-use steersman_rules::resource::Place;
 
 /// How often webhooks are asked about one write, each time because someone else was faster. A
 /// webhook that itself changes what it is asked about would be asked for ever.

@@ -1,12 +1,12 @@
 //! Refusing objects with mistakes: in metadata, by the kind's rules, by its schema.
 
 use serde_json::Value;
-
-use super::{Writer, scale};
-use crate::status::{Result, Status};
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Resource;
 use steersman_rules::{metadata, names};
+
+use super::{Writer, scale};
+use crate::status::{Result, Status};
 
 /// What of metadata never changes by an update.
 const IMMUTABLE: [&str; 6] = [

@@ -3,14 +3,14 @@
 use std::fmt::{self, Debug};
 
 use serde_json::Value;
-
-use super::Writer;
-use crate::conversion::Known;
-use crate::state::Server;
 use steersman_rules::apply::Versions;
 use steersman_rules::resource::Resource;
 use steersman_rules::schema::Schema;
 use steersman_rules::versions;
+
+use super::Writer;
+use crate::conversion::Known;
+use crate::state::Server;
 
 /// The versions in which a resource is served.
 pub(crate) struct Served<'a> {

@@ -144,7 +144,9 @@ fn take(
             work.extend(nodes.into_iter().flat_map(|node| graph.observe(node)));
             work
         }
-        Delta::Applied(object) => node(object).map(|node| graph.observe(node)).unwrap_or_default(),
+        Delta::Applied(object) | Delta::Reread(object) => {
+            node(object).map(|node| graph.observe(node)).unwrap_or_default()
+        }
         Delta::Deleted(object) => node(object).map(|node| graph.delete(node)).unwrap_or_default(),
         // The graph knows objects by uid.
         Delta::DeletedKey { .. } => return None,

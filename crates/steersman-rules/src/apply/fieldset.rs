@@ -130,7 +130,8 @@ impl FieldSet {
         self.join(other, |a, b| match b {
             None => rest.entries.push(a.clone()),
             Some(b) => {
-                let (member, below) = (a.member && !b.member, a.below.difference(&b.below));
+                let member = a.member && !b.member;
+                let below = a.below.difference(&b.below);
                 if member || !below.is_empty() {
                     rest.push(a.step.clone(), member, below);
                 }

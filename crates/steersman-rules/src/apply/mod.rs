@@ -129,7 +129,8 @@ pub fn check_configuration(
         return Err(ApplyError::Managed);
     }
     check::check(schema.root(), applied).map_err(|error| {
-        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        let namespace = text("/metadata/namespace");
+        let name = text("/metadata/name");
         // The core group has no name, but its slash.
         let slash = if api_version.contains('/') { "" } else { "/" };
         let kind = format!("{slash}{api_version}, Kind={}", text("/kind"));
@@ -290,7 +291,8 @@ fn managers_before(apply: &Apply<'_>, live: &mut Value) -> Managers {
     if managers.is_empty() && apply.live.is_some() {
         let empty = apply.schema.empty();
         let changes = Changes::new(apply.write(&empty, live), &managers);
-        let (version, subresource) = (apply.api_version, apply.subresource);
+        let version = apply.api_version;
+        let subresource = apply.subresource;
         let id = ManagerId::new(Operation::Update, BEFORE_FIRST_APPLY, version, subresource);
         own_changes(&mut managers, id, &changes, apply.now);
     }

@@ -184,7 +184,8 @@ fn descend_map(node: &Node, (old, new): Maps<'_>, level: Level, found: &mut Comp
             (Level::Metadata, "managedFields") => return,
             _ => Level::Inner,
         };
-        let (old, new) = (existing(object, old, key), existing(object, new, key));
+        let old = existing(object, old, key);
+        let new = existing(object, new, key);
         if old != new {
             let change = differing(node.child(key), old, new, below);
             found.push(&Step::Field(key.to_owned()), change);
@@ -233,10 +234,12 @@ fn descend_list(
     (old, new): (Option<&Value>, Option<&Value>),
     found: &mut Comparison,
 ) {
-    let (old, new) = (groups(relation, old), groups(relation, new));
+    let old = groups(relation, old);
+    let new = groups(relation, new);
     let only_new = new.keys().filter(|step| !old.contains_key(step));
     for step in old.keys().chain(only_new) {
-        let (old, new) = (old.get(step).map(Vec::as_slice), new.get(step).map(Vec::as_slice));
+        let old = old.get(step).map(Vec::as_slice);
+        let new = new.get(step).map(Vec::as_slice);
         let change = item(node.item(), old.unwrap_or_default(), new.unwrap_or_default());
         found.push(step, change);
     }
@@ -247,7 +250,8 @@ fn item(node: &Node, old: &[&Value], new: &[&Value]) -> Change {
     if old == new {
         return Change::default();
     }
-    let (one_old, one_new) = (old.first().copied(), new.first().copied());
+    let one_old = old.first().copied();
+    let one_new = new.first().copied();
     match (old.len() > 1, new.len() > 1) {
         (false, false) => differing(node, one_old, one_new, Level::Inner),
         (true, true) => Change { modified: true, ..Change::default() },

@@ -251,7 +251,8 @@ fn subresource(kind: &Kind, t: Trait) -> Option<Subresource> {
 }
 
 fn sub(name: &'static str, kind: &'static str, verbs: &'static [Verb]) -> Subresource {
-    let (name, kind) = (name.into(), kind.into());
+    let name = name.into();
+    let kind = kind.into();
     Subresource { name, kind, group_version: None, verbs, metadata: &[], scale: None }
 }
 

@@ -22,7 +22,8 @@ fn every_case_ends_as_it_says() {
     let cases: Value = serde_saphyr::from_str(include_str!("tests/cases.yaml")).unwrap();
     for (language, cases) in cases.as_object().unwrap() {
         for case in cases.as_array().unwrap() {
-            let (from, patch) = (&case["from"], &case["patch"]);
+            let from = &case["from"];
+            let patch = &case["patch"];
             let found = match language.as_str() {
                 "strategic" => strategic(from, patch),
                 "merge" => merge_patch(from, &bytes(patch)),

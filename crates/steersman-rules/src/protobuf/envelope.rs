@@ -56,7 +56,8 @@ impl Format {
 impl<'a> Sealed<'a> {
     /// What a document says that it is.
     pub fn of(document: &'a Value) -> Option<Self> {
-        let (api_version, kind) = (document["apiVersion"].as_str()?, document["kind"].as_str()?);
+        let api_version = document["apiVersion"].as_str()?;
+        let kind = document["kind"].as_str()?;
         Some(Self { api_version, kind })
     }
 

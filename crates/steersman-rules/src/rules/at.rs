@@ -288,7 +288,8 @@ impl At<'_, '_> {
     /// Complains if the number is there and lies outside a range.
     pub(crate) fn within(&self, range: RangeInclusive<i64>, errors: &mut Errors) {
         if self.number().is_some_and(|number| !range.contains(&number)) {
-            let (low, high) = (range.start(), range.end());
+            let low = range.start();
+            let high = range.end();
             errors.push(self.invalid(&format!("must be between {low} and {high}, inclusive")));
         }
     }

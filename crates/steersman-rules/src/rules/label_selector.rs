@@ -1,16 +1,18 @@
 //! Label selectors and node selectors inside objects: operators, keys and values.
 
 use serde_json::Value;
+use steersman_values::LabelSelector;
 
 use super::at::{At, Errors};
-use super::document::{items, text};
+use super::document::text;
 use crate::names;
 
 /// The mistakes in a label selector; an absent one is fine.
 pub(crate) fn label_selector(selector: &At<'_, '_>, errors: &mut Errors) {
     selector.at("matchLabels").labels(errors);
     for requirement in selector.each("matchExpressions") {
-        let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+        let operator = requirement.at("operator");
+        let values = requirement.at("values");
         match (operator.text(), values.is_empty()) {
             ("In" | "NotIn", true) => {
                 let why = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -30,22 +32,11 @@ pub(crate) fn label_selector(selector: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a label selector matches labels.
+/// Whether a label selector matches labels. One with an operator that nobody knows matches none,
+/// beside what [`label_selector`] says of it.
 pub(crate) fn matches(selector: &Value, labels: &Value) -> bool {
-    let equal = |(key, value): (&String, &Value)| labels[key] == *value;
-    let wanted = selector["matchLabels"].as_object().into_iter().flatten();
-    wanted.into_iter().all(equal)
-        && items(&selector["matchExpressions"]).iter().all(|requirement| {
-            let found = labels.get(text(&requirement["key"]));
-            let listed = found.is_some_and(|value| items(&requirement["values"]).contains(value));
-            match text(&requirement["operator"]) {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => found.is_some(),
-                "DoesNotExist" => found.is_none(),
-                _ => false,
-            }
-        })
+    LabelSelector::of_unvalidated(selector)
+        .is_some_and(|selector| selector.matches(|key| labels.get(key).map(text)))
 }
 
 /// Whether values must be possible values of labels.
@@ -77,7 +68,8 @@ pub(crate) fn node_term(term: &At<'_, '_>, values: Values, errors: &mut Errors) 
 }
 
 fn node_requirement(requirement: &At<'_, '_>, kind: Values, errors: &mut Errors) {
-    let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+    let operator = requirement.at("operator");
+    let values = requirement.at("values");
     match (operator.text(), values.len()) {
         ("In" | "NotIn", 0) => {
             errors.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
@@ -102,7 +94,8 @@ fn node_requirement(requirement: &At<'_, '_>, kind: Values, errors: &mut Errors)
 }
 
 fn node_field(requirement: &At<'_, '_>, errors: &mut Errors) {
-    let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+    let operator = requirement.at("operator");
+    let values = requirement.at("values");
     if !["In", "NotIn"].contains(&operator.text()) {
         errors.push(operator.invalid("not a valid selector operator"));
     } else if values.len() != 1 {
@@ -117,5 +110,38 @@ fn node_field(requirement: &At<'_, '_>, errors: &mut Errors) {
         }
     } else {
         errors.push(key.invalid("not a valid field selector key"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::matches;
+
+    #[test]
+    fn a_selector_matches_by_all_its_labels_and_expressions() {
+        let labels = json!({"app": "web", "empty": ""});
+        let expression = |key: &str, operator: &str, values: &[&str]| {
+            let requirement = json!({"key": key, "operator": operator, "values": values});
+            json!({"matchExpressions": [requirement]})
+        };
+        for (selector, expected) in [
+            (json!({}), true),
+            (json!({"matchLabels": {"app": "web", "empty": ""}}), true),
+            (json!({"matchLabels": {"app": "web", "absent": ""}}), false),
+            (expression("app", "In", &["web", "db"]), true),
+            (expression("absent", "In", &[""]), false),
+            (expression("app", "NotIn", &["web"]), false),
+            (expression("absent", "NotIn", &["web"]), true),
+            (expression("empty", "Exists", &[]), true),
+            (expression("absent", "DoesNotExist", &[]), true),
+            (expression("app", "Near", &["web"]), false),
+            (expression("app", "Gt", &["1"]), false),
+            (json!({"matchExpressions": [{"operator": "Exists"}]}), false),
+            (json!({"matchExpressions": [{"operator": "NotIn", "values": ["web"]}]}), true),
+        ] {
+            assert_eq!(matches(&selector, &labels), expected, "{selector}");
+        }
     }
 }

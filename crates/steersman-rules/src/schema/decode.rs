@@ -194,7 +194,8 @@ fn mismatch(value: &Value, place: Option<&Place<'_>>, expected: &str) -> String 
     let Some(place) = place else {
         return format!("json: cannot unmarshal {found} into Go value of type {expected}");
     };
-    let (holder, path) = (place.holder, place.path());
+    let holder = place.holder;
+    let path = place.path();
     format!(
         "json: cannot unmarshal {found} into Go struct field {holder}.{path} of type {expected}"
     )

@@ -132,7 +132,8 @@ impl Schema {
         if let Shape::Named(_) = self.root.shape {
             decode::check(&self.root, object, None, &mut errors);
         } else {
-            let (node, place) = (self.root.child("metadata"), decode::Place::metadata());
+            let node = self.root.child("metadata");
+            let place = decode::Place::metadata();
             decode::check(node, &object["metadata"], Some(&place), &mut errors);
         }
         errors

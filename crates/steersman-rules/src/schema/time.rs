@@ -77,8 +77,10 @@ impl Layout {
 
 fn pieces_mistake(text: &str, layout: Layout) -> Option<String> {
     let cannot = |rest: &str, piece: &str| {
-        let (text, layout) = (quoted(text), layout.text());
-        let (rest, piece) = (quoted(rest), quoted(piece));
+        let text = quoted(text);
+        let layout = layout.text();
+        let rest = quoted(rest);
+        let piece = quoted(piece);
         format!("parsing time {text} as \"{layout}\": cannot parse {rest} as {piece}")
     };
     let mut rest = text;

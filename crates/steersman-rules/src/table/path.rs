@@ -132,7 +132,8 @@ fn bracket(text: &str) -> Option<(Option<Step>, &str)> {
         return Some((Some(Step::Where(condition)), &text[end + 2..]));
     }
     let end = text.find(']')?;
-    let (inside, rest) = (&text[..end], &text[end + 1..]);
+    let inside = &text[..end];
+    let rest = &text[end + 1..];
     let step = match (inside, quoted(inside)) {
         ("*", _) => Step::All,
         (_, Some(key)) => Step::Child(key.to_owned()),

@@ -66,7 +66,7 @@ async fn what_can_happen_now_happens_without_time_passing(cluster: Cluster) -> R
 #[should_panic(expected = "has not ended after 1d2h of virtual time, which is its limit")]
 async fn a_test_that_does_not_end_fails_at_its_limit(cluster: Cluster) {
     cluster.advance(DAY).await;
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 #[test]

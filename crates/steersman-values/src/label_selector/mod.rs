@@ -49,24 +49,22 @@ impl LabelSelector {
         parse::parse(text).map(Self).map_err(InvalidSelector)
     }
 
-    /// Reads the selector of a document: `{matchLabels, matchExpressions}` or a plain map.
+    /// Reads the selector of a document: `{matchLabels, matchExpressions}` or a plain map. An
+    /// expression without a key or with an operator that is none of Kubernetes' asks for nothing:
+    /// validation refuses it where an object is written.
     pub fn of_document(selector: &Value) -> Self {
         let structured =
             ["matchLabels", "matchExpressions"].iter().any(|k| selector.get(k).is_some());
         let labels = if structured { &selector["matchLabels"] } else { selector };
-        let mut requirements: Vec<LabelRequirement> = Vec::new();
-        for (key, value) in labels.as_object().into_iter().flatten() {
-            let values = vec![value.as_str().unwrap_or("").to_owned()];
-            requirements.push(LabelRequirement {
-                key: key.clone(),
-                operator: Operator::In,
-                values,
-            });
-        }
-        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-            requirements.extend(of_expression(expression));
-        }
-        Self(requirements)
+        let known = expressions(selector).filter(|expression| expression["key"].is_string());
+        Self(of_labels(labels).chain(known.filter_map(of_expression)).collect())
+    }
+
+    /// Reads `{matchLabels, matchExpressions}` of a document that validation has not passed yet:
+    /// none where an operator is none of Kubernetes'.
+    pub fn of_unvalidated(selector: &Value) -> Option<Self> {
+        let labels = of_labels(&selector["matchLabels"]).map(Some);
+        labels.chain(expressions(selector).map(of_expression)).collect::<Option<_>>().map(Self)
     }
 
     /// Whether everything matches.
@@ -125,6 +123,19 @@ impl std::fmt::Display for LabelSelector {
     }
 }
 
+fn of_labels(labels: &Value) -> impl Iterator<Item = LabelRequirement> {
+    labels.as_object().into_iter().flatten().map(|(key, value)| LabelRequirement {
+        key: key.clone(),
+        operator: Operator::In,
+        values: vec![value.as_str().unwrap_or("").to_owned()],
+    })
+}
+
+fn expressions(selector: &Value) -> impl Iterator<Item = &Value> {
+    selector["matchExpressions"].as_array().into_iter().flatten()
+}
+
+/// A requirement, unless nobody knows its operator.
 fn of_expression(expression: &Value) -> Option<LabelRequirement> {
     let operator = match expression["operator"].as_str()? {
         "In" => Operator::In,
@@ -133,11 +144,11 @@ fn of_expression(expression: &Value) -> Option<LabelRequirement> {
         "DoesNotExist" => Operator::DoesNotExist,
         _ => return None,
     };
-    let values = expression["values"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut values: Vec<String> =
-        values.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let values = expression["values"].as_array().into_iter().flatten();
+    let mut values: Vec<String> = values.filter_map(Value::as_str).map(str::to_owned).collect();
     values.sort_unstable();
-    Some(LabelRequirement { key: expression["key"].as_str()?.to_owned(), operator, values })
+    let key = expression["key"].as_str().unwrap_or("").to_owned();
+    Some(LabelRequirement { key, operator, values })
 }
 
 #[cfg(test)]
@@ -232,5 +243,27 @@ mod tests {
         });
         assert_eq!(LabelSelector::of_document(&document).to_string(), "app=web,tier in (a,b)");
         assert_eq!(LabelSelector::of_document(&json!({"app": "web"})).to_string(), "app=web");
+    }
+    #[test]
+    fn an_operator_that_nobody_knows_is_left_out_only_after_validation() {
+        let selector = |expression| json!({"matchExpressions": [expression]});
+        for expression in
+            [json!({"key": "app", "operator": "Near", "values": ["web"]}), json!({"key": "app"})]
+        {
+            let document = selector(expression);
+            assert!(LabelSelector::of_document(&document).is_empty(), "{document}");
+            assert_eq!(LabelSelector::of_unvalidated(&document), None, "{document}");
+        }
+        let keyless = selector(json!({"operator": "Exists"}));
+        assert!(LabelSelector::of_document(&keyless).is_empty());
+        let unvalidated = LabelSelector::of_unvalidated(&keyless).unwrap();
+        assert!(!unvalidated.matches(|_| None));
+    }
+
+    #[test]
+    fn a_plain_map_is_no_selector_before_validation() {
+        let plain = json!({"app": "web"});
+        assert!(!LabelSelector::of_document(&plain).is_empty());
+        assert!(LabelSelector::of_unvalidated(&plain).unwrap().is_empty());
     }
 }

@@ -7,30 +7,45 @@
 //! they were typed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
 
 use super::dictionary::{Dictionary, Encoded};
-use super::item::{Item, Meta};
+use super::item::{Held, Meta, Metadata};
 use super::recent::Recent;
-use crate::object::{Cacheable, ObjectKey};
+use crate::codec::Codec;
+use crate::object::{ErasedObject, ObjectKey};
 
 /// What all compact objects of a cache share.
-pub(super) struct Compact<K> {
+pub(super) struct Compact {
+    codec: Codec,
     pub(super) dictionary: Dictionary,
-    recent: Recent<K>,
+    recent: Recent,
     /// How many objects turned out to be undecodable when they were read.
     undecodable: AtomicU64,
+    /// Where such objects are asked for again.
+    rereads: OnceLock<mpsc::Sender<ObjectKey>>,
 }
 
-impl<K> Compact<K> {
+impl Compact {
     /// Keeps up to `recent` objects decoded.
-    pub(super) fn new(recent: usize) -> Self {
-        let recent = Recent::new(recent);
-        Self { dictionary: Dictionary::default(), recent, undecodable: AtomicU64::new(0) }
+    pub(super) fn new(codec: Codec, recent: usize) -> Self {
+        Self {
+            codec,
+            dictionary: Dictionary::default(),
+            recent: Recent::new(recent),
+            undecodable: AtomicU64::new(0),
+            rereads: OnceLock::new(),
+        }
+    }
+
+    /// Says where objects are asked for that turn out to be undecodable.
+    pub(super) fn reread_by(&self, requests: mpsc::Sender<ObjectKey>) {
+        let _ = self.rereads.set(requests);
     }
 
     pub(super) fn undecodable(&self) -> u64 {
@@ -49,15 +64,15 @@ pub(super) struct Identity {
 }
 
 /// A compact object.
-pub(super) struct Packed<K> {
+pub(super) struct Packed {
     identity: Identity,
     encoded: Encoded,
-    decoded: Mutex<Decoded<K>>,
-    shared: Arc<Compact<K>>,
+    decoded: Mutex<Decoded>,
+    shared: Arc<Compact>,
 }
 
 /// What has become of the encoded bytes.
-enum Decoded<K> {
+enum Decoded {
     Not,
     /// Only the metadata, which several handlers of an event want; kept like a whole object.
     Metadata {
@@ -66,19 +81,19 @@ enum Decoded<K> {
     },
     /// Kept until it is no longer recently used.
     Kept {
-        object: Arc<K>,
+        object: Arc<dyn ErasedObject>,
         used: bool,
     },
     /// It is not an object of its type. Said once.
     Never,
 }
 
-impl<K> Packed<K> {
+impl Packed {
     pub(super) fn new(
         key: &ObjectKey,
         identity: Identity,
         json: &[u8],
-        shared: Arc<Compact<K>>,
+        shared: Arc<Compact>,
     ) -> Self {
         let encoded = shared.dictionary.encode(key, json);
         Self { identity, encoded, decoded: Mutex::new(Decoded::Not), shared }
@@ -131,14 +146,14 @@ impl<K> Packed<K> {
         matches!(*self.lock(), Decoded::Never)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Decoded<K>> {
+    fn lock(&self) -> MutexGuard<'_, Decoded> {
         self.decoded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Cacheable> Packed<K> {
+impl Packed {
     /// The object, if it is kept decoded.
-    pub(super) fn decoded(&self) -> Option<Arc<K>> {
+    pub(super) fn decoded(&self) -> Option<Arc<dyn ErasedObject>> {
         match &mut *self.lock() {
             Decoded::Kept { object, used } => {
                 *used = true;
@@ -148,8 +163,8 @@ impl<K: Cacheable> Packed<K> {
         }
     }
 
-    /// The object of `item`, whose body this is; it is kept decoded if `keep`.
-    pub(super) fn decode(&self, item: &Item<K>, keep: bool) -> Option<Arc<K>> {
+    /// The object of `held`, whose body this is; it is kept decoded if `keep`.
+    pub(super) fn decode(&self, held: &Arc<Held>, keep: bool) -> Option<Arc<dyn ErasedObject>> {
         if self.is_unreadable() {
             return None;
         }
@@ -157,39 +172,38 @@ impl<K: Cacheable> Packed<K> {
             return Some(object);
         }
         // Decoded without the lock: two readers at once may both do it, which harms nobody.
-        let object = self.read::<K>().map_err(|error| self.give_up(item.key(), &error)).ok()?;
-        let object = Arc::new(object);
+        let object = self.read_whole().map_err(|error| self.give_up(&held.key, &error)).ok()?;
         if keep {
-            self.keep_object(item, Arc::clone(&object));
+            self.keep_object(held, Arc::clone(&object));
         }
         Some(object)
     }
 
-    /// Keeps the object of `item`, whose body this is, decoded while it is recently used.
-    pub(super) fn keep_object(&self, item: &Item<K>, object: Arc<K>) {
-        self.keep(item, Decoded::Kept { object, used: false });
+    /// Keeps the object of `held`, whose body this is, decoded while it is recently used.
+    pub(super) fn keep_object(&self, held: &Arc<Held>, object: Arc<dyn ErasedObject>) {
+        self.keep(held, Decoded::Kept { object, used: false });
     }
 
-    /// The metadata of `item`, whose body this is.
-    pub(super) fn meta(&self, item: &Item<K>) -> Option<Meta<K>> {
+    /// The metadata of `held`, whose body this is.
+    pub(super) fn meta(&self, held: &Arc<Held>) -> Option<Meta> {
         match &mut *self.lock() {
             Decoded::Kept { object, used } => {
                 *used = true;
-                return Some(Meta::Whole(Arc::clone(object)));
+                return Some(Meta(Metadata::Whole(Arc::clone(object))));
             }
             Decoded::Metadata { meta, used } => {
                 *used = true;
-                return Some(Meta::Alone(Arc::clone(meta)));
+                return Some(Meta(Metadata::Alone(Arc::clone(meta))));
             }
             Decoded::Not | Decoded::Never => {}
         }
-        let meta = Arc::new(self.view::<OnlyMetadata>(item.key())?.metadata);
-        self.keep(item, Decoded::Metadata { meta: Arc::clone(&meta), used: false });
-        Some(Meta::Alone(meta))
+        let meta = Arc::new(self.view::<OnlyMetadata>(&held.key)?.metadata);
+        self.keep(held, Decoded::Metadata { meta: Arc::clone(&meta), used: false });
+        Some(Meta(Metadata::Alone(meta)))
     }
 
     /// Keeps what was decoded for as long as it is recently used.
-    fn keep(&self, item: &Item<K>, what: Decoded<K>) {
+    fn keep(&self, held: &Arc<Held>, what: Decoded) {
         if !self.shared.recent.keeps_any() {
             return;
         }
@@ -203,7 +217,7 @@ impl<K: Cacheable> Packed<K> {
         *decoded = what;
         drop(decoded);
         if !listed {
-            self.shared.recent.keep(item);
+            self.shared.recent.keep(held);
         }
     }
 
@@ -221,10 +235,19 @@ impl<K: Cacheable> Packed<K> {
         self.shared.dictionary.with_decoded(&self.encoded, |json| serde_json::from_slice(json))
     }
 
+    /// The object as one of its type.
+    fn read_whole(&self) -> serde_json::Result<Arc<dyn ErasedObject>> {
+        let codec = self.shared.codec;
+        self.shared.dictionary.with_decoded(&self.encoded, |json| codec.decode_bytes(json))
+    }
+
     fn give_up(&self, key: &ObjectKey, error: &serde_json::Error) {
         *self.lock() = Decoded::Never;
         self.shared.undecodable.fetch_add(1, Ordering::Relaxed);
-        let kind = std::any::type_name::<K>();
+        if let Some(requests) = self.shared.rereads.get() {
+            let _ = requests.try_send(key.clone()); // if it is full, it comes with its next change
+        }
+        let kind = self.shared.codec.type_name;
         tracing::error!(kind, %key, %error, "object cannot be decoded and is skipped");
     }
 }

@@ -9,84 +9,105 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::sync::mpsc;
 
 use super::compact::{Compact, Identity, Packed};
 use super::form::Form;
-use super::item::{Body, Inner, Item};
-use crate::object::{Cacheable, ObjectKey};
+use super::item::{Item, Untyped};
+use crate::codec::{self, Codec};
+use crate::object::{Cacheable, ErasedObject, ObjectKey};
 use crate::reflector::{Decode, DecodeError, Keyed};
 
 /// Changes an object before it is stored.
-pub(crate) struct Transform<K> {
-    change: Arc<dyn Fn(&mut K) + Send + Sync>,
-    encode: fn(&K) -> serde_json::Result<String>,
-}
+#[derive(Clone)]
+pub(crate) struct Transform(Arc<Changed>);
 
-impl<K> Clone for Transform<K> {
-    fn clone(&self) -> Self {
-        Self { change: Arc::clone(&self.change), encode: self.encode }
-    }
-}
+/// The object that this JSON is, changed; also as JSON if that is wanted.
+type Changed =
+    dyn Fn(&str, bool) -> serde_json::Result<(Arc<dyn ErasedObject>, Option<String>)> + Send + Sync;
 
-impl<K: Serialize> Transform<K> {
+impl Transform {
     /// Calls `change` with every object on its way into the cache, to drop what nobody reads.
-    pub(crate) fn new(change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
-        Self { change: Arc::new(change), encode: |object| serde_json::to_string(object) }
+    pub(crate) fn new<K: Cacheable + Serialize>(
+        change: impl Fn(&mut K) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(move |json, encoded| {
+            let mut object: K = codec::decode(json)?;
+            change(&mut object);
+            let json = encoded.then(|| codec::encode_text(&object)).transpose()?;
+            Ok((Arc::new(object), json))
+        }))
     }
 }
 
 /// Turns what the server sent into items of one cache.
-pub(crate) struct Decoder<K> {
+pub(crate) struct Decoder {
+    codec: Codec,
     /// `None` if objects are held typed.
-    pub(super) compact: Option<Arc<Compact<K>>>,
-    pub(crate) transform: Option<Transform<K>>,
+    pub(super) compact: Option<Arc<Compact>>,
+    pub(crate) transform: Option<Transform>,
     pub(crate) strip_managed_fields: bool,
     shared: Shared,
 }
 
-impl<K: Cacheable> Decoder<K> {
-    pub(crate) fn new(form: Form) -> Self {
+impl Decoder {
+    pub(crate) fn new(codec: Codec, form: Form) -> Self {
         let compact = match form {
             Form::Typed => None,
-            Form::Compact { recent } => Some(Arc::new(Compact::new(recent))),
+            Form::Compact { recent } => Some(Arc::new(Compact::new(codec, recent))),
         };
-        Self { compact, transform: None, strip_managed_fields: false, shared: Shared::default() }
+        Self {
+            codec,
+            compact,
+            transform: None,
+            strip_managed_fields: false,
+            shared: Shared::default(),
+        }
+    }
+
+    /// Says where objects are asked for again that turn out to be undecodable when they are read.
+    pub(crate) fn reread_by(&self, requests: mpsc::Sender<ObjectKey>) {
+        if let Some(compact) = &self.compact {
+            compact.reread_by(requests);
+        }
     }
 
     /// How many compact objects could not be decoded when they were read.
-    pub(crate) fn undecodable(&self) -> impl Fn() -> u64 + Send + Sync + use<K> {
+    pub(crate) fn undecodable(&self) -> impl Fn() -> u64 + Send + Sync + use<> {
         let compact = self.compact.clone();
         move || compact.as_ref().map_or(0, |compact| compact.undecodable())
     }
 
     /// The item that this JSON is.
-    pub(crate) fn decode(&mut self, json: &str) -> serde_json::Result<Item<K>> {
+    pub(crate) fn decode(&mut self, json: &str) -> serde_json::Result<Item<Untyped>> {
         self.read(json, false)
     }
 
     /// The same. `whole` also decodes what is held compactly, and keeps it decoded.
-    fn read(&mut self, json: &str, whole: bool) -> serde_json::Result<Item<K>> {
+    fn read(&mut self, json: &str, whole: bool) -> serde_json::Result<Item<Untyped>> {
         let mut json = match self.strip_managed_fields {
             true => without_managed_fields(json)?,
             false => Cow::Borrowed(json),
         };
         let Some(compact) = self.compact.clone() else {
-            let mut object: K = serde_json::from_str(&json)?;
-            if let Some(transform) = &self.transform {
-                (transform.change)(&mut object);
-            }
-            return Ok(Item::typed_of(object, json.len()));
+            let object = match &self.transform {
+                Some(Transform(changed)) => changed(&json, false)?.0,
+                None => self.codec.decode(&json)?,
+            };
+            return Ok(Item::held_typed(object, json.len()));
         };
         let head: Head<'_> = serde_json::from_str(&json)?;
         let (key, identity) = self.shared.identity(&head.metadata);
-        let decoded = whole || self.transform.is_some();
-        let mut object: Option<K> = decoded.then(|| serde_json::from_str(&json)).transpose()?;
-        if let (Some(transform), Some(object)) = (&self.transform, &mut object) {
-            (transform.change)(object);
-            json = Cow::Owned((transform.encode)(object)?);
+        let mut object = None;
+        if let Some(Transform(changed)) = &self.transform {
+            let (changed, text) = changed(&json, true)?;
+            object = Some(changed);
+            json = Cow::Owned(text.unwrap_or_default());
+        } else if whole {
+            object = Some(self.codec.decode(&json)?);
         }
         let packed = Packed::new(&key, identity, json.as_bytes(), compact);
-        let item = Item(Arc::new(Inner { key, body: Body::Compact(packed) }));
+        let item = Item::held_compact(key, packed);
         if let Some(object) = object.filter(|_| whole) {
             item.keep_decoded(object);
         }
@@ -94,21 +115,21 @@ impl<K: Cacheable> Decoder<K> {
     }
 }
 
-impl<K: Cacheable> Decode for Decoder<K> {
-    type Output = Item<K>;
+impl Decode for Decoder {
+    type Output = Item<Untyped>;
 
-    fn decode(&mut self, raw: &RawValue) -> Result<Item<K>, DecodeError> {
+    fn decode(&mut self, raw: &RawValue) -> Result<Item<Untyped>, DecodeError> {
         Ok(Self::decode(self, raw.get())?)
     }
 
     /// Decodes the object at once: if that fails, the last state that could be read stays. It is
     /// kept decoded, since whoever gets the change wants to see it.
-    fn decode_change(&mut self, raw: &RawValue) -> Result<Item<K>, DecodeError> {
+    fn decode_change(&mut self, raw: &RawValue) -> Result<Item<Untyped>, DecodeError> {
         Ok(self.read(raw.get(), true)?)
     }
 }
 
-impl<K: Cacheable> Keyed for Item<K> {
+impl Keyed for Item<Untyped> {
     fn key(&self) -> ObjectKey {
         Item::key(self).clone()
     }
@@ -237,9 +258,13 @@ mod tests {
         .to_string()
     }
 
-    fn both_forms(test: impl Fn(&mut Decoder<Pod>)) {
+    fn decoder(form: Form) -> Decoder {
+        Decoder::new(Codec::of::<Pod>(), form)
+    }
+
+    fn both_forms(test: impl Fn(&mut Decoder)) {
         for form in [Form::Typed, Form::Compact { recent: 1 }] {
-            test(&mut Decoder::new(form));
+            test(&mut decoder(form));
         }
     }
 
@@ -251,9 +276,9 @@ mod tests {
             assert_eq!((item.uid(), item.resource_version()), (Some("u1"), Some("7")));
             assert_eq!(item.labels(), [("app", "we\"b"), ("tier", "front")]);
             assert_eq!((item.label("tier"), item.label("none")), (Some("front"), None));
-            assert_eq!(item.owner_uids(), ["o1"]);
+            assert_eq!(item.held().owner_uids(), ["o1"]);
             assert_eq!(item.meta().unwrap().owner_references.as_ref().unwrap()[0].name, "web");
-            let spec = item.object().unwrap().spec.clone().unwrap();
+            let spec = item.cast::<Pod>().object().unwrap().spec.clone().unwrap();
             assert_eq!(spec.node_name.as_deref(), Some("n1"));
         });
     }
@@ -283,7 +308,10 @@ mod tests {
             decoder.strip_managed_fields = true;
             let item = decoder.decode(&pod()).unwrap();
             assert_eq!(item.meta().unwrap().managed_fields, None);
-            assert_eq!(item.object().unwrap().metadata.uid.as_deref(), Some("u1"));
+            assert_eq!(
+                item.clone().cast::<Pod>().object().unwrap().metadata.uid.as_deref(),
+                Some("u1")
+            );
         });
     }
 
@@ -292,7 +320,7 @@ mod tests {
         both_forms(|decoder| {
             decoder.transform = Some(Transform::new(|pod: &mut Pod| pod.spec = None));
             let item = decoder.decode(&pod()).unwrap();
-            assert_eq!(item.object().unwrap().spec, None);
+            assert_eq!(item.clone().cast::<Pod>().object().unwrap().spec, None);
             assert_eq!(item.key().to_string(), "default/web-1");
         });
     }
@@ -300,10 +328,10 @@ mod tests {
     #[test]
     fn an_object_of_another_shape_is_refused_or_found_out_when_it_is_read() {
         let odd = r#"{"metadata":{"name":"odd"},"spec":{"containers":"none"}}"#;
-        assert!(Decoder::<Pod>::new(Form::Typed).decode(odd).is_err());
-        let mut compact = Decoder::<Pod>::new(Form::COMPACT);
+        assert!(decoder(Form::Typed).decode(odd).is_err());
+        let mut compact = decoder(Form::COMPACT);
         let undecodable = compact.undecodable();
-        let item = compact.decode(odd).unwrap();
+        let item = compact.decode(odd).unwrap().cast::<Pod>();
         assert_eq!((item.object(), item.object()), (None, None));
         assert_eq!(undecodable(), 1);
     }
@@ -314,7 +342,9 @@ mod tests {
         let odd = RawValue::from_string(odd.to_owned()).unwrap();
         both_forms(|decoder| assert!(decoder.decode_change(&odd).is_err()));
         let good = RawValue::from_string(pod()).unwrap();
-        both_forms(|decoder| assert!(decoder.decode_change(&good).unwrap().decoded().is_some()));
+        both_forms(|decoder| {
+            assert!(decoder.decode_change(&good).unwrap().held().decoded().is_some());
+        });
     }
 
     #[test]
@@ -328,7 +358,7 @@ mod tests {
         struct Placement {
             node_name: String,
         }
-        let item = Decoder::<Pod>::new(Form::COMPACT).decode(&pod()).unwrap();
+        let item = decoder(Form::COMPACT).decode(&pod()).unwrap();
         assert_eq!(item.view::<View>().unwrap().spec.node_name, "n1");
     }
 

@@ -59,6 +59,21 @@ impl<K> Event<K> {
     }
 }
 
+impl<K> Event<K> {
+    /// The same event for readers of another type, which must be that of the objects.
+    pub(crate) fn cast<C>(self) -> Event<C> {
+        match self {
+            Self::Added { object, initial } => Event::Added { object: object.cast(), initial },
+            Self::Updated { old, new } => Event::Updated { old: old.cast(), new: new.cast() },
+            Self::Deleted { object, final_state_unknown } => {
+                Event::Deleted { object: object.cast(), final_state_unknown }
+            }
+            Self::Resynced { object } => Event::Resynced { object: object.cast() },
+            Self::Generic { object } => Event::Generic { object: object.cast() },
+        }
+    }
+}
+
 impl<K> Clone for Event<K> {
     fn clone(&self) -> Self {
         match self {
@@ -86,6 +101,6 @@ impl<K> std::fmt::Debug for Event<K> {
             Self::Resynced { .. } => "Resynced",
             Self::Generic { .. } => "Generic",
         };
-        write!(f, "{what}({})", self.object().0.key)
+        write!(f, "{what}({})", self.object().key())
     }
 }

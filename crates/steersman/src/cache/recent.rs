@@ -6,15 +6,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::item::{Body, Inner, Item};
+use super::item::{Body, Held};
 
 /// The ring. It does not keep objects alive that the cache has dropped.
-pub(super) struct Recent<K> {
+pub(super) struct Recent {
     limit: usize,
-    ring: Mutex<VecDeque<Weak<Inner<K>>>>,
+    ring: Mutex<VecDeque<Weak<Held>>>,
 }
 
-impl<K> Recent<K> {
+impl Recent {
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, ring: Mutex::default() }
     }
@@ -24,17 +24,17 @@ impl<K> Recent<K> {
     }
 
     /// Counts a freshly decoded object among the recently used.
-    pub(super) fn keep(&self, item: &Item<K>) {
+    pub(super) fn keep(&self, held: &Arc<Held>) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        ring.push_back(Arc::downgrade(&item.0));
+        ring.push_back(Arc::downgrade(held));
         // Each object gets at most one second chance, so this ends.
         for _ in 0..=ring.len() {
             if ring.len() <= self.limit {
                 break;
             }
             let Some(oldest) = ring.pop_front() else { break };
-            if let Some(inner) = oldest.upgrade()
-                && let Body::Compact(packed) = &inner.body
+            if let Some(held) = oldest.upgrade()
+                && let Body::Compact(packed) = &held.body
                 && !packed.cool()
             {
                 ring.push_back(oldest);

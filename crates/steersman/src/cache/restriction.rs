@@ -9,7 +9,6 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::Cache;
-use crate::object::Cacheable;
 use crate::reflector::Selection;
 use crate::selector;
 
@@ -98,7 +97,7 @@ fn fields_may_match(selector: &str, content: &Value) -> bool {
     })
 }
 
-impl<K: Cacheable> Cache<K> {
+impl<K> Cache<K> {
     /// Fails if no object of this namespace can be here, because the cache is restricted to
     /// others. `None` stands for all namespaces.
     pub fn covers(&self, namespace: Option<&str>) -> Result<(), NotCovered> {

@@ -5,11 +5,10 @@ use kube::core::{Expression, Selector};
 use super::index::{BY_LABEL, Items, label_text};
 use super::item::Item;
 use super::store::Store;
-use crate::object::Cacheable;
 
 /// Sets, no two with an object in common, among which everything is that fits the selector: the
 /// smallest that one of its requirements leads to, or everything if none leads anywhere.
-pub(super) fn candidates<K: Cacheable>(store: &Store<K>, selector: &[Expression]) -> Vec<Items<K>> {
+pub(super) fn candidates(store: &Store, selector: &[Expression]) -> Vec<Items> {
     let labelled = |name: &str, value: &str| store.indexed(BY_LABEL, &label_text(name, value));
     let sets = selector.iter().filter_map(|expression| match expression {
         Expression::Equal(name, value) => Some(vec![labelled(name, value)]),
@@ -20,8 +19,7 @@ pub(super) fn candidates<K: Cacheable>(store: &Store<K>, selector: &[Expression]
         }
         _ => None,
     });
-    let smallest =
-        sets.min_by_key(|sets: &Vec<Items<K>>| sets.iter().map(Items::len).sum::<usize>());
+    let smallest = sets.min_by_key(|sets: &Vec<Items>| sets.iter().map(Items::len).sum::<usize>());
     smallest.unwrap_or_else(|| vec![store.ordered()])
 }
 
@@ -31,7 +29,7 @@ pub(super) fn requirements(selector: &Selector) -> Vec<Expression> {
 }
 
 /// Whether an item fits all requirements.
-pub(crate) fn fits<K: Cacheable>(item: &Item<K>, selector: &[Expression]) -> bool {
+pub(crate) fn fits<K>(item: &Item<K>, selector: &[Expression]) -> bool {
     selector.iter().all(|expression| match expression {
         Expression::Equal(name, value) => item.label(name) == Some(value),
         Expression::NotEqual(name, value) => item.label(name) != Some(value),

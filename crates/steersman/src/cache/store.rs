@@ -9,39 +9,39 @@ use std::hash::BuildHasher;
 
 use super::Event;
 use super::index::{Indexers, Indexes, Items, Values};
-use super::item::{ByKey, Item};
-use crate::object::{Cacheable, ObjectKey};
+use super::item::{ByKey, Item, Untyped};
+use crate::object::ObjectKey;
 
 /// The objects and their indexes.
-pub(super) struct Store<K> {
+pub(super) struct Store {
     /// Replaced as a whole when an index is added, so that whoever computed values with an
     /// older list notices.
-    pub(super) indexers: Arc<Indexers<K>>,
+    pub(super) indexers: Arc<Indexers>,
     /// How many of them, from the first on, have every object. Indexes are added one by one.
     pub(super) filled: usize,
     /// For single look-ups.
-    by_key: HashTable<Entry<K>>,
+    by_key: HashTable<Entry>,
     hasher: DefaultHashBuilder,
     /// How many bytes the objects are.
     bytes: u64,
     /// The same objects, ordered by namespace and name: a namespace is a contiguous range.
-    ordered: Items<K>,
+    ordered: Items,
     /// Covers exactly the objects above.
-    indexes: Indexes<K>,
+    indexes: Indexes,
 }
 
-struct Entry<K> {
-    item: Item<K>,
+struct Entry {
+    item: Item<Untyped>,
     values: Values,
 }
 
 /// An object on its way into the cache, with what the author's index functions say of it.
-pub(super) struct Incoming<K> {
-    pub(super) item: Item<K>,
+pub(super) struct Incoming {
+    pub(super) item: Item<Untyped>,
     pub(super) values: Values,
 }
 
-impl<K: Cacheable> Store<K> {
+impl Store {
     pub(super) fn new() -> Self {
         Self {
             indexers: Arc::new(Indexers::new()),
@@ -54,7 +54,7 @@ impl<K: Cacheable> Store<K> {
         }
     }
 
-    pub(super) fn get(&self, key: &ObjectKey) -> Option<&Item<K>> {
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<&Item<Untyped>> {
         let hash = self.hasher.hash_one(key);
         Some(&self.by_key.find(hash, |entry| entry.item.key() == key)?.item)
     }
@@ -68,12 +68,12 @@ impl<K: Cacheable> Store<K> {
     }
 
     /// Every object. The copy shares structure with what is here, and stays as it is.
-    pub(super) fn ordered(&self) -> Items<K> {
+    pub(super) fn ordered(&self) -> Items {
         self.ordered.clone()
     }
 
     /// What an index has under a value; nothing if there is no such index.
-    pub(super) fn indexed(&self, index: &str, value: &str) -> Items<K> {
+    pub(super) fn indexed(&self, index: &str, value: &str) -> Items {
         let place = self.indexers.place(index);
         place.map(|place| self.indexes.at(place, value)).unwrap_or_default()
     }
@@ -88,9 +88,9 @@ impl<K: Cacheable> Store<K> {
     /// took the name of another is a deletion and an addition: the other's end was not seen.
     pub(super) fn insert(
         &mut self,
-        incoming: Incoming<K>,
+        incoming: Incoming,
         initial: bool,
-        changes: &mut Vec<Event<K>>,
+        changes: &mut Vec<Event<Untyped>>,
     ) {
         let Incoming { item: new, values } = incoming;
         let object = new.clone();
@@ -115,13 +115,13 @@ impl<K: Cacheable> Store<K> {
         &mut self,
         key: &ObjectKey,
         final_state_unknown: bool,
-    ) -> Option<Event<K>> {
+    ) -> Option<Event<Untyped>> {
         let object = self.take(key)?;
         Some(Event::Deleted { object, final_state_unknown })
     }
 
     /// Files an object in an index that it is not in yet, if it is still the one that is here.
-    pub(super) fn file(&mut self, place: usize, item: &Item<K>, values: Vec<Box<str>>) {
+    pub(super) fn file(&mut self, place: usize, item: &Item<Untyped>, values: Vec<Box<str>>) {
         let hash = self.hasher.hash_one(item.key());
         let Some(entry) = self.by_key.find_mut(hash, |entry| entry.item.is(item)) else { return };
         self.indexes.insert_at(place, item, &values);
@@ -131,7 +131,7 @@ impl<K: Cacheable> Store<K> {
         }
     }
 
-    fn put(&mut self, entry: Entry<K>) {
+    fn put(&mut self, entry: Entry) {
         self.indexes.insert(&self.indexers, &entry.item, &entry.values);
         self.ordered.insert(ByKey(entry.item.clone()));
         self.bytes += entry.item.bytes();
@@ -140,7 +140,7 @@ impl<K: Cacheable> Store<K> {
         by_key.insert_unique(hash, entry, |entry| hasher.hash_one(entry.item.key()));
     }
 
-    fn take(&mut self, key: &ObjectKey) -> Option<Item<K>> {
+    fn take(&mut self, key: &ObjectKey) -> Option<Item<Untyped>> {
         let Self { by_key, hasher, .. } = self;
         let found = by_key.find_entry(hasher.hash_one(key), |entry| entry.item.key() == key);
         let (Entry { item, values }, _) = found.ok()?.remove();
@@ -155,10 +155,10 @@ impl<K: Cacheable> Store<K> {
 }
 
 /// The part of a set that is in a namespace.
-pub(super) fn in_namespace<'a, K: Cacheable>(
-    items: &'a Items<K>,
+pub(super) fn in_namespace<'a>(
+    items: &'a Items,
     namespace: &'a str,
-) -> impl Iterator<Item = &'a Item<K>> {
+) -> impl Iterator<Item = &'a Item<Untyped>> {
     let first = ObjectKey::namespaced(namespace, "");
     items
         .range::<_, ObjectKey>((Bound::Included(first), Bound::Unbounded))

@@ -23,10 +23,11 @@ pub enum ObjectChange {
     Generic,
 }
 
-/// Parts of an object that an update changed. What is not in the metadata is told from it: the
-/// generation goes up with the spec, and what nothing else explains is the status.
+/// Parts of an object that an update changed. Where the object has a generation, that goes up with
+/// the spec, and what nothing else explains is the status; where it has none, the fields beside the
+/// metadata are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts(u8);
+pub struct Parts(u32);
 
 impl Parts {
     /// The desired state.
@@ -41,25 +42,74 @@ impl Parts {
     pub const OWNERS: Self = Self(1 << 4);
     /// The status.
     pub const STATUS: Self = Self(1 << 5);
-    /// Something in an object that does not tell spec from status.
+    /// Something that has no name here.
     pub const CONTENT: Self = Self(1 << 6);
 
-    const NAMES: [(Self, &str); 7] = [
-        (Self::SPEC, "spec"),
-        (Self::LABELS, "labels"),
-        (Self::ANNOTATIONS, "annotations"),
-        (Self::FINALIZERS, "finalizers"),
-        (Self::OWNERS, "owners"),
-        (Self::STATUS, "status"),
-        (Self::CONTENT, "content"),
+    /// What the bits stand for, from the lowest on. Those after the first seven are the fields of
+    /// built-in kinds that have neither spec nor status.
+    const NAMES: [&str; 30] = [
+        "spec",
+        "labels",
+        "annotations",
+        "finalizers",
+        "owners",
+        "status",
+        "content",
+        "data",
+        "binaryData",
+        "immutable",
+        "type",
+        "revision",
+        "rules",
+        "aggregationRule",
+        "subjects",
+        "roleRef",
+        "secrets",
+        "imagePullSecrets",
+        "automountServiceAccountToken",
+        "endpoints",
+        "ports",
+        "subsets",
+        "webhooks",
+        "template",
+        "description",
+        "capacity",
+        "parameters",
+        "mountOptions",
+        "allowVolumeExpansion",
+        "allowedTopologies",
     ];
+
+    /// The field of this name beside the metadata, such as the `data` of a Secret;
+    /// [`CONTENT`](Self::CONTENT) if no built-in kind has one.
+    pub fn of(field: &str) -> Self {
+        match field {
+            "spec" => Self::SPEC,
+            "status" => Self::STATUS,
+            _ => {
+                let names = Self::NAMES.iter().enumerate().skip(7);
+                let known = names.into_iter().find(|(_, name)| **name == field);
+                known.map_or(Self::CONTENT, |(bit, _)| Self(1 << bit))
+            }
+        }
+    }
 
     /// Whether all of these parts are among them.
     pub fn contains(self, parts: Self) -> bool {
         self.0 & parts.0 == parts.0
     }
 
-    fn changed(old: &ObjectMeta, new: &ObjectMeta) -> Self {
+    /// These and those.
+    pub(super) fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether a field other than spec, status and metadata is among them.
+    pub(super) fn has_content(self) -> bool {
+        self.0 >= Self::CONTENT.0
+    }
+
+    fn changed(old: &ObjectMeta, new: &ObjectMeta, content: impl FnOnce() -> Self) -> Self {
         let known = [
             (old.generation != new.generation, Self::SPEC),
             (old.labels != new.labels, Self::LABELS),
@@ -68,17 +118,21 @@ impl Parts {
             (old.owner_references != new.owner_references, Self::OWNERS),
         ];
         let parts = known.into_iter().filter(|(differs, _)| *differs);
-        match parts.fold(0, |all, (_, part)| all | part.0) {
-            0 if new.generation.is_some() => Self::STATUS,
-            0 => Self::CONTENT,
-            parts => Self(parts),
+        let parts = parts.fold(Self::default(), |all, (_, part)| all.and(part));
+        match (new.generation.or(old.generation), parts) {
+            (Some(_), Self(0)) => Self::STATUS,
+            (Some(_), parts) => parts,
+            (None, parts) => match parts.and(content()) {
+                Self(0) => Self::CONTENT,
+                parts => parts,
+            },
         }
     }
 }
 
 impl fmt::Display for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Self::NAMES.iter().filter(|(part, _)| self.contains(*part));
+        let names = Self::NAMES.iter().enumerate().filter(|(bit, _)| self.0 & (1 << bit) != 0);
         f.write_str(&names.map(|(_, name)| *name).collect::<Vec<_>>().join(", "))
     }
 }
@@ -89,12 +143,16 @@ impl ObjectChange {
         !matches!(self, Self::Listed | Self::Resynced | Self::Generic)
     }
 
-    /// What an update did.
-    pub(super) fn between(old: &ObjectMeta, new: &ObjectMeta) -> Self {
+    /// What an update did; `content` compares what is beside the metadata, if that must be.
+    pub(super) fn between(
+        old: &ObjectMeta,
+        new: &ObjectMeta,
+        content: impl FnOnce() -> Parts,
+    ) -> Self {
         if old.deletion_timestamp.is_none() && new.deletion_timestamp.is_some() {
             Self::Deleting
         } else {
-            Self::Updated(Parts::changed(old, new))
+            Self::Updated(Parts::changed(old, new, content))
         }
     }
 }

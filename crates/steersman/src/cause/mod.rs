@@ -7,6 +7,7 @@
 
 mod book;
 mod change;
+mod content;
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -17,8 +18,11 @@ pub use book::Causes;
 pub(crate) use book::{CauseBook, Waiting};
 pub use change::{ObjectChange, Parts};
 
+use crate::cache::Untyped;
+use crate::codec::{EncodeErased, encode_small};
 use crate::informer::Event;
-use crate::object::{Cacheable, ObjectKey, version_of};
+use crate::kind::Kind;
+use crate::object::{AnyObject, ObjectKey, version_of};
 
 /// One reason for a reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,14 +48,31 @@ pub enum Cause {
     HandedOver,
 }
 
+/// A kind whose events are causes, without its type.
+#[derive(Clone)]
+pub(crate) struct WatchedType {
+    /// The kind's name.
+    pub(crate) name: String,
+    encode: Option<EncodeErased>,
+}
+
+impl WatchedType {
+    pub(crate) fn of<K: AnyObject>(kind: &Kind<K>) -> Self {
+        Self { name: kind.name().into_owned(), encode: encode_small::<K>() }
+    }
+}
+
 impl Cause {
     /// The cause that an event of this kind is, and where it comes from.
-    pub(crate) fn of<K: Cacheable>(kind: &str, event: &Event<K>) -> Noted {
+    pub(crate) fn of(kind: &WatchedType, event: &Event<Untyped>) -> Noted {
         let change = match event {
             Event::Added { initial: true, .. } => ObjectChange::Listed,
             Event::Added { initial: false, .. } => ObjectChange::Created,
             Event::Updated { old, new } => match (old.meta(), new.meta()) {
-                (Some(old), Some(new)) => ObjectChange::between(&old, &new),
+                (Some(old_meta), Some(new_meta)) => {
+                    let content = || content::difference(old, new, kind.encode);
+                    ObjectChange::between(&old_meta, &new_meta, content)
+                }
                 _ => ObjectChange::Updated(Parts::CONTENT),
             },
             Event::Deleted { .. } => ObjectChange::Deleted,
@@ -59,7 +80,7 @@ impl Cause {
             Event::Generic { .. } => ObjectChange::Generic,
         };
         let object = event.object();
-        let cause = Self::Event { kind: kind.to_owned(), key: object.key().clone(), change };
+        let cause = Self::Event { kind: kind.name.clone(), key: object.key().clone(), change };
         let origin = || {
             let gone = (change == ObjectChange::Deleted).then(|| object.uid().map(uid_hash));
             Some(Origin { version: version_of(object.resource_version())?, gone: gone.flatten() })
@@ -95,7 +116,7 @@ impl Cause {
                 ObjectChange::Created => "created",
                 ObjectChange::Updated(parts) if parts.contains(Parts::SPEC) => "spec",
                 ObjectChange::Updated(Parts::STATUS) => "status",
-                ObjectChange::Updated(Parts::CONTENT) => "content",
+                ObjectChange::Updated(parts) if parts.has_content() => "content",
                 ObjectChange::Updated(_) => "metadata",
                 ObjectChange::Deleting => "deleting",
                 ObjectChange::Deleted => "deleted",
@@ -125,6 +146,7 @@ impl fmt::Display for Cause {
 }
 
 /// A cause, and the write that it goes back to if it is one.
+#[derive(Clone)]
 pub(crate) struct Noted {
     cause: Cause,
     origin: Option<Origin>,
@@ -154,11 +176,15 @@ pub(crate) fn uid_hash(uid: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Pod;
+    use k8s_openapi::api::core::v1::{Node, Pod, Secret};
     use serde_json::json;
 
     use super::*;
     use crate::cache::Item;
+
+    fn of<K: AnyObject>(kind: &Kind<K>, event: Event<K>) -> Noted {
+        Cause::of(&WatchedType::of(kind), &event.cast())
+    }
 
     fn pod(pod: serde_json::Value) -> Item<Pod> {
         Item::typed(serde_json::from_value(pod).unwrap())
@@ -166,7 +192,7 @@ mod tests {
 
     fn update(new: serde_json::Value) -> String {
         let old = pod(json!({"metadata": {"name": "p", "generation": 1}}));
-        let noted = Cause::of("Pod", &Event::Updated { old, new: pod(new) });
+        let noted = of(&Kind::<Pod>::of(), Event::Updated { old, new: pod(new) });
         noted.cause.to_string()
     }
 
@@ -188,12 +214,51 @@ mod tests {
         assert_eq!(meta(json!({"name": "p"})), "Pod p changed its spec");
     }
 
+    /// What is said of a Secret that was `old`, held typed.
+    fn secret(old: serde_json::Value, new: serde_json::Value) -> String {
+        let item = |content: serde_json::Value| {
+            let mut secret =
+                json!({"metadata": {"name": "s"}, "data": {"password": "aHVudGVyMg=="}});
+            json_patch::merge(&mut secret, &content);
+            Item::<Secret>::typed(serde_json::from_value(secret).unwrap())
+        };
+        let noted = of(&Kind::<Secret>::of(), Event::Updated { old: item(old), new: item(new) });
+        assert!(["content", "metadata"].contains(&noted.cause.label()));
+        noted.cause.to_string()
+    }
+
+    #[test]
+    fn an_update_without_a_generation_says_which_fields_changed_and_not_to_what() {
+        let changed = |new| secret(json!({}), new);
+        assert_eq!(changed(json!({"data": {"password": "c2VjcmV0"}})), "Secret s changed its data");
+        assert_eq!(changed(json!({"data": null})), "Secret s changed its data");
+        assert_eq!(
+            changed(json!({"immutable": true, "type": "a/b", "metadata": {"labels": {"a": "b"}}})),
+            "Secret s changed its labels, immutable, type"
+        );
+        assert_eq!(
+            changed(json!({"metadata": {"annotations": {"a": "b"}}})),
+            "Secret s changed its annotations"
+        );
+        assert_eq!(changed(json!({"metadata": {"resourceVersion": "2"}})), "Secret s updated");
+    }
+
+    #[test]
+    fn a_kind_without_generation_may_have_a_spec_and_a_status() {
+        let node = |node| Item::<Node>::typed(serde_json::from_value(node).unwrap());
+        let old = node(json!({"metadata": {"name": "n"}, "spec": {"unschedulable": true}}));
+        let new = node(json!({"metadata": {"name": "n"}, "status": {"phase": "Running"}}));
+        let noted = of(&Kind::<Node>::of(), Event::Updated { old, new });
+        assert_eq!(noted.cause.to_string(), "Node n changed its spec, status");
+        assert_eq!(noted.cause.label(), "spec");
+    }
+
     #[tokio::test]
     async fn only_events_go_back_to_a_write() {
         let created = |version: &str| {
             let meta = json!({"name": "p", "uid": "1", "resourceVersion": version});
             let object = pod(json!({"metadata": meta}));
-            Cause::of("Pod", &Event::Added { object, initial: false })
+            of(&Kind::<Pod>::of(), Event::Added { object, initial: false })
         };
         let (book, key) = (CauseBook::default(), ObjectKey::from("default/a"));
         assert!(!book.take(&key).causes.all_go_back_to(|_| true), "there are none");

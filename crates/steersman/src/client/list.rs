@@ -1,10 +1,10 @@
 //! Many objects at once: which, in pages, and deleting them.
 
 use kube::api::{DeleteParams, ListParams};
-use kube::core::{ObjectList, PartialObjectMeta, Request};
-use serde_json::Value;
+use kube::core::PartialObjectMeta;
 
-use super::{Client, KindClient};
+use super::answer::{ListAnswer, found};
+use super::{Client, KindClient, Pending, Requests};
 use crate::error::Result;
 use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
@@ -45,6 +45,11 @@ impl ListOptions {
 /// The pages of a list; see [`KindClient::pages`].
 pub struct Pages<'a, K> {
     kind: KindClient<'a, K>,
+    position: Position,
+}
+
+/// How far the pages of a list have been read.
+struct Position {
     options: ListOptions,
     page_max: u32,
     /// Where the next page begins; `None` before the first.
@@ -52,70 +57,58 @@ pub struct Pages<'a, K> {
     ended: bool,
 }
 
+impl Position {
+    /// Asks for the next page.
+    fn request<'a>(&self, requests: Requests<'a>) -> Pending<'a, ListAnswer> {
+        let mut params = self.options.params();
+        params.limit = Some(self.page_max);
+        params.continue_token.clone_from(&self.token);
+        requests.list(&self.options, &params)
+    }
+
+    fn move_to(&mut self, token: Option<String>) {
+        self.ended = token.is_none();
+        self.token = token;
+    }
+}
+
 impl<K: AnyObject> Pages<'_, K> {
     /// The next page; `None` after the last. All pages show the same moment: if the server no
     /// longer remembers it, that is the error `Expired`, and the list is to begin anew.
     pub async fn next(&mut self) -> Result<Option<Vec<K>>> {
-        if self.ended {
+        if self.position.ended {
             return Ok(None);
         }
-        let mut params = self.options.params();
-        params.limit = Some(self.page_max);
-        params.continue_token.clone_from(&self.token);
-        let list = self.kind.list_with(&self.options, &params).await?;
-        self.token = list.metadata.continue_.filter(|token| !token.is_empty());
-        self.ended = self.token.is_none();
-        Ok(Some(list.items))
+        let (objects, token) = self.position.request(self.kind.requests()).await?.objects()?;
+        self.position.move_to(token);
+        Ok(Some(objects))
     }
 }
 
 impl<'a, K: AnyObject> KindClient<'a, K> {
     /// Lists the objects that match, in one answer.
     pub async fn list(&self, options: &ListOptions) -> Result<Vec<K>> {
-        Ok(self.list_with(options, &options.params()).await?.items)
+        let answer = self.requests().list(options, &options.params()).await?;
+        Ok(answer.objects()?.0)
     }
 
     /// Lists the objects that match, at most `page_max` at a time.
     pub fn pages(self, options: &ListOptions, page_max: u32) -> Pages<'a, K> {
-        Pages {
-            kind: self,
-            options: options.clone(),
-            page_max: page_max.max(1),
-            token: None,
-            ended: false,
-        }
+        let (options, page_max) = (options.clone(), page_max.max(1));
+        Pages { kind: self, position: Position { options, page_max, token: None, ended: false } }
     }
 
     /// Deletes all objects that match, with the parameters of each deletion.
     pub async fn delete_all_of(&self, options: &ListOptions, params: &DeleteParams) -> Result<()> {
-        let request = Request::new(self.kind.path(options.namespace.as_deref()));
-        let dry_run = params.dry_run || self.client.dry_run;
-        let params = DeleteParams { dry_run, ..params.clone() };
-        let answer: Value =
-            self.send(request.delete_collection(&params, &options.params())).await?;
-        for deleted in answer["items"].as_array().into_iter().flatten().filter(|_| !dry_run) {
-            let metadata = &deleted["metadata"];
-            let key = ObjectKey {
-                namespace: metadata["namespace"].as_str().map(Into::into),
-                name: metadata["name"].as_str().unwrap_or_default().into(),
-            };
-            self.observe_deletion(&key, metadata["uid"].as_str());
-        }
-        Ok(())
-    }
-
-    async fn list_with(&self, options: &ListOptions, params: &ListParams) -> Result<ObjectList<K>> {
-        let request = Request::new(self.kind.path(options.namespace.as_deref()));
-        let request =
-            if K::metadata_api() { request.list_metadata(params) } else { request.list(params) };
-        self.send(request).await
+        self.requests().delete_all_of(options, params).await
     }
 }
 
 impl Client {
     /// Lists the objects that match, in one answer.
     pub async fn list<K: Object>(&self, options: &ListOptions) -> Result<Vec<K>> {
-        self.typed().list(options).await
+        let answer = self.requests::<K>().list(options, &options.params()).await?;
+        Ok(answer.objects()?.0)
     }
 
     /// Lists the objects that match, at most `page_max` at a time:
@@ -129,7 +122,8 @@ impl Client {
         &self,
         key: impl Into<ObjectKey>,
     ) -> Result<Option<PartialObjectMeta<K>>> {
-        self.of_kind(&Kind::<K>::of().metadata()).get(key).await
+        let requests = Requests::new(self, Kind::<K>::of().metadata().erased());
+        found(requests.get(key.into()).await?)
     }
 
     /// Lists the metadata of the objects that match and nothing else.
@@ -137,7 +131,8 @@ impl Client {
         &self,
         options: &ListOptions,
     ) -> Result<Vec<PartialObjectMeta<K>>> {
-        self.of_kind(&Kind::<K>::of().metadata()).list(options).await
+        let requests = Requests::new(self, Kind::<K>::of().metadata().erased());
+        Ok(requests.list(options, &options.params()).await?.objects()?.0)
     }
 
     /// Deletes all objects that match, with the parameters of each deletion.
@@ -146,6 +141,6 @@ impl Client {
         options: &ListOptions,
         params: &DeleteParams,
     ) -> Result<()> {
-        self.typed::<K>().delete_all_of(options, params).await
+        self.requests::<K>().delete_all_of(options, params).await
     }
 }

@@ -4,11 +4,14 @@
 //! client's default namespace, writes carry the client's field manager, and `get` distinguishes
 //! "not found" from "failed".
 
+mod answer;
 mod create_or_update;
+mod delete;
 mod list;
 mod merge;
 mod observer;
 mod of_kind;
+mod requests;
 mod subresource;
 
 use std::sync::Arc;
@@ -18,13 +21,18 @@ use kube::api::{DeleteParams, Patch};
 use kube::core::{DynamicObject, GroupVersionKind, Status};
 use serde::Serialize;
 
+use crate::codec::encode;
 use crate::error::Result;
 use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
+pub(crate) use answer::{Answer, found};
 pub use create_or_update::Change;
+pub(crate) use create_or_update::{Target, Way, brought};
+pub use delete::Deleted;
 pub use list::{ListOptions, Pages};
 pub(crate) use observer::{WriteObserver, WrittenObject};
 pub use of_kind::KindClient;
+pub(crate) use requests::{Encoded, Pending, Requests};
 
 /// Reads and writes objects of every kind.
 #[derive(Clone)]
@@ -36,32 +44,6 @@ pub struct Client {
     dry_run: bool,
     /// Who observes its writes.
     observer: Option<Arc<dyn WriteObserver>>,
-}
-
-/// What became of a delete.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deleted {
-    /// The object is gone.
-    Gone,
-    /// The object stays until its finalizers are done or its grace period is over.
-    Terminating,
-    /// There was no such object.
-    NotFound,
-}
-
-impl Deleted {
-    /// Reads the answer to a deletion. Of most kinds that are gone it is a Status, of some (Pods,
-    /// Services) the object itself, which nothing holds.
-    fn from_answer(answer: &serde_json::Value) -> Self {
-        let metadata = &answer["metadata"];
-        let held = metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty());
-        let at_once = metadata["deletionGracePeriodSeconds"] == 0 && !held;
-        if metadata["deletionTimestamp"].is_null() || at_once {
-            Self::Gone
-        } else {
-            Self::Terminating
-        }
-    }
 }
 
 impl Client {
@@ -110,37 +92,49 @@ impl Client {
 
     /// Asks the server for the names and the scope of a kind.
     pub async fn discover(&self, kind: &GroupVersionKind) -> Result<Kind<DynamicObject>> {
-        let (resource, capabilities) = kube::discovery::pinned_kind(&self.kube, kind).await?;
-        Ok(Kind::dynamic(resource, capabilities.scope))
+        self.discovery_of(kind).await
+    }
+
+    fn discovery_of<'a>(&'a self, kind: &'a GroupVersionKind) -> Pending<'a, Kind<DynamicObject>> {
+        Box::pin(async move {
+            let (resource, capabilities) = kube::discovery::pinned_kind(&self.kube, kind).await?;
+            Ok(Kind::dynamic(resource, capabilities.scope))
+        })
     }
 
     fn typed<K: Object>(&self) -> KindClient<'_, K> {
         KindClient { client: self, kind: Kind::of() }
     }
 
+    fn requests<K: Object>(&self) -> Requests<'_> {
+        Requests::new(self, Kind::<K>::of().erased())
+    }
+
     /// Reads an object; `None` if there is none of that name.
     pub async fn get<K: Object>(&self, key: impl Into<ObjectKey>) -> Result<Option<K>> {
-        self.typed().get(key).await
+        found(self.requests::<K>().get(key.into()).await?)
     }
 
     /// Creates an object.
     pub async fn create<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().create(object).await
+        self.requests::<K>().create(ObjectKey::of(object), encode(object)).await?.object()
     }
 
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
     pub async fn update<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().update(object).await
+        self.requests::<K>().update(ObjectKey::of(object), encode(object)).await?.object()
     }
 
     /// Replaces the status of an object, and nothing else.
     pub async fn update_status<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().update_status(object).await
+        let (key, body) = (ObjectKey::of(object), encode(object));
+        self.requests::<K>().replace_subresource("status", key, body).await?.object()
     }
 
     /// Replaces a subresource of an object that speaks the object's own kind.
     pub async fn replace_subresource<K: Object>(&self, sub: &str, object: &K) -> Result<K> {
-        self.typed().replace_subresource(sub, object).await
+        let (key, body) = (ObjectKey::of(object), encode(object));
+        self.requests::<K>().replace_subresource(sub, key, body).await?.object()
     }
 
     /// Posts to a subresource such as `binding`.
@@ -150,7 +144,7 @@ impl Client {
         key: impl Into<ObjectKey>,
         body: &impl Serialize,
     ) -> Result<()> {
-        self.typed::<K>().create_subresource(sub, key, body).await
+        self.requests::<K>().create_subresource(sub, key.into(), encode(body)).await
     }
 
     /// Patches an object.
@@ -159,7 +153,9 @@ impl Client {
         key: impl Into<ObjectKey>,
         patch: &Patch<P>,
     ) -> Result<K> {
-        self.typed().patch(key, patch).await
+        let requests = self.requests::<K>();
+        let request = requests.patch_request(&key.into(), None, patch);
+        requests.patch(request).await?.object()
     }
 
     /// Patches the status of an object, and nothing else.
@@ -168,18 +164,20 @@ impl Client {
         key: impl Into<ObjectKey>,
         patch: &Patch<P>,
     ) -> Result<K> {
-        self.typed().patch_status(key, patch).await
+        let requests = self.requests::<K>();
+        let request = requests.patch_request(&key.into(), Some("status"), patch);
+        requests.patch(request).await?.object()
     }
 
     /// Server-side apply: makes the object have these fields, owned by this client's field
     /// manager, taking them over from others if it must.
     pub async fn apply<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().apply(object).await
+        self.requests::<K>().apply(object.meta(), encode(object), true).await?.object()
     }
 
     /// The same, but a field that another manager owns and that would change is a conflict.
     pub async fn apply_unless_conflict<K: Object>(&self, object: &K) -> Result<K> {
-        self.typed().apply_unless_conflict(object).await
+        self.requests::<K>().apply(object.meta(), encode(object), false).await?.object()
     }
 
     /// Deletes an object. An object that is not there is no error.
@@ -188,7 +186,7 @@ impl Client {
         key: impl Into<ObjectKey>,
         params: &DeleteParams,
     ) -> Result<Deleted> {
-        self.typed::<K>().delete(key, params).await
+        self.requests::<K>().delete(key.into(), params).await
     }
 }
 
@@ -218,30 +216,4 @@ fn is_not_served(status: &Status) -> bool {
 pub(crate) fn names_an_object(status: &Status) -> bool {
     let details = status.details.as_ref();
     status.is_not_found() && details.is_some_and(|details| !details.name.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::Deleted;
-
-    #[test]
-    fn an_object_that_nothing_holds_is_gone_when_it_is_given_back() {
-        let deleting = |more: serde_json::Value| {
-            let mut object = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
-            object["metadata"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            Deleted::from_answer(&object)
-        };
-        assert_eq!(Deleted::from_answer(&json!({"kind": "Status", "metadata": {}})), Deleted::Gone);
-        assert_eq!(
-            Deleted::from_answer(&json!({"kind": "Service", "metadata": {}})),
-            Deleted::Gone
-        );
-        assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 0})), Deleted::Gone);
-        assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 30})), Deleted::Terminating);
-        assert_eq!(deleting(json!({})), Deleted::Terminating, "a namespace");
-        let held = json!({"deletionGracePeriodSeconds": 0, "finalizers": ["example.com/a"]});
-        assert_eq!(deleting(held), Deleted::Terminating);
-    }
 }

@@ -9,9 +9,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::{Client, KindClient, absent_as_none};
+use super::{Answer, Client, KindClient, Pending, Requests};
+use crate::codec::encode;
 use crate::error::Result;
 use crate::object::{AnyObject, Object, ObjectKey};
+
+impl<'a> Requests<'a> {
+    fn set_scale(self, key: &ObjectKey, replicas: i32) -> Pending<'a> {
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        let request = self.patch_request(key, Some("scale"), &patch);
+        self.patch_other(request)
+    }
+}
 
 impl<K: AnyObject> KindClient<'_, K> {
     /// Reads a subresource; `None` if there is no object of that name.
@@ -20,9 +29,8 @@ impl<K: AnyObject> KindClient<'_, K> {
         sub: &str,
         key: impl Into<ObjectKey>,
     ) -> Result<Option<T>> {
-        let key = key.into();
-        let request = self.at(key.namespace.as_deref()).get_subresource(sub, &key.name);
-        absent_as_none(self.send(request).await)
+        let answer = self.requests().get_subresource(sub, &key.into()).await?;
+        answer.map(Answer::other).transpose()
     }
 
     /// Patches a subresource.
@@ -32,10 +40,9 @@ impl<K: AnyObject> KindClient<'_, K> {
         key: impl Into<ObjectKey>,
         patch: &Patch<P>,
     ) -> Result<T> {
-        let key = key.into();
-        let params = self.patch_params(patch);
-        let request = self.at(key.namespace.as_deref());
-        self.send(request.patch_subresource(sub, &key.name, &params, patch)).await
+        let requests = self.requests();
+        let request = requests.patch_request(&key.into(), Some(sub), patch);
+        requests.patch_other(request).await?.other()
     }
 
     /// How many replicas are wanted and there; `None` if there is no object of that name.
@@ -45,15 +52,15 @@ impl<K: AnyObject> KindClient<'_, K> {
 
     /// Sets how many replicas are wanted, of any kind that can be scaled.
     pub async fn set_scale(&self, key: impl Into<ObjectKey>, replicas: i32) -> Result<Scale> {
-        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-        self.patch_subresource("scale", key, &patch).await
+        self.requests().set_scale(&key.into(), replicas).await?.other()
     }
 }
 
 impl Client {
     /// How many replicas are wanted and there; `None` if there is no object of that name.
     pub async fn scale<K: Object>(&self, key: impl Into<ObjectKey>) -> Result<Option<Scale>> {
-        self.typed::<K>().scale(key).await
+        let answer = self.requests::<K>().get_subresource("scale", &key.into()).await?;
+        answer.map(Answer::other).transpose()
     }
 
     /// Sets how many replicas are wanted.
@@ -62,7 +69,7 @@ impl Client {
         key: impl Into<ObjectKey>,
         replicas: i32,
     ) -> Result<Scale> {
-        self.typed::<K>().set_scale(key, replicas).await
+        self.requests::<K>().set_scale(&key.into(), replicas).await?.other()
     }
 
     /// Deletes a Pod if its disruption budgets allow it; if they do not now, the error's status
@@ -79,6 +86,6 @@ impl Client {
             ..ObjectMeta::default()
         };
         let eviction = Eviction { metadata, delete_options: options };
-        self.typed::<Pod>().create_subresource("eviction", &key, &eviction).await
+        self.requests::<Pod>().create_subresource("eviction", key, encode(&eviction)).await
     }
 }

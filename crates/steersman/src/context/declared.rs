@@ -32,7 +32,7 @@ impl<K: AnyObject> Form for Kind<K> {
     }
 
     fn cache(&self, caches: &Caches) -> Option<Arc<dyn AnyCache>> {
-        caches.find_of(self).map(|cache| Arc::new(cache) as _)
+        caches.find_untyped(&self.id()).map(|cache| Arc::new(cache) as _)
     }
 }
 
@@ -53,7 +53,17 @@ impl Declared {
         kind: &KindNames<'_>,
         caches: &Caches,
     ) -> impl Iterator<Item = Arc<dyn AnyCache>> {
-        let forms = self.forms.iter().filter(move |form| form.is_of(&kind.group, &kind.plural));
+        self.caches_named(&kind.group, &kind.plural, caches)
+    }
+
+    /// The same by the names of the resource.
+    pub(crate) fn caches_named(
+        &self,
+        group: &str,
+        plural: &str,
+        caches: &Caches,
+    ) -> impl Iterator<Item = Arc<dyn AnyCache>> {
+        let forms = self.forms.iter().filter(move |form| form.is_of(group, plural));
         forms.filter_map(move |form| form.cache(caches))
     }
 }

@@ -6,12 +6,14 @@
 
 mod applied;
 mod declared;
+mod erased;
 mod notes;
 mod of_kind;
+mod pruned;
 mod report;
 mod status;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 use kube::api::{DeleteParams, Patch};
 use serde::Serialize;
@@ -20,24 +22,25 @@ use tracing::Span;
 use crate::cache::Cache;
 use crate::caches::Caches;
 use crate::cause::Causes;
-use crate::client::{Change, Client, Deleted, WriteObserver};
+use crate::client::{Change, Client, Deleted, Requests, Way};
+use crate::codec::encode;
 use crate::error::Result;
 use crate::events::{NewEvent, Recorder, Reference};
 use crate::kind::Kind;
-use crate::object::{AnyObject, Object, ObjectKey};
+use crate::object::{AnyObject, Object, ObjectKey, downcast};
 use crate::own_writes::OwnWrites;
 pub(crate) use applied::AppliedMemory;
 pub(crate) use declared::Declared;
-use notes::Notes;
+pub(crate) use erased::ErasedContext;
 pub use of_kind::KindContext;
-pub(crate) use report::Report;
+pub(crate) use of_kind::erased;
+pub(crate) use pruned::LookedAt;
 
 /// What a reconcile of a `K` works with. Cheap to clone.
 pub struct Context<K> {
     object: Arc<K>,
-    key: ObjectKey,
     kind: Kind<K>,
-    inner: Arc<Inner>,
+    erased: Arc<ErasedContext>,
 }
 
 /// What all reconciles of a controller share. It is one thing, since each of them counts its
@@ -51,16 +54,8 @@ pub(crate) struct Equipment {
     pub(crate) recorder: Recorder,
     /// What earlier applies left different.
     pub(crate) applied: AppliedMemory,
-}
-
-/// What all clones of a context share.
-struct Inner {
-    equipment: Arc<Equipment>,
-    /// Writes as the controller, and notes it. Made when it is first needed.
-    client: OnceLock<(Client, Arc<Notes>)>,
-    causes: Causes,
-    report: Mutex<Report>,
-    span: Span,
+    /// Which fields of the status a server is known to keep or to prune.
+    pub(crate) status_fields: LookedAt,
 }
 
 impl Equipment {
@@ -74,47 +69,26 @@ impl<K> Clone for Context<K> {
     fn clone(&self) -> Self {
         Self {
             object: Arc::clone(&self.object),
-            key: self.key.clone(),
             kind: self.kind.clone(),
-            inner: Arc::clone(&self.inner),
+            erased: Arc::clone(&self.erased),
         }
     }
 }
 
 impl<K: AnyObject> Context<K> {
-    pub(crate) fn new(
-        key: ObjectKey,
-        object: Arc<K>,
-        kind: Kind<K>,
-        equipment: Arc<Equipment>,
-        causes: Causes,
-    ) -> Self {
-        let inner = Inner {
-            equipment,
-            client: OnceLock::new(),
-            causes,
-            report: Mutex::default(),
-            span: Span::current(),
-        };
-        Self { object, key, kind, inner: Arc::new(inner) }
+    /// The typed view of a context; `None` if its object is of another type.
+    pub(crate) fn of_erased(erased: &Arc<ErasedContext>, kind: &Kind<K>) -> Option<Self> {
+        let object = downcast(Arc::clone(&erased.object))?;
+        Some(Self { object, kind: kind.clone(), erased: Arc::clone(erased) })
     }
 
-    fn noting(&self) -> &(Client, Arc<Notes>) {
-        self.inner.client.get_or_init(|| {
-            let equipment = &self.inner.equipment;
-            let notes = Arc::new(Notes {
-                key: self.key.clone(),
-                uid: self.object.meta().uid.clone(),
-                equipment: Arc::clone(equipment),
-                own_version: Mutex::new(None),
-            });
-            let observer = Arc::clone(&notes) as Arc<dyn WriteObserver>;
-            (equipment.client.observed_by(observer), notes)
-        })
+    /// The same context, without the type of its object.
+    pub(crate) fn erased(&self) -> &Arc<ErasedContext> {
+        &self.erased
     }
 
-    fn notes(&self) -> &Notes {
-        &self.noting().1
+    fn requests<C: Object>(&self) -> Requests<'_> {
+        self.erased.requests(Kind::<C>::of().erased())
     }
 
     /// The object being reconciled.
@@ -124,7 +98,7 @@ impl<K: AnyObject> Context<K> {
 
     /// The key of the object being reconciled.
     pub fn key(&self) -> &ObjectKey {
-        &self.key
+        &self.erased.key
     }
 
     /// The kind of the object being reconciled.
@@ -134,46 +108,41 @@ impl<K: AnyObject> Context<K> {
 
     /// Why this reconcile happens.
     pub fn causes(&self) -> &Causes {
-        &self.inner.causes
+        &self.erased.causes
     }
 
     /// The span of this reconcile, whose fields everything logged in it carries. A task that
     /// is spawned needs it: `tokio::spawn(work.instrument(ctx.span().clone()))`.
     pub fn span(&self) -> &Span {
-        &self.inner.span
+        &self.erased.span
     }
 
     /// Reads and writes on the server, past the cache. What it writes, the next reconcile of
     /// this object sees in the cache all the same. It gives children no owner.
     pub fn live(&self) -> &Client {
-        &self.noting().0
+        self.erased.client()
     }
 
     /// Records an Event about the object being reconciled; see [`Recorder::event`]. Never waits,
     /// never fails.
     pub fn event(&self, event: NewEvent) {
-        let kind = &self.kind;
-        let regarding = Reference::with(&kind.api_version(), &kind.name(), self.object.meta());
+        let names = self.erased.kind.names();
+        let regarding = Reference::with(&names.api_version, &names.name, self.erased.meta());
         self.recorder().event(regarding, event);
     }
 
     /// Records events about any object, as this controller.
     pub fn recorder(&self) -> &Recorder {
-        &self.inner.equipment.recorder
-    }
-
-    /// What earlier applies of this controller left different.
-    pub(crate) fn applied(&self) -> &AppliedMemory {
-        &self.inner.equipment.applied
+        &self.erased.equipment.recorder
     }
 
     /// Reads and writes objects of a kind that may be known only at run time.
-    pub fn of_kind<C: AnyObject>(&self, kind: &Kind<C>) -> KindContext<'_, K, C> {
-        KindContext { ctx: self, kind: kind.clone() }
+    pub fn of_kind<C: AnyObject>(&self, kind: &Kind<C>) -> KindContext<'_, C> {
+        KindContext { ctx: &self.erased, kind: kind.clone() }
     }
 
-    fn typed<C: Object>(&self) -> KindContext<'_, K, C> {
-        KindContext { ctx: self, kind: Kind::of() }
+    fn typed<C: Object>(&self) -> KindContext<'_, C> {
+        KindContext { ctx: &self.erased, kind: Kind::of() }
     }
 
     /// The cache of a kind that this controller declared.
@@ -203,12 +172,12 @@ impl<K: AnyObject> Context<K> {
     /// An object of that name that nobody controls is taken over as well, and is then deleted
     /// with its new owner: choose names that only this controller uses.
     pub async fn apply<C: Object>(&self, child: C) -> Result<C> {
-        self.typed().apply(child).await
+        self.erased.apply(&Kind::of(), child)?.await?.object()
     }
 
     /// Creates a child, owned by the object being reconciled.
     pub async fn create<C: Object>(&self, child: C) -> Result<C> {
-        self.typed().create(child).await
+        self.erased.create(&Kind::of(), child)?.await?.object()
     }
 
     /// Brings a child to the state that `mutate` gives it, from what it is or, if it does not
@@ -222,7 +191,7 @@ impl<K: AnyObject> Context<K> {
         initial: C,
         mutate: impl FnOnce(&mut C) -> Result<()>,
     ) -> Result<(C, Change)> {
-        self.typed().create_or_update(initial, mutate).await
+        self.typed().bring(initial, mutate, Way::Update).await
     }
 
     /// The same, but patches what differs, so that what others change meanwhile is kept.
@@ -231,7 +200,7 @@ impl<K: AnyObject> Context<K> {
         initial: C,
         mutate: impl FnOnce(&mut C) -> Result<()>,
     ) -> Result<(C, Change)> {
-        self.typed().create_or_patch(initial, mutate).await
+        self.typed().bring(initial, mutate, Way::Patch).await
     }
 
     /// Deletes the children of a kind that are wanted no longer: those in the cache that the
@@ -255,7 +224,7 @@ impl<K: AnyObject> Context<K> {
 
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
     pub async fn update<C: Object>(&self, object: &C) -> Result<C> {
-        self.typed().update(object).await
+        self.requests::<C>().update(ObjectKey::of(object), encode(object)).await?.object()
     }
 
     /// Patches an object.
@@ -264,7 +233,9 @@ impl<K: AnyObject> Context<K> {
         key: &ObjectKey,
         patch: &Patch<P>,
     ) -> Result<C> {
-        self.typed().patch(key, patch).await
+        let requests = self.requests::<C>();
+        let request = requests.patch_request(key, None, patch);
+        requests.patch(request).await?.object()
     }
 
     /// Patches the status of an object that is not the one being reconciled.
@@ -273,12 +244,14 @@ impl<K: AnyObject> Context<K> {
         key: &ObjectKey,
         patch: &Patch<P>,
     ) -> Result<C> {
-        self.typed().patch_status(key, patch).await
+        let requests = self.requests::<C>();
+        let request = requests.patch_request(key, Some("status"), patch);
+        requests.patch(request).await?.object()
     }
 
     /// Deletes exactly this object, not another that took its name.
     pub async fn delete<C: Object>(&self, object: &C) -> Result<Deleted> {
-        self.typed().delete(object).await
+        self.erased.delete(Kind::<C>::of().erased(), object.meta()).await
     }
 
     /// Deletes an object as the parameters say.
@@ -287,6 +260,6 @@ impl<K: AnyObject> Context<K> {
         object: &C,
         params: &DeleteParams,
     ) -> Result<Deleted> {
-        self.typed().delete_with(object, params).await
+        self.erased.delete_with(Kind::<C>::of().erased(), object.meta(), params).await
     }
 }

@@ -1,27 +1,27 @@
 //! How a reconcile reports: a status and conditions, written once when it ends.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::future::ready;
 
-use kube::api::Patch;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Context;
 use super::report::{Report, Reported};
-use crate::client::names_an_object;
+use super::{Context, ErasedContext};
+use crate::client::{Answer, Pending, names_an_object};
 use crate::clock;
+use crate::codec;
 use crate::conditions::NewCondition;
 use crate::error::{Error, Result};
 use crate::merge_diff::merge_diff;
-use crate::object::AnyObject;
+use crate::object::{AnyObject, ErasedObject};
 
 impl<K: AnyObject> Context<K> {
     /// Sets the status that is written when this reconcile ends, whether it succeeds or not,
     /// if it differs from what the object has.
     pub fn status(&self, status: impl Serialize) {
-        match serde_json::to_value(status) {
-            Ok(status) => self.report().set_status(status),
+        match codec::to_document(&status) {
+            Ok(status) => self.erased.report().set_status(status),
             Err(error) => tracing::error!(%error, "status cannot be encoded"),
         }
     }
@@ -33,18 +33,15 @@ impl<K: AnyObject> Context<K> {
         S: Serialize + DeserializeOwned + Default,
     {
         let current = self.current_status()?;
-        let base = self.report().status().unwrap_or(&current).clone();
-        let mut status: S = match base {
+        let base = self.erased.report().status().unwrap_or(&current).clone();
+        let mut status: S = match &base {
             Value::Null => S::default(),
-            base => serde_json::from_value(base)?,
+            base => codec::from_document(base)?,
         };
-        let before = serde_json::to_value(&status)?;
+        let before = codec::to_document(&status)?;
         change(&mut status);
-        let after = serde_json::to_value(&status)?;
-        // Where there was no status, what a default has is new as well.
-        let none = self.report().status().is_none() && current.is_null();
-        let before = if none { Value::Null } else { before };
-        self.report().change_status(&current, &before, &after);
+        let after = codec::to_document(&status)?;
+        self.erased.change_status(&current, before, &after);
         Ok(())
     }
 
@@ -62,58 +59,113 @@ impl<K: AnyObject> Context<K> {
     /// # }
     /// ```
     pub fn condition(&self, condition: NewCondition) {
-        self.report().set_condition(condition);
+        self.erased.condition(condition);
     }
 
     /// Removes the condition of a type from the status.
     pub fn remove_condition(&self, type_: &str) {
-        self.report().remove_condition(type_);
+        self.erased.report().remove_condition(type_);
     }
 
-    /// Writes what was reported, if anything was and it changes anything.
-    pub(crate) async fn flush_status(&self) -> Result<()> {
-        let report = std::mem::take(&mut *self.report());
-        if report.is_empty() {
-            return Ok(());
+    fn current_status(&self) -> Result<Value> {
+        status_of(codec::encode(&*self.object))
+    }
+}
+
+impl ErasedContext {
+    /// Writes what was reported, if anything was and it changes anything. `encode` gives the
+    /// object as JSON, which few need.
+    pub(crate) fn flush_status<'a>(
+        &'a self,
+        encode: &dyn Fn(&dyn ErasedObject) -> serde_json::Result<Vec<u8>>,
+    ) -> Pending<'a, ()> {
+        let Some(report) = self.take_report() else { return Box::pin(ready(Ok(()))) };
+        match status_of(encode(self.object())) {
+            Ok(current) => self.write_status(report, current),
+            Err(error) => Box::pin(ready(Err(error))),
         }
-        let current = self.current_status()?;
-        let generation = self.object.meta().generation;
-        let about = Reported { status: &current, generation, now: clock::now_time() };
-        let difference = report.wanted(&about).and_then(|wanted| merge_diff(&current, &wanted));
-        let Some(difference) = difference else {
-            return Ok(());
-        };
-        let patch = Patch::Merge(self.status_patch(&difference));
-        match self.of_kind(&self.kind).patch_status(&self.key, &patch).await {
-            Err(error) if error.status().is_some_and(names_an_object) => Ok(()), // nobody to report to
-            Err(error) if error.is_not_found() => Err(Error::terminal(format!(
-                "{} has no status to write: its definition lacks the status subresource",
-                self.kind.name()
-            ))),
-            result => result.map(drop),
+    }
+
+    /// Changes the status as the step from one state of it to another does.
+    fn change_status(&self, current: &Value, before: Value, after: &Value) {
+        let mut report = self.report();
+        // Where there was no status, what a default has is new as well.
+        let none = report.status().is_none() && current.is_null();
+        let before = if none { Value::Null } else { before };
+        report.change_status(current, &before, after);
+    }
+
+    /// What was reported, if anything was. From here on nothing was.
+    fn take_report(&self) -> Option<Report> {
+        let report = std::mem::take(&mut *self.report());
+        (!report.is_empty()).then_some(report)
+    }
+
+    /// Writes what was reported of an object that has this status, if it changes anything.
+    fn write_status(&self, report: Report, current: Value) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let generation = self.meta().generation;
+            let about = Reported { status: &current, generation, now: clock::now_time() };
+            let difference = report.wanted(&about).and_then(|wanted| merge_diff(&current, &wanted));
+            let Some(difference) = difference else {
+                return Ok(());
+            };
+            let patch = self.status_patch(&difference);
+            match self.own_requests().merge_patch_status(&self.key, patch).await {
+                Ok(answer) => {
+                    self.look_at_fields(&difference, &answer);
+                    answer.metadata().map(drop)
+                }
+                // There is nobody to report to.
+                Err(error) if error.status().is_some_and(names_an_object) => Ok(()),
+                Err(error) if error.is_not_found() => Err(Error::terminal(format!(
+                    "{} has no status to write: its definition lacks the status subresource",
+                    self.kind.names().name
+                ))),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    /// Reports the fields that the server did not keep.
+    fn look_at_fields(&self, written: &Value, answer: &Answer<'_>) {
+        let looked_at = &self.equipment.status_fields;
+        if looked_at.all_of(written) {
+            return;
+        }
+        for field in looked_at.missing(written, &answer.status()) {
+            let kind = &*self.kind.names().name;
+            tracing::error!(
+                kind,
+                field,
+                "status.{field} is not kept by the server: the schema of {kind} lacks the field, \
+                 so it is pruned; add it to the status type and install the definition anew"
+            );
         }
     }
 
     /// The patch is for this object and no other of its name. A list is replaced whole, so with
     /// one in it, nobody may have changed the object since it was read.
     fn status_patch(&self, difference: &Value) -> Value {
-        let mut metadata = json!({"uid": self.object.meta().uid});
+        let mut metadata = json!({"uid": self.meta().uid});
         if has_list(difference) {
             let own = self.notes().own_version();
-            let version = own.as_ref().or(self.object.meta().resource_version.as_ref());
+            let version = own.as_ref().or(self.meta().resource_version.as_ref());
             metadata["resourceVersion"] = json!(version);
         }
         json!({"metadata": metadata, "status": difference})
     }
+}
 
-    fn current_status(&self) -> Result<Value> {
-        let mut object = serde_json::to_value(&*self.object)?;
-        Ok(object.get_mut("status").map(Value::take).unwrap_or_default())
+/// The status of an encoded object.
+fn status_of(object: serde_json::Result<Vec<u8>>) -> Result<Value> {
+    #[derive(Deserialize)]
+    struct Reporting {
+        #[serde(default)]
+        status: Value,
     }
-
-    fn report(&self) -> MutexGuard<'_, Report> {
-        self.inner.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    let Reporting { status } = serde_json::from_slice(&object?)?;
+    Ok(status)
 }
 
 fn has_list(value: &Value) -> bool {

@@ -1,23 +1,23 @@
-//! The builder of a controller: what it watches, whom that concerns, how it reconciles; and how
-//! all of that is put together when a manager runs it.
+//! The builder of a controller: what it watches, whom that concerns, how it reconciles. This is
+//! where the types of its kinds are known; what it makes of them, the [assembly](super::assembly),
+//! has forgotten them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::PartialObjectMeta;
 
+use super::assembly::Assembly;
 use super::cleanup::Cleanups;
-use super::deleted::{Deletions, Gone, OnDeleted};
-use super::keys::{ForgetKey, KeyTable};
-use super::metrics::ControllerFamilies;
-use super::source::{self, Attach, Held, IntoWatch, Reconciled, Source, Watch};
-use super::worker::{self, ErasedReconciler, Worker};
-use super::{
-    Controller, DeclaredKind, Environment, Filter, Observer, Reconciler, Role, View, sharded,
-};
-use crate::caches::Caches;
+use super::deleted::{self, Deletions, Gone, Hook};
+use super::mapping::Indexed;
+use super::source::{self, Attach, IntoWatch, Reconciled, Source, Watch};
+use super::typed::Typed;
+use super::{Controller, DeclaredKind, Filter, Observer, Reconciler, Role};
+use crate::caches::CachedKind;
 use crate::client::Client;
-use crate::context::{AppliedMemory, Declared, Equipment};
+use crate::codec::Codec;
+use crate::context::Declared;
 use crate::error::Result;
 use crate::handler::{EnqueueRequestForOwner, EnqueueRequestsFromMapFunc, EventHandler, Request};
 use crate::informer::Event;
@@ -25,10 +25,7 @@ use crate::kind::Kind;
 use crate::object::{AnyObject, Object, ObjectKey};
 use crate::predicate::Predicate;
 use crate::shard::Sharding;
-use crate::workqueue::{ExponentialBackoff, Priority, RateLimiter, WorkQueue};
-
-/// How long caches may take to sync before somebody should know.
-const SYNC_WARNING: Duration = Duration::from_secs(30);
+use crate::workqueue::{ExponentialBackoff, Priority, RateLimiter};
 
 /// A controller that still lacks its reconciler.
 #[must_use = "a controller does nothing until it has a reconciler and a manager runs it"]
@@ -39,8 +36,10 @@ pub struct Builder<K> {
     /// The kinds whose caches this controller reads.
     pub(super) declared: Declared,
     pub(super) graph: Vec<DeclaredKind>,
+    /// The indexes of the reconciled kind.
+    pub(super) indexes: Vec<Indexed>,
     pub(super) predicates: Vec<Box<dyn Predicate<K>>>,
-    pub(super) only: Option<Filter<K>>,
+    pub(super) only: Option<Filter>,
     pub(super) observers: Vec<Observer<K>>,
     pub(super) priority: Option<Priority>,
     pub(super) resync: Option<Duration>,
@@ -48,8 +47,8 @@ pub struct Builder<K> {
     pub(super) limiter: Box<dyn RateLimiter<ObjectKey>>,
     pub(super) fair: bool,
     pub(super) timeout: Option<Duration>,
-    pub(super) cleanups: Cleanups<K>,
-    pub(super) on_deleted: OnDeleted<K>,
+    pub(super) cleanups: Cleanups,
+    pub(super) on_deleted: Option<Hook>,
     pub(super) sharding: Option<Sharding>,
 }
 
@@ -64,6 +63,7 @@ impl<K: AnyObject> Builder<K> {
             sources: Vec::new(),
             declared,
             graph: vec![DeclaredKind::new(kind, Role::Reconciled)],
+            indexes: Vec::new(),
             predicates: Vec::new(),
             only: None,
             observers: Vec::new(),
@@ -115,8 +115,9 @@ impl<K: AnyObject> Builder<K> {
     }
 
     /// Also wakes the objects that `keys` names when an object of another kind changes. When
-    /// an object is updated, both what it was and what it is are asked. The key of an object in
-    /// a namespace must have it (`ObjectKey::namespaced`): a name alone finds nothing.
+    /// an object is updated, both what it was and what it is are asked. A name without a namespace
+    /// is in the namespace of the object that changed. Where the object does not say whom it
+    /// concerns, see [`watches_referenced`](Self::watches_referenced).
     pub fn watches<C: Object, I: IntoIterator<Item: Into<Request>>>(
         self,
         keys: impl Fn(&C) -> I + Send + Sync + 'static,
@@ -150,7 +151,7 @@ impl<K: AnyObject> Builder<K> {
     /// The same for a kind that may be known only at run time.
     pub fn reads_with(mut self, watch: impl IntoWatch) -> Self {
         let watch = self.declare(Role::Read, watch);
-        self.sources.push(source::silent(watch));
+        self.sources.push(source::silent(&watch));
         self
     }
 
@@ -183,7 +184,7 @@ impl<K: AnyObject> Builder<K> {
         self
     }
 
-    fn declare<W: IntoWatch>(&mut self, role: Role, watch: W) -> Watch<W::Object> {
+    pub(super) fn declare<W: IntoWatch>(&mut self, role: Role, watch: W) -> Watch<W::Object> {
         let watch = watch.into_watch();
         self.declared.insert(watch.kind());
         self.graph.push(DeclaredKind::new(watch.kind(), role));
@@ -202,9 +203,10 @@ impl<K: AnyObject> Builder<K> {
     /// is also asked where a child, another source or a timer names the object. Several calls
     /// add up.
     pub fn only(mut self, concerns: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        let concerns = Filter::new(concerns);
         self.only = Some(match self.only.take() {
-            Some(others) => Arc::new(move |object: &K| others(object) && concerns(object)),
-            None => Arc::new(concerns),
+            Some(others) => others.and(concerns),
+            None => concerns,
         });
         self
     }
@@ -229,7 +231,7 @@ impl<K: AnyObject> Builder<K> {
         F: Fn(Gone<K>, Client) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
-        self.on_deleted = Some(Arc::new(move |gone, client| Box::pin(hook(gone, client))));
+        self.on_deleted = Some(deleted::hook(hook));
         self
     }
 
@@ -258,39 +260,11 @@ impl<K: AnyObject> Builder<K> {
     }
 
     /// Completes the controller.
-    pub fn reconcile(self, reconciler: impl Reconciler<K>) -> Controller {
-        let reconciler: Arc<dyn ErasedReconciler<K>> = Arc::new(reconciler);
-        let name: Arc<str> = self.name.as_str().into();
-        let graph = self.graph.clone();
-        let everywhere = self.sharding.is_some(); // each member has keys of its own
-        let invalid = self.sharding.as_ref().and_then(|sharding| sharding.check().err());
-        Controller {
-            name,
-            graph,
-            everywhere,
-            has_cleanup: !self.cleanups.is_empty(),
-            invalid,
-            run: Box::new(move |env| Box::pin(self.run(reconciler, env))),
-        }
-    }
-
-    async fn run(self, reconciler: Arc<dyn ErasedReconciler<K>>, env: Environment) {
-        let queue = WorkQueue::builder().name(self.name.as_str()).metrics(&env.metrics);
-        let mut queue = queue.rate_limiter(self.limiter);
-        if self.fair {
-            queue = queue.fair_by(|key: &ObjectKey| key.namespace.clone());
-        }
+    #[track_caller]
+    pub fn reconcile<R: Reconciler<K>>(mut self, reconciler: R) -> Controller {
+        let reconciler = Arc::new(reconciler);
+        self.with_cleanup_of(&reconciler);
         let deletions = self.on_deleted.map(|hook| Arc::new(Deletions::new(hook)));
-        let forgets = deletions.clone().map(|deletions| deletions as Arc<dyn ForgetKey>);
-        let keys = Arc::new(KeyTable::new(queue.build(), self.concurrency, forgets));
-        let view = View {
-            name: self.name.as_str().into(),
-            concurrency: self.concurrency,
-            keys: Arc::clone(&keys),
-            seat: Arc::default(),
-        };
-        env.queues.add(view.clone());
-        let informer = env.caches.informer_of(&self.kind);
         let own = source::reconciled(Reconciled {
             kind: self.kind.clone(),
             observers: self.observers,
@@ -300,65 +274,24 @@ impl<K: AnyObject> Builder<K> {
             resync: self.resync,
             deletions: deletions.clone(),
         });
-        let sources = std::iter::once(own).chain(self.sources).collect();
-        let _held = tokio::select! {
-            held = attach(sources, &env.caches, &keys) => held,
-            () = say_that_it_waits(&self.name) => return,
-            () = env.shutdown.cancelled() => return,
-        };
-        tokio::select! {
-            () = env.starting.synced() => {}
-            () = env.shutdown.cancelled() => return,
-        }
-        tracing::debug!(controller = self.name, "caches synced, workers start");
-        let client = env.client.with_field_manager(self.name.as_str());
-        let cache = informer.cache().clone();
-        let gains = Arc::clone(&keys);
-        let (client, member) = sharded::join(self.sharding, client, cache, gains, &view.seat);
-        let equipment = Equipment {
-            client,
-            caches: env.caches,
+        let assembly = Assembly {
+            name: self.name.into(),
+            kind: self.kind.erased(),
+            cached: CachedKind::of(&self.kind),
+            codec: Codec::of::<K>(),
+            sources: std::iter::once(own).chain(self.sources).collect(),
             declared: self.declared,
-            own_writes: Arc::clone(&keys.own_writes),
-            recorder: env.recorder.reporting(&self.name),
-            applied: AppliedMemory::default(),
-        };
-        let worker = Worker {
-            metrics: env.metrics.families::<ControllerFamilies>().of(&self.name, self.concurrency),
-            name: view.name,
-            kind: self.kind,
-            equipment: Arc::new(equipment),
-            cache: informer.cache().clone(),
+            indexes: self.indexes,
             only: self.only,
-            keys,
+            concurrency: self.concurrency,
+            limiter: self.limiter,
+            fair: self.fair,
+            timeout: self.timeout,
             cleanups: self.cleanups,
             deletions,
-            reconciler,
-            timeout: self.timeout,
-            records: env.records,
-            gate: member.as_ref().map(|member| Arc::clone(member.gate())),
+            sharding: self.sharding,
+            reconciler: Box::new(Typed::new(self.kind, reconciler)),
         };
-        worker::run(Arc::new(worker), self.concurrency, env.shutdown).await;
-        if let Some(member) = member {
-            member.leave().await;
-        }
-    }
-}
-
-/// Attaches all sources; ready when their caches are synced. All at once: a kind that cannot be
-/// listed must not keep the others from it.
-async fn attach(sources: Vec<Attach>, caches: &Caches, keys: &Arc<KeyTable>) -> Vec<Held> {
-    let attached = sources.into_iter().map(|source| source(caches.clone(), Arc::clone(keys)));
-    futures::future::join_all(attached).await
-}
-
-/// A controller that cannot start must not look like one that has nothing to do. Never ends.
-async fn say_that_it_waits(controller: &str) {
-    loop {
-        tokio::time::sleep(SYNC_WARNING).await;
-        tracing::warn!(
-            controller,
-            "caches not synced yet: still waiting for the first list of a kind that it watches"
-        );
+        assembly.into_controller(self.graph)
     }
 }

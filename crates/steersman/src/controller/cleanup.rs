@@ -12,14 +12,15 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::Patch;
 use serde_json::json;
 
-use super::{Builder, Next};
-use crate::client::names_an_object;
-use crate::context::Context;
+use super::typed::{Apart, OfReconciler, Typed};
+use super::{Builder, Next, Reconciler};
+use crate::client::{Answer, Pending, names_an_object};
+use crate::codec::Codec;
+use crate::context::{Context, ErasedContext};
 use crate::error::Result;
-use crate::object::AnyObject;
+use crate::object::{AnyObject, ErasedObject};
 
 /// Undoes outside of the cluster what reconciles did for an object that is being deleted.
 ///
@@ -62,6 +63,15 @@ impl From<()> for Next {
 }
 
 impl<K: AnyObject> Builder<K> {
+    /// Adds the cleanup that a reconciler has itself.
+    #[track_caller]
+    pub(super) fn with_cleanup_of<R: Reconciler<K>>(&mut self, reconciler: &Arc<R>) {
+        if let Some(finalizer) = R::FINALIZER {
+            let typed = Typed::new(self.kind.clone(), Arc::clone(reconciler));
+            self.cleanups.add(finalizer, Box::new(OfReconciler(typed)));
+        }
+    }
+
     /// Cleans up before an object goes: `.cleanup("shop.example.com/bucket", empty_the_bucket)`.
     ///
     /// Every object gets this finalizer before it is reconciled for the first time. When it is
@@ -77,85 +87,75 @@ impl<K: AnyObject> Builder<K> {
     /// If the name is not a domain, a slash and a name, or was added before.
     #[track_caller]
     pub fn cleanup(mut self, finalizer: &str, cleanup: impl Cleanup<K>) -> Self {
-        if let Err(problem) = check_name(finalizer) {
-            panic!("`{finalizer}` cannot be a finalizer: {problem}");
-        }
-        let all = &mut self.cleanups.0;
-        let is_new = all.iter().all(|known| &*known.name != finalizer);
-        assert!(is_new, "this controller has two cleanups called `{finalizer}`");
-        all.push(Finalizer { name: finalizer.into(), cleanup: Arc::new(cleanup) });
+        let typed = Typed::new(self.kind.clone(), Arc::new(cleanup));
+        self.cleanups.add(finalizer, Box::new(Apart(typed)));
         self
     }
 }
 
 /// The cleanups of a controller.
-pub(super) struct Cleanups<K>(Vec<Finalizer<K>>);
+#[derive(Default)]
+pub(super) struct Cleanups(Vec<Finalizer>);
 
-struct Finalizer<K> {
+struct Finalizer {
     name: Arc<str>,
-    cleanup: Arc<dyn ErasedCleanup<K>>,
+    cleanup: Box<dyn ErasedCleanup>,
 }
 
-impl<K> Cleanups<K> {
+/// A cleanup whose types have been forgotten.
+pub(super) trait ErasedCleanup: Send + Sync {
+    fn call(&self, ctx: Arc<ErasedContext>) -> BoxFuture<'_, Result<Next>>;
+}
+
+/// How an object becomes JSON whose type has been forgotten.
+pub(super) type Encode<'a> = dyn Fn(&dyn ErasedObject) -> serde_json::Result<Vec<u8>> + Sync + 'a;
+
+impl Cleanups {
+    #[track_caller]
+    fn add(&mut self, finalizer: &str, cleanup: Box<dyn ErasedCleanup>) {
+        if let Err(problem) = check_name(finalizer) {
+            panic!("`{finalizer}` cannot be a finalizer: {problem}");
+        }
+        let is_new = self.0.iter().all(|known| &*known.name != finalizer);
+        assert!(is_new, "this controller has two cleanups called `{finalizer}`");
+        self.0.push(Finalizer { name: finalizer.into(), cleanup });
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-}
 
-impl<K> Default for Cleanups<K> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-/// A cleanup whose type has been forgotten.
-trait ErasedCleanup<K>: Send + Sync {
-    fn call(&self, object: Arc<K>, ctx: Context<K>) -> BoxFuture<'_, Result<Next>>;
-}
-
-impl<K: AnyObject, C: Cleanup<K>> ErasedCleanup<K> for C {
-    fn call(&self, object: Arc<K>, ctx: Context<K>) -> BoxFuture<'_, Result<Next>> {
-        Box::pin(async move { self.clean_up(object, ctx).await })
-    }
-}
-
-impl<K: AnyObject> Cleanups<K> {
     /// Whether an object is to be cleaned up after rather than reconciled.
-    pub(super) fn concern(&self, object: &K) -> bool {
-        !self.0.is_empty() && object.meta().deletion_timestamp.is_some()
+    pub(super) fn concern(&self, meta: &ObjectMeta) -> bool {
+        !self.0.is_empty() && meta.deletion_timestamp.is_some()
     }
 
     /// Puts the finalizers on the object of this context. Gives it back as it is then; `None` if
     /// it is as it should be.
-    pub(super) async fn hold(&self, ctx: &Context<K>) -> Result<Option<K>> {
-        let meta = ctx.object().meta();
-        if self.0.is_empty() || meta.deletion_timestamp.is_some() {
-            return Ok(None);
+    pub(super) async fn hold(
+        &self,
+        ctx: &ErasedContext,
+        codec: Codec,
+    ) -> Result<Option<Arc<dyn ErasedObject>>> {
+        let meta = ctx.meta();
+        let names: Vec<&str> = self.0.iter().map(|it| &*it.name).collect();
+        match with_all(meta, &names) {
+            Some(all) => write(ctx, meta, &all).await?.erased(codec).map(Some),
+            None => Ok(None),
         }
-        let mut finalizers = meta.finalizers.clone().unwrap_or_default();
-        let present = finalizers.len();
-        for Finalizer { name, .. } in &self.0 {
-            if finalizers.iter().all(|known| **known != **name) {
-                finalizers.push(name.to_string());
-            }
-        }
-        if finalizers.len() == present {
-            return Ok(None);
-        }
-        write(ctx, meta, &finalizers).await.map(Some)
     }
 
     /// Cleans up after the object of this context.
-    pub(super) async fn run(&self, ctx: &Context<K>) -> Result<Next> {
+    pub(super) async fn run(&self, ctx: &Arc<ErasedContext>, encode: &Encode<'_>) -> Result<Next> {
         for Finalizer { name, cleanup } in &self.0 {
-            if !has(ctx.object().meta(), name) {
+            if !has(ctx.meta(), name) {
                 continue; // done before, or never begun
             }
-            match cleanup.call(Arc::clone(ctx.object()), ctx.clone()).await? {
+            match cleanup.call(Arc::clone(ctx)).await? {
                 Next::Settled => {}
                 not_yet => return Ok(not_yet),
             }
-            ctx.flush_status().await?; // afterwards there may be nothing to write it to
+            ctx.flush_status(encode).await?; // afterwards there may be nothing to write it to
             release(ctx, name).await?;
             tracing::debug!(finalizer = &**name, "cleaned up");
         }
@@ -163,22 +163,36 @@ impl<K: AnyObject> Cleanups<K> {
     }
 }
 
+/// The finalizers of an object together with these, unless it has them all or is being deleted.
+fn with_all(meta: &ObjectMeta, names: &[&str]) -> Option<Vec<String>> {
+    if meta.deletion_timestamp.is_some() {
+        return None;
+    }
+    let missing = names.iter().filter(|name| !has(meta, name));
+    let missing: Vec<String> = missing.map(|name| (*name).to_owned()).collect();
+    let present = || meta.finalizers.iter().flatten().cloned();
+    (!missing.is_empty()).then(|| present().chain(missing).collect())
+}
+
 /// Takes one finalizer away. The cache may not show what others did to the object while the
 /// cleanup ran, and cleaning up again because of that would be a waste: the server is asked.
-async fn release<K: AnyObject>(ctx: &Context<K>, finalizer: &str) -> Result<()> {
-    match remove(ctx, ctx.object().meta(), finalizer).await {
-        Err(error) if error.is_conflict() => {}
-        result => return result,
-    }
-    let now = ctx.live().of_kind(ctx.kind()).get(ctx.key()).await?;
-    match now.as_ref().map(K::meta).filter(|now| now.uid == ctx.object().meta().uid) {
-        Some(now) => remove(ctx, now, finalizer).await,
-        None => Ok(()),
-    }
+fn release<'a>(ctx: &'a ErasedContext, finalizer: &'a str) -> Pending<'a, ()> {
+    Box::pin(async move {
+        match remove(ctx, ctx.meta(), finalizer).await {
+            Err(error) if error.is_conflict() => {}
+            result => return result,
+        }
+        let now = ctx.own_requests().get(ctx.key().clone()).await?;
+        let now = now.map(Answer::metadata).transpose()?;
+        match now.filter(|now| now.uid == ctx.meta().uid) {
+            Some(now) => remove(ctx, &now, finalizer).await,
+            None => Ok(()),
+        }
+    })
 }
 
 /// Takes one finalizer away from an object that is as `meta` says.
-async fn remove<K: AnyObject>(ctx: &Context<K>, meta: &ObjectMeta, finalizer: &str) -> Result<()> {
+async fn remove(ctx: &ErasedContext, meta: &ObjectMeta, finalizer: &str) -> Result<()> {
     if !has(meta, finalizer) {
         return Ok(());
     }
@@ -186,19 +200,15 @@ async fn remove<K: AnyObject>(ctx: &Context<K>, meta: &ObjectMeta, finalizer: &s
     let others: Vec<String> = all.filter(|name| *name != finalizer).cloned().collect();
     match write(ctx, meta, &others).await {
         Err(error) if error.status().is_some_and(names_an_object) => Ok(()), // it is gone
-        result => result.map(drop),
+        written => written?.metadata().map(drop),
     }
 }
 
 /// Writes the finalizers of the object that has this uid, if it is still as it was read.
-async fn write<K: AnyObject>(
-    ctx: &Context<K>,
-    meta: &ObjectMeta,
-    finalizers: &[String],
-) -> Result<K> {
+fn write<'a>(ctx: &'a ErasedContext, meta: &ObjectMeta, finalizers: &[String]) -> Pending<'a> {
     let patch = json!({"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version,
         "finalizers": finalizers}});
-    ctx.of_kind(ctx.kind()).patch(ctx.key(), &Patch::Merge(patch)).await
+    ctx.own_requests().merge_patch(ctx.key(), patch)
 }
 
 fn has(meta: &ObjectMeta, finalizer: &str) -> bool {

@@ -5,6 +5,7 @@
 //! took the same name meanwhile reconciled; the two never run at the same time.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +14,7 @@ use futures::future::BoxFuture;
 
 use super::keys::ForgetKey;
 use super::record::Outcome;
-use crate::cache::Item;
+use crate::cache::{Item, Untyped};
 use crate::client::Client;
 use crate::error::{Result, panic_text};
 use crate::object::{AnyObject, ObjectKey};
@@ -31,30 +32,42 @@ pub struct Gone<K> {
     pub last: Option<Arc<K>>,
 }
 
-type Hook<K> = Arc<dyn Fn(Gone<K>, Client) -> BoxFuture<'static, Result<()>> + Send + Sync>;
+/// What is called for deletions, with the last state that was seen.
+pub(super) type Hook =
+    Arc<dyn Fn(&Item<Untyped>, Client) -> BoxFuture<'static, Result<()>> + Send + Sync>;
 
-/// What is called for deletions, while a controller is built.
-pub(super) type OnDeleted<K> = Option<Hook<K>>;
-
-/// The deletions for which the hook has yet to succeed.
-pub(super) struct Deletions<K> {
-    hook: Hook<K>,
-    pending: Mutex<HashMap<ObjectKey, VecDeque<Item<K>>>>,
+/// The author's hook without the type of its objects.
+pub(super) fn hook<K: AnyObject, Fut>(
+    hook: impl Fn(Gone<K>, Client) -> Fut + Send + Sync + 'static,
+) -> Hook
+where
+    Fut: Future<Output = Result<()>> + Send + 'static,
+{
+    Arc::new(move |last, client| {
+        let gone = Gone { key: last.key().clone(), last: last.clone().cast().object() };
+        Box::pin(hook(gone, client))
+    })
 }
 
-impl<K: AnyObject> ForgetKey for Deletions<K> {
+/// The deletions for which the hook has yet to succeed.
+pub(super) struct Deletions {
+    hook: Hook,
+    pending: Mutex<HashMap<ObjectKey, VecDeque<Item<Untyped>>>>,
+}
+
+impl ForgetKey for Deletions {
     fn forget(&self, key: &ObjectKey) {
         self.lock().remove(key);
     }
 }
 
-impl<K: AnyObject> Deletions<K> {
-    pub(super) fn new(hook: Hook<K>) -> Self {
+impl Deletions {
+    pub(super) fn new(hook: Hook) -> Self {
         Self { hook, pending: Mutex::default() }
     }
 
     /// Notes that an object is gone. To be called before its key is queued.
-    pub(super) fn note(&self, last: &Item<K>) {
+    pub(super) fn note(&self, last: &Item<Untyped>) {
         let mut pending = self.lock();
         let of_key = pending.entry(last.key().clone()).or_default();
         if of_key.len() == KEPT {
@@ -72,8 +85,8 @@ impl<K: AnyObject> Deletions<K> {
     /// Calls the hook for every deletion of this key, in their order; gives what went wrong.
     pub(super) async fn run(&self, key: &ObjectKey, client: &Client) -> Option<Outcome> {
         while let Some(item) = self.first(key) {
-            let gone = Gone { key: key.clone(), last: item.object() };
-            let call = async { (self.hook)(gone, client.clone()).await };
+            // The call itself is inside the future, so that its panics are caught as well.
+            let call = async { (self.hook)(&item, client.clone()).await };
             match AssertUnwindSafe(call).catch_unwind().await {
                 Ok(Ok(())) => self.succeeded(key),
                 Ok(Err(error)) if error.is_terminal() => {
@@ -97,11 +110,11 @@ impl<K: AnyObject> Deletions<K> {
         }
     }
 
-    fn first(&self, key: &ObjectKey) -> Option<Item<K>> {
+    fn first(&self, key: &ObjectKey) -> Option<Item<Untyped>> {
         self.lock().get(key)?.front().cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, VecDeque<Item<K>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, VecDeque<Item<Untyped>>>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,12 +7,14 @@
 //! succeeded.)
 //! The [queue](crate::workqueue) owns the key's place, its retries and its rate limit.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::history::History;
+use crate::cache::{Event, Untyped};
 use crate::cause::{Cause, CauseBook, Noted, Waiting};
 use crate::object::ObjectKey;
 use crate::own_writes::OwnWrites;
@@ -29,6 +31,11 @@ pub(super) struct KeyTable {
     pub(super) own_writes: Arc<OwnWrites>,
     /// Which of them run, ran last, and fail.
     pub(super) history: History,
+    /// The versions that finalizers gave to objects whose reconcile then began with that version:
+    /// the event of it is news to nobody.
+    finalized: Mutex<HashMap<ObjectKey, String>>,
+    /// Whether its objects live in namespaces.
+    namespaced: bool,
     /// The deletions for which a hook has yet to succeed, if the controller has one.
     deletions: Option<Arc<dyn ForgetKey>>,
 }
@@ -59,6 +66,7 @@ impl KeyTable {
     pub(super) fn new(
         queue: WorkQueue<ObjectKey>,
         workers: usize,
+        namespaced: bool,
         deletions: Option<Arc<dyn ForgetKey>>,
     ) -> Self {
         Self {
@@ -66,6 +74,8 @@ impl KeyTable {
             causes: CauseBook::default(),
             own_writes: Arc::default(),
             history: History::new(workers),
+            finalized: Mutex::default(),
+            namespaced,
             deletions,
         }
     }
@@ -74,6 +84,60 @@ impl KeyTable {
     pub(super) fn add(&self, key: ObjectKey, cause: impl Into<Noted>, priority: Priority) {
         self.causes.note(&key, cause);
         self.queue.add_with(key, AddOptions { priority: Some(priority), ..AddOptions::default() });
+    }
+
+    /// Asks for what somebody named, perhaps without a namespace: then it is in the namespace of
+    /// what changed. A key that no object of the kind can have is an error of the author's, who
+    /// would otherwise wait for ever.
+    pub(super) fn request(
+        &self,
+        key: ObjectKey,
+        namespace: Option<&Arc<str>>,
+        cause: impl Into<Noted>,
+        priority: Priority,
+    ) {
+        let key = match (self.namespaced, key.namespace.is_some()) {
+            (true, true) | (false, false) => key,
+            (true, false) if namespace.is_some() => {
+                ObjectKey { namespace: namespace.cloned(), ..key }
+            }
+            (true, false) => {
+                let name = &*key.name;
+                tracing::error!(
+                    name,
+                    "asked to reconcile a name without a namespace, which names nothing:                      use `ObjectKey::namespaced` or \"namespace/name\""
+                );
+                return;
+            }
+            (false, true) => {
+                tracing::error!(
+                    %key,
+                    "asked to reconcile a key with a namespace, but the kind has none:                      use `ObjectKey::named`"
+                );
+                return;
+            }
+        };
+        self.add(key, cause, priority);
+    }
+
+    /// Notes that a reconcile begins with the version that its finalizers gave to the object.
+    pub(super) fn begins_finalized(&self, key: &ObjectKey, version: Option<&str>) {
+        if let Some(version) = version {
+            self.finalized().insert(key.clone(), version.to_owned());
+        }
+    }
+
+    /// Whether an event only says that the object has its finalizers, of which the reconcile that
+    /// put them there knows. Said once.
+    pub(super) fn is_own_finalizer(&self, event: &Event<Untyped>) -> bool {
+        let Event::Updated { new, .. } = event else { return false };
+        let mut finalized = self.finalized();
+        let same = |version: &String| new.resource_version() == Some(version);
+        finalized.get(new.key()).is_some_and(same) && finalized.remove(new.key()).is_some()
+    }
+
+    fn finalized(&self) -> MutexGuard<'_, HashMap<ObjectKey, String>> {
+        self.finalized.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for a reconcile at `now + delay`, unless something else asks for it earlier.
@@ -111,12 +175,14 @@ impl KeyTable {
             Why::NotRetried => self.queue.forget(key),
             Why::DeletionPending => self.own_writes.forget(key),
             Why::Deleted => {
+                self.finalized().remove(key);
                 self.own_writes.forget(key);
                 self.history.forget(key);
                 self.queue.forget(key);
             }
             Why::LeftToAnotherShard => {
                 drop(self.causes.take(key));
+                self.finalized().remove(key);
                 self.own_writes.forget(key);
                 self.history.forget(key);
                 if let Some(deletions) = &self.deletions {
@@ -130,8 +196,6 @@ impl KeyTable {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::super::record::{Outcome, ReconcileRecord};
@@ -153,10 +217,11 @@ mod tests {
     async fn left_after(why: Why) -> [bool; 5] {
         let key = ObjectKey::from("default/a");
         let pending = Arc::new(Pending(Mutex::new(vec![key.clone()])));
-        let table = KeyTable::new(WorkQueue::default(), 1, Some(Arc::clone(&pending) as _));
+        let table = KeyTable::new(WorkQueue::default(), 1, true, Some(Arc::clone(&pending) as _));
         let (_writer, cache) = cache::channel::<ConfigMap>();
         table.causes.note(&key, Cause::Requested);
-        table.own_writes.note(&key, Arc::new(cache), OwnWrite::Version(7));
+        let write = OwnWrite::Version { key: key.clone(), version: 7 };
+        table.own_writes.note(&key, Arc::new(cache.cast()), write);
         table.retry(&key);
         table.history.add(&Arc::new(ReconcileRecord {
             controller: "c".into(),

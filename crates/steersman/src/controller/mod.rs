@@ -5,20 +5,24 @@
 //! keys in a work queue ([`source`]), workers take keys and call the reconciler (`worker`),
 //! and every reconcile knows its [causes](crate::cause).
 
+mod assembly;
 mod builder;
 mod cleanup;
 mod deleted;
 mod graph;
 mod history;
 mod keys;
+mod mapping;
 mod metrics;
 mod phase;
 mod record;
 mod remote;
 mod sharded;
 pub mod source;
+mod typed;
 mod worker;
 
+use std::any::Any;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -28,6 +32,7 @@ use kube::core::PartialObjectMeta;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use crate::cache::{Item, Untyped};
 use crate::caches::Caches;
 use crate::client::Client;
 use crate::context::Context;
@@ -37,7 +42,7 @@ use crate::events::Recorder;
 use crate::informer::Event;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
-use crate::object::{AnyObject, Object, ObjectKey};
+use crate::object::{AnyObject, ErasedObject, Object, ObjectKey};
 use crate::shard::Seat;
 use crate::workqueue::Dump;
 
@@ -52,6 +57,7 @@ pub(crate) use metrics::ControllerFamilies;
 pub use phase::ControllerPhase;
 pub(crate) use phase::{Controllers, Starting};
 pub use record::{Outcome, ReconcileRecord};
+pub use source::MapContext;
 
 /// When a reconciled object wants attention again, if nothing happens to it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +79,10 @@ pub enum Next {
             struct that implements `Reconciler<{K}>`; its future must be `Send`"
 )]
 pub trait Reconciler<K>: Send + Sync + 'static {
+    /// The finalizer under which [`clean_up`](Self::clean_up) is called, as
+    /// `Some("backup.example.com/bucket")`; without one it never is.
+    const FINALIZER: Option<&'static str> = None;
+
     /// Reconciles one object. Called again after a while if it fails; must not rely on being
     /// called for every change, only after the last one.
     fn reconcile(
@@ -80,6 +90,18 @@ pub trait Reconciler<K>: Send + Sync + 'static {
         object: Arc<K>,
         ctx: Context<K>,
     ) -> impl Future<Output = Result<Next>> + Send;
+
+    /// Cleans up after an object that is being deleted, in place of
+    /// [`reconcile`](Self::reconcile), until that succeeds; see
+    /// [`Builder::cleanup`], which does the same with a function.
+    fn clean_up(
+        &self,
+        object: Arc<K>,
+        ctx: Context<K>,
+    ) -> impl Future<Output = Result<Next>> + Send {
+        drop((object, ctx));
+        std::future::ready(Ok(Next::Settled))
+    }
 }
 
 impl<K, F, Fut> Reconciler<K> for F
@@ -96,8 +118,55 @@ where
     }
 }
 
-/// Tells which objects concern a controller.
-type Filter<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
+impl<K: Send + Sync + 'static, R: Reconciler<K>> Reconciler<K> for Arc<R> {
+    const FINALIZER: Option<&'static str> = R::FINALIZER;
+
+    fn reconcile(
+        &self,
+        object: Arc<K>,
+        ctx: Context<K>,
+    ) -> impl Future<Output = Result<Next>> + Send {
+        R::reconcile(self, object, ctx)
+    }
+
+    fn clean_up(
+        &self,
+        object: Arc<K>,
+        ctx: Context<K>,
+    ) -> impl Future<Output = Result<Next>> + Send {
+        R::clean_up(self, object, ctx)
+    }
+}
+
+/// Tells which objects concern a controller, without their type.
+#[derive(Clone)]
+struct Filter(Arc<Concerns>);
+
+type Concerns = dyn Fn(&dyn ErasedObject) -> bool + Send + Sync;
+
+impl Filter {
+    /// Objects for which all of these say so. One of another type concerns nobody.
+    fn new<K: AnyObject>(only: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move |object| {
+            let object: &dyn Any = object;
+            object.downcast_ref().is_some_and(&only)
+        }))
+    }
+
+    /// Both of them.
+    fn and(self, other: Self) -> Self {
+        Self(Arc::new(move |object| (self.0)(object) && (other.0)(object)))
+    }
+
+    fn concerns(&self, object: &dyn ErasedObject) -> bool {
+        (self.0)(object)
+    }
+
+    /// The same for an item of a cache; one that cannot be decoded concerns nobody.
+    fn lets_pass(&self, item: &Item<Untyped>) -> bool {
+        item.erased().is_some_and(|object| self.concerns(&*object))
+    }
+}
 
 /// Is called for every event of the reconciled kind.
 type Observer<K> = Box<dyn Fn(&Event<K>) + Send>;

@@ -22,7 +22,7 @@ impl<K: AnyObject> Builder<K> {
 
     /// Keeps a cache of another cluster's objects to read from, without being woken by them.
     pub fn reads_in<C: Object>(mut self, cluster: &RemoteCluster) -> Self {
-        self.sources.push(in_cluster(cluster, source::silent(Watch::<C>::of())));
+        self.sources.push(in_cluster(cluster, source::silent(&Watch::<C>::of())));
         self
     }
 }

@@ -8,7 +8,7 @@ use super::history::Slot;
 use super::keys::{KeyTable, Why};
 use super::worker::Worker;
 use super::{Builder, Queues};
-use crate::cache::{Cache, Item};
+use crate::cache::{Cache, Untyped};
 use crate::cause::Cause;
 use crate::client::Client;
 use crate::object::{AnyObject, ObjectKey};
@@ -27,10 +27,10 @@ impl<K: AnyObject> Builder<K> {
 
 /// Makes this replica a member, if its controller is shared. The client that it gives then
 /// writes only while it is one; its seat is shown.
-pub(super) fn join<K: AnyObject>(
+pub(super) fn join(
     sharding: Option<Sharding>,
     client: Client,
-    cache: Cache<K>,
+    cache: Cache<Untyped>,
     keys: Arc<KeyTable>,
     seat: &OnceLock<Seat>,
 ) -> (Client, Option<Member>) {
@@ -38,7 +38,7 @@ pub(super) fn join<K: AnyObject>(
         return (client, None);
     };
     let moved = move |gained: &dyn Fn(&ObjectKey) -> bool| {
-        for key in cache.snapshot().iter().map(Item::key).filter(|key| gained(key)) {
+        for key in cache.snapshot().keys().filter(|key| gained(key)) {
             keys.add(key.clone(), Cause::HandedOver, Priority::LOW);
         }
     };
@@ -56,7 +56,7 @@ impl Queues {
     }
 }
 
-impl<K: AnyObject> Worker<K> {
+impl Worker {
     /// Attends to a key if it is this replica's, for as long as it is. One that is another's is
     /// forgotten; it is queued again if it becomes this one's.
     pub(super) async fn pass_gate(&self, slot: Slot, key: &ObjectKey, ids: &AtomicU64) {

@@ -25,46 +25,44 @@ use super::history::{RunningReconcile, Slot};
 use super::keys::{KeyTable, Why};
 use super::metrics::ControllerMetrics;
 use super::record::{Outcome, ReconcileRecord};
-use super::{Filter, Next, Reconciler};
-use crate::cache::Cache;
+use super::{Filter, Next};
+use crate::cache::{Cache, Untyped};
 use crate::cause::{Cause, Causes};
 use crate::client::names_an_object;
 use crate::clock;
-use crate::context::{Context, Equipment};
-use crate::error::{Result, panic_text};
+use crate::codec::Codec;
+use crate::context::{Equipment, ErasedContext};
+use crate::error::{Error, Result, panic_text};
 use crate::hot_loop::{HotLoop, Pace};
-use crate::kind::Kind;
-use crate::object::{AnyObject, ObjectKey};
+use crate::kind::ErasedKind;
+use crate::object::{ErasedObject, ObjectKey};
 use crate::own_writes::Visibility;
 use crate::shard::gate::Gate;
 
 /// When a key comes again after a panic around its reconcile, such as one of a rate limiter.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// A reconciler whose type has been forgotten, so that workers are compiled once per kind.
-pub(super) trait ErasedReconciler<K>: Send + Sync {
-    fn call(&self, object: Arc<K>, ctx: Context<K>) -> BoxFuture<'_, Result<Next>>;
-}
+/// A reconciler whose types have been forgotten, so that workers are compiled once.
+pub(super) trait ErasedReconciler: Send + Sync {
+    fn call(&self, ctx: Arc<ErasedContext>) -> BoxFuture<'_, Result<Next>>;
 
-impl<K: AnyObject, R: Reconciler<K>> ErasedReconciler<K> for R {
-    fn call(&self, object: Arc<K>, ctx: Context<K>) -> BoxFuture<'_, Result<Next>> {
-        // The call itself is inside the future, so that its panics are caught as well.
-        Box::pin(async move { self.reconcile(object, ctx).await })
-    }
+    /// An object of the kind as JSON.
+    fn encode(&self, object: &dyn ErasedObject) -> serde_json::Result<Vec<u8>>;
 }
 
 /// What all workers of a controller share.
-pub(super) struct Worker<K> {
+pub(super) struct Worker {
     pub(super) name: Arc<str>,
-    pub(super) kind: Kind<K>,
-    pub(super) cache: Cache<K>,
-    pub(super) only: Option<Filter<K>>,
+    pub(super) kind: ErasedKind,
+    pub(super) codec: Codec,
+    pub(super) cache: Cache<Untyped>,
+    pub(super) only: Option<Filter>,
     pub(super) keys: Arc<KeyTable>,
     pub(super) equipment: Arc<Equipment>,
     pub(super) metrics: ControllerMetrics,
-    pub(super) cleanups: Cleanups<K>,
-    pub(super) deletions: Option<Arc<Deletions<K>>>,
-    pub(super) reconciler: Arc<dyn ErasedReconciler<K>>,
+    pub(super) cleanups: Cleanups,
+    pub(super) deletions: Option<Arc<Deletions>>,
+    pub(super) reconciler: Box<dyn ErasedReconciler>,
     pub(super) timeout: Option<Duration>,
     pub(super) records: broadcast::Sender<Arc<ReconcileRecord>>,
     /// Lets only some keys through, where replicas share them.
@@ -72,22 +70,18 @@ pub(super) struct Worker<K> {
 }
 
 /// What is to be done about a key.
-struct Work<'a, K> {
+struct Work<'a> {
     key: &'a ObjectKey,
     causes: Causes,
     /// The deletions of the key for which the hook is due.
-    deletions: Option<&'a Deletions<K>>,
+    deletions: Option<&'a Deletions>,
     /// The object, if there is one that concerns the controller.
-    object: Option<Arc<K>>,
+    object: Option<Arc<dyn ErasedObject>>,
 }
 
 /// Runs this many workers until shutdown, then lets running reconciles end. Those that are not
 /// wanted any longer are aborted with this future.
-pub(super) async fn run<K: AnyObject>(
-    worker: Arc<Worker<K>>,
-    concurrency: usize,
-    shutdown: CancellationToken,
-) {
+pub(super) async fn run(worker: Arc<Worker>, concurrency: usize, shutdown: CancellationToken) {
     let ids = Arc::new(AtomicU64::new(1));
     let mut workers = JoinSet::new();
     for slot in 0..concurrency {
@@ -99,7 +93,7 @@ pub(super) async fn run<K: AnyObject>(
     while workers.join_next().await.is_some() {}
 }
 
-impl<K: AnyObject> Worker<K> {
+impl Worker {
     async fn work(self: Arc<Self>, slot: Slot, ids: Arc<AtomicU64>) {
         while let Some(key) = self.keys.queue.get().await {
             let one = AssertUnwindSafe(self.pass_gate(slot, &key, &ids)).catch_unwind();
@@ -126,8 +120,10 @@ impl<K: AnyObject> Worker<K> {
             return self.keys.postpone(key, waiting, delay);
         }
         // An object that this controller ignores is as good as gone.
-        let concerned = |object: &Arc<K>| self.only.as_ref().is_none_or(|only| only(object));
-        let object = self.cache.get(key).filter(concerned);
+        let concerned = |object: &Arc<dyn ErasedObject>| {
+            self.only.as_ref().is_none_or(|only| only.concerns(&**object))
+        };
+        let object = self.cache.get_erased(key).filter(concerned);
         let deletions = self.deletions.as_deref().filter(|deletions| deletions.concern(key));
         match (&object, deletions) {
             (None, None) => return self.keys.forget(key, Why::Deleted),
@@ -140,7 +136,7 @@ impl<K: AnyObject> Worker<K> {
 
     /// Does the work on a key while logs, metrics and the debug page can see it, decides when
     /// the key comes again, and records how it went.
-    async fn run_recorded(&self, slot: Slot, id: u64, work: Work<'_, K>) {
+    async fn run_recorded(&self, slot: Slot, id: u64, work: Work<'_>) {
         let key = work.key;
         let causes = work.causes.clone();
         let span =
@@ -159,7 +155,7 @@ impl<K: AnyObject> Worker<K> {
         // Whoever receives the record no longer finds it among those that run.
         drop(active);
         drop(running);
-        span.in_scope(|| self.schedule(key, &outcome, ended));
+        span.in_scope(|| self.schedule(key, &causes, &outcome, ended));
         let record = Arc::new(ReconcileRecord {
             controller: Arc::clone(&self.name),
             key: key.clone(),
@@ -206,7 +202,7 @@ impl<K: AnyObject> Worker<K> {
     }
 
     /// The hook for what is gone runs before what took its name is reconciled.
-    async fn work_on(&self, work: Work<'_, K>) -> Outcome {
+    async fn work_on(&self, work: Work<'_>) -> Outcome {
         let Work { key, causes, deletions, object } = work;
         if let Some(deletions) = deletions {
             match with_timeout(self.timeout, deletions.run(key, &self.equipment.client)).await {
@@ -222,19 +218,33 @@ impl<K: AnyObject> Worker<K> {
     }
 
     /// Calls the reconciler, then writes the status it collected, however it ended.
-    async fn reconcile(&self, key: &ObjectKey, object: Arc<K>, causes: Causes) -> Outcome {
+    async fn reconcile(
+        &self,
+        key: &ObjectKey,
+        object: Arc<dyn ErasedObject>,
+        causes: Causes,
+    ) -> Outcome {
         let ctx = match with_timeout(self.timeout, self.prepare(key, object, causes)).await {
             Some(Ok(ctx)) => ctx,
             // It went before anything was done for it.
             Some(Err(error)) if error.status().is_some_and(names_an_object) => {
                 return Outcome::Settled;
             }
-            Some(Err(error)) => return error.into(),
+            Some(Err(error)) => {
+                self.read_again(key, &error);
+                return error.into();
+            }
             None => return Outcome::TimedOut,
         };
         let caught = AssertUnwindSafe(self.act(&ctx)).catch_unwind();
         let ended = with_timeout(self.timeout, caught).await;
-        let flushed = with_timeout(self.timeout, ctx.flush_status()).await;
+        let flushed = with_timeout(self.timeout, ctx.flush_status(&self.encode())).await;
+        if let Some(Ok(Err(error))) = &ended {
+            self.read_again(key, error);
+        }
+        if let Some(Err(error)) = &flushed {
+            self.read_again(key, error);
+        }
         match (ended, flushed) {
             (None, _) | (_, None) => Outcome::TimedOut,
             (Some(Err(panic)), _) => Outcome::Panicked(panic_text(&*panic)),
@@ -247,31 +257,61 @@ impl<K: AnyObject> Worker<K> {
         }
     }
 
+    /// A conflict says that a cache shows an old state of an object. Its watch may be late; but it
+    /// may also have lost the change, and then every retry would end the same.
+    fn read_again(&self, key: &ObjectKey, error: &Error) {
+        let status = error.status().filter(|_| error.is_conflict());
+        let Some(details) = status.and_then(|status| status.details.as_ref()) else { return };
+        let Equipment { caches, declared, .. } = &*self.equipment;
+        let object =
+            ObjectKey { namespace: key.namespace.clone(), name: details.name.as_str().into() };
+        for cache in declared.caches_named(&details.group, &details.kind, caches) {
+            cache.reread(&object);
+        }
+    }
+
     /// Makes the context, with the object as it is once it has the finalizers it needs.
-    async fn prepare(&self, key: &ObjectKey, object: Arc<K>, causes: Causes) -> Result<Context<K>> {
+    async fn prepare(
+        &self,
+        key: &ObjectKey,
+        object: Arc<dyn ErasedObject>,
+        causes: Causes,
+    ) -> Result<Arc<ErasedContext>> {
         let context = |object, causes| {
             let equipment = Arc::clone(&self.equipment);
-            Context::new(key.clone(), object, self.kind.clone(), equipment, causes)
+            let kind = self.kind.clone();
+            Arc::new(ErasedContext::new(key.clone(), object, kind, equipment, causes))
         };
         if self.cleanups.is_empty() {
             return Ok(context(object, causes));
         }
         let ctx = context(object, causes.clone());
-        Ok(match self.cleanups.hold(&ctx).await? {
+        Ok(match self.cleanups.hold(&ctx, self.codec).await? {
             None => ctx,
-            Some(held) => context(Arc::new(held), causes),
+            Some(held) => {
+                let version = held.metadata().resource_version.as_deref();
+                self.keys.begins_finalized(key, version);
+                context(held, causes)
+            }
         })
     }
 
-    async fn act(&self, ctx: &Context<K>) -> Result<Next> {
-        if self.cleanups.concern(ctx.object()) {
-            return self.cleanups.run(ctx).await;
+    async fn act(&self, ctx: &Arc<ErasedContext>) -> Result<Next> {
+        if self.cleanups.concern(ctx.meta()) {
+            return self.cleanups.run(ctx, &self.encode()).await;
         }
-        self.reconciler.call(Arc::clone(ctx.object()), ctx.clone()).await
+        self.reconciler.call(Arc::clone(ctx)).await
+    }
+
+    fn encode(&self) -> impl Fn(&dyn ErasedObject) -> serde_json::Result<Vec<u8>> + Sync {
+        |object| self.reconciler.encode(object)
     }
 
     /// Decides when the key comes again.
-    fn schedule(&self, key: &ObjectKey, outcome: &Outcome, ended: Instant) {
+    fn schedule(&self, key: &ObjectKey, causes: &Causes, outcome: &Outcome, ended: Instant) {
+        if !outcome.is_failure() {
+            tracing::debug!("reconciled {key} because {causes} → {outcome}");
+        }
         match outcome {
             Outcome::Settled => self.keys.forget(key, Why::NotRetried),
             Outcome::After(delay) => {
@@ -279,12 +319,19 @@ impl<K: AnyObject> Worker<K> {
                 self.keys.requeue_after(key, Cause::Timer, ended, *delay);
             }
             Outcome::Terminal(error) => {
-                tracing::error!(error, "reconcile failed with a terminal error, not retried");
+                tracing::error!(
+                    error,
+                    "reconcile of {key} because {causes} failed with a terminal error, not retried"
+                );
                 self.keys.forget(key, Why::NotRetried);
             }
             Outcome::Failed(_) | Outcome::Panicked(_) | Outcome::TimedOut => {
                 let retry = self.keys.retry(key);
-                tracing::warn!(%outcome, retry, "reconcile failed, requeued with backoff");
+                tracing::warn!(
+                    %outcome,
+                    retry,
+                    "reconcile of {key} because {causes} failed, requeued with backoff"
+                );
             }
         }
     }

@@ -94,7 +94,11 @@ impl Recorder {
     /// Records that something happened to an object: `recorder.event(&pod, …)`, or with a
     /// [`Reference`] to one whose kind is known only at run time, or to a part of one.
     pub fn event(&self, regarding: impl Into<Reference>, event: NewEvent) {
-        let identity = Identity::new(self.reporter.clone(), regarding.into(), event);
+        self.record(regarding.into(), event);
+    }
+
+    fn record(&self, regarding: Reference, event: NewEvent) {
+        let identity = Identity::new(self.reporter.clone(), regarding, event);
         let (observed, open) = {
             let mut book = self.shared.book();
             let observed = book.observe(identity, Moment::now());

@@ -2,7 +2,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::*;
 use crate::cache::Item;
-use crate::cause::{Cause, CauseBook};
+use crate::cause::{Cause, CauseBook, WatchedType};
 use crate::informer::Event;
 use crate::kind::Kind;
 
@@ -21,11 +21,11 @@ fn written(version: u64) -> ConfigMap {
 
 /// The reconcile of a key writes that object.
 fn wrote(loops: &HotLoops, key: &ObjectKey, version: u64) {
-    let (kind, object) = (Kind::<ConfigMap>::of(), written(version));
+    let (kind, object) = (Kind::<ConfigMap>::of().erased(), written(version));
     loops.wrote(
         key,
         &WrittenObject {
-            kind: kind.without_type(),
+            kind: kind.names(),
             meta: &object.metadata,
             content: &|| serde_json::to_value(&object).ok(),
         },
@@ -35,7 +35,8 @@ fn wrote(loops: &HotLoops, key: &ObjectKey, version: u64) {
 /// The causes that a write of this version leads to.
 fn woken_by(version: u64) -> Causes {
     let (book, object) = (CauseBook::default(), Item::typed(written(version)));
-    book.note(&key(), Cause::of("ConfigMap", &Event::Updated { old: object.clone(), new: object }));
+    let event = Event::Updated { old: object.clone(), new: object }.cast();
+    book.note(&key(), Cause::of(&WatchedType::of(&Kind::<ConfigMap>::of()), &event));
     book.take(&key()).causes
 }
 
@@ -129,7 +130,7 @@ async fn the_end_of_what_was_written_counts_whoever_brought_it_about() {
         wrote(&loops, &key, version);
         let object = Item::typed(written(version + 1000)); // the same uid, deleted by somebody
         let gone = Event::Deleted { object, final_state_unknown: false };
-        book.note(&key, Cause::of("ConfigMap", &gone));
+        book.note(&key, Cause::of(&WatchedType::of(&Kind::<ConfigMap>::of()), &gone.cast()));
         matches!(loops.pace(&key, &book.take(&key).causes), Pace::Found(..))
     });
     assert!(found);

@@ -15,18 +15,6 @@ use prometheus_client::registry::Registry;
 
 use super::status::{InformerStatus, Observed};
 use crate::metrics::{Families, Metrics};
-use crate::object::Cacheable;
-
-/// An informer of any kind.
-pub(crate) trait AnyInformer: Send + Sync {
-    fn status(&self) -> InformerStatus;
-}
-
-impl<K: Cacheable> AnyInformer for Observed<K> {
-    fn status(&self) -> InformerStatus {
-        Observed::status(self)
-    }
-}
 
 /// The informers that are counted, as long as they live. Cheap to clone.
 #[derive(Clone, Default)]
@@ -37,7 +25,7 @@ pub(crate) struct Informers {
 struct Counted {
     /// The cluster that it watches; the manager's own has no name.
     cluster: Arc<str>,
-    informer: Weak<dyn AnyInformer>,
+    informer: Weak<Observed>,
 }
 
 /// What is said of each kind: name, help, whether it only grows, and the value of one informer.
@@ -109,7 +97,7 @@ impl Metrics {
 
 impl Informers {
     /// Counts an informer of a cluster for as long as it lives.
-    pub(super) fn add(&self, cluster: &Arc<str>, informer: Weak<dyn AnyInformer>) {
+    pub(super) fn add(&self, cluster: &Arc<str>, informer: Weak<Observed>) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|other| other.informer.strong_count() > 0);
         all.push(Counted { cluster: Arc::clone(cluster), informer });
@@ -117,12 +105,12 @@ impl Informers {
 
     /// How every informer is doing.
     fn statuses(&self) -> Vec<InformerStatus> {
-        let informers: Vec<(Arc<str>, Arc<dyn AnyInformer>)> = {
+        let informers: Vec<(Arc<str>, Arc<Observed>)> = {
             let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
             let living = |it: &Counted| Some((Arc::clone(&it.cluster), it.informer.upgrade()?));
             all.iter().filter_map(living).collect()
         };
-        let status = |(cluster, informer): (Arc<str>, Arc<dyn AnyInformer>)| InformerStatus {
+        let status = |(cluster, informer): (Arc<str>, Arc<Observed>)| InformerStatus {
             cluster: cluster.to_string(),
             ..informer.status()
         };

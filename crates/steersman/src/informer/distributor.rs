@@ -9,9 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler::{Joiner, Notification, Seat};
 use super::status::{Observed, ObservedPart};
-use crate::cache::{Cache, Event, Item, Replacement, Writer};
+use crate::cache::{Cache, Event, Item, Replacement, Untyped, Writer};
 use crate::delta_queue::Receiver;
-use crate::object::Cacheable;
 use crate::random;
 use crate::reflector::Delta;
 
@@ -21,20 +20,20 @@ const BATCH: usize = 256;
 const RESYNC_JITTER: f64 = 0.1;
 
 /// Turns deltas into cache updates and events.
-pub(super) struct Distributor<K> {
-    writer: Writer<K>,
-    cache: Cache<K>,
-    seats: Vec<(Seat<K>, Option<Resync>)>,
-    observed: Arc<Observed<K>>,
+pub(super) struct Distributor {
+    writer: Writer,
+    cache: Cache<Untyped>,
+    seats: Vec<(Seat, Option<Resync>)>,
+    observed: Arc<Observed>,
     stop: CancellationToken,
 }
 
 /// What one reflector learned, on its way into the cache.
-pub(super) struct Feed<K> {
+pub(super) struct Feed {
     /// The namespace that it watches, if it watches only one.
     pub(super) namespace: Option<Arc<str>>,
-    pub(super) deltas: Receiver<Delta<Item<K>>>,
-    pub(super) observed: ObservedPart<K>,
+    pub(super) deltas: Receiver<Delta<Item<Untyped>>>,
+    pub(super) observed: ObservedPart,
 }
 
 /// When a handler is to get every object again.
@@ -52,21 +51,17 @@ impl Resync {
     }
 }
 
-impl<K: Cacheable> Distributor<K> {
+impl Distributor {
     pub(super) fn new(
-        writer: Writer<K>,
-        cache: Cache<K>,
-        observed: Arc<Observed<K>>,
+        writer: Writer,
+        cache: Cache<Untyped>,
+        observed: Arc<Observed>,
         stop: CancellationToken,
     ) -> Self {
         Self { writer, cache, seats: Vec::new(), observed, stop }
     }
 
-    pub(super) async fn run(
-        mut self,
-        mut feeds: Vec<Feed<K>>,
-        mut joiners: mpsc::Receiver<Joiner<K>>,
-    ) {
+    pub(super) async fn run(mut self, mut feeds: Vec<Feed>, mut joiners: mpsc::Receiver<Joiner>) {
         loop {
             let resync = self.seats.iter().filter_map(|(_, resync)| resync.map(|r| r.due)).min();
             tokio::select! {
@@ -88,12 +83,12 @@ impl<K: Cacheable> Distributor<K> {
     }
 
     /// A handler that joins gets what is there first.
-    fn join(&mut self, joiner: Joiner<K>) {
+    fn join(&mut self, joiner: Joiner) {
         self.observed.joined(&joiner);
         self.seats.retain(|(seat, _)| !seat.leave.is_cancelled());
         let resync = joiner.options.resync.and_then(Resync::next);
         let seat = joiner.seat(&self.observed.kind, self.stop.clone());
-        for object in self.cache.snapshot().iter().cloned() {
+        for object in self.cache.snapshot().iter() {
             notify(&seat, Notification::Event(Event::Added { object, initial: true }));
         }
         if self.cache.progress().synced {
@@ -107,14 +102,14 @@ impl<K: Cacheable> Distributor<K> {
         for (seat, resync) in &mut self.seats {
             let Some(due) = resync.filter(|resync| resync.due <= now) else { continue };
             *resync = Resync::next(due.every);
-            for object in self.cache.snapshot().iter().cloned() {
+            for object in self.cache.snapshot().iter() {
                 notify(seat, Notification::Event(Event::Resynced { object }));
             }
         }
     }
 
     /// Takes deltas in order. Objects that follow each other are put into the cache together.
-    fn take(&mut self, batch: Vec<Delta<Item<K>>>) {
+    fn take(&mut self, batch: Vec<Delta<Item<Untyped>>>) {
         let mut applied = Vec::new();
         for delta in batch {
             if let Delta::Applied(item) = delta {
@@ -126,6 +121,10 @@ impl<K: Cacheable> Distributor<K> {
                 Delta::Applied(_) => {}
                 Delta::Replaced { objects, skipped, version } => {
                     self.replace(Replacement { objects, skipped, version });
+                }
+                Delta::Reread(item) => {
+                    let events = self.writer.refresh(item);
+                    self.distribute(events);
                 }
                 Delta::Deleted(item) => {
                     let event = self.writer.delete(&item);
@@ -141,14 +140,14 @@ impl<K: Cacheable> Distributor<K> {
         self.apply(applied);
     }
 
-    fn apply(&mut self, items: Vec<Item<K>>) {
+    fn apply(&mut self, items: Vec<Item<Untyped>>) {
         if !items.is_empty() {
             let events = self.writer.apply(items);
             self.distribute(events);
         }
     }
 
-    fn replace(&mut self, replacement: Replacement<K>) {
+    fn replace(&mut self, replacement: Replacement) {
         let first = !self.cache.progress().synced;
         let events = self.writer.replace(replacement);
         self.distribute(events);
@@ -159,7 +158,7 @@ impl<K: Cacheable> Distributor<K> {
         }
     }
 
-    fn distribute(&mut self, events: impl IntoIterator<Item = Event<K>>) {
+    fn distribute(&mut self, events: impl IntoIterator<Item = Event<Untyped>>) {
         self.seats.retain(|(seat, _)| !seat.leave.is_cancelled());
         for event in events {
             for (seat, _) in &self.seats {
@@ -170,9 +169,7 @@ impl<K: Cacheable> Distributor<K> {
 }
 
 /// What comes next, and of which namespace. Whoever gave last comes last. Cancel-safe.
-async fn next_batch<K: Cacheable>(
-    feeds: &mut [Feed<K>],
-) -> (Option<Arc<str>>, Vec<Delta<Item<K>>>) {
+async fn next_batch(feeds: &mut [Feed]) -> (Option<Arc<str>>, Vec<Delta<Item<Untyped>>>) {
     let (batch, place) = match &mut *feeds {
         [only] => (only.deltas.pop_batch(BATCH).await, 0),
         several => {
@@ -188,7 +185,7 @@ async fn next_batch<K: Cacheable>(
 
 /// Never waits: a handler's queue merges what it cannot hold. A handler that has left is not
 /// called, and leaves the list at the next change.
-fn notify<K: Cacheable>(seat: &Seat<K>, notification: Notification<K>) {
+fn notify(seat: &Seat, notification: Notification) {
     let _ = seat.queue.try_push(notification);
 }
 

@@ -3,12 +3,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::cache::Event;
+use crate::cache::{Event, Untyped};
 use crate::delta_queue::{self, Coalesce, Merged, Mode, Observer, Receiver, Sender};
-use crate::object::{Cacheable, ObjectKey};
+use crate::object::ObjectKey;
 
 /// Events that wait for a handler, complete and in order; beyond that they are merged.
 const IN_ORDER: usize = 1024;
@@ -16,7 +18,17 @@ const IN_ORDER: usize = 1024;
 const BATCH: usize = 128;
 
 /// Is called with every change of a kind. It should only note what changed, such as a key in a queue.
-pub(super) type Handler<K> = Box<dyn FnMut(&Event<K>) + Send>;
+pub(super) enum Handler {
+    Plain(PlainHandler),
+    /// The next event waits until the future is ready.
+    Async(AsyncHandler),
+}
+
+/// A handler that does not wait.
+pub(crate) type PlainHandler = Box<dyn FnMut(&Event<Untyped>) + Send>;
+
+/// A handler that may wait.
+pub(crate) type AsyncHandler = Box<dyn FnMut(Event<Untyped>) -> BoxFuture<'static, ()> + Send>;
 
 /// How a handler is called.
 #[derive(Clone, Copy, Debug)]
@@ -79,32 +91,29 @@ impl Registration {
 }
 
 /// A handler on its way into the informer.
-pub(super) struct Joiner<K> {
+pub(super) struct Joiner {
     pub(super) options: HandlerOptions,
-    handler: Handler<K>,
-    queue: (Sender<Notification<K>>, Receiver<Notification<K>>),
+    handler: Handler,
+    queue: (Sender<Notification>, Receiver<Notification>),
     progress: watch::Sender<HandlerProgress>,
     leave: CancellationToken,
 }
 
 /// What a handler's queue holds.
-pub(super) enum Notification<K> {
-    Event(Event<K>),
+pub(super) enum Notification {
+    Event(Event<Untyped>),
     /// Everything of the first list stands before this.
     Synced,
 }
 
 /// A handler, as the distributor sees it.
-pub(super) struct Seat<K> {
-    pub(super) queue: Sender<Notification<K>>,
+pub(super) struct Seat {
+    pub(super) queue: Sender<Notification>,
     pub(super) leave: CancellationToken,
 }
 
 /// Makes a handler and the handle for whoever added it.
-pub(super) fn join<K: Cacheable>(
-    options: HandlerOptions,
-    handler: Handler<K>,
-) -> (Joiner<K>, Registration) {
+pub(super) fn join(options: HandlerOptions, handler: Handler) -> (Joiner, Registration) {
     let queue = delta_queue::channel(Mode::Coalescing { threshold: options.in_order });
     let leave = CancellationToken::new();
     let progress = watch::Sender::new(HandlerProgress::default());
@@ -112,9 +121,9 @@ pub(super) fn join<K: Cacheable>(
     (Joiner { options, handler, queue, progress, leave }, registration)
 }
 
-impl<K: Cacheable> Joiner<K> {
+impl Joiner {
     /// Starts the handler's task.
-    pub(super) fn seat(self, kind: &str, stop: CancellationToken) -> Seat<K> {
+    pub(super) fn seat(self, kind: &str, stop: CancellationToken) -> Seat {
         let Self { options, handler, queue: (queue, receiver), progress, leave } = self;
         let kind = kind.to_owned();
         let work = Work { kind, handler, receiver, progress, leave: leave.clone(), stop };
@@ -127,7 +136,7 @@ impl<K: Cacheable> Joiner<K> {
         Seat { queue, leave }
     }
 
-    pub(super) fn observer(&self) -> Observer<Notification<K>> {
+    pub(super) fn observer(&self) -> Observer<Notification> {
         self.queue.0.observer()
     }
 
@@ -137,17 +146,19 @@ impl<K: Cacheable> Joiner<K> {
 }
 
 /// The task of one handler.
-struct Work<K> {
+struct Work {
     kind: String,
-    handler: Handler<K>,
-    receiver: Receiver<Notification<K>>,
+    handler: Handler,
+    receiver: Receiver<Notification>,
     progress: watch::Sender<HandlerProgress>,
     leave: CancellationToken,
     stop: CancellationToken,
 }
 
-impl<K: Cacheable> Work<K> {
+impl Work {
     async fn run(mut self) {
+        let leave = self.leave.clone();
+        let stop = self.stop.clone();
         loop {
             let batch = tokio::select! {
                 biased;
@@ -162,32 +173,41 @@ impl<K: Cacheable> Work<K> {
                 if self.leave.is_cancelled() || self.stop.is_cancelled() {
                     break;
                 }
-                self.notify(notification);
+                tokio::select! {
+                    biased;
+                    () = self.notify(notification) => {}
+                    () = leave.cancelled() => break,
+                    () = stop.cancelled() => break,
+                }
             }
             tokio::task::yield_now().await; // others want to run as well
         }
         self.progress.send_modify(|progress| progress.ended = true);
     }
 
-    fn notify(&mut self, notification: Notification<K>) {
-        match notification {
-            Notification::Synced => self.progress.send_modify(|progress| progress.synced = true),
-            Notification::Event(event) => {
-                let handler = &mut self.handler;
-                if catch_unwind(AssertUnwindSafe(|| handler(&event))).is_err() {
-                    let kind = &*self.kind;
-                    tracing::error!(
-                        kind,
-                        ?event,
-                        "event handler panicked; the event is lost to it"
-                    );
-                }
+    async fn notify(&mut self, notification: Notification) {
+        let event = match notification {
+            Notification::Event(event) => event,
+            Notification::Synced => {
+                return self.progress.send_modify(|progress| progress.synced = true);
             }
+        };
+        let survived = match &mut self.handler {
+            Handler::Plain(handler) => catch_unwind(AssertUnwindSafe(|| handler(&event))).is_ok(),
+            Handler::Async(handler) => {
+                // The call itself is inside the future, so that its panics are caught as well.
+                let call = async { handler(event.clone()).await };
+                AssertUnwindSafe(call).catch_unwind().await.is_ok()
+            }
+        };
+        if !survived {
+            let kind = &*self.kind;
+            tracing::error!(kind, ?event, "event handler panicked; the event is lost to it");
         }
     }
 }
 
-impl<K: Cacheable> Coalesce for Notification<K> {
+impl Coalesce for Notification {
     fn key(&self) -> Option<ObjectKey> {
         match self {
             Self::Event(event) => Some(event.object().key().clone()),
@@ -208,7 +228,7 @@ impl<K: Cacheable> Coalesce for Notification<K> {
     }
 }
 
-fn merged<K: Cacheable>(earlier: Event<K>, later: Event<K>) -> Merged<Event<K>> {
+fn merged(earlier: Event<Untyped>, later: Event<Untyped>) -> Merged<Event<Untyped>> {
     use Event::{Added, Deleted, Resynced, Updated};
     match (earlier, later) {
         (Added { initial, .. }, Updated { new: object, .. }) => {

@@ -31,6 +31,7 @@ mod distributor;
 mod handler;
 mod status;
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -39,30 +40,47 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use crate::cache::Event;
-use crate::cache::{self, Cache, Decoder, Form, Restriction, Transform};
+use crate::cache::{self, Cache, Decoder, Form, Restriction, Transform, Untyped};
+use crate::codec::Codec;
 use crate::delta_queue::{self, Mode};
 use crate::metrics::Metrics;
 use crate::object::Cacheable;
-use crate::reflector::{Options, Reflector, Selection};
+use crate::reflector::{Options, Reflector, Selection, WatchedResource};
 pub(crate) use collector::Informers;
 use distributor::{Distributor, Feed};
-use handler::Joiner;
+pub(crate) use handler::{AsyncHandler, PlainHandler};
+use handler::{Handler, Joiner};
 pub use handler::{HandlerOptions, Registration};
 pub use status::{HandlerStatus, InformerStatus};
 use status::{Observed, ObservedPart};
 
 /// Deltas waiting between the reflector and the cache; then the reflector stops reading.
 const DELTAS_MAX: usize = 1024;
+/// Requests to read an object again that wait to be looked at; more are dropped, since whoever asked
+/// will ask again.
+const REREADS_MAX: usize = 64;
 /// Handlers joining at the same time; more wait their turn.
 const JOINING_MAX: usize = 64;
 
-/// Keeps a cache of one kind up to date for as long as it lives.
+/// Keeps a cache of one kind up to date for as long as it or a clone of it lives.
 pub struct Informer<K> {
     cache: Cache<K>,
-    joining: mpsc::Sender<Joiner<K>>,
-    observed: Arc<Observed<K>>,
+    running: Arc<Running>,
+}
+
+/// An informer of any kind.
+pub(crate) struct Running {
+    cache: Cache<Untyped>,
+    joining: mpsc::Sender<Joiner>,
+    observed: Arc<Observed>,
     /// Stops every task of this informer.
     _stop: DropGuard,
+}
+
+impl<K> Clone for Informer<K> {
+    fn clone(&self) -> Self {
+        Self::of(Arc::clone(&self.running))
+    }
 }
 
 /// An informer that has not started yet.
@@ -77,47 +95,56 @@ pub struct Builder<K: Cacheable> {
 
 /// How the cache of a kind holds its objects.
 pub struct CacheConfig<K> {
-    form: Form,
+    settings: CacheSettings,
+    object: PhantomData<fn() -> K>,
+}
+
+/// The same without the type of the kind.
+#[derive(Clone)]
+pub(crate) struct CacheSettings {
+    pub(crate) form: Form,
     strip_managed_fields: bool,
-    transform: Option<Transform<K>>,
-    restriction: Restriction,
+    transform: Option<Transform>,
+    pub(crate) restriction: Restriction,
 }
 
 impl<K> Default for CacheConfig<K> {
     fn default() -> Self {
-        Self {
+        Self::of(CacheSettings {
             form: Form::of::<K>(),
             strip_managed_fields: false,
             transform: None,
             restriction: Restriction::default(),
-        }
+        })
     }
 }
 
 impl<K> Clone for CacheConfig<K> {
     fn clone(&self) -> Self {
-        let Self { form, strip_managed_fields, transform, restriction } = self;
-        Self {
-            form: *form,
-            strip_managed_fields: *strip_managed_fields,
-            transform: transform.clone(),
-            restriction: restriction.clone(),
-        }
+        Self::of(self.settings.clone())
     }
 }
 
 impl<K> CacheConfig<K> {
+    pub(crate) fn of(settings: CacheSettings) -> Self {
+        Self { settings, object: PhantomData }
+    }
+
+    pub(crate) fn into_settings(self) -> CacheSettings {
+        self.settings
+    }
+
     /// Holds objects in this form; otherwise in the one that [suits](Form::of) the kind.
     #[must_use]
     pub fn form(mut self, form: Form) -> Self {
-        self.form = form;
+        self.settings.form = form;
         self
     }
 
     /// Drops `metadata.managedFields`, which take half of a typed object and which few read.
     #[must_use]
     pub fn strip_managed_fields(mut self) -> Self {
-        self.strip_managed_fields = true;
+        self.settings.strip_managed_fields = true;
         self
     }
 
@@ -126,9 +153,9 @@ impl<K> CacheConfig<K> {
     #[must_use]
     pub fn transform(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self
     where
-        K: Serialize,
+        K: Cacheable + Serialize,
     {
-        self.transform = Some(Transform::new(change));
+        self.settings.transform = Some(Transform::new(change));
         self
     }
 
@@ -136,14 +163,14 @@ impl<K> CacheConfig<K> {
     /// Kinds without namespaces are not affected.
     #[must_use]
     pub fn namespaces(mut self, namespaces: impl IntoIterator<Item: Into<Arc<str>>>) -> Self {
-        self.restriction.namespaces.extend(namespaces.into_iter().map(Into::into));
+        self.settings.restriction.namespaces.extend(namespaces.into_iter().map(Into::into));
         self
     }
 
     /// Holds only objects whose labels match, as in `kubectl -l`: `labels("app=web,!legacy")`.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.restriction.labels = Some(selector.into());
+        self.settings.restriction.labels = Some(selector.into());
         self
     }
 
@@ -151,19 +178,8 @@ impl<K> CacheConfig<K> {
     /// `fields("spec.nodeName=n1")`.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
-        self.restriction.fields = Some(selector.into());
+        self.settings.restriction.fields = Some(selector.into());
         self
-    }
-
-    /// The same for objects that live in no namespace.
-    pub(crate) fn everywhere(mut self) -> Self {
-        self.restriction.namespaces.clear();
-        self
-    }
-
-    /// Which objects are held.
-    pub(crate) fn restriction(&self) -> &Restriction {
-        &self.restriction
     }
 }
 
@@ -172,7 +188,7 @@ impl<K: Cacheable> Builder<K> {
     pub fn selection(mut self, selection: Selection) -> Self {
         let Selection { namespace, labels, fields } = selection;
         let namespaces = namespace.map(Into::into).into_iter().collect();
-        self.config.restriction = Restriction { namespaces, labels, fields };
+        self.config.settings.restriction = Restriction { namespaces, labels, fields };
         self
     }
 
@@ -202,63 +218,122 @@ impl<K: Cacheable> Builder<K> {
 
     /// Starts to list and watch.
     pub fn start(self) -> Informer<K> {
-        let decoders = self.decoders();
-        let (writer, cache) = cache::restricted(self.config.restriction.clone());
-        let (joining, joiners) = mpsc::channel(JOINING_MAX);
-        let (reflectors, feeds): (Vec<_>, Vec<_>) = decoders
-            .into_iter()
-            .map(|(selection, decoder)| self.reflector(selection, decoder))
-            .unzip();
-        let stop = CancellationToken::new();
-        let observed = Arc::new(Observed {
-            kind: K::kind(&self.dynamic_type).into_owned(),
-            group: K::group(&self.dynamic_type).into_owned(),
-            form: self.config.form,
-            cache: cache.clone(),
-            parts: feeds.iter().map(|feed| feed.observed.clone()).collect(),
-            handlers: std::sync::Mutex::default(),
-            merged_before: AtomicU64::new(0),
-        });
-        if let Some(metrics) = &self.metrics {
-            metrics.families::<Informers>().add(metrics.cluster(), Arc::downgrade(&observed) as _);
+        let kind = WatchedKind::of::<K>(&self.dynamic_type);
+        let settings = &self.config.settings;
+        Informer::of(start(&self.client, &kind, settings, &self.options, self.metrics.as_ref()))
+    }
+}
+
+/// A kind to be listed and watched, without its type.
+#[derive(Clone)]
+pub(crate) struct WatchedKind {
+    resource: WatchedResource,
+    group: String,
+    codec: Codec,
+}
+
+impl WatchedKind {
+    pub(crate) fn of<K: Cacheable>(dynamic_type: &K::DynamicType) -> Self {
+        Self {
+            resource: WatchedResource::of::<K>(dynamic_type),
+            group: K::group(dynamic_type).into_owned(),
+            codec: Codec::of::<K>(),
         }
-        let distributor =
-            Distributor::new(writer, cache.clone(), Arc::clone(&observed), stop.clone());
-        // One task for all: what a reflector learns is in the cache without a detour through
-        // the scheduler.
-        let reflectors = futures::future::join_all(reflectors.into_iter().map(Reflector::run));
-        let all = async { tokio::join!(reflectors, distributor.run(feeds, joiners)) };
-        tokio::spawn(stop.clone().run_until_cancelled_owned(all));
-        Informer { cache, joining, observed, _stop: stop.drop_guard() }
     }
 
-    /// What is to be watched, one by one, and how each is decoded.
-    fn decoders(&self) -> Vec<(Selection, Decoder<K>)> {
-        let decoder = || {
-            let mut decoder = Decoder::new(self.config.form);
-            decoder.strip_managed_fields = self.config.strip_managed_fields;
-            decoder.transform = self.config.transform.clone();
-            decoder
-        };
-        let selections = self.config.restriction.selections().into_iter();
-        selections.map(|selection| (selection, decoder())).collect()
+    /// The kind's name, as `Deployment`.
+    pub(crate) fn name(&self) -> &str {
+        &self.resource.kind
     }
+}
 
-    fn reflector(
-        &self,
-        selection: Selection,
-        decoder: Decoder<K>,
-    ) -> (Reflector<Decoder<K>>, Feed<K>) {
+/// Starts to list and watch a kind.
+pub(crate) fn start(
+    client: &kube::Client,
+    kind: &WatchedKind,
+    settings: &CacheSettings,
+    options: &Options,
+    metrics: Option<&Metrics>,
+) -> Arc<Running> {
+    let (writer, cache) = cache::restricted(settings.restriction.clone());
+    let (joining, joiners) = mpsc::channel(JOINING_MAX);
+    let mut reflectors = Vec::new();
+    let mut feeds = Vec::new();
+    let mut rereads = Vec::new();
+    // Each namespace that is watched by itself has a reflector of its own.
+    for selection in settings.restriction.selections() {
+        let mut decoder = Decoder::new(kind.codec, settings.form);
+        decoder.strip_managed_fields = settings.strip_managed_fields;
+        decoder.transform.clone_from(&settings.transform);
         let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity: DELTAS_MAX });
         let queue = send.observer();
-        let namespace = selection.namespace.as_deref().map(Into::into);
+        let namespace: Option<Arc<str>> = selection.namespace.as_deref().map(Into::into);
         let undecodable = Arc::new(decoder.undecodable());
-        let client = self.client.clone();
-        let reflector =
-            Reflector::with_decoder::<K>(client, &self.dynamic_type, selection, decoder, send)
-                .options(self.options.clone());
+        let resource = kind.resource.clone();
+        let (request, requests) = mpsc::channel(REREADS_MAX);
+        decoder.reread_by(request.clone());
+        rereads.push((namespace.clone(), request));
+        let reflector = Reflector::with_decoder(client.clone(), resource, selection, decoder, send)
+            .options(options.clone())
+            .reread_for(requests);
         let observed = ObservedPart { reflector: reflector.status(), queue, undecodable };
-        (reflector, Feed { namespace, deltas, observed })
+        reflectors.push(reflector.run());
+        feeds.push(Feed { namespace, deltas, observed });
+    }
+    cache.reread_by(rereads);
+    let stop = CancellationToken::new();
+    let observed = Arc::new(Observed {
+        kind: kind.resource.kind.clone(),
+        group: kind.group.clone(),
+        form: settings.form,
+        cache: cache.clone(),
+        parts: feeds.iter().map(|feed| feed.observed.clone()).collect(),
+        handlers: std::sync::Mutex::default(),
+        merged_before: AtomicU64::new(0),
+    });
+    if let Some(metrics) = metrics {
+        metrics.families::<Informers>().add(metrics.cluster(), Arc::downgrade(&observed));
+    }
+    let distributor = Distributor::new(writer, cache.clone(), Arc::clone(&observed), stop.clone());
+    // One task for all: what a reflector learns is in the cache without a detour through
+    // the scheduler.
+    let reflectors = futures::future::join_all(reflectors);
+    let all = async { tokio::join!(reflectors, distributor.run(feeds, joiners)) };
+    tokio::spawn(stop.clone().run_until_cancelled_owned(all));
+    Arc::new(Running { cache, joining, observed, _stop: stop.drop_guard() })
+}
+
+impl<K> Informer<K> {
+    pub(crate) fn of(running: Arc<Running>) -> Self {
+        Self { cache: running.cache.clone().cast(), running }
+    }
+}
+
+impl Running {
+    /// The cache that this informer fills.
+    pub(crate) fn cache(&self) -> &Cache<Untyped> {
+        &self.cache
+    }
+
+    /// Adds a handler of events whose type has been forgotten.
+    pub(crate) async fn add_handler(
+        &self,
+        options: HandlerOptions,
+        handler: PlainHandler,
+    ) -> Registration {
+        self.join(options, Handler::Plain(handler)).await
+    }
+
+    /// The same for a handler that may wait.
+    pub(crate) async fn add_async_handler(&self, handler: AsyncHandler) -> Registration {
+        self.join(HandlerOptions::default(), Handler::Async(handler)).await
+    }
+
+    async fn join(&self, options: HandlerOptions, handler: Handler) -> Registration {
+        let (joiner, registration) = handler::join(options, handler);
+        // Fails only if the distributor has ended, which it does only with us.
+        let _ = self.joining.send(joiner).await;
+        registration
     }
 }
 
@@ -301,17 +376,15 @@ impl<K: Cacheable> Informer<K> {
     pub async fn add_handler_with(
         &self,
         options: HandlerOptions,
-        handler: impl FnMut(&Event<K>) + Send + 'static,
+        mut handler: impl FnMut(&Event<K>) + Send + 'static,
     ) -> Registration {
-        let (joiner, registration) = handler::join(options, Box::new(handler));
-        // Fails only if the distributor has ended, which it does only with us.
-        let _ = self.joining.send(joiner).await;
-        registration
+        let handler = move |event: &Event<Untyped>| handler(&event.clone().cast());
+        self.running.add_handler(options, Box::new(handler)).await
     }
 
     /// How the informer is doing.
     pub fn status(&self) -> InformerStatus {
-        self.observed.status()
+        self.running.observed.status()
     }
 }
 

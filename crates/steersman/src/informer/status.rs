@@ -8,9 +8,8 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::handler::{HandlerProgress, Joiner, Notification};
-use crate::cache::{Cache, Form, Item};
+use crate::cache::{Cache, Form, Item, Untyped};
 use crate::delta_queue::Observer;
-use crate::object::Cacheable;
 use crate::reflector::{Counts, Delta, Phase, ReflectorStatus};
 
 /// How an informer is doing.
@@ -68,46 +67,37 @@ pub struct HandlerStatus {
 }
 
 /// What can be seen of a running informer.
-pub(super) struct Observed<K> {
+pub(super) struct Observed {
     pub(super) kind: String,
     pub(super) group: String,
     pub(super) form: Form,
-    pub(super) cache: Cache<K>,
+    pub(super) cache: Cache<Untyped>,
     /// One for each reflector; there is at least one.
-    pub(super) parts: Vec<ObservedPart<K>>,
-    pub(super) handlers: Mutex<Vec<ObservedHandler<K>>>,
+    pub(super) parts: Vec<ObservedPart>,
+    pub(super) handlers: Mutex<Vec<ObservedHandler>>,
     /// What was merged for handlers that have left.
     pub(super) merged_before: AtomicU64,
 }
 
 /// What can be seen of one reflector and of its way into the cache.
-pub(super) struct ObservedPart<K> {
+#[derive(Clone)]
+pub(super) struct ObservedPart {
     pub(super) reflector: ReflectorStatus,
-    pub(super) queue: Observer<Delta<Item<K>>>,
+    pub(super) queue: Observer<Delta<Item<Untyped>>>,
     /// How many objects turned out to be undecodable when they were read.
     pub(super) undecodable: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
-impl<K> Clone for ObservedPart<K> {
-    fn clone(&self) -> Self {
-        Self {
-            reflector: self.reflector.clone(),
-            queue: self.queue.clone(),
-            undecodable: Arc::clone(&self.undecodable),
-        }
-    }
-}
-
-pub(super) struct ObservedHandler<K> {
-    queue: Observer<Notification<K>>,
+pub(super) struct ObservedHandler {
+    queue: Observer<Notification>,
     progress: watch::Receiver<HandlerProgress>,
 }
 
-impl<K: Cacheable> Observed<K> {
-    pub(super) fn joined(&self, joiner: &Joiner<K>) {
+impl Observed {
+    pub(super) fn joined(&self, joiner: &Joiner) {
         let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
         let (left, stay) = handlers.drain(..).partition(ObservedHandler::has_left);
-        let left: Vec<ObservedHandler<K>> = left;
+        let left: Vec<ObservedHandler> = left;
         *handlers = stay;
         let merged: u64 = left.iter().map(|handler| handler.status().merged).sum();
         self.merged_before.fetch_add(merged, Ordering::Relaxed);
@@ -185,7 +175,7 @@ fn describe(phase: &Phase) -> String {
     }
 }
 
-impl<K> ObservedHandler<K> {
+impl ObservedHandler {
     fn has_left(&self) -> bool {
         self.progress.borrow().ended
     }

@@ -8,15 +8,15 @@ use proptest::prelude::*;
 
 use super::handler::{Notification, join};
 use super::*;
-use crate::cache::{Item, Replacement};
+use crate::cache::{Item, Replacement, Untyped};
 
-fn map(name: &str, uid: u64, version: u64) -> Item<ConfigMap> {
+fn map(name: &str, uid: u64, version: u64) -> Item<Untyped> {
     let mut map = ConfigMap::default();
     map.metadata.namespace = Some("default".into());
     map.metadata.name = Some(name.into());
     map.metadata.uid = Some(uid.to_string());
     map.metadata.resource_version = Some(version.to_string());
-    Item::typed(map)
+    Item::typed(map).cast()
 }
 
 /// What somebody believes who only hears events: name → uid and version.
@@ -25,8 +25,8 @@ struct View(BTreeMap<String, (String, String)>);
 
 impl View {
     /// Takes an event in. An event that makes no sense after those before it is a failure.
-    fn hear(&mut self, event: &Event<ConfigMap>) {
-        let known = |item: &Item<ConfigMap>| {
+    fn hear(&mut self, event: &Event<Untyped>) {
+        let known = |item: &Item<Untyped>| {
             let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
             (text(item.uid()), text(item.resource_version()))
         };
@@ -46,14 +46,14 @@ impl View {
 }
 
 /// A handler with the view it comes to.
-fn viewer() -> (Arc<Mutex<View>>, impl FnMut(&Event<ConfigMap>) + Send + 'static) {
+fn viewer() -> (Arc<Mutex<View>>, impl FnMut(&Event<Untyped>) + Send + 'static) {
     let view = Arc::new(Mutex::new(View::default()));
     let shared = Arc::clone(&view);
     (view, move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).hear(event))
 }
 
 /// Writes to a cache, and what each write tells.
-fn history(writes: &[(u64, bool, bool)]) -> (Vec<Event<ConfigMap>>, Cache<ConfigMap>) {
+fn history(writes: &[(u64, bool, bool)]) -> (Vec<Event<Untyped>>, Cache<ConfigMap>) {
     let (mut writer, cache) = cache::channel();
     let mut events = writer.replace(Replacement {
         objects: vec![map("0", 0, 1), map("1", 1, 1)],
@@ -74,8 +74,8 @@ fn history(writes: &[(u64, bool, bool)]) -> (Vec<Event<ConfigMap>>, Cache<Config
 
 fn view_of(cache: &Cache<ConfigMap>) -> View {
     let mut view = View::default();
-    for object in cache.snapshot().iter().cloned() {
-        view.hear(&Event::Added { object, initial: true });
+    for object in cache.snapshot().iter() {
+        view.hear(&Event::Added { object: object.cast(), initial: true });
     }
     view
 }
@@ -92,7 +92,7 @@ proptest! {
         runtime.block_on(async {
             let (view, handler) = viewer();
             let options = HandlerOptions { in_order, ..HandlerOptions::default() };
-            let (joiner, _registration) = join(options, Box::new(handler));
+            let (joiner, _registration) = join(options, Handler::Plain(Box::new(handler)));
             let seat = joiner.seat("ConfigMap", CancellationToken::new());
             for (event, pause) in events.into_iter().zip(pauses.into_iter().cycle()) {
                 prop_assert!(seat.queue.try_push(Notification::Event(event)).is_ok());
@@ -116,12 +116,12 @@ proptest! {
 async fn a_handler_that_panics_loses_one_event_and_hears_the_rest() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let shared = Arc::clone(&heard);
-    let handler = move |event: &Event<ConfigMap>| {
+    let handler = move |event: &Event<Untyped>| {
         let name = event.object().key().name.to_string();
         assert_ne!(name, "b", "on purpose");
         shared.lock().unwrap_or_else(PoisonError::into_inner).push(name);
     };
-    let (joiner, registration) = join(HandlerOptions::default(), Box::new(handler));
+    let (joiner, registration) = join(HandlerOptions::default(), Handler::Plain(Box::new(handler)));
     let seat = joiner.seat("ConfigMap", CancellationToken::new());
     for name in ["a", "b", "c"] {
         let object = map(name, 1, 1);
@@ -139,7 +139,7 @@ async fn a_handler_that_panics_loses_one_event_and_hears_the_rest() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_left_is_not_called_again() {
     let (view, handler) = viewer();
-    let (joiner, registration) = join(HandlerOptions::default(), Box::new(handler));
+    let (joiner, registration) = join(HandlerOptions::default(), Handler::Plain(Box::new(handler)));
     let seat = joiner.seat("ConfigMap", CancellationToken::new());
     let added =
         |name| Notification::Event(Event::Added { object: map(name, 1, 1), initial: false });

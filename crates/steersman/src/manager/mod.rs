@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::caches::Caches;
 use crate::client::Client;
 use crate::controller::{Controller, ControllerFamilies, ReconcileRecord};
-use crate::election::{self, ElectionFamilies, Elector, LeaderElection};
+use crate::election::{ElectionFamilies, Elector, LeaderElection};
 use crate::error::{Error, Result};
 use crate::events::{Broadcaster, EventFamilies, Recorder};
 use crate::health::{Health, Liveness};
@@ -121,13 +121,16 @@ impl Manager {
     /// A manager for the cluster of the current kubeconfig, or for the one it runs in. Its
     /// requests are counted in `rest_client_requests_total`.
     pub async fn from_env() -> Result<Self> {
-        let mut config = kube::Config::infer().await?;
+        Self::from_config(kube::Config::infer().await?)
+    }
+
+    /// The same for the cluster that this configuration leads to.
+    pub fn from_config(mut config: kube::Config) -> Result<Self> {
         // The client would retry refused requests by itself, for minutes and creations too.
         // Watches and reconciles have their own ways of trying again.
         config.default_retry = false;
         let metrics = all_metrics();
-        let client = kube::client::ClientBuilder::try_from(config.clone())?;
-        let client = client.with_layer(&metrics.request_layer()).build();
+        let client = counted(&config, &metrics)?;
         Ok(Self { config: Some(config), ..Self::with_metrics(client, metrics) })
     }
 
@@ -231,7 +234,8 @@ impl Manager {
     /// that loses the lease stops with an error, and writes no more before that.
     #[must_use]
     pub fn leader_election(self, settings: LeaderElection) -> Self {
-        let own = self.config.clone().map(election::client).and_then(Result::ok);
+        // A connection of its own: renewals must not wait behind other requests.
+        let own = self.config.as_ref().and_then(|config| counted(config, &self.metrics).ok());
         let client = own.unwrap_or_else(|| self.client.kube().clone());
         self.leader_election_with(settings, client)
     }
@@ -336,6 +340,13 @@ impl Runnable {
         let run: Run = Box::new(move |client, token| Box::pin(run(client, token)));
         Self { name: name.into(), group, run }
     }
+}
+
+/// A client with connections of its own, whose requests are counted.
+fn counted(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client> {
+    let counter = metrics.request_layer().to(&config.cluster_url);
+    let client = kube::client::ClientBuilder::try_from(config.clone())?;
+    Ok(client.with_layer(&counter).build())
 }
 
 /// Metrics with the families of every part that a manager runs. They are shown in this order,

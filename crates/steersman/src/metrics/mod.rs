@@ -80,7 +80,8 @@ impl Metrics {
         }
     }
 
-    /// A layer that counts the requests of a client; see [`requests::CountRequests`].
+    /// A layer that counts the requests of a client; see [`requests::CountRequests`]. It must be
+    /// told which server they go [to](RequestCounter::to).
     pub fn request_layer(&self) -> RequestCounter {
         self.families()
     }

@@ -1,9 +1,10 @@
 //! `rest_client_requests_total`: the requests of a client, by code, method and host.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::{BoxFuture, FutureExt};
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -22,7 +23,19 @@ struct Labels {
 /// Counts the requests of a client: a layer for
 /// [`kube::client::ClientBuilder::with_layer`]. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct RequestCounter(Family<Labels, Counter>);
+pub struct RequestCounter {
+    requests: Family<Labels, Counter>,
+    /// Of requests that name none: a client names it only below the layers that are put around it.
+    host: Arc<str>,
+}
+
+impl RequestCounter {
+    /// For a client of the server at this address: `.to(&config.cluster_url)`.
+    #[must_use]
+    pub fn to(self, server: &Uri) -> Self {
+        Self { host: host(server).unwrap_or_default().into(), ..self }
+    }
+}
 
 impl Families for RequestCounter {
     fn register(registry: &mut Registry) -> Self {
@@ -30,10 +43,16 @@ impl Families for RequestCounter {
         registry.register(
             "rest_client_requests",
             "Number of HTTP requests, partitioned by status code, method, and host",
-            counter.0.clone(),
+            counter.requests.clone(),
         );
         counter
     }
+}
+
+/// Host and port, as client-go writes them: without whoever logs in there.
+fn host(uri: &Uri) -> Option<&str> {
+    let authority = uri.authority()?.as_str();
+    Some(authority.rsplit_once('@').map_or(authority, |(_, host)| host))
 }
 
 impl<S> Layer<S> for RequestCounter {
@@ -66,9 +85,9 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let method = request.method().to_string();
-        let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+        let host = host(request.uri()).unwrap_or(&self.counter.host).to_owned();
         let answer = self.inner.call(request);
-        let counter = self.counter.0.clone();
+        let counter = self.counter.requests.clone();
         async move {
             let answer = answer.await;
             // What client-go calls a request that was not answered.
@@ -105,6 +124,17 @@ mod tests {
         let text = metrics.render_text();
         let wanted =
             "rest_client_requests_total{code=\"403\",method=\"POST\",host=\"api.test:6443\"} 2";
+        assert!(text.contains(wanted), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_client_counts_for_the_host_that_it_was_made_for() {
+        // Nobody listens at this port.
+        let config = kube::Config::new(Uri::from_static("http://user@127.0.0.1:1"));
+        let manager = crate::Manager::from_config(config).unwrap();
+        manager.client().kube().apiserver_version().await.unwrap_err();
+        let text = manager.metrics().render_text();
+        let wanted = "{code=\"<error>\",method=\"GET\",host=\"127.0.0.1:1\"} 1";
         assert!(text.contains(wanted), "{text}");
     }
 }

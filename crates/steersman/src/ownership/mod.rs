@@ -41,13 +41,16 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::Resource;
-use kube::api::Patch;
 use kube::core::{Selector, SelectorExt};
 use serde_json::json;
 
-use crate::context::Context;
+use crate::client::{Answer, Pending};
+use crate::codec::Codec;
+use crate::context::{Context, ErasedContext, erased};
 use crate::error::{Error, Result};
-use crate::object::{Object, ObjectKey, controller_of, is_controlled_by};
+use crate::kind::{ErasedKind, Kind};
+use crate::object::{ErasedObject, Object, ObjectKey, controller_of, downcast, is_controlled_by};
+use crate::owner::controller_reference_of;
 pub use crate::owner::{OwnerReferenceError, set_controller_reference};
 pub use selectors::Selectors;
 
@@ -73,28 +76,38 @@ pub fn claim<C: Resource>(
     candidates: Vec<Arc<C>>,
 ) -> Claims<C> {
     let mut claims = Claims { kept: Vec::new(), adopted: Vec::new(), released: Vec::new() };
-    let uid = owner.uid.as_deref().unwrap_or_default();
-    let owner_lives = owner.deletion_timestamp.is_none();
-    let no_labels = BTreeMap::new();
     for candidate in candidates {
-        let meta = candidate.meta();
-        let labels = meta.labels.as_ref().unwrap_or(&no_labels);
-        let selected = selector.is_some_and(|selector| selector.matches(labels));
-        if is_controlled_by(meta, uid) {
-            match (selected, owner_lives) {
-                (true, _) => claims.kept.push(candidate),
-                (false, true) => claims.released.push(candidate),
-                (false, false) => {}
-            }
-        } else if selected
-            && owner_lives
-            && controller_of(meta).is_none()
-            && meta.deletion_timestamp.is_none()
-        {
-            claims.adopted.push(candidate);
+        match decide(owner, selector, candidate.meta()) {
+            Some(Fate::Kept) => claims.kept.push(candidate),
+            Some(Fate::Adopted) => claims.adopted.push(candidate),
+            Some(Fate::Released) => claims.released.push(candidate),
+            None => {}
         }
     }
     claims
+}
+
+/// What becomes of an object that an owner could claim.
+enum Fate {
+    Kept,
+    Adopted,
+    Released,
+}
+
+fn decide(owner: &ObjectMeta, selector: Option<&Selector>, object: &ObjectMeta) -> Option<Fate> {
+    let no_labels = BTreeMap::new();
+    let labels = object.labels.as_ref().unwrap_or(&no_labels);
+    let selected = selector.is_some_and(|selector| selector.matches(labels));
+    let owner_lives = owner.deletion_timestamp.is_none();
+    if is_controlled_by(object, owner.uid.as_deref().unwrap_or_default()) {
+        return match (selected, owner_lives) {
+            (true, _) => Some(Fate::Kept),
+            (false, true) => Some(Fate::Released),
+            (false, false) => None,
+        };
+    }
+    let adoptable = controller_of(object).is_none() && object.deletion_timestamp.is_none();
+    (selected && owner_lives && adoptable).then_some(Fate::Adopted)
 }
 
 /// Makes the object being reconciled the controller of the `C`s in its namespace that its selector
@@ -106,28 +119,115 @@ pub async fn claim_children<K: Object, C: Object>(
     ctx: &Context<K>,
     selector: Option<&LabelSelector>,
 ) -> Result<Vec<Arc<C>>> {
-    let owner = &**ctx.object();
-    let selector = selector.and_then(selectors::parsed);
-    let claims = claim(owner.meta(), selector.as_ref(), candidates::<K, C>(ctx)?);
-    for object in &claims.released {
-        release(&**object, owner, ctx).await?;
-    }
-    let mut owned = claims.kept;
-    if !claims.adopted.is_empty() {
-        confirm_existence(owner, ctx).await?;
-    }
-    for object in &claims.adopted {
-        owned.extend(adopt(&**object, owner, ctx).await?.map(Arc::new));
+    let ctx = ctx.erased();
+    let (mut owned, exchange) = claimed(ctx, selector)?;
+    if let Some(exchange) = exchange {
+        owned.extend(exchange.carry_out(ctx).await?.into_iter().filter_map(downcast));
     }
     Ok(owned)
 }
 
+/// What the object being reconciled keeps, and what is to change hands, if anything is.
+fn claimed<C: Object>(
+    ctx: &ErasedContext,
+    selector: Option<&LabelSelector>,
+) -> Result<(Vec<Arc<C>>, Option<Exchange>)> {
+    let selector = selector.and_then(selectors::parsed);
+    let claims = claim(ctx.meta(), selector.as_ref(), candidates::<C>(ctx)?);
+    if claims.adopted.is_empty() && claims.released.is_empty() {
+        return Ok((claims.kept, None));
+    }
+    let exchange = Exchange {
+        kind: Kind::<C>::of().erased(),
+        codec: Codec::of::<C>(),
+        released: erased(&claims.released),
+        adopted: erased(&claims.adopted),
+    };
+    Ok((claims.kept, Some(exchange)))
+}
+
+/// Objects that change hands, whose type has been forgotten.
+struct Exchange {
+    kind: ErasedKind,
+    codec: Codec,
+    released: Vec<Arc<dyn ErasedObject>>,
+    adopted: Vec<Arc<dyn ErasedObject>>,
+}
+
+impl Exchange {
+    /// Releases and adopts; gives back what was adopted, as it is then.
+    fn carry_out(self, ctx: &ErasedContext) -> Pending<'_, Vec<Arc<dyn ErasedObject>>> {
+        Box::pin(async move {
+            for object in &self.released {
+                self.release(object.metadata(), ctx).await?;
+            }
+            if !self.adopted.is_empty() {
+                confirm_existence(ctx).await?;
+            }
+            let mut adopted = Vec::new();
+            for object in &self.adopted {
+                adopted.extend(self.adopt(object.metadata(), ctx).await?);
+            }
+            Ok(adopted)
+        })
+    }
+
+    /// Makes the owner the controller of this object; `None` if the object is gone.
+    async fn adopt(
+        &self,
+        object: &ObjectMeta,
+        ctx: &ErasedContext,
+    ) -> Result<Option<Arc<dyn ErasedObject>>> {
+        let mut owners = object.owner_references.clone().unwrap_or_default();
+        owners.extend(controller_reference_of(ctx.meta(), ctx.kind()));
+        match self.patch_owners(object, &owners, ctx).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            adopted => adopted?.erased(self.codec).map(Some),
+        }
+    }
+
+    /// Ends the owner's control over this object.
+    async fn release(&self, object: &ObjectMeta, ctx: &ErasedContext) -> Result<()> {
+        let mut owners = object.owner_references.clone().unwrap_or_default();
+        owners.retain(|reference| Some(&reference.uid) != ctx.meta().uid.as_ref());
+        match self.patch_owners(object, &owners, ctx).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            released => released?.metadata().map(drop),
+        }
+    }
+
+    /// Replaces the owners of exactly the version of the object that was seen.
+    fn patch_owners<'a>(
+        &self,
+        object: &ObjectMeta,
+        owners: &[OwnerReference],
+        ctx: &'a ErasedContext,
+    ) -> Pending<'a> {
+        let patch = json!({"metadata": {
+            "uid": object.uid,
+            "resourceVersion": object.resource_version,
+            "ownerReferences": owners,
+        }});
+        ctx.requests(self.kind.clone()).merge_patch(&ObjectKey::of_meta(object), patch)
+    }
+}
+
+/// Fails unless the server says that this very owner exists and is not being deleted: the
+/// cache may be late, and whoever was adopted by a dead owner would be deleted with it.
+async fn confirm_existence(ctx: &ErasedContext) -> Result<()> {
+    let live = ctx.own_requests().get(ctx.key().clone()).await?;
+    let live = live.map(Answer::metadata).transpose()?;
+    let same =
+        live.is_some_and(|live| live.uid == ctx.meta().uid && live.deletion_timestamp.is_none());
+    if same { Ok(()) } else { Err(Error::message("the owner is gone or being deleted")) }
+}
+
 /// The objects that the object being reconciled controls or might adopt.
-fn candidates<K: Object, C: Object>(ctx: &Context<K>) -> Result<Vec<Arc<C>>> {
-    let cache = ctx.cache::<C>()?;
+fn candidates<C: Object>(ctx: &ErasedContext) -> Result<Vec<Arc<C>>> {
+    let cache = ctx.of_kind(&Kind::<C>::of()).cache()?;
     // A function and no closure, so that controllers of different kinds share the index.
     cache.add_index(CONTROLLER_INDEX, controller_or_orphan::<C>);
-    let uid = ctx.object().meta().uid.as_deref().unwrap_or_default();
+    let uid = ctx.meta().uid.as_deref().unwrap_or_default();
     let namespace = ctx.key().namespace.as_deref().unwrap_or_default();
     let mut found = cache.by_index(CONTROLLER_INDEX, uid);
     found.extend(cache.by_index(CONTROLLER_INDEX, &orphan_of(namespace)));
@@ -135,11 +235,14 @@ fn candidates<K: Object, C: Object>(ctx: &Context<K>) -> Result<Vec<Arc<C>>> {
 }
 
 fn controller_or_orphan<C: Object>(object: &C) -> Option<String> {
-    let meta = object.meta();
-    Some(match controller_of(meta) {
+    Some(controller_or_namespace(object.meta()))
+}
+
+fn controller_or_namespace(meta: &ObjectMeta) -> String {
+    match controller_of(meta) {
         Some(owner) => owner.uid.clone(),
         None => orphan_of(meta.namespace.as_deref().unwrap_or_default()),
-    })
+    }
 }
 
 /// The index value of what nobody controls in a namespace; no uid looks like it.
@@ -147,57 +250,10 @@ fn orphan_of(namespace: &str) -> String {
     format!("orphan/{namespace}")
 }
 
-/// Fails unless the server says that this very owner exists and is not being deleted: the
-/// cache may be late, and whoever was adopted by a dead owner would be deleted with it.
-async fn confirm_existence<K: Object>(owner: &K, ctx: &Context<K>) -> Result<()> {
-    let live: Option<K> = ctx.live().get(ctx.key()).await?;
-    let same = live.is_some_and(|live| {
-        live.meta().uid == owner.meta().uid && live.meta().deletion_timestamp.is_none()
-    });
-    if same { Ok(()) } else { Err(Error::message("the owner is gone or being deleted")) }
-}
-
-/// Makes the owner the controller of this object; `None` if the object is gone.
-async fn adopt<K: Object, C: Object>(object: &C, owner: &K, ctx: &Context<K>) -> Result<Option<C>> {
-    let mut owners = object.meta().owner_references.clone().unwrap_or_default();
-    owners.extend(controller_reference(owner));
-    let adopted = patch_owners(object, &owners, ctx).await;
-    match adopted {
-        Err(error) if error.is_not_found() => Ok(None),
-        adopted => adopted.map(Some),
-    }
-}
-
-/// Ends the owner's control over this object.
-async fn release<K: Object, C: Object>(object: &C, owner: &K, ctx: &Context<K>) -> Result<()> {
-    let mut owners = object.meta().owner_references.clone().unwrap_or_default();
-    owners.retain(|reference| Some(&reference.uid) != owner.meta().uid.as_ref());
-    match patch_owners(object, &owners, ctx).await {
-        Err(error) if error.is_not_found() => Ok(()),
-        released => released.map(drop),
-    }
-}
-
-/// Replaces the owners of exactly the version of the object that was seen.
-async fn patch_owners<K: Object, C: Object>(
-    object: &C,
-    owners: &[OwnerReference],
-    ctx: &Context<K>,
-) -> Result<C> {
-    let meta = object.meta();
-    let patch = Patch::Merge(json!({"metadata": {
-        "uid": meta.uid,
-        "resourceVersion": meta.resource_version,
-        "ownerReferences": owners,
-    }}));
-    ctx.patch(&ObjectKey::of(object), &patch).await
-}
-
 /// The reference that makes `owner` the controller of another object. It blocks the owner's
 /// foreground deletion until that object is gone.
 pub fn controller_reference<K: Object>(owner: &K) -> Option<OwnerReference> {
-    let reference = owner.controller_owner_ref(&())?;
-    Some(OwnerReference { block_owner_deletion: Some(true), ..reference })
+    controller_reference_of(owner.meta(), &Kind::<K>::of().erased())
 }
 
 #[cfg(test)]

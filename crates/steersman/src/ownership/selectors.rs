@@ -37,35 +37,44 @@ impl<K: Cacheable> Selectors<K> {
 
     /// The owners that might adopt an object with this metadata: none if it has a controller.
     pub fn of_orphan(&self, meta: &ObjectMeta) -> Vec<ObjectKey> {
-        let (None, Some(namespace)) = (controller_of(meta), meta.namespace.as_deref()) else {
-            return Vec::new();
-        };
-        let labels = meta.labels.clone().unwrap_or_default();
-        let by_namespace = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        let owners = by_namespace.get(namespace).into_iter().flatten();
-        let matching = owners.filter(|(_, selector)| selector.matches(&labels));
-        matching.map(|(name, _)| ObjectKey::namespaced(namespace, Arc::clone(name))).collect()
+        owners_of_orphan(&self.by_namespace, meta)
     }
 
     /// Takes a change of an owner into account; for
     /// [`observes`](crate::controller::Builder::observes).
     pub fn observe(&self, event: &Event<K>) {
-        let key = event.object().key().clone();
-        let Some(namespace) = key.namespace else { return };
         let selector = match event {
             Event::Deleted { .. } => None,
             _ => event.object().object().and_then(|owner| parsed((self.selector)(&owner)?)),
         };
-        let mut by_namespace = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        let owners = by_namespace.entry(Arc::clone(&namespace)).or_default();
-        match selector {
-            Some(selector) => drop(owners.insert(key.name, selector)),
-            None => drop(owners.remove(&key.name)),
-        }
-        if owners.is_empty() {
-            by_namespace.remove(&namespace);
-        }
+        file(&self.by_namespace, event.object().key(), selector);
     }
+}
+
+/// Notes what an owner selects.
+fn file(by_namespace: &Mutex<ByNamespace>, owner: &ObjectKey, selector: Option<Selector>) {
+    let ObjectKey { namespace: Some(namespace), name } = owner.clone() else { return };
+    let mut by_namespace = by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+    let owners = by_namespace.entry(Arc::clone(&namespace)).or_default();
+    match selector {
+        Some(selector) => drop(owners.insert(name, selector)),
+        None => drop(owners.remove(&name)),
+    }
+    if owners.is_empty() {
+        by_namespace.remove(&namespace);
+    }
+}
+
+/// The owners whose selectors match an object that nobody controls.
+fn owners_of_orphan(by_namespace: &Mutex<ByNamespace>, meta: &ObjectMeta) -> Vec<ObjectKey> {
+    let (None, Some(namespace)) = (controller_of(meta), meta.namespace.as_deref()) else {
+        return Vec::new();
+    };
+    let labels = meta.labels.clone().unwrap_or_default();
+    let by_namespace = by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+    let owners = by_namespace.get(namespace).into_iter().flatten();
+    let matching = owners.filter(|(_, selector)| selector.matches(&labels));
+    matching.map(|(name, _)| ObjectKey::namespaced(namespace, Arc::clone(name))).collect()
 }
 
 /// What a selector selects; nothing if it is invalid or empty, because an empty one would claim

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use kube::Resource;
 use serde_json::value::RawValue;
 
+use crate::codec;
 use crate::error::panic_text;
 use crate::object::{Cacheable, ObjectKey};
 
@@ -79,7 +80,7 @@ impl<K: Cacheable> Decode for Typed<K> {
     type Output = K;
 
     fn decode(&mut self, raw: &RawValue) -> Result<K, DecodeError> {
-        Ok(serde_json::from_str(raw.get())?)
+        Ok(codec::decode(raw.get())?)
     }
 }
 

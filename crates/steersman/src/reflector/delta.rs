@@ -20,6 +20,10 @@ pub enum Delta<T> {
     },
     /// An object was created or changed.
     Applied(T),
+    /// An object was read by itself, because what is known of it seemed to be old. It may be ahead
+    /// of what else was delivered: events of earlier versions are still to come, and say nothing
+    /// new of it.
+    Reread(T),
     /// An object was deleted; this is its last state.
     Deleted(T),
     /// An object was deleted, and its last state could not be decoded.
@@ -57,14 +61,20 @@ impl<T> Deltas<T> {
 impl<T: Keyed> Coalesce for Delta<T> {
     fn key(&self) -> Option<ObjectKey> {
         match self {
-            Self::Applied(object) | Self::Deleted(object) => Some(object.key()),
+            Self::Applied(object) | Self::Reread(object) | Self::Deleted(object) => {
+                Some(object.key())
+            }
             Self::DeletedKey { key, .. } => Some(key.clone()),
             Self::Replaced { .. } | Self::Bookmark { .. } => None,
         }
     }
 
-    fn merge(_earlier: Self, later: Self) -> Merged<Self> {
-        Merged::One(later)
+    fn merge(earlier: Self, later: Self) -> Merged<Self> {
+        match earlier {
+            // It may be newer than what comes after it.
+            Self::Reread(_) => Merged::Both(earlier, later),
+            _ => Merged::One(later),
+        }
     }
 
     fn sweep(&self) -> Sweep {

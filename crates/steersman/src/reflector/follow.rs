@@ -68,7 +68,12 @@ impl<D: Decode> Reflector<D> {
         mut following: Following,
         mut stream: WatchStream,
     ) -> StateOf<D> {
-        let line = match stream.next(next_doubt(&stream)).await {
+        let received = tokio::select! {
+            biased;
+            received = stream.next(next_doubt(&stream)) => received,
+            reread = self.rereads.next() => return self.reread(reread, following, stream).await,
+        };
+        let line = match received {
             Received::Line(line) => line,
             Received::Ended => return self.watch_ended(following, stream.opened, None).await,
             Received::Broken(why) => {
@@ -111,6 +116,9 @@ impl<D: Decode> Reflector<D> {
                 }
                 Err(identity) => {
                     advance(version, identity.resource_version.as_deref());
+                    if let Some(key) = identity.key() {
+                        self.rereads.undecodable(&key);
+                    }
                     Delta::Bookmark { version: version_of(Some(version)) }
                 }
             },

@@ -53,6 +53,11 @@ impl<T: Keyed> Gathered<T> {
         self.skipped.insert(key);
     }
 
+    /// The objects that exist and cannot be decoded.
+    pub(super) fn skipped(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.skipped.iter()
+    }
+
     /// The whole state, at `version`.
     pub(super) fn into_delta(self, version: &str) -> Delta<T> {
         Delta::Replaced {

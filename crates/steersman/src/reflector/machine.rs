@@ -205,6 +205,7 @@ impl<D: Decode> Reflector<D> {
             Known::NotServed => tracing::info!(kind = self.collection.kind, "the kind is served"),
         }
         self.report.recovered();
+        self.rereads.replaced(gathered.skipped());
         self.deliver(gathered.into_delta(version), next).await
     }
 

@@ -29,7 +29,8 @@
 //! * **A kind that is no longer served** is delivered as empty, and looked for until it is back.
 //! * **What is remembered is part of the state** it matters in, and gone with it; only what the
 //!   server is able to do is remembered for ever.
-//! * **An object that cannot be decoded** is reported and skipped; a deletion never is.
+//! * **An object that cannot be decoded** is reported, skipped, and [read again](reread) by itself
+//!   until it can be; a deletion is never skipped.
 //!
 //! `ReflectorStatus` shows all of this while it happens.
 
@@ -40,6 +41,7 @@ mod follow;
 mod gathered;
 mod lines;
 mod machine;
+mod reread;
 mod status;
 mod sync;
 mod trouble;
@@ -47,7 +49,7 @@ mod wire;
 
 use std::sync::Arc;
 
-use kube::Resource;
+use tokio::sync::mpsc;
 
 use crate::delta_queue::{self, Mode, Sender};
 use crate::object::{Cacheable, ObjectKey};
@@ -55,11 +57,13 @@ use backoff::Backoff;
 pub(crate) use decode::{Decode, DecodeError, Keyed, Typed};
 pub use delta::{Delta, Deltas};
 use machine::{State, Syncing};
+use reread::Rereads;
 pub use status::Counts;
 use status::Reporter;
 pub(crate) use status::{Phase, ReflectorStatus};
 use wire::Collection;
 pub use wire::Selection;
+pub(crate) use wire::WatchedResource;
 
 /// How to reflect.
 #[derive(Clone)]
@@ -101,6 +105,7 @@ pub struct Reflector<D: Decode> {
     backoff: Backoff,
     report: Reporter,
     server: Server,
+    rereads: Rereads,
 }
 
 /// What a reflector learns of its server once and for all. Everything else that it remembers is
@@ -135,27 +140,29 @@ impl<K: Cacheable> Reflector<Typed<K>> {
         selection: Selection,
         deltas: Sender<Delta<K>>,
     ) -> Self {
-        Self::with_decoder::<K>(client, dynamic_type, selection, Typed::new(), deltas)
+        let resource = WatchedResource::of::<K>(dynamic_type);
+        Self::with_decoder(client, resource, selection, Typed::new(), deltas)
     }
 }
 
 impl<D: Decode> Reflector<D> {
     /// A reflector of the objects of a kind, which become what `decoder` makes of them.
-    pub(crate) fn with_decoder<K: Resource>(
+    pub(crate) fn with_decoder(
         client: kube::Client,
-        dynamic_type: &K::DynamicType,
+        resource: WatchedResource,
         selection: Selection,
         decoder: D,
         deltas: Sender<Delta<D::Output>>,
     ) -> Self {
         Self {
-            collection: Collection::new::<K>(client, dynamic_type, selection),
+            collection: Collection::new(client, resource, selection),
             options: Options::default(),
             decoder,
             deltas,
             backoff: Backoff::new(),
             report: Reporter::new(),
             server: Server::default(),
+            rereads: Rereads::new(),
         }
     }
 
@@ -163,6 +170,12 @@ impl<D: Decode> Reflector<D> {
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Reads objects by themselves for others, to whom what is known of them seems to be old.
+    pub(crate) fn reread_for(mut self, requests: mpsc::Receiver<ObjectKey>) -> Self {
+        self.rereads.take_requests(requests);
         self
     }
 

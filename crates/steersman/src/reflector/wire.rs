@@ -3,6 +3,7 @@
 //! Pages and events are parsed once, into the borrowed text of each object; what becomes of that
 //! text is the decoder's business.
 
+use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Resource;
 use kube::api::{ListParams, VersionMatch, WatchParams};
 use kube::client::Body;
+use kube::core::{ApiResource, DynamicObject};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -38,9 +40,20 @@ pub struct Selection {
     pub fields: Option<String>,
 }
 
+/// A kind on the wire, without its type.
+#[derive(Clone)]
+pub(crate) struct WatchedResource {
+    names: ApiResource,
+    pub(crate) kind: String,
+    /// Whether only the metadata of objects is read.
+    metadata_only: bool,
+}
+
 /// The objects of one kind on a server.
+#[derive(Clone)]
 pub(super) struct Collection {
     client: kube::Client,
+    names: ApiResource,
     request: kube::core::Request,
     pub(super) kind: String,
     metadata_only: bool,
@@ -231,27 +244,64 @@ impl WatchStream {
     }
 }
 
+impl WatchedResource {
+    pub(crate) fn of<K: Resource>(dynamic_type: &K::DynamicType) -> Self {
+        let names = ApiResource::erase::<K>(dynamic_type);
+        Self { kind: names.kind.clone(), names, metadata_only: K::metadata_api() }
+    }
+}
+
 impl Collection {
-    pub(super) fn new<K: Resource>(
+    pub(super) fn new(
         client: kube::Client,
-        dynamic_type: &K::DynamicType,
+        resource: WatchedResource,
         selection: Selection,
     ) -> Self {
-        let path = K::url_path(dynamic_type, selection.namespace.as_deref());
-        Self {
-            client,
-            request: kube::core::Request::new(path),
-            kind: K::kind(dynamic_type).into_owned(),
-            metadata_only: K::metadata_api(),
-            selection,
-        }
+        let WatchedResource { names, kind, metadata_only } = resource;
+        let path = DynamicObject::url_path(&names, selection.namespace.as_deref());
+        let request = kube::core::Request::new(path);
+        Self { client, names, request, kind, metadata_only, selection }
     }
 
     /// The text of a list or of one page of it.
     pub(super) async fn list(&self, options: ListOptions<'_>) -> Result<Vec<u8>, Trouble> {
+        read(
+            self.send(self.list_request(options, self.selection.fields.clone())?)
+                .await?
+                .into_body(),
+        )
+        .await
+    }
+
+    /// The text of the list of one object, which is empty if the object is not selected.
+    pub(super) fn read_one(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<Vec<u8>, Trouble>> + Send + use<> {
+        let mut one = self.clone();
+        if let Some(namespace) = &key.namespace {
+            let path = DynamicObject::url_path(&one.names, Some(namespace));
+            one.request = kube::core::Request::new(path);
+        }
+        let name = format!("metadata.name={}", key.name);
+        let fields = match &one.selection.fields {
+            Some(fields) => format!("{fields},{name}"),
+            None => name,
+        };
+        async move {
+            let request = one.list_request(ListOptions::default(), Some(fields))?;
+            read(one.send(request).await?.into_body()).await
+        }
+    }
+
+    fn list_request(
+        &self,
+        options: ListOptions<'_>,
+        fields: Option<String>,
+    ) -> Result<Request<Vec<u8>>, Trouble> {
         let params = ListParams {
             label_selector: self.selection.labels.clone(),
-            field_selector: self.selection.fields.clone(),
+            field_selector: fields,
             limit: (options.limit > 0).then_some(options.limit),
             continue_token: options.token.map(str::to_owned),
             resource_version: options.not_older_than.map(str::to_owned),
@@ -263,8 +313,7 @@ impl Collection {
         } else {
             self.request.list(&params)
         };
-        let request = request.map_err(|error| Trouble::Failed(error.to_string()))?;
-        read(self.send(request).await?.into_body()).await
+        request.map_err(|error| Trouble::Failed(error.to_string()))
     }
 
     /// Watches from a version. With `initial`, the stream begins with the whole state, not older

@@ -1,39 +1,34 @@
 //! A wanted child: looked at, compared, applied if it differs.
 
-use std::any::Any;
+use std::mem;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use kube::ResourceExt;
-use serde_json::Value;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
 
 use super::comparison::{Difference, compare};
+use super::form::Form;
 use super::seen::{Action, SeenObject, What};
-use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::client::Encoded;
+use crate::codec::encode;
+use crate::context::ErasedContext;
+use crate::error::Result;
 use crate::events::Reference;
 use crate::kind::Kind;
-use crate::object::{AnyObject, ObjectKey, controller_of};
+use crate::object::{AnyObject, ErasedObject, ObjectKey, controller_of};
 use crate::owner::OwnerReferenceError;
 
-/// A wanted child whose kind has been forgotten.
-pub(super) trait Wanted<K>: Send {
-    /// Looks at the child in the cache and decides what is to be done.
-    fn observe(&mut self, ctx: &Context<K>) -> Result<()>;
-
-    /// Does what was decided.
-    fn act<'a>(&'a mut self, ctx: &'a Context<K>) -> BoxFuture<'a, Result<Option<Action>>>;
-
-    /// What is there.
-    fn seen(self: Box<Self>) -> SeenObject;
-}
-
-/// A wanted child of kind `C`.
-pub(super) struct Child<C> {
-    kind: Kind<C>,
-    wanted: C,
+/// A wanted child, whose type has been forgotten.
+pub(super) struct Child {
+    form: Box<dyn Form>,
+    /// The metadata that is wanted.
+    meta: ObjectMeta,
+    /// The wanted object, if it could be encoded.
+    encoded: Encoded,
+    /// The wanted object as it is applied; nothing before it is looked at.
+    wanted: Value,
     /// What is there, as far as is known.
-    actual: Option<Arc<C>>,
+    actual: Option<Arc<dyn ErasedObject>>,
     decision: Decision,
 }
 
@@ -48,108 +43,125 @@ enum Decision {
     Apply(Vec<Difference>),
 }
 
-impl<C: AnyObject> Child<C> {
-    pub(super) fn new(kind: &Kind<C>, wanted: C) -> Self {
-        Self { kind: kind.clone(), wanted, actual: None, decision: Decision::Leave }
+impl Child {
+    pub(super) fn new<C: AnyObject>(kind: &Kind<C>, mut wanted: C) -> Self {
+        Self {
+            form: Box::new(kind.clone()),
+            encoded: encode(&wanted),
+            meta: mem::take(wanted.meta_mut()),
+            wanted: Value::Null,
+            actual: None,
+            decision: Decision::Leave,
+        }
     }
 
-    fn decide<K: AnyObject>(&self, ctx: &Context<K>) -> Result<Decision> {
-        let Some(actual) = &self.actual else {
+    /// Looks at the child in the cache and decides what is to be done.
+    pub(super) fn observe(&mut self, ctx: &ErasedContext) -> Result<()> {
+        ctx.adopt(&self.form.kind(), &mut self.meta)?;
+        self.wanted = self.document(ctx)?;
+        self.actual = self.form.cached(ctx, &self.key())?;
+        self.decision = self.decide(ctx)?;
+        Ok(())
+    }
+
+    /// Does what was decided.
+    pub(super) async fn act(&mut self, ctx: &ErasedContext) -> Result<Option<Action>> {
+        let what = match mem::replace(&mut self.decision, Decision::Nothing) {
+            Decision::Leave | Decision::Nothing => return Ok(None),
+            Decision::Wait => What::Terminating,
+            Decision::Create => {
+                self.apply(ctx).await?;
+                What::Created
+            }
+            Decision::Apply(differences) => {
+                self.apply(ctx).await?;
+                What::Applied(differences)
+            }
+        };
+        let kind = self.form.kind().names().name.into_owned();
+        let action = Action { kind, key: self.key(), what };
+        tracing::debug!(%action, "made a child as wanted");
+        Ok(Some(action))
+    }
+
+    /// What is there.
+    pub(super) fn seen(self) -> SeenObject {
+        let meta = self.actual.as_ref().map_or(&self.meta, |actual| actual.metadata());
+        let kind = self.form.kind();
+        let names = kind.names();
+        let reference = Reference::with(&names.api_version, &names.name, meta);
+        SeenObject { kind: self.form.id(), key: self.key(), reference, object: self.actual }
+    }
+
+    fn decide(&mut self, ctx: &ErasedContext) -> Result<Decision> {
+        let Some(actual) = self.actual.clone() else {
             return Ok(Decision::Create);
         };
-        let meta = actual.meta();
-        let owner = ctx.object().meta().uid.as_deref();
+        let meta = actual.metadata();
+        let owner = ctx.meta().uid.as_deref();
         if let Some(other) = controller_of(meta).filter(|it| Some(it.uid.as_str()) != owner) {
+            let name_of = |meta: &ObjectMeta| meta.name.clone().unwrap_or_default();
             return Err(OwnerReferenceError::OwnedByAnother {
-                name: format!("{} {}", self.kind.name(), actual.name_any()),
+                name: format!("{} {}", self.form.kind().names().name, name_of(meta)),
                 owner: format!("{} {}", other.kind, other.name),
-                wanted: format!("{} {}", ctx.kind().name(), ctx.object().name_any()),
+                wanted: format!("{} {}", ctx.kind().names().name, name_of(ctx.meta())),
             }
             .into());
         }
         if meta.deletion_timestamp.is_some() {
             return Ok(Decision::Wait);
         }
-        let wanted = self.document(ctx)?;
-        let differences = self.compare(ctx, &wanted, actual)?;
-        if differences.is_empty() || ctx.applied().left(meta, &wanted, &differences) {
+        let differences = self.compare(ctx, &*actual)?;
+        let applied = &ctx.equipment().applied;
+        if differences.is_empty() || applied.left(meta, &self.wanted, &differences) {
             return Ok(Decision::Nothing);
         }
         Ok(Decision::Apply(differences))
     }
 
-    /// The wanted object as it is applied.
-    fn document<K: AnyObject>(&self, ctx: &Context<K>) -> Result<Value> {
-        ctx.of_kind(&self.kind).client().document(&self.wanted)
+    /// The wanted object as it is applied: in its place, with its owner, and without managers,
+    /// with which it would be refused.
+    fn document(&mut self, ctx: &ErasedContext) -> Result<Value> {
+        let encoded = mem::replace(&mut self.encoded, Ok(Vec::new()))?;
+        let mut document = ctx.requests(self.form.kind()).document(&encoded)?;
+        if let Value::Object(metadata) = &mut document["metadata"] {
+            metadata.remove("managedFields");
+            if let Some(namespace) = &self.meta.namespace {
+                metadata.insert("namespace".into(), json!(namespace));
+            }
+            if let Some(owners) = &self.meta.owner_references {
+                metadata.insert("ownerReferences".into(), json!(owners));
+            }
+        }
+        self.meta.managed_fields = None;
+        Ok(document)
     }
 
-    fn compare<K: AnyObject>(
-        &self,
-        ctx: &Context<K>,
-        wanted: &Value,
-        actual: &C,
-    ) -> Result<Vec<Difference>> {
-        Ok(compare(wanted, &serde_json::to_value(actual)?, ctx.live().field_manager()))
+    fn compare(&self, ctx: &ErasedContext, actual: &dyn ErasedObject) -> Result<Vec<Difference>> {
+        let actual = self.form.document(actual)?;
+        Ok(compare(&self.wanted, &actual, ctx.client().field_manager()))
     }
 
     /// Applies the child, and remembers what that left different.
-    async fn apply<K: AnyObject>(&mut self, ctx: &Context<K>) -> Result<()> {
-        let applied = ctx.of_kind(&self.kind).client().apply(&self.wanted).await?;
-        let wanted = self.document(ctx)?;
-        let left = self.compare(ctx, &wanted, &applied)?;
+    async fn apply(&mut self, ctx: &ErasedContext) -> Result<()> {
+        let body = serde_json::to_vec(&self.wanted);
+        let answer = ctx.requests(self.form.kind()).apply(&self.meta, body, true).await?;
+        let applied = answer.erased(self.form.codec())?;
+        let left = self.compare(ctx, &*applied)?;
         // The cache may strip what the answer has.
-        let stripped = |cached: &Arc<C>| cached.meta().managed_fields.is_none();
-        if left.is_empty() && !self.actual.as_ref().is_some_and(stripped) {
-            ctx.applied().forget(applied.meta());
+        let cached = self.actual.as_ref();
+        let stripped = cached.is_some_and(|cached| cached.metadata().managed_fields.is_none());
+        let memory = &ctx.equipment().applied;
+        if left.is_empty() && !stripped {
+            memory.forget(applied.metadata());
         } else {
-            ctx.applied().note(applied.meta(), &wanted, &left);
+            memory.note(applied.metadata(), &self.wanted, &left);
         }
-        self.actual = Some(Arc::new(applied));
+        self.actual = Some(applied);
         Ok(())
     }
 
-    fn action(&self, what: What) -> Action {
-        Action { kind: self.kind.name().into_owned(), key: ObjectKey::of(&self.wanted), what }
-    }
-}
-
-impl<K: AnyObject, C: AnyObject> Wanted<K> for Child<C> {
-    fn observe(&mut self, ctx: &Context<K>) -> Result<()> {
-        let of_kind = ctx.of_kind(&self.kind);
-        let cache = of_kind.cache()?;
-        self.wanted = of_kind.adopt(self.wanted.clone())?;
-        let key = ObjectKey::of(&self.wanted);
-        cache.covers(key.namespace.as_deref()).map_err(Error::terminal)?;
-        self.actual = cache.get(&key);
-        self.decision = self.decide(ctx)?;
-        Ok(())
-    }
-
-    fn act<'a>(&'a mut self, ctx: &'a Context<K>) -> BoxFuture<'a, Result<Option<Action>>> {
-        Box::pin(async move {
-            let what = match std::mem::replace(&mut self.decision, Decision::Nothing) {
-                Decision::Leave | Decision::Nothing => return Ok(None),
-                Decision::Wait => What::Terminating,
-                Decision::Create => {
-                    self.apply(ctx).await?;
-                    What::Created
-                }
-                Decision::Apply(differences) => {
-                    self.apply(ctx).await?;
-                    What::Applied(differences)
-                }
-            };
-            let action = self.action(what);
-            tracing::debug!(%action, "made a child as wanted");
-            Ok(Some(action))
-        })
-    }
-
-    fn seen(self: Box<Self>) -> SeenObject {
-        let key = ObjectKey::of(&self.wanted);
-        let meta = self.actual.as_ref().map_or(self.wanted.meta(), |actual| actual.meta());
-        let reference = Reference::with(&self.kind.api_version(), &self.kind.name(), meta);
-        let object = self.actual.map(|actual| actual as Arc<dyn Any + Send + Sync>);
-        SeenObject { kind: self.kind.id(), key, reference, object }
+    fn key(&self) -> ObjectKey {
+        ObjectKey::of_meta(&self.meta)
     }
 }

@@ -28,36 +28,49 @@
 
 mod child;
 mod comparison;
+mod form;
 mod prune;
 mod quantity;
 mod seen;
 #[cfg(test)]
 mod tests;
 
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
 use crate::conditions::ConditionType;
-use crate::context::Context;
+use crate::context::{Context, ErasedContext};
 use crate::error::{Error, Result};
 use crate::kind::Kind;
 use crate::object::{AnyObject, Object};
 
-use child::{Child, Wanted};
+use child::Child;
 pub use comparison::{Difference, Why};
-use prune::{Prune, Unwanted};
+use form::Form;
+use prune::prune;
 pub use seen::{Action, Seen, What};
 
 /// Everything that the object being reconciled wants; see [`Context::world`].
 #[must_use = "a world does nothing until it is settled"]
 pub struct World<K> {
-    ctx: Context<K>,
-    wanted: Vec<Box<dyn Wanted<K>>>,
-    unwanted: Vec<Box<dyn Unwanted<K>>>,
+    erased: ErasedWorld,
+    owner: PhantomData<fn() -> K>,
+}
+
+/// The same, whatever the type of the object being reconciled.
+struct ErasedWorld {
+    ctx: Arc<ErasedContext>,
+    wanted: Vec<Child>,
+    unwanted: Vec<Box<dyn Form>>,
     condition: Option<ConditionType>,
 }
 
 impl<K: AnyObject> Context<K> {
     /// Begins a description of everything that the object being reconciled wants.
     pub fn world(&self) -> World<K> {
-        World { ctx: self.clone(), wanted: Vec::new(), unwanted: Vec::new(), condition: None }
+        World { erased: ErasedWorld::new(Arc::clone(self.erased())), owner: PhantomData }
     }
 }
 
@@ -76,7 +89,7 @@ impl<K: AnyObject> World<K> {
 
     /// Wants a child of a kind that may be known only at run time.
     pub fn want_of<C: AnyObject>(mut self, kind: &Kind<C>, child: C) -> Self {
-        self.wanted.push(Box::new(Child::new(kind, child)));
+        self.erased.wanted.push(Child::new(kind, child));
         self
     }
 
@@ -88,30 +101,42 @@ impl<K: AnyObject> World<K> {
 
     /// The same for a kind that may be known only at run time.
     pub fn prune_of<C: AnyObject>(mut self, kind: &Kind<C>) -> Self {
-        self.unwanted.push(Box::new(Prune(kind.clone())));
+        self.erased.unwanted.push(Box::new(kind.clone()));
         self
     }
 
     /// Tells in a condition whether everything is as wanted.
     pub fn reports(mut self, condition: ConditionType) -> Self {
-        self.condition = Some(condition);
+        self.erased.condition = Some(condition);
         self
     }
 
     /// Makes everything as wanted, and reports what is there. What fails does not keep the other
     /// children from being applied; the first failure is the error.
-    pub async fn settle(mut self) -> Result<Seen> {
-        let condition = self.condition.take();
-        let ctx = self.ctx.clone();
-        let settled = self.act().await;
-        if let Some(condition) = condition {
-            ctx.condition(match &settled {
-                Ok(seen) if seen.waits() => condition.no("Terminating", seen.to_string()),
-                Ok(seen) => condition.yes("AsWanted", seen.summary()),
-                Err(error) => condition.no("Failed", error.to_string()),
-            });
-        }
-        settled
+    pub async fn settle(self) -> Result<Seen> {
+        self.erased.settle().await
+    }
+}
+
+impl ErasedWorld {
+    fn new(ctx: Arc<ErasedContext>) -> Self {
+        Self { ctx, wanted: Vec::new(), unwanted: Vec::new(), condition: None }
+    }
+
+    fn settle(mut self) -> BoxFuture<'static, Result<Seen>> {
+        Box::pin(async move {
+            let condition = self.condition.take();
+            let ctx = Arc::clone(&self.ctx);
+            let settled = self.act().await;
+            if let Some(condition) = condition {
+                ctx.condition(match &settled {
+                    Ok(seen) if seen.waits() => condition.no("Terminating", seen.to_string()),
+                    Ok(seen) => condition.yes("AsWanted", seen.summary()),
+                    Err(error) => condition.no("Failed", error.to_string()),
+                });
+            }
+            settled
+        })
     }
 
     async fn act(mut self) -> Result<Seen> {
@@ -129,8 +154,8 @@ impl<K: AnyObject> World<K> {
             seen.objects.push(child.seen());
         }
         if failures.is_empty() {
-            for unwanted in &self.unwanted {
-                match unwanted.delete(&self.ctx, &seen.objects).await {
+            for form in &self.unwanted {
+                match prune(&**form, &self.ctx, &seen.objects).await {
                     Ok(deleted) => seen.actions.extend(deleted),
                     Err(error) => failures.push(error),
                 }

@@ -1,6 +1,5 @@
 //! What was seen, and what was done about it.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use super::comparison::Difference;
 use crate::events::Reference;
 use crate::kind::{Kind, KindId};
-use crate::object::{AnyObject, Object, ObjectKey};
+use crate::object::{AnyObject, ErasedObject, Object, ObjectKey, downcast};
 
 /// The wanted children as they are, and what was done to make them so.
 #[derive(Default)]
@@ -23,8 +22,8 @@ pub(super) struct SeenObject {
     pub(super) kind: KindId,
     pub(super) key: ObjectKey,
     pub(super) reference: Reference,
-    /// An `Arc` of its type; `None` if it could not be looked at or made.
-    pub(super) object: Option<Arc<dyn Any + Send + Sync>>,
+    /// `None` if it could not be looked at or made.
+    pub(super) object: Option<Arc<dyn ErasedObject>>,
 }
 
 /// Something that was done about a child.
@@ -62,7 +61,7 @@ impl Seen {
     pub fn of_kind<C: AnyObject>(&self, kind: &Kind<C>) -> Vec<Arc<C>> {
         let id = kind.id();
         let objects = self.objects.iter().filter(|seen| seen.kind == id);
-        objects.filter_map(|seen| Arc::clone(seen.object.as_ref()?).downcast().ok()).collect()
+        objects.filter_map(|seen| downcast(seen.object.clone()?)).collect()
     }
 
     /// The wanted child of this name.

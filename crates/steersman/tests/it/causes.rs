@@ -10,6 +10,7 @@ use serde_json::json;
 use steersman::{Context, Controller, Error, Manager, Next, Result};
 use steersman_testkit::{Cluster, Settings, run_with};
 
+use crate::logged::Logged;
 use crate::reconcile::{config_map, of_the_test};
 
 fn idle() -> Controller {
@@ -28,6 +29,7 @@ async fn every_kind_of_change_is_told(cluster: Cluster) -> Result<()> {
     let mut causes = vec![records.recv().await?.causes.to_string()];
     let patches = [
         json!({"data": {"a": "b"}}),
+        json!({"binaryData": {"b": "Yg=="}, "data": null, "metadata": {"labels": {"b": "c"}}}),
         json!({"metadata": {"labels": {"a": "b"}}}),
         json!({"metadata": {"annotations": {"a": "b"}, "labels": {"a": null}}}),
         json!({"metadata": {"finalizers": ["example.com/a"]}}),
@@ -40,7 +42,8 @@ async fn every_kind_of_change_is_told(cluster: Cluster) -> Result<()> {
     causes.push(records.recv().await?.causes.to_string());
     let expected = [
         "created",
-        "updated",
+        "changed its data",
+        "changed its labels, data, binaryData",
         "changed its labels",
         "changed its labels, annotations",
         "changed its finalizers",
@@ -153,5 +156,27 @@ async fn no_reconcile_happens_without_a_cause(cluster: Cluster) -> Result<()> {
         total += 1;
     }
     assert!(timers >= 40 && total <= 140, "{timers} of {total} by a timer");
+    Ok(())
+}
+
+#[steersman::test]
+async fn every_reconcile_leaves_a_line_that_says_why_and_how_it_ended(
+    cluster: Cluster,
+) -> Result<()> {
+    let logged = Logged::begin();
+    cluster.run(Controller::of::<ConfigMap>().only(of_the_test).reconcile(
+        async |map: Arc<ConfigMap>, _: Context<ConfigMap>| match map.metadata.name.as_deref() {
+            Some("bad") => Err(Error::message("no luck")),
+            _ => Ok(Next::After(Duration::from_secs(3600))),
+        },
+    ));
+    cluster.client().create(&config_map("good")).await?;
+    cluster.client().create(&config_map("bad")).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    let text = logged.text();
+    let good = "reconciled default/good because ConfigMap default/good created → ";
+    assert!(text.lines().any(|line| line.contains("DEBUG") && line.contains(good)), "{text}");
+    let bad = "reconcile of default/bad because ConfigMap default/bad created failed";
+    assert!(text.lines().any(|line| line.contains("WARN") && line.contains(bad)), "{text}");
     Ok(())
 }

@@ -16,6 +16,8 @@ use steersman::events::NewEvent;
 use steersman::{Context, Controller, Error, ListOptions, Next, Result};
 use steersman_testkit::Cluster;
 
+use crate::logged::Logged;
+
 const READY: ConditionType = ConditionType::new("Ready");
 
 /// Wants to be so large.
@@ -157,5 +159,40 @@ async fn a_condition_on_a_kind_without_status_is_an_error(cluster: Cluster) -> R
     cluster.client().create(&crate::reconcile::config_map("a")).await?;
     let outcome = records.recv().await?.outcome.to_string();
     assert!(outcome.contains("lacks the status subresource"), "{outcome}");
+    Ok(())
+}
+
+/// Has a status without conditions.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+#[kube(group = "test.steersman.dev", version = "v1", kind = "Plain", namespaced)]
+#[kube(status = "PlainStatus")]
+struct PlainSpec {}
+
+#[derive(Serialize, Deserialize, Clone, Debug, Default, JsonSchema)]
+struct PlainStatus {
+    #[serde(default)]
+    seen: i32,
+}
+
+#[steersman::test]
+async fn a_condition_that_the_schema_does_not_have_is_an_error_in_the_log_once(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.install::<Plain>().await?;
+    let logged = Logged::begin();
+    cluster.run(Controller::of::<Plain>().reconcile(
+        async |plain: Arc<Plain>, ctx: Context<Plain>| -> Result<Next> {
+            let seen = plain.status.as_ref().map_or(0, |status| status.seen);
+            ctx.change_status(|status: &mut PlainStatus| status.seen = (seen + 1).min(3))?;
+            ctx.condition(READY.yes("Fine", "nobody will read this"));
+            Ok(Next::After(Duration::from_secs(10)))
+        },
+    ));
+    cluster.client().create(&Plain::new("a", PlainSpec {})).await?;
+    cluster.advance(Duration::from_secs(120)).await;
+    let text = logged.text();
+    let pruned = "status.conditions is not kept by the server: the schema of Plain lacks the field";
+    assert_eq!(text.matches(pruned).count(), 1, "{text}");
+    assert!(!text.contains("status.seen is not kept"), "{text}");
     Ok(())
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch};
 use serde_json::json;
 use steersman::controller::{Gone, Outcome};
-use steersman::{Client, Context, Controller, Error, Manager, Next, Result};
+use steersman::{Client, Context, Controller, Error, Manager, Next, Reconciler, Result};
 use steersman_testkit::{Cluster, Fault, Faults};
 
 use crate::reconcile::{config_map, of_the_test};
@@ -293,5 +293,44 @@ async fn a_deletion_that_was_missed_is_told_when_it_is_found_out(cluster: Cluste
     network.heal();
     cluster.advance(Duration::from_secs(120)).await;
     assert_eq!(log.take(), ["default/a gone with 1"]);
+    Ok(())
+}
+
+/// An operator with a state of its own.
+struct Operator {
+    log: Log,
+}
+
+impl Reconciler<ConfigMap> for Operator {
+    const FINALIZER: Option<&'static str> = Some(OURS);
+
+    async fn reconcile(&self, map: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Next> {
+        self.log.say(format!("reconcile with {:?}", finalizers(&map)));
+        Ok(Next::Settled)
+    }
+
+    async fn clean_up(&self, _: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Next> {
+        self.log.say("clean up");
+        Ok(Next::Settled)
+    }
+}
+
+#[steersman::test]
+async fn a_reconciler_cleans_up_itself_and_its_finalizer_does_not_wake_it(
+    cluster: Cluster,
+) -> Result<()> {
+    let log = Log::default();
+    let operator = Arc::new(Operator { log: log.clone() });
+    cluster.run(Controller::of::<ConfigMap>().only(of_the_test).reconcile(operator));
+    cluster.client().create(&config_map("a")).await?;
+    cluster.advance(Duration::from_secs(10)).await;
+    assert_eq!(log.take(), [format!("reconcile with [{OURS:?}]")], "once, not once more");
+    let patch = Patch::Merge(json!({"data": {"changed": "yes"}}));
+    cluster.client().patch::<ConfigMap, _>("a", &patch).await?;
+    cluster.advance(Duration::from_secs(10)).await;
+    assert_eq!(log.take().len(), 1, "changes of others do");
+    delete(&cluster, "a").await?;
+    cluster.gone::<ConfigMap>("a").await?;
+    assert_eq!(log.take(), ["clean up"]);
     Ok(())
 }

@@ -48,7 +48,7 @@ async fn a_status_that_changes_with_every_reconcile_is_found_and_slowed(
     let found = history(&running).hot_loops.remove(0);
     assert_eq!(found.key.to_string(), "default");
     assert_eq!(found.changing, ["Namespace default: status.conditions[0].message"]);
-    assert_eq!(found.causes.to_string(), "Namespace default updated");
+    assert_eq!(found.causes.to_string(), "Namespace default changed its status");
     let metrics = running.metrics().render();
     assert!(metrics.contains("steersman_hot_loops_total{controller=\"restless\"} 1"), "{metrics}");
     Ok(())

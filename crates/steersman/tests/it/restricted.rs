@@ -33,7 +33,7 @@ fn labelled(namespace: &str, name: &str, app: &str) -> ConfigMap {
     map
 }
 
-fn informer(cluster: &Cluster, config: CacheConfig<ConfigMap>) -> Arc<Informer<ConfigMap>> {
+fn informer(cluster: &Cluster, config: CacheConfig<ConfigMap>) -> Informer<ConfigMap> {
     let caches = Caches::new(cluster.client().kube().clone(), Metrics::default());
     caches.configure(config);
     caches.informer::<ConfigMap>()

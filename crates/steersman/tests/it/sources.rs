@@ -27,7 +27,11 @@ fn idle(builder: Builder<ConfigMap>) -> Controller {
 }
 
 /// Runs a controller over ConfigMaps of these names, until it is settled.
-async fn run(cluster: &Cluster, builder: Builder<ConfigMap>, names: &[&str]) -> Result<Records> {
+pub(crate) async fn run(
+    cluster: &Cluster,
+    builder: Builder<ConfigMap>,
+    names: &[&str],
+) -> Result<Records> {
     let mut records = cluster.reconciles();
     cluster.run(idle(builder));
     for name in names {
@@ -39,7 +43,7 @@ async fn run(cluster: &Cluster, builder: Builder<ConfigMap>, names: &[&str]) -> 
 }
 
 /// What was reconciled within a second, and why.
-async fn woken(cluster: &Cluster, records: &mut Records) -> Vec<String> {
+pub(crate) async fn woken(cluster: &Cluster, records: &mut Records) -> Vec<String> {
     cluster.advance(Duration::from_secs(1)).await;
     let records = std::iter::from_fn(|| records.try_recv().ok());
     let mut woken: Vec<_> = records.map(|one| format!("{}: {}", one.key, one.causes)).collect();
@@ -59,7 +63,7 @@ async fn owner(cluster: &Cluster, name: &str, controller: bool) -> Result<OwnerR
     })
 }
 
-fn secret(name: &str, owners: &[OwnerReference]) -> Secret {
+pub(crate) fn secret(name: &str, owners: &[OwnerReference]) -> Secret {
     let mut secret = Secret::default();
     secret.metadata.name = Some(name.into());
     secret.metadata.owner_references = Some(owners.to_vec());

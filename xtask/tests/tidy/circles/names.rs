@@ -2,7 +2,7 @@
 //! the paths that it mentions. Code for tests is passed over, and so is what only limits who
 //! may see a name, such as `pub(in crate::a)`.
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, LexError, TokenStream, TokenTree};
 
 /// A path as it is written, such as `super::a::B`.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +38,8 @@ const ITEM: [&str; 8] = ["pub", "mod", "use", "impl", "async", "unsafe", "extern
 
 impl Module {
     /// Reads the text of a file.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
-        let tokens: TokenStream = text.parse().map_err(|error| format!("{error}"))?;
+    pub(super) fn read(text: &str) -> Result<Self, LexError> {
+        let tokens: TokenStream = text.parse()?;
         let mut module = Self::default();
         module.walk(&trees(tokens), true);
         Ok(module)

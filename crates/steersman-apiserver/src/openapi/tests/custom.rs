@@ -1,9 +1,9 @@
 //! Schemas of custom resources, as both versions show them.
 
 use serde_json::{Value, json};
+use steersman_rules::{kinds, resource::Resource};
 
 use super::super::{Dialect, custom};
-use steersman_rules::{kinds, resource::Resource};
 
 /// The definition of a custom resource with this schema.
 fn definition(dialect: Dialect, schema: &Value) -> Value {

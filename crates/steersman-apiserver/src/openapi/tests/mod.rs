@@ -6,14 +6,14 @@ mod protobuf;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use steersman_rules::kinds;
+use steersman_rules::resource::Verb;
+use steersman_rules::schema::builtin as table;
 
 use super::Form;
 use super::catalog::Builtin;
 use super::contents::Contents;
 use super::part::{Document, Part, inflate};
-use steersman_rules::kinds;
-use steersman_rules::resource::Verb;
-use steersman_rules::schema::builtin as table;
 
 fn contents(form: Form) -> Contents {
     Contents { builtin: Builtin::of(form), sections: Vec::new() }

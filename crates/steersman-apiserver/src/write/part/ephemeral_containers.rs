@@ -1,10 +1,10 @@
 //! `pods/ephemeralcontainers`: containers are added to a running pod, never changed or removed.
 
 use serde_json::Value;
-
-use super::items;
 use steersman_rules::field::FieldError;
 use steersman_rules::rules::internal;
+
+use super::items;
 
 const LIST: &str = "ephemeralContainers";
 

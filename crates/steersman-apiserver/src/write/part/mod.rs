@@ -8,13 +8,13 @@ mod ephemeral_containers;
 mod resize;
 
 use serde_json::Value;
+use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::names;
 
 use super::{Writer, validate};
 use crate::state::effects::Versions;
 use crate::status::{Result, Status};
-use steersman_rules::field::FieldError;
-use steersman_rules::metadata;
-use steersman_rules::names;
 
 /// The old object with the part of the new one that a subresource writes.
 pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {

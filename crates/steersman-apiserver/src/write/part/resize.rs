@@ -1,11 +1,11 @@
 //! `pods/resize`: how much CPU and memory the containers of a pod get, and nothing else.
 
 use serde_json::{Map, Value};
+use steersman_rules::field::FieldError;
+use steersman_rules::rules::Rules;
 
 use super::ephemeral_containers::MIRROR;
 use super::items;
-use steersman_rules::field::FieldError;
-use steersman_rules::rules::Rules;
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
@@ -46,7 +46,7 @@ pub(super) fn taken(old: &Value, new: &Value) -> Value {
 }
 
 /// What is wrong with a resize.
-pub(super) fn mistakes(strategy: &Rules, old: &Value, new: &Value) -> Vec<FieldError> {
+pub(super) fn mistakes(rules: &Rules, old: &Value, new: &Value) -> Vec<FieldError> {
     let forbid = |field: &str, why: &str| vec![FieldError::forbidden(field, why)];
     if old["metadata"]["annotations"].get(MIRROR).is_some() {
         return forbid("", "static pods cannot be resized");
@@ -59,7 +59,7 @@ pub(super) fn mistakes(strategy: &Rules, old: &Value, new: &Value) -> Vec<FieldE
         return disordered;
     }
     let mut errors = Vec::new();
-    if class(strategy, old) != class(strategy, new) {
+    if class(rules, old) != class(rules, new) {
         let why = "Pod QOS Class may not change as a result of resizing";
         errors.push(FieldError::invalid("spec", &old["status"]["qosClass"], why));
     }
@@ -78,9 +78,9 @@ pub(super) fn mistakes(strategy: &Rules, old: &Value, new: &Value) -> Vec<FieldE
 }
 
 /// The quality of service that a pod of this spec would be created with.
-fn class(strategy: &Rules, pod: &Value) -> Value {
+fn class(rules: &Rules, pod: &Value) -> Value {
     let mut made = pod.clone();
-    strategy.prepare_create(&mut made);
+    rules.prepare_create(&mut made);
     made["status"]["qosClass"].take()
 }
 

@@ -1,7 +1,8 @@
 //! Schemas of custom resources, and objects that do not fit them.
 
-use super::{json, object, run};
 use steersman_rules::schema::Schema;
+
+use super::{json, object, run};
 
 const KEYWORDS: &[&str] = &[
     "type",

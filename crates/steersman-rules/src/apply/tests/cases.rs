@@ -25,7 +25,8 @@ impl World {
             Schema::structural(&schema)
         };
         let builtin = Schema::builtin("apps", "v1", "Deployment").unwrap();
-        let (api_version, kind) = ("apps/v1", "Deployment");
+        let api_version = "apps/v1";
+        let kind = "Deployment";
         if case["schema"].is_null() {
             return Self {
                 schema: builtin.clone(),
@@ -35,7 +36,8 @@ impl World {
                 live: None,
             };
         }
-        let (schema, then_schema) = (custom("schema"), custom("then_schema"));
+        let schema = custom("schema");
+        let then_schema = custom("then_schema");
         Self { schema, then_schema, api_version: "example.com/v1", kind: "Thing", live: None }
     }
 
@@ -49,7 +51,8 @@ impl World {
     fn send(&mut self, step: &Value) -> Result<(), ApplyError> {
         let manager = step["by"].as_str().unwrap();
         let schema = if step["then"] == true { &self.then_schema } else { &self.schema };
-        let (api_version, now) = (self.api_version, super::NOON);
+        let api_version = self.api_version;
+        let now = super::NOON;
         if let Some(spec) = step.get("update") {
             let mut new = self.object(spec);
             let live = self.live.as_ref();

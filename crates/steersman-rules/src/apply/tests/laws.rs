@@ -124,7 +124,8 @@ proptest! {
         one.apply("right", right(&spec));
         two.apply("right", right(&spec));
         two.apply("left", left(&spec));
-        let (one, two) = (one.live.unwrap(), two.live.unwrap());
+        let one = one.live.unwrap();
+        let two = two.live.unwrap();
         prop_assert_eq!(owners(&one), owners(&two));
         prop_assert_eq!(&one["spec"], &two["spec"]);
     }
@@ -201,7 +202,8 @@ proptest! {
         let found = one.apply("ann", &mine).and_then(|()| one.apply("bob", &theirs));
         let other = two.apply("bob", &theirs).and_then(|()| two.apply("ann", &mine));
         if found.is_ok() && other.is_ok() {
-            let (one, two) = (one.live.unwrap(), two.live.unwrap());
+            let one = one.live.unwrap();
+            let two = two.live.unwrap();
             // Who applies nothing but empty lists owns nothing, and is not known as an applier.
             prop_assume!(has_appliers(&one) && has_appliers(&two));
             prop_assert_eq!(owners(&one), owners(&two));

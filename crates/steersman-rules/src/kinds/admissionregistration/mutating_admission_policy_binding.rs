@@ -2,17 +2,15 @@
 
 use super::matching::mutating_operations;
 use super::policy_binding;
-use crate::kinds::kind::{Kind, Trait};
+use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 
 /// What is said of `MutatingAdmissionPolicyBinding`.
 pub(super) const KIND: Kind = Kind {
     plural: "mutatingadmissionpolicybindings",
     name: "MutatingAdmissionPolicyBinding",
-    traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     rules: &RULES,
-    columns: policy_binding::columns,
-    ..Kind::of_cluster(super::GROUP, "v1")
+    ..policy_binding::BINDING
 };
 
 const RULES: Rules = Rules {

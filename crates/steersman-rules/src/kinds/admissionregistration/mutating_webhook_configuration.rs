@@ -1,8 +1,7 @@
 //! `MutatingWebhookConfiguration`: webhooks that may change objects on their way in.
 
 use super::webhook;
-use crate::kinds::kind::{Kind, Trait};
-use crate::resource::Effect;
+use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::document::{each, fill};
 
@@ -10,11 +9,8 @@ use crate::rules::document::{each, fill};
 pub(super) const KIND: Kind = Kind {
     plural: "mutatingwebhookconfigurations",
     name: "MutatingWebhookConfiguration",
-    traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     rules: &RULES,
-    columns: webhook::columns,
-    effect: Some(Effect::WebhookConfiguration),
-    ..Kind::of_cluster(super::GROUP, "v1")
+    ..webhook::CONFIGURATION
 };
 
 const RULES: Rules = Rules {

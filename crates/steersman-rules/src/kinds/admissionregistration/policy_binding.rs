@@ -5,12 +5,20 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::matching::{match_resources, match_resources_defaults};
+use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{text, within, within_existing};
 use crate::rules::label_selector::label_selector;
 use crate::table::cells;
 use crate::table::{Column, age};
+
+/// What is said of both kinds of bindings.
+pub(super) const BINDING: Kind = Kind {
+    traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
+    columns,
+    ..Kind::of_cluster(super::GROUP, "v1")
+};
 
 /// Fills in what a binding matches.
 pub(super) fn defaults(binding: &mut Value) {
@@ -50,7 +58,7 @@ fn check_param_ref(reference: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The policy and its parameters.
-pub(super) fn columns() -> Vec<Column> {
+fn columns() -> Vec<Column> {
     vec![
         Column::field("PolicyName", "spec.policyName", ""),
         Column::text("ParamRef", param_ref),

@@ -2,7 +2,7 @@
 //! refusals lead to.
 
 use super::policy_binding;
-use crate::kinds::kind::{Kind, Trait};
+use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::text;
@@ -11,10 +11,8 @@ use crate::rules::document::text;
 pub(super) const KIND: Kind = Kind {
     plural: "validatingadmissionpolicybindings",
     name: "ValidatingAdmissionPolicyBinding",
-    traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     rules: &RULES,
-    columns: policy_binding::columns,
-    ..Kind::of_cluster(super::GROUP, "v1")
+    ..policy_binding::BINDING
 };
 
 const RULES: Rules = Rules {

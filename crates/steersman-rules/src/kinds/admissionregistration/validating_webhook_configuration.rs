@@ -1,8 +1,7 @@
 //! `ValidatingWebhookConfiguration`: webhooks that may refuse requests, and change nothing.
 
 use super::webhook;
-use crate::kinds::kind::{Kind, Trait};
-use crate::resource::Effect;
+use crate::kinds::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::document::each;
 
@@ -10,11 +9,8 @@ use crate::rules::document::each;
 pub(super) const KIND: Kind = Kind {
     plural: "validatingwebhookconfigurations",
     name: "ValidatingWebhookConfiguration",
-    traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     rules: &RULES,
-    columns: webhook::columns,
-    effect: Some(Effect::WebhookConfiguration),
-    ..Kind::of_cluster(super::GROUP, "v1")
+    ..webhook::CONFIGURATION
 };
 
 const RULES: Rules = Rules {

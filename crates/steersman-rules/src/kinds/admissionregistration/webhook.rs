@@ -8,7 +8,9 @@ use super::matching::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_conditions, match_defaults,
     rule_with_operations,
 };
+use crate::kinds::kind::{Kind, Trait};
 use crate::names;
+use crate::resource::Effect;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{each, fill, text, within_existing};
 use crate::rules::label_selector::label_selector;
@@ -17,6 +19,14 @@ use crate::table::cells::len;
 use crate::table::{Column, age};
 
 const REVIEW_VERSIONS: &[&str] = &["v1", "v1beta1"];
+
+/// What is said of both kinds of configurations.
+pub(super) const CONFIGURATION: Kind = Kind {
+    traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
+    columns,
+    effect: Some(Effect::WebhookConfiguration),
+    ..Kind::of_cluster(super::GROUP, "v1")
+};
 
 /// Fills in how one webhook is called.
 pub(super) fn defaults(webhook: &mut Value) {
@@ -83,7 +93,7 @@ fn check_review_versions(webhook: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// How many webhooks there are.
-pub(super) fn columns() -> Vec<Column> {
+fn columns() -> Vec<Column> {
     vec![
         Column::count("Webhooks", |configuration, _| len(&configuration["webhooks"]).into()),
         age(),

@@ -195,7 +195,8 @@ fn check_conditions(request: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let list = status.at("conditions");
     let mut seen: Vec<String> = Vec::new();
     for condition in status.each("conditions") {
-        let (kind, state) = (condition.at("type"), condition.at("status"));
+        let kind = condition.at("type");
+        let state = condition.at("status");
         kind.require(errors);
         let only = DECISIONS.contains(&kind.text());
         state.requires_one_of(if only { &["True"] } else { &["False", "True", "Unknown"] }, errors);

@@ -51,11 +51,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::field::FieldError;
-
-    fn messages(errors: &[FieldError]) -> Vec<String> {
-        errors.iter().map(FieldError::message).collect()
-    }
+    use crate::field::messages;
 
     #[test]
     fn keys_and_sizes_are_checked() {

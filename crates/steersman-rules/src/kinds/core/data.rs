@@ -45,12 +45,8 @@ pub(super) fn sealed(object: &At<'_, '_>, old: &Value, fields: &[&str], errors: 
 mod tests {
     use serde_json::json;
 
-    use crate::field::FieldError;
+    use crate::field::messages;
     use crate::kinds::core::{config_map, secret};
-
-    fn messages(errors: &[FieldError]) -> Vec<String> {
-        errors.iter().map(FieldError::message).collect()
-    }
 
     #[test]
     fn what_is_sealed_stays() {

@@ -120,11 +120,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::field::FieldError;
-
-    fn messages(errors: &[FieldError]) -> Vec<String> {
-        errors.iter().map(FieldError::message).collect()
-    }
+    use crate::field::messages;
 
     #[test]
     fn plain_text_of_a_secret_is_encoded() {

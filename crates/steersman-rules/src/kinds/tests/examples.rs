@@ -86,7 +86,7 @@ fn every_change_for_the_worse_is_refused_as_kubernetes_refuses_it() {
     for example in examples() {
         let rules = for_kind(example.group, example.kind);
         let sound = completed(&example, example.object.clone());
-        // What every kind has in common is not the business of its strategy.
+        // What every kind has in common is not the business of its rules.
         let own = |change: &&Change| !change.expected.is_empty();
         for change in example.changes.iter().filter(own) {
             let mut object = example.object.clone();

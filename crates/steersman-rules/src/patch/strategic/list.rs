@@ -66,7 +66,8 @@ pub(super) fn in_order(
     };
     follows(key, patch.as_deref().unwrap_or_default(), order)?;
     let empty = Vec::new();
-    let (before, sent) = (old.clone().unwrap_or_default(), patch.clone().unwrap_or_default());
+    let before = old.clone().unwrap_or_default();
+    let sent = patch.clone().unwrap_or_default();
     let merged = match (old, patch) {
         (None, None) => return Ok(None),
         (Some(old), None) => old,
@@ -149,7 +150,8 @@ fn sorted(
     order: &[Value],
     before: &[Value],
 ) -> Result<Vec<Value>, PatchError> {
-    let (order, before) = (Places::new(key, order)?, Places::new(key, before)?);
+    let order = Places::new(key, order)?;
+    let before = Places::new(key, before)?;
     let mut named = Vec::new();
     let mut others = Vec::new();
     for item in items {

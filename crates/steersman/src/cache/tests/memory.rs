@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::*;
+use crate::codec::Codec;
 
 /// Set in the process that measures.
 const MEASURE: &str = "STEERSMAN_MEASURE_MEMORY";
@@ -42,7 +43,7 @@ fn in_another_process(form: &str) {
 
 fn measure(form: Form, pods: usize, stays: fn(usize) -> bool) {
     let (mut writer, cache) = channel::<Pod>();
-    let mut decoder = Decoder::new(form);
+    let mut decoder = Decoder::new(Codec::of::<Pod>(), form);
     let start = resident();
     for page in 0..2 {
         drop(decode(&mut decoder, &list(page))); // what is kept once, however many there are
@@ -56,7 +57,7 @@ fn measure(form: Form, pods: usize, stays: fn(usize) -> bool) {
     let full = resident();
     for (number, item) in cache.snapshot().iter().enumerate() {
         if !stays(number) {
-            writer.delete(item);
+            writer.delete(&item.cast());
         }
     }
     assert_eq!(cache.len(), pods / 100);
@@ -95,7 +96,7 @@ fn pod(number: usize) -> String {
     .to_string()
 }
 
-fn decode(decoder: &mut Decoder<Pod>, list: &str) -> Vec<Item<Pod>> {
+fn decode(decoder: &mut Decoder, list: &str) -> Vec<Item<Untyped>> {
     #[derive(Deserialize)]
     struct List<'a> {
         #[serde(borrow)]

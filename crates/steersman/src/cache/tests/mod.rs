@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::*;
+use crate::codec::Codec;
 
 fn pod(name: &str, version: u64) -> Pod {
     let mut pod = Pod::default();
@@ -14,13 +15,17 @@ fn pod(name: &str, version: u64) -> Pod {
     pod
 }
 
-fn item(name: &str, version: u64) -> Item<Pod> {
-    Item::typed(pod(name, version))
+fn held(pod: Pod) -> Item<Untyped> {
+    Item::typed(pod).cast()
+}
+
+fn item(name: &str, version: u64) -> Item<Untyped> {
+    held(pod(name, version))
 }
 
 /// Makes the cache hold exactly these Pods.
-fn replace(writer: &mut Writer<Pod>, pods: Vec<Pod>, version: u64) -> Vec<Event<Pod>> {
-    let objects = pods.into_iter().map(Item::typed).collect();
+fn replace(writer: &mut Writer, pods: Vec<Pod>, version: u64) -> Vec<Event<Untyped>> {
+    let objects = pods.into_iter().map(held).collect();
     writer.replace(Replacement { objects, skipped: Vec::new(), version: Some(version) })
 }
 
@@ -36,7 +41,7 @@ fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
 
 #[test]
 fn replacing_reports_what_was_added_updated_and_deleted_unseen() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     replace(&mut writer, vec![pod("a", 1), pod("b", 2), pod("c", 3)], 3);
     let changes = replace(&mut writer, vec![pod("a", 1), pod("b", 4), pod("d", 5)], 5);
     let described: Vec<String> = changes.iter().map(|change| format!("{change:?}")).collect();
@@ -47,7 +52,7 @@ fn replacing_reports_what_was_added_updated_and_deleted_unseen() {
 
 #[test]
 fn an_object_in_the_version_already_there_changes_nothing() {
-    let (mut writer, _cache) = channel();
+    let (mut writer, _cache) = channel::<Pod>();
     assert_eq!(writer.apply(vec![item("a", 1)]).len(), 1);
     assert!(writer.apply(vec![item("a", 1)]).is_empty());
     assert_eq!(writer.apply(vec![item("a", 2)]).len(), 1);
@@ -55,19 +60,19 @@ fn an_object_in_the_version_already_there_changes_nothing() {
 
 #[test]
 fn owned_objects_are_found_by_the_uid_of_their_owner() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     replace(&mut writer, vec![owned(pod("a", 1), "x"), owned(pod("b", 2), "y")], 2);
     assert_eq!(names(&cache.by_owner("x")), ["a"]);
-    writer.apply(vec![Item::typed(owned(pod("a", 3), "y"))]);
+    writer.apply(vec![held(owned(pod("a", 3), "y"))]);
     assert!(cache.by_owner("x").is_empty());
     assert_eq!(names(&cache.by_owner("y")), ["a", "b"]);
-    writer.delete(&Item::typed(owned(pod("b", 4), "y")));
+    writer.delete(&held(owned(pod("b", 4), "y")));
     assert_eq!(names(&cache.by_owner("y")), ["a"]);
 }
 
 #[test]
 fn an_index_can_be_added_at_any_time() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     writer.apply(vec![item("a", 1)]);
     let index = cache.add_index("first-letter", |pod: &Pod| {
         vec![pod.metadata.name.as_deref().unwrap_or_default()[..1].to_owned()]
@@ -80,7 +85,7 @@ fn an_index_can_be_added_at_any_time() {
 
 #[test]
 fn a_namespace_is_listed_without_its_neighbours() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     let elsewhere = |namespace: &str, version| {
         let mut pod = pod("p", version);
         pod.metadata.namespace = Some(namespace.into());
@@ -95,7 +100,7 @@ fn a_namespace_is_listed_without_its_neighbours() {
 
 #[test]
 fn an_object_that_took_the_name_of_another_is_a_deletion_and_an_addition() {
-    let (mut writer, _cache) = channel();
+    let (mut writer, _cache) = channel::<Pod>();
     writer.apply(vec![item("a", 1)]);
     let mut other = pod("a", 9);
     other.metadata.uid = Some("another".into());
@@ -108,7 +113,7 @@ fn an_object_that_took_the_name_of_another_is_a_deletion_and_an_addition() {
 
 #[test]
 fn an_index_function_that_panics_or_reads_the_cache_harms_nobody() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     let reading = cache.clone();
     cache.add_index("bad", move |pod: &Pod| {
         reading.len();
@@ -126,19 +131,27 @@ fn an_index_function_that_panics_or_reads_the_cache_harms_nobody() {
 
 #[test]
 fn the_cache_tells_whether_it_shows_a_write() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Untyped>();
     replace(&mut writer, vec![pod("a", 1)], 1);
     let key = ObjectKey::namespaced("default", "a");
-    let deleted = OwnWrite::Deleted { key, uid: Some("uid-a".into()) };
-    assert!(!cache.shows(&OwnWrite::Version(7)) && !cache.shows(&deleted));
+    let deleted = OwnWrite::Deleted { key: key.clone(), uid: Some("uid-a".into()) };
+    let written = OwnWrite::Version { key, version: 7 };
+    assert!(!cache.shows(&written) && !cache.shows(&deleted));
     writer.apply(vec![item("b", 7)]);
-    assert!(cache.shows(&OwnWrite::Version(7)) && !cache.shows(&deleted));
+    assert!(!cache.shows(&written), "the cache has come so far, but the object is old");
+    writer.apply(vec![item("a", 7)]);
+    assert!(cache.shows(&written) && !cache.shows(&deleted));
     writer.delete(&item("a", 8));
     assert!(cache.shows(&deleted));
 }
 
 /// What `replace` does for a namespace that is watched by itself.
-fn replace_within(writer: &mut Writer<Pod>, namespace: &str, name: &str, version: u64) -> usize {
+/// What a cache holds that has forgotten of which type.
+fn typed(cache: &Cache<Untyped>) -> Vec<Arc<Pod>> {
+    cache.clone().cast().list()
+}
+
+fn replace_within(writer: &mut Writer, namespace: &str, name: &str, version: u64) -> usize {
     let mut pod = pod(name, version);
     pod.metadata.namespace = Some(namespace.into());
     writer.within(Some(&namespace.into()));
@@ -153,23 +166,25 @@ fn namespaces_that_are_watched_one_by_one_have_states_and_versions_of_their_own(
     assert_eq!((cache.progress().synced, cache.progress().version), (false, 0), "b is to come");
     assert_eq!(replace_within(&mut writer, "b", "y", 5), 1);
     assert_eq!((cache.progress().synced, cache.progress().version), (true, 5), "b is behind");
-    assert_eq!(names(&cache.list()), ["x", "y"], "the list of b says nothing of a");
-    let within =
-        |namespace: &str, version| OwnWrite::Within { namespace: namespace.into(), version };
+    assert_eq!(names(&typed(&cache)), ["x", "y"], "the list of b says nothing of a");
+    let within = |namespace: &str, version| {
+        let key = ObjectKey::namespaced(namespace, "gone");
+        OwnWrite::Within { namespace: namespace.into(), key, version }
+    };
     assert!(cache.shows(&within("a", 9)) && !cache.shows(&within("b", 9)));
     writer.bookmark(Some(12));
     assert!(cache.shows(&within("b", 9)) && !cache.shows(&within("a", 10)));
     assert_eq!(cache.progress().version, 9);
     assert_eq!(replace_within(&mut writer, "b", "z", 20), 2, "y is gone, z is new");
-    assert_eq!(names(&cache.list()), ["x", "z"]);
+    assert_eq!(names(&typed(&cache)), ["x", "z"]);
 }
 
 #[test]
 fn what_is_written_outside_of_a_restriction_is_not_waited_for() {
     let namespaces = ["default".into()].into();
     let labels = Some("app=web".to_owned());
-    let (_writer, cache) = restricted::<Pod>(Restriction { namespaces, labels, fields: None });
-    let own_write = |cache: &Cache<Pod>, pod: &Pod| cache.own_write(&pod.metadata, &|| None);
+    let (_writer, cache) = restricted(Restriction { namespaces, labels, fields: None });
+    let own_write = |cache: &Cache<Untyped>, pod: &Pod| cache.own_write(&pod.metadata, &|| None);
     let mut pod = pod("a", 7);
     let unlabelled = own_write(&cache, &pod).unwrap();
     assert!(cache.shows(&unlabelled), "it lacks the label, and is not here");
@@ -178,13 +193,13 @@ fn what_is_written_outside_of_a_restriction_is_not_waited_for() {
     pod.metadata.namespace = Some("other".into());
     assert!(own_write(&cache, &pod).is_none());
     let (_writer, all) = channel::<Pod>();
-    assert!(matches!(own_write(&all, &pod), Some(OwnWrite::Version(7))));
+    assert!(matches!(own_write(&all.cast(), &pod), Some(OwnWrite::Version { version: 7, .. })));
 }
 
 #[test]
 fn what_leaves_a_restriction_by_a_write_is_waited_for_until_it_is_gone() {
     let fields = Some("spec.nodeName=n1".to_owned());
-    let (mut writer, cache) = restricted::<Pod>(Restriction { fields, ..Restriction::default() });
+    let (mut writer, cache) = restricted(Restriction { fields, ..Restriction::default() });
     replace(&mut writer, vec![pod("a", 5), pod("b", 6)], 6);
     let moved = serde_json::json!({"spec": {"nodeName": "n2"}});
     let left = cache.own_write(&pod("a", 7).metadata, &|| Some(moved.clone())).unwrap();
@@ -194,12 +209,12 @@ fn what_leaves_a_restriction_by_a_write_is_waited_for_until_it_is_gone() {
     writer.delete(&item("a", 7));
     assert!(cache.shows(&left));
     let unknown = cache.own_write(&pod("a", 9).metadata, &|| None).unwrap();
-    assert!(matches!(unknown, OwnWrite::Version(9)), "it may be here");
+    assert!(matches!(unknown, OwnWrite::Version { version: 9, .. }), "it may be here");
 }
 
 #[test]
 fn a_list_of_an_earlier_version_takes_the_cache_back() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     replace(&mut writer, vec![pod("a", 50)], 50);
     replace(&mut writer, vec![pod("a", 3)], 3);
     assert_eq!(cache.progress().version, 3);
@@ -207,7 +222,7 @@ fn a_list_of_an_earlier_version_takes_the_cache_back() {
 
 #[test]
 fn an_object_that_exists_but_could_not_be_decoded_stays_as_it_was_known() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     replace(&mut writer, vec![pod("a", 1), pod("b", 2)], 2);
     let skipped = vec![ObjectKey::namespaced("default", "a")];
     let list = Replacement { objects: vec![item("b", 2)], skipped, version: Some(9) };
@@ -215,17 +230,17 @@ fn an_object_that_exists_but_could_not_be_decoded_stays_as_it_was_known() {
     assert_eq!(names(&cache.list()), ["a", "b"]);
 }
 
-fn labelled(name: &str, labels: &[(&str, &str)]) -> Item<Pod> {
+fn labelled(name: &str, labels: &[(&str, &str)]) -> Item<Untyped> {
     let mut pod = pod(name, 1);
     let own = |(name, value): &(&str, &str)| (String::from(*name), String::from(*value));
     pod.metadata.labels = Some(labels.iter().map(own).collect());
-    Item::typed(pod)
+    held(pod)
 }
 
 #[test]
 fn objects_are_found_by_labels_whatever_the_requirements() {
     use kube::core::Expression::{DoesNotExist, Equal, Exists, In, NotEqual, NotIn};
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     writer.apply(vec![
         labelled("a", &[("app", "web"), ("tier", "front")]),
         labelled("b", &[("app", "web")]),
@@ -256,7 +271,7 @@ fn objects_are_found_by_labels_whatever_the_requirements() {
 
 #[test]
 fn a_snapshot_stays_as_it_was() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     replace(&mut writer, vec![pod("a", 1), pod("b", 2)], 2);
     let before = cache.snapshot();
     writer.delete(&item("a", 3));
@@ -268,7 +283,7 @@ fn a_snapshot_stays_as_it_was() {
 
 #[test]
 fn an_index_is_typed_and_knows_its_values() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     let by_length = cache
         .add_index("length", |pod: &Pod| pod.metadata.name.as_ref().map(|name| name.len() as u64));
     writer.apply(vec![item("a", 1), item("bb", 2), item("cc", 3)]);
@@ -280,7 +295,7 @@ fn an_index_is_typed_and_knows_its_values() {
 
 #[test]
 fn an_index_added_while_the_writer_writes_misses_nothing() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     replace(&mut writer, (0..2000).map(|n| pod(&format!("p{n}"), n)).collect(), 2000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -297,13 +312,14 @@ fn an_index_added_while_the_writer_writes_misses_nothing() {
     let current = cache.snapshot();
     for name in ["one", "two", "three"] {
         let indexed = cache.indexed(name, "all");
-        assert!(current.iter().zip(indexed.iter()).all(|(a, b)| a.is(b)), "{name} is stale");
+        let same = |(a, b): (Item<Pod>, Item<Pod>)| a.cast().is(&b.cast());
+        assert!(current.iter().zip(indexed.iter()).all(same), "{name} is stale");
     }
 }
 
 #[test]
 fn a_deletion_is_told_with_the_final_state() {
-    let (mut writer, _cache) = channel();
+    let (mut writer, _cache) = channel::<Pod>();
     writer.apply(vec![item("a", 1)]);
     let Some(Event::Deleted { object, final_state_unknown }) = writer.delete(&item("a", 5)) else {
         panic!("it was there");
@@ -313,8 +329,8 @@ fn a_deletion_is_told_with_the_final_state() {
 
 #[test]
 fn an_unreadable_object_gives_way_to_a_better_copy_of_the_same_version() {
-    let (mut writer, cache) = channel();
-    let mut decoder = Decoder::<Pod>::new(Form::COMPACT);
+    let (mut writer, cache) = channel::<Pod>();
+    let mut decoder = Decoder::new(Codec::of::<Pod>(), Form::COMPACT);
     let json = serde_json::to_string(&pod("a", 1)).unwrap();
     let bad = json.replacen('{', r#"{"spec":{"containers":"none"},"#, 1);
     writer.apply(vec![decoder.decode(&bad).unwrap()]);
@@ -325,7 +341,7 @@ fn an_unreadable_object_gives_way_to_a_better_copy_of_the_same_version() {
 
 #[test]
 fn an_index_function_may_list_by_labels() {
-    let (mut writer, cache) = channel();
+    let (mut writer, cache) = channel::<Pod>();
     writer.apply(vec![labelled("a", &[("app", "web")])]);
     let web = [("app", "web")].into_iter().collect::<Selector>();
     assert_eq!(cache.by_labels(None, &web).len(), 1);
@@ -337,11 +353,10 @@ fn an_index_function_may_list_by_labels() {
 
 #[test]
 fn only_the_recently_used_stay_decoded() {
-    let mut decoder = Decoder::<Pod>::new(Form::Compact { recent: 2 });
+    let mut decoder = Decoder::new(Codec::of::<Pod>(), Form::Compact { recent: 2 });
     let items: Vec<Item<Pod>> = (0..5)
-        .map(|n| {
-            decoder.decode(&serde_json::to_string(&pod(&format!("p{n}"), n)).unwrap()).unwrap()
-        })
+        .map(|n| serde_json::to_string(&pod(&format!("p{n}"), n)).unwrap())
+        .map(|json| decoder.decode(&json).unwrap().cast())
         .collect();
     let first = items[0].object().unwrap();
     assert!(Arc::ptr_eq(&first, &items[0].object().unwrap()), "a hot object is decoded once");
@@ -366,7 +381,7 @@ mod forms {
         ) {
             let (mut typed, typed_cache) = channel::<Pod>();
             let (mut compact, compact_cache) = channel::<Pod>();
-            let mut decoder = Decoder::new(Form::Compact { recent: 1 });
+            let mut decoder = Decoder::new(Codec::of::<Pod>(), Form::Compact { recent: 1 });
             for cache in [&typed_cache, &compact_cache] {
                 cache.add_index("owner-name", |pod: &Pod| pod.metadata.uid.clone());
             }
@@ -374,12 +389,12 @@ mod forms {
                 let object = owned(pod(&format!("p{name}"), version), &format!("o{owner}"));
                 let item = decoder.decode(&serde_json::to_string(&object).unwrap()).unwrap();
                 let (a, b) = if deleted {
-                    let object = Item::typed(object);
+                    let object = held(object);
                     (typed.delete(&object).into_iter().collect(), compact.delete(&item).into_iter().collect())
                 } else {
-                    (typed.apply(vec![Item::typed(object)]), compact.apply(vec![item]))
+                    (typed.apply(vec![held(object)]), compact.apply(vec![item]))
                 };
-                let (a, b): (Vec<Event<Pod>>, Vec<Event<Pod>>) = (a, b);
+                let (a, b): (Vec<Event<Untyped>>, Vec<Event<Untyped>>) = (a, b);
                 prop_assert_eq!(format!("{a:?}"), format!("{b:?}"));
                 prop_assert_eq!(typed_cache.list(), compact_cache.list());
                 let owner = format!("o{owner}");

@@ -40,7 +40,7 @@ impl Feed {
     fn request(&self, request: Request) {
         let cause = Cause::Source(Arc::clone(&self.name));
         let priority = request.priority.or(self.priority).unwrap_or_default();
-        self.keys.add(request.key, cause, priority);
+        self.keys.request(request.key, None, cause, priority);
     }
 }
 
@@ -75,11 +75,12 @@ impl Source {
     ) -> Self {
         let watch = watch.into_watch();
         let priority = watch.priority;
-        let mut listener = Listener::new(watch, Box::new(handler));
+        let mut listener = Listener::new(watch, handler);
         let source = Self::new("generic events", move |feed| {
             listener.priority = feed.priority;
             let each = objects.for_each(move |object| {
-                listener.handle(&feed.keys, &Event::Generic { object: Item::typed(object) });
+                let object = Item::typed(object).cast();
+                listener.handle(&feed.keys, &Event::Generic { object });
                 std::future::ready(())
             });
             Box::pin(each)

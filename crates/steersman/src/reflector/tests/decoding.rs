@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::script::{
-    Answer, Reflection, Script, Then, end_of_state, event, list, malformed, object, watch,
+    Answer, Reflection, Script, Then, config_maps, end_of_state, event, list, malformed, object,
+    watch,
 };
 use crate::delta_queue::{self, Mode};
 use crate::object::ObjectKey;
@@ -101,7 +102,7 @@ async fn a_decoder_chooses_what_is_kept_of_an_object() {
     let script = Script::new([watch(lines, Then::Hang)]);
     let selection = Selection::default();
     let reflector =
-        Reflector::with_decoder::<ConfigMap>(script.client(), &(), selection, Slimming, send);
+        Reflector::with_decoder(script.client(), config_maps(), selection, Slimming, send);
     let status = reflector.status();
     tokio::spawn(reflector.run());
     let first = deltas.pop_batch(1).await.pop();

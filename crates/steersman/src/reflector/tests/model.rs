@@ -81,6 +81,7 @@ impl Replay {
                 self.apply(&object);
                 self.reach(version_of(object.metadata.resource_version.as_deref()));
             }
+            Delta::Reread(object) => self.apply(&object),
             Delta::Deleted(object) => {
                 self.objects.remove(object.metadata.name.as_deref().unwrap());
                 self.reach(version_of(object.metadata.resource_version.as_deref()));

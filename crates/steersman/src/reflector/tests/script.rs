@@ -15,7 +15,9 @@ use tokio::time::{Instant, timeout_at};
 use tower::BoxError;
 
 use crate::delta_queue::{self, Mode, Receiver};
-use crate::reflector::{Decode, Delta, Options, Reflector, ReflectorStatus, Selection, Typed};
+use crate::reflector::{
+    Decode, Delta, Options, Reflector, ReflectorStatus, Selection, Typed, WatchedResource,
+};
 
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, io::Error>;
 
@@ -137,7 +139,7 @@ impl Reflection {
     ) -> Self {
         let (send, deltas) = delta_queue::channel(Mode::InOrder { capacity: 16 });
         let selection = Selection::default();
-        let reflector = Reflector::with_decoder::<ConfigMap>(client, &(), selection, decoder, send)
+        let reflector = Reflector::with_decoder(client, config_maps(), selection, decoder, send)
             .options(options);
         let status = reflector.status();
         tokio::spawn(reflector.run());
@@ -168,6 +170,7 @@ pub(super) fn describe(delta: &Delta<ConfigMap>) -> String {
             format!("={}@{}", names.join(","), version.unwrap_or_default())
         }
         Delta::Applied(object) => format!("~{}", name(object)),
+        Delta::Reread(object) => format!("!{}", name(object)),
         Delta::Deleted(object) => format!("-{}", name(object)),
         Delta::DeletedKey { key, .. } => format!("-?{}", key.name),
         Delta::Bookmark { version } => format!("#{}", version.unwrap_or_default()),
@@ -251,4 +254,9 @@ pub(super) fn slow_watch(lines: impl IntoIterator<Item = (u64, String)>) -> Answ
     });
     let body = StreamBody::new(sent.chain(stream::pending()).boxed());
     Answer { code: 200, retry_after: None, body: body.boxed_unsync() }
+}
+
+/// The kind that the tests reflect.
+pub(super) fn config_maps() -> WatchedResource {
+    WatchedResource::of::<ConfigMap>(&())
 }

@@ -44,7 +44,7 @@ pub(crate) fn config_maps(client: kube::Client) -> Informer<ConfigMap> {
 
 /// What the informer's cache holds.
 pub(super) fn cached(informer: &Informer<ConfigMap>) -> Objects {
-    informer.cache().snapshot().iter().map(seen).collect()
+    informer.cache().snapshot().iter().map(|item| seen(&item)).collect()
 }
 
 impl View {
@@ -63,8 +63,12 @@ impl View {
                 }
                 self.put(name, new);
             }
+            // The same version again, after a copy of it that nobody could read.
+            Event::Updated { old, new }
+                if old.resource_version() == new.resource_version() && old.object().is_none() => {}
             Event::Updated { old, new } => {
-                let ((name, old), (_, new)) = (seen(old), seen(new));
+                let (name, old) = seen(old);
+                let (_, new) = seen(new);
                 let known = self.objects.get(&name);
                 if known != Some(&old) || old.uid != new.uid {
                     let known = format!("{name} was updated from {old:?}, known as {known:?}");

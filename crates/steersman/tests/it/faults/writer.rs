@@ -64,13 +64,6 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Changes every object of the cluster once.
-    pub(super) async fn touch_all(&mut self) {
-        for map in everything(self.cluster).await {
-            self.change(map).await;
-        }
-    }
-
     async fn create(&mut self, name: &str) {
         let mut map = config_map(name);
         let group = self.dice.random_range(0..3);

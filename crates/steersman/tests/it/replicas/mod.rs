@@ -17,7 +17,9 @@ use rand::{Rng, RngExt};
 use steersman_testkit::{Condition, Link};
 
 /// Runs the seeds, on all processors. A seed that fails tells its number.
-fn for_seeds(count: u64, run: impl Fn(u64) + Sync) {
+pub(crate) fn for_seeds(count: u64, run: impl Fn(u64) + Sync) {
+    let many = std::env::var("STEERSMAN_SEEDS").ok().map(|many| many.parse().unwrap());
+    let count = many.unwrap_or(count);
     let seed = std::env::var("STEERSMAN_SEED").ok().map(|seed| seed.parse().unwrap());
     if let Some(seed) = seed {
         return run(seed);

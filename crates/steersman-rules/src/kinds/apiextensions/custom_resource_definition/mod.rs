@@ -49,7 +49,8 @@ pub fn complete(definition: &mut Value) {
     let names = &definition["spec"]["names"];
     let kind = names["kind"].as_str().unwrap_or("").to_owned();
     let missing = |field: &str| names[field].as_str().unwrap_or("").is_empty();
-    let (singular, list_kind) = (missing("singular"), missing("listKind"));
+    let singular = missing("singular");
+    let list_kind = missing("listKind");
     if kind.is_empty() || !definition["spec"]["names"].is_object() {
         return;
     }
@@ -68,7 +69,8 @@ pub fn complete(definition: &mut Value) {
 fn change(definition: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let spec = definition.at("spec");
     let names = spec.at("names");
-    let (old_spec, old_names) = (&old["spec"], &old["spec"]["names"]);
+    let old_spec = &old["spec"];
+    let old_names = &old["spec"]["names"];
     let conditions = items(&old["status"]["conditions"]);
     if conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True") {
         spec.at("scope").unchanged(&old_spec["scope"], errors);

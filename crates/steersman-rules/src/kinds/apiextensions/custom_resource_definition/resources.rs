@@ -43,7 +43,8 @@ pub(super) fn versions_of(definition: &Value) -> impl Iterator<Item = &Value> {
 fn resource(definition: &Value, version: &Value) -> Resource {
     let spec = &definition["spec"];
     let names = &spec["names"];
-    let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
+    let group = text(&spec["group"]);
+    let plural = text(&names["plural"]);
     let schema = &version["schema"]["openAPIV3Schema"];
     Resource {
         storage_prefix: format!("{group}/{plural}").into(),
@@ -83,7 +84,8 @@ fn deprecation(definition: &Value, version: &Value) -> Option<Text> {
         return Some(warning.to_owned().into());
     }
     let spec = &definition["spec"];
-    let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
+    let group = text(&spec["group"]);
+    let kind = text(&spec["names"]["kind"]);
     let name = text(&version["name"]);
     let mut warning = format!("{group}/{name} {kind} is deprecated");
     let better = versions_of(definition).filter(|v| v["served"] == true && v["deprecated"] != true);

@@ -170,7 +170,8 @@ fn of_conversion(conversion: &Value) -> Vec<FieldError> {
     let mut errors: Vec<_> =
         one_of(&conversion["strategy"], field, &["None", "Webhook"]).into_iter().collect();
     let webhook = &conversion["webhook"];
-    let (client, reviews) = (&webhook["clientConfig"], &webhook["conversionReviewVersions"]);
+    let client = &webhook["clientConfig"];
+    let reviews = &webhook["conversionReviewVersions"];
     let client_field = "spec.conversion.webhookClientConfig";
     let reviews_field = "spec.conversion.conversionReviewVersions";
     if conversion["strategy"] != "Webhook" {

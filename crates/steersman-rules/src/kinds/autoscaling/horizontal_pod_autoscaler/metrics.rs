@@ -77,7 +77,8 @@ fn of_source(source: &At<'_, '_>, field: &str, errors: &mut Errors) {
         _ => identifier(&source.at("metric.name"), errors),
     }
     of_target(&target, errors);
-    let (average, utilization) = (target.at("averageValue"), target.at("averageUtilization"));
+    let average = target.at("averageValue");
+    let utilization = target.at("averageUtilization");
     match field {
         "object" if !has("value") && !has("averageValue") => {
             errors.push(average.required("must set either a target value or averageValue"));
@@ -116,7 +117,8 @@ fn identifier(name: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn resource_name(source: &At<'_, '_>, of_container: bool, errors: &mut Errors) {
-    let (name, container) = (source.at("name"), source.at("container"));
+    let name = source.at("name");
+    let container = source.at("container");
     if name.text().is_empty() {
         errors.push(name.required("must specify a resource name"));
     } else if of_container {

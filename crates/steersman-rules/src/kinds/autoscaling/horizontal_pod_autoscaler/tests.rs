@@ -1,9 +1,5 @@
 use super::*;
-use crate::field::FieldError;
-
-fn messages(errors: &[FieldError]) -> Vec<String> {
-    errors.iter().map(FieldError::message).collect()
-}
+use crate::field::messages;
 
 fn autoscaler() -> Value {
     let mut autoscaler = json!({

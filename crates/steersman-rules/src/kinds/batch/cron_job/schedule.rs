@@ -94,7 +94,8 @@ impl Field {
             [range, step] => (range, Some(step)),
             _ => return Err(format!("too many slashes: {text}")),
         };
-        let (least, most) = (*self.range.start(), *self.range.end());
+        let least = *self.range.start();
+        let most = *self.range.end();
         let (start, mut end) = match range.split('-').collect::<Vec<_>>()[..] {
             ["*" | "?", ..] => (least, most),
             [one] => self.value(one).map(|value| (value, value))?,

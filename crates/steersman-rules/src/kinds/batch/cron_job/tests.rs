@@ -1,11 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::field::FieldError;
-
-fn messages(errors: &[FieldError]) -> Vec<String> {
-    errors.iter().map(FieldError::message).collect()
-}
+use crate::field::messages;
 
 fn template() -> Value {
     json!({"spec": {

@@ -30,7 +30,8 @@ pub(super) fn validate(spec: &At<'_, '_>, errors: &mut Errors) {
         } else {
             one_of(&action, ACTIONS, errors);
         }
-        let (codes, conditions) = (rule.at("onExitCodes"), rule.at("onPodConditions"));
+        let codes = rule.at("onExitCodes");
+        let conditions = rule.at("onPodConditions");
         if codes.is_set() {
             exit_codes(&codes, spec, errors);
         }
@@ -69,7 +70,8 @@ fn pod_conditions(list: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn exit_codes(codes: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
-    let (operator, name) = (codes.at("operator"), codes.at("containerName"));
+    let operator = codes.at("operator");
+    let name = codes.at("containerName");
     one_of(&operator, &["In", "NotIn"], errors);
     let pod = &spec.value["template"]["spec"];
     let lists = ["containers", "initContainers"];

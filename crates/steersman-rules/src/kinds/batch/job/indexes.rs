@@ -20,7 +20,8 @@ pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option
     let parse = |text: &str| -> Vec<(i64, i64)> {
         intervals(text, completions).filter_map(Result::ok).collect()
     };
-    let (completed, failed) = (parse(completed), parse(failed));
+    let completed = parse(completed);
+    let failed = parse(failed);
     let (mut c, mut f) = (0, 0);
     while let (Some(one), Some(other)) = (completed.get(c), failed.get(f)) {
         if one.0 <= other.1 && other.0 <= one.1 {
@@ -49,7 +50,8 @@ fn interval(text: &str, completions: i64) -> Result<(i64, i64), String> {
     match text.split('-').collect::<Vec<_>>()[..] {
         [one] => index(one).map(|index| (index, index)),
         [first, last] => {
-            let (first, last) = (index(first)?, index(last)?);
+            let first = index(first)?;
+            let last = index(last)?;
             if first >= last {
                 return Err(format!("non-increasing order, previous: {first}, current: {last}"));
             }

@@ -57,7 +57,8 @@ pub(in crate::kinds::batch) fn validate(spec: &At<'_, '_>, errors: &mut Errors) 
 }
 
 fn indexed(spec: &At<'_, '_>, errors: &mut Errors) {
-    let (completions, parallelism) = (spec.at("completions"), spec.at("parallelism"));
+    let completions = spec.at("completions");
+    let parallelism = spec.at("parallelism");
     let failed = spec.at("maxFailedIndexes");
     let mut at_most = |at: &At<'_, '_>, max: i64, tail: &str| {
         if at.number().is_some_and(|number| number > max) {
@@ -141,7 +142,8 @@ fn success_policy(spec: &At<'_, '_>, errors: &mut Errors) {
     }
     let completions = spec.at("completions").number_or_zero();
     for rule in rules.items() {
-        let (count, listed) = (rule.at("succeededCount"), rule.at("succeededIndexes"));
+        let count = rule.at("succeededCount");
+        let listed = rule.at("succeededIndexes");
         if count.is_absent() && listed.is_absent() {
             let why = "at least one of succeededCount or succeededIndexes must be specified";
             errors.push(rule.required(why));

@@ -116,7 +116,8 @@ impl Change<'_> {
     }
 
     fn times(&self, errors: &mut Errors) {
-        let (start, end) = (self.new.at("startTime"), self.new.at("completionTime"));
+        let start = self.new.at("startTime");
+        let end = self.new.at("completionTime");
         let ends = self.condition_changed("Complete") || self.changed("completionTime");
         if ends && end.is_set() && !self.is("Complete") {
             let why = "cannot set completionTime when there is no Complete=True condition";
@@ -178,7 +179,8 @@ impl Change<'_> {
     }
 
     fn indexes(&self, errors: &mut Errors) {
-        let (completed, failed) = (self.new.at("completedIndexes"), self.new.at("failedIndexes"));
+        let completed = self.new.at("completedIndexes");
+        let failed = self.new.at("failedIndexes");
         let completions = self.spec["completions"].as_i64();
         let per_index = !self.spec["backoffLimitPerIndex"].is_null();
         let [completes, fails] = ["completedIndexes", "failedIndexes"].map(|key| self.changed(key));
@@ -214,7 +216,8 @@ impl Change<'_> {
         let elastic = self.spec["completionMode"] == "Indexed"
             && self.spec["completions"] == self.spec["parallelism"];
         for (key, may_fall) in [("failed", false), ("succeeded", elastic)] {
-            let (was, is) = (self.old[key].as_i64().unwrap_or(0), self.new.at(key));
+            let was = self.old[key].as_i64().unwrap_or(0);
+            let is = self.new.at(key);
             if !may_fall && is.number_or_zero() < was {
                 let why = format!("cannot decrease the {key} counter");
                 errors.push(is.invalid_value(is.number_or_zero(), &why));

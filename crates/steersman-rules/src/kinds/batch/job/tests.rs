@@ -1,8 +1,5 @@
 use super::*;
-
-fn messages(errors: &[FieldError]) -> Vec<String> {
-    errors.iter().map(FieldError::message).collect()
-}
+use crate::field::messages;
 
 fn template() -> Value {
     json!({"spec": {

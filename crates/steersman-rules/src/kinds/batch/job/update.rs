@@ -7,7 +7,8 @@ use crate::rules::document::{items, remove, same, within_existing};
 
 /// The mistakes in going from one job to another.
 pub(super) fn validate(old: &Value, new: &Value, errors: &mut Errors) {
-    let (before, spec) = (&old["spec"], At::new(&new["spec"], "spec"));
+    let before = &old["spec"];
+    let spec = At::new(&new["spec"], "spec");
     completions(before, &spec, errors);
     spec.at("selector").unchanged(&before["selector"], errors);
     template(old, &spec, errors);
@@ -41,7 +42,8 @@ fn template(old: &Value, spec: &At<'_, '_>, errors: &mut Errors) {
         errors.push(template.invalid("field is immutable"));
         return;
     }
-    let (was, is) = (frozen(&old["spec"]["template"]), frozen(template.value));
+    let was = frozen(&old["spec"]["template"]);
+    let is = frozen(template.value);
     if !same(&was, &is) {
         errors.push(template.at("spec").invalid("field is immutable"));
     }

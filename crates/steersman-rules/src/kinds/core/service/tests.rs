@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::field::FieldError;
+use crate::field::messages;
 
 fn service(spec: Value) -> Value {
     let mut service = json!({"metadata": {"name": "web"}});
@@ -9,10 +9,6 @@ fn service(spec: Value) -> Value {
     RULES.fill_in(&mut service);
     within(&mut service, "spec", addresses);
     service
-}
-
-fn messages(errors: &[FieldError]) -> Vec<String> {
-    errors.iter().map(FieldError::message).collect()
 }
 
 fn with(change: &Value) -> Value {

@@ -192,7 +192,8 @@ fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     errors.extend(mistyped);
     let items = &schema["items"];
     if sound && kind == "set" {
-        let (nested, map) = (&items[LIST], &items["x-kubernetes-map-type"]);
+        let nested = &items[LIST];
+        let map = &items["x-kubernetes-map-type"];
         match text(&items["type"]) {
             "array" if !nested.is_null() && nested != "atomic" => {
                 errors.push(FieldError::invalid(format!("{path}.items.{LIST}"), nested, ATOMIC));
@@ -215,7 +216,8 @@ fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn list_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let (kind, keys) = (&schema["x-kubernetes-list-type"], &schema["x-kubernetes-list-map-keys"]);
+    let kind = &schema["x-kubernetes-list-type"];
+    let keys = &schema["x-kubernetes-list-map-keys"];
     let at = |key: &str| format!("{path}.{key}");
     if !list(keys).is_empty() && kind != "map" {
         let why = "must be map if x-kubernetes-list-map-keys is non-empty";
@@ -286,7 +288,8 @@ fn each_key(items: &Value, keys: &Value, path: &str, errors: &mut Vec<FieldError
 fn rules(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (i, rule) in list(&schema["x-kubernetes-validations"]).iter().enumerate() {
         let at = |key: &str| format!("{path}.x-kubernetes-validations[{i}].{key}");
-        let (given, message) = (text(&rule["rule"]).trim(), text(&rule["message"]));
+        let given = text(&rule["rule"]).trim();
+        let message = text(&rule["message"]);
         if given.is_empty() {
             errors.push(FieldError::required(at("rule"), "rule is not specified"));
         } else if !message.is_empty() && message.trim().is_empty() {

@@ -12,7 +12,7 @@ mod warnings;
 use serde_json::json;
 
 use super::*;
-use crate::field::FieldError;
+use crate::field::messages;
 
 /// Sets what lies at a path such as `containers.0.image`, making what is missing on the way.
 fn put(object: &mut Value, path: &str, value: Value) {
@@ -73,10 +73,6 @@ fn prepared(spec: Value) -> Value {
 
 fn minimal() -> Value {
     prepared(json!({"containers": [{"name": "c", "image": "nginx:1"}]}))
-}
-
-fn messages(errors: &[FieldError]) -> Vec<String> {
-    errors.iter().map(FieldError::message).collect()
 }
 
 #[test]

@@ -1,0 +1,165 @@
+//! What a server answers, and how it becomes an object again.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta};
+use kube::Error as KubeError;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::requests::Requests;
+use crate::codec::{self, Codec};
+use crate::error::{Error, Result};
+use crate::object::{AnyObject, ErasedObject};
+
+/// The answer to a request about one object.
+#[must_use = "whoever observes writes is notified when the answer is read"]
+pub(crate) struct Answer<'a> {
+    json: String,
+    /// Whose write it answers, if somebody observes that.
+    observed: Option<Requests<'a>>,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn new(json: String, observed: Option<Requests<'a>>) -> Self {
+        Self { json, observed }
+    }
+
+    /// The object.
+    #[inline(never)]
+    pub(crate) fn object<K: AnyObject>(self) -> Result<K> {
+        let object: K = self.decoded()?;
+        self.observe(object.meta());
+        Ok(object)
+    }
+
+    /// The object, of a type that has been forgotten.
+    pub(crate) fn erased(self, codec: Codec) -> Result<Arc<dyn ErasedObject>> {
+        let object = codec.decode(&self.json).map_err(|error| unreadable(&self.json, error))?;
+        self.observe(object.metadata());
+        Ok(object)
+    }
+
+    /// The object's metadata, if nothing else of it is wanted.
+    pub(crate) fn metadata(self) -> Result<ObjectMeta> {
+        let Head { metadata } = self.decoded()?;
+        self.observe(&metadata);
+        Ok(metadata)
+    }
+
+    /// The object's status; null if it has none, or cannot be read.
+    pub(crate) fn status(&self) -> Value {
+        #[derive(Deserialize)]
+        struct Reported {
+            #[serde(default)]
+            status: Value,
+        }
+        codec::decode(&self.json).map_or(Value::Null, |Reported { status }| status)
+    }
+
+    /// What was answered, which is not an object of the kind.
+    pub(super) fn other<T: DeserializeOwned>(self) -> Result<T> {
+        self.decoded()
+    }
+
+    fn decoded<T: DeserializeOwned>(&self) -> Result<T> {
+        codec::decode(&self.json).map_err(|error| unreadable(&self.json, error))
+    }
+
+    fn observe(&self, meta: &ObjectMeta) {
+        if let Some(requests) = &self.observed {
+            requests.observe_write(meta, &self.json);
+        }
+    }
+}
+
+/// The object that was answered, if there is one.
+pub(crate) fn found<K: AnyObject>(answer: Option<Answer<'_>>) -> Result<Option<K>> {
+    match answer {
+        Some(answer) => answer.object().map(Some),
+        None => Ok(None),
+    }
+}
+
+/// What all objects have.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    metadata: ObjectMeta,
+}
+
+/// The answer to a list.
+pub(super) struct ListAnswer {
+    json: String,
+}
+
+#[derive(Deserialize)]
+struct RawList<'a> {
+    #[serde(default)]
+    metadata: ListMeta,
+    #[serde(borrow, deserialize_with = "none_if_null")]
+    items: Vec<&'a RawValue>,
+}
+
+impl ListAnswer {
+    pub(super) fn new(json: String) -> Self {
+        Self { json }
+    }
+
+    /// The objects, and where the next page begins.
+    #[inline(never)]
+    pub(super) fn objects<K: AnyObject>(self) -> Result<(Vec<K>, Option<String>)> {
+        let list = self.raw()?;
+        let mut objects = Vec::with_capacity(list.items.len());
+        for item in list.items {
+            let item = item.get();
+            objects.push(codec::decode(item).map_err(|error| unreadable(item, error))?);
+        }
+        Ok((objects, list.metadata.continue_.filter(|token| !token.is_empty())))
+    }
+
+    fn raw(&self) -> Result<RawList<'_>> {
+        serde_json::from_str(&self.json).map_err(|error| unreadable(&self.json, error))
+    }
+}
+
+fn none_if_null<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<&'de RawValue>, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
+}
+
+/// The error of an answer that is not what it should be.
+#[cold]
+pub(super) fn unreadable(json: &str, error: serde_json::Error) -> Error {
+    tracing::warn!(%error, json, "answer of the server cannot be decoded");
+    KubeError::SerdeError(error).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn names(json: &str) -> Result<(Vec<String>, Option<String>)> {
+        let (maps, token) = ListAnswer::new(json.to_owned()).objects::<ConfigMap>()?;
+        Ok((maps.into_iter().filter_map(|map| map.metadata.name).collect(), token))
+    }
+
+    #[test]
+    fn a_list_gives_its_objects_and_where_the_next_page_begins() {
+        let page = r#"{"kind": "ConfigMapList", "apiVersion": "v1",
+            "metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}"#;
+        assert_eq!(names(page).unwrap(), (vec!["a".to_owned()], Some("more".to_owned())));
+        let last = r#"{"metadata": {"continue": ""}, "items": []}"#;
+        assert_eq!(names(last).unwrap(), (Vec::new(), None));
+        assert_eq!(names(r#"{"items": null}"#).unwrap(), (Vec::new(), None));
+    }
+
+    #[test]
+    fn what_is_no_list_is_an_error() {
+        assert!(names(r#"{"metadata": {"name": "a"}}"#).is_err());
+        assert!(names(r#"{"items": [{"metadata": {"name": 1}}]}"#).is_err());
+    }
+}
