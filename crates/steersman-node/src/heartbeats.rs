@@ -15,13 +15,15 @@ use futures::FutureExt;
 use futures::future::join_all;
 use steersman::{Client, Error, Result};
 use tokio::sync::{Mutex, watch};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::heartbeat::{Heartbeat, Watched};
 use crate::registration::Machine;
 
 /// How long to wait before a failed registration is tried again.
 const REGISTER_RETRY: Duration = Duration::from_millis(100);
+/// How long a read waits for heartbeats.
+const READ_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where heartbeats show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,17 +67,18 @@ impl Heartbeats {
         heartbeats
     }
 
-    /// Somebody is about to read.
+    /// Somebody is about to read. What cannot be written soon is left out: a store that takes no
+    /// writes may still be read.
     pub async fn read(&self, name: &str) {
         let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(client) = client else { return };
-        join_all(self.hearts.iter().map(async |heart| {
+        let caught_up = join_all(self.hearts.iter().map(async |heart| {
             let mut heart = heart.lock().await;
             if heart.is_of(name) {
                 report(caught(heart.catch_up(&client)).await);
             }
-        }))
-        .await;
+        }));
+        let _ = timeout(READ_PATIENCE, caught_up).await;
     }
 
     /// Somebody is about to write: hearts beat once more afterwards, as a kubelet would that finds

@@ -70,7 +70,10 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
         frames,
         selector: options.selector,
         bookmarks: Bookmarks::of(call, options.bookmarks),
-        told: Revision(0),
+        told: match &phase {
+            Phase::Live(_, revision) => *revision,
+            _ => Revision(0),
+        },
         phase,
         cursor,
         ends: ends(&call.server, Instant::now() + timeout.min(TIMEOUT_MAX)),
@@ -190,7 +193,7 @@ struct Watching {
     frames: Frames,
     selector: Selector,
     bookmarks: Bookmarks,
-    /// The revision of the last bookmark.
+    /// The last revision that the client knows as such: it began there, or a bookmark told it.
     told: Revision,
     phase: Phase,
     cursor: Box<dyn Watch>,
@@ -252,6 +255,7 @@ impl Watching {
         }
         if *announce_end {
             self.frames.bookmark(&mut out, *revision, true);
+            self.told = *revision;
         }
         self.phase = Phase::Live(Vec::new().into_iter(), *revision);
         out.into()

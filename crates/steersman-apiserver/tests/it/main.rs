@@ -31,6 +31,7 @@ mod listen;
 mod metrics;
 mod namespaces;
 mod negotiation;
+mod on_demand;
 mod openapi;
 mod parts;
 mod patch;

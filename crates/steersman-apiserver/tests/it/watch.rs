@@ -3,7 +3,7 @@
 use serde_json::json;
 use steersman_store::Revision;
 
-use crate::api::{Api, CONFIG_MAPS, config_map, version};
+use crate::api::{Api, CONFIG_MAPS, config_map, seconds_pass, version};
 
 fn brief(kind: &str, name: &str) -> (String, String) {
     (kind.to_owned(), name.to_owned())
@@ -118,6 +118,26 @@ async fn bookmarks_come_every_minute_and_before_the_end() {
     assert_eq!(events.next().await.unwrap()["type"], "BOOKMARK");
     assert_eq!(start.elapsed().as_secs(), 90);
     assert!(events.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nothing_lies_in_between_bookmarks_come_a_minute_after_changes() {
+    let Api { server, store } = Api::start().await;
+    let api = Api { server: server.direct(), store };
+    let created = api.config_map("a", &json!({})).await;
+    let query = "watch=1&allowWatchBookmarks=true&timeoutSeconds=86400";
+    let path = format!("{CONFIG_MAPS}?{query}&resourceVersion={}", version(&created));
+    let began = tokio::time::Instant::now();
+    let mut events = api.watch(&path).await;
+    seconds_pass(36_000).await;
+    assert!(events.is_silent().await, "nothing has changed");
+    let start = tokio::time::Instant::now();
+    let other = api.post("/api/v1/namespaces/default/pods", &crate::api::pod("p")).await.ok();
+    let event = events.next().await.unwrap();
+    assert_eq!((&event["type"], start.elapsed().as_secs()), (&json!("BOOKMARK"), 60));
+    assert_eq!(version(&event["object"]), version(&other));
+    assert!(events.next().await.is_none(), "at the end there is nothing new to tell");
+    assert_eq!(began.elapsed().as_secs(), 86_400);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
 //! What a cluster costs in which nothing happens, counted so that it does not depend on the
-//! machine: `cargo test -p steersman-testkit idle -- --nocapture` prints how long it took as well.
+//! machine, and that whoever looks at its nodes sees them alive all the same.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,8 +70,8 @@ async fn a_day_in_which_nothing_happens_costs_next_to_nothing(cluster: Cluster) 
     cluster.advance(HOUR).await; // what the start has stirred up comes to rest
     let done = pass(&cluster, DAY).await?;
     assert_eq!(done.writes, 0);
-    assert!(done.requests < 24 * 20, "{done:?}");
-    assert!(done.jumps < 24 * 50, "{done:?}");
+    assert!(done.requests < 24 * 10, "{done:?}");
+    assert!(done.jumps < 24 * 40, "{done:?}");
     Ok(())
 }
 
@@ -84,16 +84,15 @@ async fn a_week_of_reconciles_every_hour_is_cheap(cluster: Cluster) -> Result<()
             ctx.patch::<ConfigMap, _>(ctx.key(), &now).await?;
             Ok(Next::After(HOUR))
         });
-    let mut records = cluster.reconciles();
     cluster.run(hourly);
     cluster.client().create(&config_map("a")).await?;
     cluster.advance(HOUR).await;
-    let before = std::iter::from_fn(|| records.try_recv().ok()).count();
+    let mut records = cluster.reconciles();
     let done = pass(&cluster, 7 * DAY).await?;
     let reconciles = std::iter::from_fn(|| records.try_recv().ok()).count();
-    println!("{before} and {reconciles} reconciles");
     assert!(reconciles >= 7 * 24, "{reconciles}");
-    assert!(done.jumps < 7 * 24 * 200, "{done:?}");
+    assert!(done.requests < 7 * 24 * 10, "{done:?}");
+    assert!(done.jumps < 7 * 24 * 60, "{done:?}");
     Ok(())
 }
 

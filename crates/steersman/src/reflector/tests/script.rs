@@ -73,11 +73,20 @@ pub(super) enum Then {
 pub(super) struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
     asked: Arc<tokio::sync::watch::Sender<Vec<String>>>,
+    /// Whether it says that nothing lies in between.
+    direct: bool,
 }
 
 impl Script {
     pub(super) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
+        let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
+        Self { answers, asked: Arc::default(), direct: false }
+    }
+
+    /// The same in the process of the client, with nothing in between.
+    pub(super) fn direct(mut self) -> Self {
+        self.direct = true;
+        self
     }
 
     pub(super) fn client(&self) -> kube::Client {
@@ -85,12 +94,18 @@ impl Script {
         let service = tower::service_fn(move |request: http::Request<Body>| {
             script.asked.send_modify(|asked| asked.push(request.uri().to_string()));
             let next = script.answers.lock().unwrap().pop_front();
+            let direct = script.direct;
             async move {
                 let answer = next.unwrap_or_else(|| watch([], Then::Hang));
                 if answer.code == 0 {
                     std::future::pending::<()>().await;
                 }
-                Ok::<_, BoxError>(answer.into_response())
+                let mut response = answer.into_response();
+                if direct {
+                    let yes = http::HeaderValue::from_static("true");
+                    response.headers_mut().insert("steersman-direct", yes);
+                }
+                Ok::<_, BoxError>(response)
             }
         });
         kube::Client::new(service, "default")

@@ -70,6 +70,27 @@ async fn a_server_that_used_to_send_bookmarks_is_watched_anew_when_it_falls_sile
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_with_nothing_in_between_may_be_silent_for_hours() {
+    let script = Script::new([
+        list("5", &["a"], ""),
+        watch([bookmark("6")], Then::End),
+        slow_watch([(40_000, event("ADDED", &object("b", "7")))]),
+    ]);
+    let script = script.direct();
+    let mut reflection = script.list();
+    assert_eq!(reflection.told(3).await, ["=a@5", "#6", "~b"]);
+    reflection.status.reached(|phase| *phase == Phase::Watching).await;
+    let asked = script.asked();
+    assert_eq!(asked.len(), 3, "silence was no reason to watch anew");
+    let seconds = |uri: &str| -> u64 {
+        let timeout = uri.split(['?', '&']).find_map(|it| it.strip_prefix("timeoutSeconds="));
+        timeout.unwrap().parse().unwrap()
+    };
+    assert!(seconds(&asked[1]) <= 600, "nothing is known yet");
+    assert!(seconds(&asked[2]) >= 12 * 3600);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_silence_is_shown_until_something_is_heard_even_if_another_watch_begins() {
     let script = Script::new([
         list("5", &["a"], ""),
