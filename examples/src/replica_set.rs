@@ -68,7 +68,7 @@ pub async fn reconcile(set: Arc<PodSet>, ctx: Context<PodSet>) -> Result<Next> {
         }
         Plan::Delete(pods) => {
             for pod in pods {
-                ctx.delete(&*pod).await?;
+                ctx.delete(&pod).await?;
             }
         }
     }

@@ -65,6 +65,41 @@ pub trait Cacheable: Resource + DeserializeOwned + Send + Sync + 'static {}
 
 impl<K: Resource + DeserializeOwned + Send + Sync + 'static> Cacheable for K {}
 
+/// An object, or one that is shared as caches and contexts give it: `&Pod` as well as `&Arc<Pod>`.
+/// What is given an object that was read before takes either.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+/// # use steersman::ObjectKey;
+/// # async fn example(ctx: steersman::Context<ConfigMap>) -> steersman::Result<()> {
+/// for pod in &ctx.children::<Pod>()? {
+///     tracing::info!(pod = %ObjectKey::of(pod), "deleted");
+///     ctx.delete(pod).await?;
+/// }
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes object, nor an `Arc` of one",
+    note = "a kind is a type of `k8s_openapi::api`, a struct made by `#[derive(kube::CustomResource)]`, \
+            or `kube::core::DynamicObject`"
+)]
+pub trait AsObject<K>: Sync {
+    /// The object itself.
+    fn as_object(&self) -> &K;
+}
+
+impl<K: Resource + Sync> AsObject<K> for K {
+    fn as_object(&self) -> &K {
+        self
+    }
+}
+
+impl<K: Resource + Send + Sync> AsObject<K> for Arc<K> {
+    fn as_object(&self) -> &K {
+        self
+    }
+}
+
 /// An object whose type has been forgotten, so that what handles objects of every kind is
 /// compiled once. [`downcast`] gives the type back.
 pub(crate) trait ErasedObject: Any + Send + Sync {
@@ -129,8 +164,8 @@ impl ObjectKey {
     }
 
     /// The key of this object.
-    pub fn of<K: Resource>(object: &K) -> Self {
-        Self::of_meta(object.meta())
+    pub fn of<K: Resource>(object: &impl AsObject<K>) -> Self {
+        Self::of_meta(object.as_object().meta())
     }
 
     /// The key in this metadata.

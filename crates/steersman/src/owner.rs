@@ -7,7 +7,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::kind::{ErasedKind, Kind};
-use crate::object::{Object, controller_of};
+use crate::object::{AsObject, Object, controller_of};
 
 /// Makes `owner` the controller of the object with this metadata.
 ///
@@ -15,9 +15,9 @@ use crate::object::{Object, controller_of};
 /// and if the owner is in another namespace, because the garbage collector would delete it.
 pub fn set_controller_reference<O: Object>(
     meta: &mut ObjectMeta,
-    owner: &O,
+    owner: &impl AsObject<O>,
 ) -> Result<(), OwnerReferenceError> {
-    set_controller_reference_of(meta, owner.meta(), &Kind::<O>::of().erased())
+    set_controller_reference_of(meta, owner.as_object().meta(), &Kind::<O>::of().erased())
 }
 
 /// The same for an owner that has this metadata, and whose type has been forgotten.

@@ -58,7 +58,7 @@ async fn act(rollout: &Rollout, ctx: &Context<Deployment>) -> Result<Option<Crea
             Action::Create(set) => creation = Some(create(*set, ctx).await?),
             Action::Change(change) => apply(&change, ctx).await?,
             Action::Delete(set) => {
-                ctx.delete(&*set).await?;
+                ctx.delete(&set).await?;
             }
         }
     }

@@ -96,7 +96,7 @@ fn name_of(pod: &Pod) -> &str {
 }
 
 async fn delete(pods: &[Arc<Pod>], ctx: &Context<ReplicaSet>) -> Result<()> {
-    let deleted = join_all(pods.iter().map(|pod| ctx.delete(&**pod))).await;
+    let deleted = join_all(pods.iter().map(|pod| ctx.delete(pod))).await;
     for (pod, result) in pods.iter().zip(&deleted) {
         tell_of_deletion(pod, result, ctx);
     }

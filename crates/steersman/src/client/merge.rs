@@ -9,7 +9,7 @@ use super::{Answer, Client, KindClient, Pending, Requests};
 use crate::codec::encode;
 use crate::error::Result;
 use crate::merge_diff::merge_diff;
-use crate::object::{AnyObject, Object, ObjectKey};
+use crate::object::{AnyObject, AsObject, Object, ObjectKey};
 
 /// Whether a patch may be applied to an object that has changed meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,13 +111,15 @@ impl Client {
     /// client.merge(old, &new).await?; // sends {"immutable": true} and the uid
     /// # Ok(()) }
     /// ```
-    pub async fn merge<K: Object>(&self, old: &K, new: &K) -> Result<K> {
-        merged(self.requests::<K>().merge(Step::between(old, new), Lock::Open).await?, new)
+    pub async fn merge<K: Object>(&self, old: &impl AsObject<K>, new: &K) -> Result<K> {
+        let step = Step::between(old.as_object(), new);
+        merged(self.requests::<K>().merge(step, Lock::Open).await?, new)
     }
 
     /// The same, but if somebody changed the object since `old` was read, that is a conflict.
-    pub async fn merge_locked<K: Object>(&self, old: &K, new: &K) -> Result<K> {
-        merged(self.requests::<K>().merge(Step::between(old, new), Lock::Optimistic).await?, new)
+    pub async fn merge_locked<K: Object>(&self, old: &impl AsObject<K>, new: &K) -> Result<K> {
+        let step = Step::between(old.as_object(), new);
+        merged(self.requests::<K>().merge(step, Lock::Optimistic).await?, new)
     }
 }
 

@@ -24,7 +24,7 @@ use serde::Serialize;
 use crate::codec::encode;
 use crate::error::Result;
 use crate::kind::Kind;
-use crate::object::{AnyObject, Object, ObjectKey};
+use crate::object::{AnyObject, AsObject, Object, ObjectKey};
 pub(crate) use answer::{Answer, found};
 pub use create_or_update::Change;
 pub(crate) use create_or_update::{Target, Way, brought};
@@ -121,18 +121,23 @@ impl Client {
     }
 
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
-    pub async fn update<K: Object>(&self, object: &K) -> Result<K> {
+    pub async fn update<K: Object>(&self, object: &impl AsObject<K>) -> Result<K> {
+        let object = object.as_object();
         self.requests::<K>().update(ObjectKey::of(object), encode(object)).await?.object()
     }
 
     /// Replaces the status of an object, and nothing else.
-    pub async fn update_status<K: Object>(&self, object: &K) -> Result<K> {
-        let (key, body) = (ObjectKey::of(object), encode(object));
-        self.requests::<K>().replace_subresource("status", key, body).await?.object()
+    pub async fn update_status<K: Object>(&self, object: &impl AsObject<K>) -> Result<K> {
+        self.replace_subresource("status", object).await
     }
 
     /// Replaces a subresource of an object that speaks the object's own kind.
-    pub async fn replace_subresource<K: Object>(&self, sub: &str, object: &K) -> Result<K> {
+    pub async fn replace_subresource<K: Object>(
+        &self,
+        sub: &str,
+        object: &impl AsObject<K>,
+    ) -> Result<K> {
+        let object = object.as_object();
         let (key, body) = (ObjectKey::of(object), encode(object));
         self.requests::<K>().replace_subresource(sub, key, body).await?.object()
     }

@@ -27,7 +27,7 @@ use crate::codec::encode;
 use crate::error::Result;
 use crate::events::{NewEvent, Recorder, Reference};
 use crate::kind::Kind;
-use crate::object::{AnyObject, Object, ObjectKey, downcast};
+use crate::object::{AnyObject, AsObject, Object, ObjectKey, downcast};
 use crate::own_writes::OwnWrites;
 pub(crate) use applied::AppliedMemory;
 pub(crate) use declared::Declared;
@@ -218,12 +218,13 @@ impl<K: AnyObject> Context<K> {
     }
 
     /// Patches what differs between two states of an object; see [`Client::merge`].
-    pub async fn merge<C: Object>(&self, old: &C, new: &C) -> Result<C> {
+    pub async fn merge<C: Object>(&self, old: &impl AsObject<C>, new: &C) -> Result<C> {
         self.live().merge(old, new).await
     }
 
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
-    pub async fn update<C: Object>(&self, object: &C) -> Result<C> {
+    pub async fn update<C: Object>(&self, object: &impl AsObject<C>) -> Result<C> {
+        let object = object.as_object();
         self.requests::<C>().update(ObjectKey::of(object), encode(object)).await?.object()
     }
 
@@ -250,16 +251,17 @@ impl<K: AnyObject> Context<K> {
     }
 
     /// Deletes exactly this object, not another that took its name.
-    pub async fn delete<C: Object>(&self, object: &C) -> Result<Deleted> {
-        self.erased.delete(Kind::<C>::of().erased(), object.meta()).await
+    pub async fn delete<C: Object>(&self, object: &impl AsObject<C>) -> Result<Deleted> {
+        self.erased.delete(Kind::<C>::of().erased(), object.as_object().meta()).await
     }
 
     /// Deletes an object as the parameters say.
     pub async fn delete_with<C: Object>(
         &self,
-        object: &C,
+        object: &impl AsObject<C>,
         params: &DeleteParams,
     ) -> Result<Deleted> {
-        self.erased.delete_with(Kind::<C>::of().erased(), object.meta(), params).await
+        let metadata = object.as_object().meta();
+        self.erased.delete_with(Kind::<C>::of().erased(), metadata, params).await
     }
 }

@@ -4,6 +4,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
+use crate::object::AsObject;
+
 /// Names an object of any kind, exactly: with its uid.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
@@ -17,8 +19,8 @@ pub struct Reference {
 
 impl Reference {
     /// Names this object.
-    pub fn of<K: Resource<DynamicType = ()>>(object: &K) -> Self {
-        Self::with(&K::api_version(&()), &K::kind(&()), object.meta())
+    pub fn of<K: Resource<DynamicType = ()>>(object: &impl AsObject<K>) -> Self {
+        Self::with(&K::api_version(&()), &K::kind(&()), object.as_object().meta())
     }
 
     /// Names an object whose kind is known only at run time.
@@ -62,7 +64,7 @@ impl Reference {
     }
 }
 
-impl<K: Resource<DynamicType = ()>> From<&K> for Reference {
+impl<K: Resource<DynamicType = ()> + Sync> From<&K> for Reference {
     fn from(object: &K) -> Self {
         Self::of(object)
     }

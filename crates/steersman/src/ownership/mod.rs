@@ -49,7 +49,9 @@ use crate::codec::Codec;
 use crate::context::{Context, ErasedContext, erased};
 use crate::error::{Error, Result};
 use crate::kind::{ErasedKind, Kind};
-use crate::object::{ErasedObject, Object, ObjectKey, controller_of, downcast, is_controlled_by};
+use crate::object::{
+    AsObject, ErasedObject, Object, ObjectKey, controller_of, downcast, is_controlled_by,
+};
 use crate::owner::controller_reference_of;
 pub use crate::owner::{OwnerReferenceError, set_controller_reference};
 pub use selectors::Selectors;
@@ -252,8 +254,8 @@ fn orphan_of(namespace: &str) -> String {
 
 /// The reference that makes `owner` the controller of another object. It blocks the owner's
 /// foreground deletion until that object is gone.
-pub fn controller_reference<K: Object>(owner: &K) -> Option<OwnerReference> {
-    controller_reference_of(owner.meta(), &Kind::<K>::of().erased())
+pub fn controller_reference<K: Object>(owner: &impl AsObject<K>) -> Option<OwnerReference> {
+    controller_reference_of(owner.as_object().meta(), &Kind::<K>::of().erased())
 }
 
 #[cfg(test)]

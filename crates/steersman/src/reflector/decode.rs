@@ -48,7 +48,7 @@ pub trait Keyed {
 
 impl<K: Resource> Keyed for K {
     fn key(&self) -> ObjectKey {
-        ObjectKey::of(self)
+        ObjectKey::of_meta(self.meta())
     }
 
     fn resource_version(&self) -> Option<&str> {

@@ -89,7 +89,7 @@ async fn a_mapping_may_read_caches_and_wait_and_is_tried_again(cluster: Cluster)
             assert!(live.is_some());
             let maps = context.cache::<ConfigMap>()?.list();
             let concerned = maps.iter().filter(|map| reference(map) == name);
-            Ok(concerned.map(|map| ObjectKey::of(&**map)).collect::<Vec<_>>())
+            Ok(concerned.map(ObjectKey::of).collect::<Vec<_>>())
         }
     };
     let mut records = run(&cluster, Controller::of::<ConfigMap>().watches_async(map), &[]).await?;
