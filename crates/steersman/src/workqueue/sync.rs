@@ -9,7 +9,11 @@ pub(super) use real::Mutex;
 pub(super) use switched::Mutex;
 
 mod real {
-    use std::sync::{MutexGuard, PoisonError};
+    use std::sync::{MutexGuard, PoisonError, TryLockError};
+
+    /// How often a thread looks whether the lock is free before it sleeps, each time after twice
+    /// as long: some microseconds in all. Whoever holds the lock needs a fraction of one.
+    const ROUNDS: u32 = 8;
 
     #[derive(Debug, Default)]
     pub(in super::super) struct Mutex<T>(std::sync::Mutex<T>);
@@ -20,7 +24,21 @@ mod real {
         }
 
         pub(in super::super) fn lock(&self) -> MutexGuard<'_, T> {
+            for round in 0..ROUNDS {
+                if let Some(guard) = self.try_lock() {
+                    return guard;
+                }
+                (0..1 << round).for_each(|_| std::hint::spin_loop());
+            }
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            match self.0.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            }
         }
     }
 }
