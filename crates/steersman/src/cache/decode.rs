@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -96,8 +97,6 @@ impl Decoder {
             };
             return Ok(Item::held_typed(object, json.len()));
         };
-        let head: Head<'_> = serde_json::from_str(&json)?;
-        let (key, identity) = self.shared.identity(&head.metadata);
         let mut object = None;
         if let Some(Transform(changed)) = &self.transform {
             let (changed, text) = changed(&json, true)?;
@@ -106,6 +105,10 @@ impl Decoder {
         } else if whole {
             object = Some(self.codec.decode(&json)?);
         }
+        let (key, identity) = match &object {
+            Some(object) => self.shared.identity(&HeadMeta::of(object.metadata())),
+            None => self.shared.identity(&serde_json::from_str::<Head<'_>>(&json)?.metadata),
+        };
         let packed = Packed::new(&key, identity, json.as_bytes(), compact);
         let item = Item::held_compact(key, packed);
         if let Some(object) = object.filter(|_| whole) {
@@ -203,6 +206,27 @@ struct HeadMeta<'a> {
     owner_references: Option<Vec<Owner<'a>>>,
 }
 
+impl<'a> HeadMeta<'a> {
+    /// Of an object that is decoded already.
+    fn of(meta: &'a ObjectMeta) -> Self {
+        let text = |text: &'a Option<String>| text.as_deref().map(Text::from);
+        let labels = |labels: &'a BTreeMap<String, String>| {
+            labels.iter().map(|(name, value)| (Text::from(&**name), Text::from(&**value))).collect()
+        };
+        let owners = |owners: &'a Vec<OwnerReference>| {
+            owners.iter().map(|owner| Owner { uid: Text::from(&*owner.uid) }).collect()
+        };
+        Self {
+            namespace: text(&meta.namespace),
+            name: text(&meta.name),
+            uid: text(&meta.uid),
+            resource_version: text(&meta.resource_version),
+            labels: meta.labels.as_ref().map(labels),
+            owner_references: meta.owner_references.as_ref().map(owners),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct Owner<'a> {
     #[serde(borrow)]
@@ -212,6 +236,12 @@ struct Owner<'a> {
 /// A string that is borrowed where it has no escapes.
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+}
 
 /// The same object without its managedFields.
 fn without_managed_fields(json: &str) -> serde_json::Result<Cow<'_, str>> {
