@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use steersman::{clock, random};
 use steersman_apiserver::identity::Identity;
 use steersman_apiserver::listen;
@@ -28,16 +29,24 @@ const LEASE_DURATION: Duration = Duration::from_secs(15);
 impl Builder {
     /// Starts the cluster. The API is served when this returns; nodes and controllers are
     /// under way.
-    pub async fn start(mut self) -> Result<Cluster, StartError> {
-        let mut stopwatch = Stopwatch::new();
-        let listener = self.bind().await?;
-        let (store, opened) = std::mem::take(&mut self.storage).open().await?;
-        stopwatch.lap("store");
-        let started = self.start_on(store.clone(), opened, listener, stopwatch).await;
-        if started.is_err() {
-            store.close().await;
-        }
-        started
+    pub async fn start(self) -> Result<Cluster, StartError> {
+        self.started().await
+    }
+
+    /// Boxed, because the compiler makes an async function in the crate that awaits it: without a
+    /// box, all that a start may do, etcd's client included, is compiled in each of a user's tests.
+    fn started(mut self) -> BoxFuture<'static, Result<Cluster, StartError>> {
+        Box::pin(async move {
+            let mut stopwatch = Stopwatch::new();
+            let listener = self.bind().await?;
+            let (store, opened) = std::mem::take(&mut self.storage).open().await?;
+            stopwatch.lap("store");
+            let started = self.start_on(store.clone(), opened, listener, stopwatch).await;
+            if started.is_err() {
+                store.close().await;
+            }
+            started
+        })
     }
 
     async fn start_on(

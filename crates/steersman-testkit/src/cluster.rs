@@ -185,14 +185,19 @@ impl Cluster {
 
     /// Installs a custom resource definition, and waits until its kind is served.
     pub async fn define(&self, definition: &CustomResourceDefinition) -> Result<()> {
-        self.client.apply(definition).await?;
-        let name = definition.metadata.name.as_deref().unwrap_or_default();
-        self.eventually(name, |definition: &CustomResourceDefinition| {
-            let status = definition.status.as_ref();
-            let mut conditions = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
-            conditions.any(|c| c.type_ == "Established" && c.status == "True")
+        self.defined(definition).await
+    }
+
+    /// Boxed, so that it is compiled here and not in each crate that calls it.
+    fn defined<'a>(
+        &'a self,
+        definition: &'a CustomResourceDefinition,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.client.apply(definition).await?;
+            let name = definition.metadata.name.as_deref().unwrap_or_default();
+            self.eventually(name, is_established).await
         })
-        .await
     }
 
     /// Runs a controller until the test ends.
@@ -324,6 +329,13 @@ impl Cluster {
         let lines: Vec<String> = lines.into();
         format!("the last reconciles of the controllers under test:\n{}", lines.join("\n"))
     }
+}
+
+/// Whether the kind that this defines is served.
+fn is_established(definition: &CustomResourceDefinition) -> bool {
+    let status = definition.status.as_ref();
+    let mut conditions = status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
+    conditions.any(|condition| condition.type_ == "Established" && condition.status == "True")
 }
 
 /// The object as a reader wants it: without the bookkeeping of field managers.

@@ -1,6 +1,5 @@
 //! Runs a test on a cluster that exists, in a namespace of its own, on everybody's clock.
 
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use steersman::{Client, Result};
 
 use crate::cluster::{Cluster, Leftovers};
+use crate::test::Test;
 
 /// Names the kubeconfig of the cluster on which tests marked `anywhere` run.
 const KUBECONFIG: &str = "STEERSMAN_TEST_KUBECONFIG";
@@ -24,10 +24,7 @@ pub(crate) fn kubeconfig() -> Option<String> {
 }
 
 /// Runs a test in a new namespace, which is deleted after it, however it ends.
-pub(crate) fn run<R, Fut: Future<Output = R>>(
-    kubeconfig: &str,
-    test: impl FnOnce(Cluster) -> Fut,
-) -> R {
+pub(crate) fn run(kubeconfig: &str, test: Test<'_>) {
     let runtime = tokio::runtime::Runtime::new().expect("the machine has threads to give");
     runtime.block_on(async {
         let client = connect(kubeconfig).await.expect("the cluster of the kubeconfig answers");
@@ -40,14 +37,13 @@ pub(crate) fn run<R, Fut: Future<Output = R>>(
         let client = Client::new(client, "test");
         let deleted = client.delete::<Namespace>(&*namespace, &DeleteParams::background()).await;
         match ended.expect("the test has not ended in ten minutes") {
-            Ok(result) => {
+            Ok(()) => {
                 cleaned.expect("what the test has left can be cleaned up");
                 deleted.expect("the namespace of the test can be deleted");
-                result
             }
             Err(panic) => resume_unwind(panic),
         }
-    })
+    });
 }
 
 /// Does all that is left to do, whether or not some of it fails.

@@ -37,6 +37,7 @@ mod prepared;
 mod run;
 mod settings;
 mod settle;
+mod test;
 mod webhooks;
 
 pub use cluster::Cluster;

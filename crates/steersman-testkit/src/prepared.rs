@@ -5,6 +5,7 @@ use steersman::clock;
 use steersman_cluster::MemoryStore;
 
 use crate::run::Origin;
+use crate::test::untyped;
 use crate::{Cluster, Settings, run, run_with};
 
 /// A cluster that is prepared once, and forked for every test that wants it. Tests see nothing
@@ -62,6 +63,7 @@ impl Prepared {
         // What is random must not come out again as it did before.
         let settings = Settings { seed: !self.settings.seed, ..self.settings };
         let prepared = Some(self.store.clone());
-        run::run_on(Origin { settings, prepared, start: self.ready }, |cluster| test(cluster))
+        let origin = Origin { settings, prepared, start: self.ready };
+        untyped(|cluster| test(cluster), |test| run::run_on(origin, test))
     }
 }

@@ -10,6 +10,7 @@ use steersman_cluster::{MemoryStore, Storage};
 
 use crate::cluster::Cluster;
 use crate::settings::Settings;
+use crate::test::{Test, untyped};
 use crate::{existing, logs, settle};
 
 /// When every test begins.
@@ -31,6 +32,10 @@ pub fn run_with<R, Fut: Future<Output = R>>(
     settings: Settings,
     test: impl FnOnce(Cluster) -> Fut,
 ) -> R {
+    untyped(test, |test| run_untyped(settings, test))
+}
+
+fn run_untyped(settings: Settings, test: Test<'_>) {
     logs::init();
     if settings.anywhere
         && let Some(kubeconfig) = existing::kubeconfig()
@@ -38,7 +43,7 @@ pub fn run_with<R, Fut: Future<Output = R>>(
         return existing::run(&kubeconfig, test);
     }
     let start = START.parse().expect("it is a valid timestamp");
-    run_on(Origin { settings, prepared: None, start }, test)
+    run_on(Origin { settings, prepared: None, start }, test);
 }
 
 /// What a test begins with.
@@ -50,10 +55,7 @@ pub(crate) struct Origin {
 }
 
 /// Runs a test on a runtime and a virtual clock of its own.
-pub(crate) fn run_on<R, Fut: Future<Output = R>>(
-    Origin { settings, prepared, start }: Origin,
-    test: impl FnOnce(Cluster) -> Fut,
-) -> R {
+pub(crate) fn run_on(Origin { settings, prepared, start }: Origin, test: Test<'_>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     settle::tell_when_idle(&mut runtime);
     let runtime = runtime.enable_all().start_paused(true).build();
@@ -66,7 +68,7 @@ pub(crate) fn run_on<R, Fut: Future<Output = R>>(
         let cluster = cluster.expect("the cluster of the test starts");
         let failed = cluster.failed();
         tokio::select! {
-            result = test(cluster) => result,
+            () = test(cluster) => (),
             error = failed => panic!("part of the cluster failed: {error}"),
             () = tokio::time::sleep(settings.limit) => {
                 let limit = Days(settings.limit);
@@ -76,7 +78,7 @@ pub(crate) fn run_on<R, Fut: Future<Output = R>>(
                 )
             }
         }
-    })
+    });
 }
 
 /// Shows a time as it is written in the attribute.
