@@ -220,7 +220,7 @@ async fn a_shutdown_ends_watches_cleanly() {
     let mut events = api.watch(&format!("{CONFIG_MAPS}?watch=1")).await;
     let server = api.server.clone();
     tokio::spawn(async move {
-        crate::api::seconds_pass(5).await;
+        seconds_pass(5).await;
         server.shutdown();
     });
     assert!(events.next().await.is_none());

@@ -1,10 +1,10 @@
 //! What is logged while a test runs.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
-use tracing::Level;
 use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, Level};
 
 /// What was logged since this began, on the thread of the test.
 pub(crate) struct Logged {
@@ -15,8 +15,13 @@ pub(crate) struct Logged {
 #[derive(Clone, Default)]
 struct Text(Arc<Mutex<Vec<u8>>>);
 
+/// As long as there is only one subscriber, tracing asks that of whichever thread comes by a log
+/// line first whether anybody wants it, and believes it for all threads. With two it asks all.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
+
 impl Logged {
     pub(crate) fn begin() -> Self {
+        LazyLock::force(&SECOND);
         let text = Text::default();
         let writer = text.clone();
         let subscriber = tracing_subscriber::fmt()
