@@ -19,6 +19,9 @@ pub mod webhooks {}
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}
 
+#[doc = include_str!("../guide/an-operator.md")]
+pub mod an_operator {}
+
 #[doc = include_str!("../guide/production.md")]
 pub mod production {}
 

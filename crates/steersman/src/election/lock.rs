@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::PostParams;
+use kube::core::Status;
 
 /// Reads and writes one Lease.
 #[derive(Clone)]
@@ -22,20 +23,32 @@ pub(crate) enum LockError {
     /// There was no answer.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The server refused, or could not be reached.
+    /// The server refused.
+    #[error("{}", .0.message)]
+    Refused(Box<Status>),
+    /// The server could not be reached, or answered something else.
     #[error(transparent)]
-    Request(#[from] kube::Error),
+    Request(kube::Error),
+}
+
+impl From<kube::Error> for LockError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::Refused(status),
+            error => Self::Request(error),
+        }
+    }
 }
 
 impl LockError {
     /// Whether the server answered, so that asking it again makes sense.
     pub(crate) fn is_answer(&self) -> bool {
-        matches!(self, Self::Request(kube::Error::Api(_)))
+        matches!(self, Self::Refused(_))
     }
 
     /// Whether somebody else wrote the Lease first, so that reading it again helps at once.
     pub(crate) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Request(kube::Error::Api(status)) if status.code == 409)
+        matches!(self, Self::Refused(status) if status.code == 409)
     }
 }
 
@@ -71,5 +84,18 @@ impl Lock {
             Ok(answer) => Ok(answer?),
             Err(_) => Err(LockError::Timeout(self.timeout)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_the_server_said() {
+        let status = Status::failure("namespaces \"a\" not found", "NotFound").with_code(404);
+        let error = LockError::from(kube::Error::Api(status.boxed()));
+        assert_eq!(error.to_string(), "namespaces \"a\" not found");
+        assert!(error.is_answer() && !error.is_conflict());
     }
 }

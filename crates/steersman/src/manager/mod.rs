@@ -197,6 +197,7 @@ impl Manager {
             let refused = || Error::message("webhooks are not served");
             std::future::ready(started().then_some(()).ok_or_else(refused))
         });
+        let server = server.or_through(self.client.kube());
         self.with_runnable_in(Group::Webhooks, "webhooks", move |_, stop| server.run(stop))
     }
 

@@ -54,10 +54,21 @@ pub struct Manifests {
     namespaced: Rules,
     /// Needed in the program's own namespace alone.
     own: Rules,
+    /// Needed where authorities are shared.
+    authorities: Vec<Authority>,
     extra: Vec<PolicyRule>,
     /// The only namespaces in which the program works; all if there are none.
     namespaces: Vec<String>,
     webhooks: Vec<Value>,
+}
+
+/// An authority that replicas share, and what that takes.
+struct Authority {
+    /// Of the Secret; the program's own if it was not said.
+    namespace: Option<String>,
+    /// Its Secret, by whose name the role is called as well.
+    secret: String,
+    rules: Rules,
 }
 
 impl Manifests {
@@ -71,6 +82,7 @@ impl Manifests {
             cluster: Rules::default(),
             namespaced: Rules::default(),
             own: Rules::default(),
+            authorities: Vec::new(),
             extra: Vec::new(),
             namespaces: Vec::new(),
             webhooks: Vec::new(),
@@ -93,9 +105,10 @@ impl Manifests {
         self
     }
 
-    /// Adds the configurations of a webhook server, and what converts between the versions of
-    /// the definitions added before.
+    /// Adds the configurations of a webhook server, under its own name, what converts between the
+    /// versions of the definitions added before, and the permissions that a shared authority needs.
     pub fn webhooks(mut self, server: &WebhookServer, client: &ClientConfig) -> Self {
+        self.permit_authority(server);
         let configurations = server.configurations(client);
         self.webhooks.extend(configurations.mutating.as_ref().map(document));
         self.webhooks.extend(configurations.validating.as_ref().map(document));
@@ -120,17 +133,6 @@ impl Manifests {
     pub fn authenticated_metrics(mut self) -> Self {
         self.cluster.allow("authentication.k8s.io", "tokenreviews", &["create"]);
         self.cluster.allow("authorization.k8s.io", "subjectaccessreviews", &["create"]);
-        self
-    }
-
-    /// Allows the program to keep the authority of its self-signed certificate in webhook
-    /// configurations and custom resource definitions. For development.
-    pub fn ca_injection(mut self) -> Self {
-        let verbs = ["get", "list", "patch", "update", "watch"];
-        for resource in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
-            self.cluster.allow("admissionregistration.k8s.io", resource, &verbs);
-        }
-        self.cluster.allow("apiextensions.k8s.io", "customresourcedefinitions", &verbs);
         self
     }
 
@@ -178,6 +180,26 @@ impl Manifests {
         }
     }
 
+    /// What keeping a shared authority takes: a Secret, and the objects that name whom to trust.
+    fn permit_authority(&mut self, server: &WebhookServer) {
+        let Some(authority) = server.shared_ca() else { return };
+        let (namespace, secret) = authority.place(server.name());
+        let mut rules = Rules::default();
+        rules.allow("", "secrets", &["create"]); // what has no name yet cannot be allowed by name
+        rules.allow_named("", "secrets", std::slice::from_ref(&secret), &["get", "update"]);
+        let namespace = namespace.map(str::to_owned);
+        self.authorities.push(Authority { namespace, secret, rules });
+        for target in authority.targets() {
+            let verbs = &["get", "patch"];
+            if target.by_label {
+                self.cluster.allow(&target.group, &target.plural, &["list", "patch"]);
+            }
+            if !target.names.is_empty() {
+                self.cluster.allow_named(&target.group, &target.plural, target.names, verbs);
+            }
+        }
+    }
+
     /// Roles and their bindings.
     fn access(&self) -> Vec<Value> {
         let mut everywhere = self.cluster.policy_rules();
@@ -197,6 +219,10 @@ impl Manifests {
         if !self.own.is_empty() {
             let name = format!("{}-leases", self.name);
             objects.extend(self.role(&name, &self.namespace, self.own.policy_rules()));
+        }
+        for Authority { namespace, secret, rules } in &self.authorities {
+            let namespace = namespace.as_ref().unwrap_or(&self.namespace);
+            objects.extend(self.role(secret, namespace, rules.policy_rules()));
         }
         objects
     }

@@ -9,17 +9,36 @@ pub(super) const READ: &[&str] = &["get", "list", "watch"];
 /// To follow a kind and to write its objects.
 pub(super) const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
+/// A resource of a group, `deployments` or `deployments/status`, and which objects of it if not all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    group: String,
+    resource: String,
+    names: Vec<String>,
+}
+
 /// Which verbs are needed on which resources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
-    /// By group and resource, `deployments` or `deployments/status`.
-    verbs: BTreeMap<(String, String), BTreeSet<String>>,
+    verbs: BTreeMap<Place, BTreeSet<String>>,
 }
 
 impl Rules {
     /// Adds verbs on one resource.
     pub(super) fn allow(&mut self, group: &str, resource: &str, verbs: &[&str]) {
-        let known = self.verbs.entry((group.to_owned(), resource.to_owned())).or_default();
+        self.allow_named(group, resource, &[], verbs);
+    }
+
+    /// The same on some objects of the resource only; on all if none is named.
+    pub(super) fn allow_named(
+        &mut self,
+        group: &str,
+        resource: &str,
+        names: &[String],
+        verbs: &[&str],
+    ) {
+        let (group, resource, names) = (group.to_owned(), resource.to_owned(), names.to_owned());
+        let known = self.verbs.entry(Place { group, resource, names }).or_default();
         known.extend(verbs.iter().map(|&verb| verb.to_owned()));
     }
 
@@ -30,23 +49,34 @@ impl Rules {
 
     /// One rule for all resources of a group that need the same verbs.
     pub(super) fn policy_rules(&self) -> Vec<PolicyRule> {
-        let mut rules: BTreeMap<(&str, Vec<&str>), Vec<String>> = BTreeMap::new();
-        for ((group, resource), verbs) in &self.verbs {
-            let verbs = verbs.iter().map(String::as_str).collect();
-            rules.entry((group, verbs)).or_default().push(resource.clone());
+        let mut rules: BTreeMap<Alike<'_>, Vec<String>> = BTreeMap::new();
+        for (Place { group, resource, names }, verbs) in &self.verbs {
+            rules.entry(Alike { group, names, verbs }).or_default().push(resource.clone());
         }
-        let mut rules: Vec<PolicyRule> = rules.into_iter().map(rule).collect();
+        let mut rules: Vec<PolicyRule> =
+            rules.into_iter().map(|(alike, resources)| alike.rule(resources)).collect();
         rules.sort_by(|a, b| (&a.api_groups, &a.resources).cmp(&(&b.api_groups, &b.resources)));
         rules
     }
 }
 
-fn rule(((group, verbs), resources): ((&str, Vec<&str>), Vec<String>)) -> PolicyRule {
-    PolicyRule {
-        api_groups: Some(vec![group.to_owned()]),
-        resources: Some(resources),
-        verbs: verbs.into_iter().map(str::to_owned).collect(),
-        ..PolicyRule::default()
+/// What resources must have in common to be in one rule.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Alike<'a> {
+    group: &'a str,
+    names: &'a [String],
+    verbs: &'a BTreeSet<String>,
+}
+
+impl Alike<'_> {
+    fn rule(self, resources: Vec<String>) -> PolicyRule {
+        PolicyRule {
+            api_groups: Some(vec![self.group.to_owned()]),
+            resources: Some(resources),
+            resource_names: Some(self.names.to_owned()).filter(|names| !names.is_empty()),
+            verbs: self.verbs.iter().cloned().collect(),
+            ..PolicyRule::default()
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 
 use super::*;
+use crate::webhook::{AdmissionRequest, AdmissionResponse, SharedCa, Webhook};
 use crate::{Context, Next, ObjectKey};
 
 fn controller() -> Controller {
@@ -87,4 +88,26 @@ fn what_is_printed_reads_back_as_the_same_objects() {
     let printed = manifests.to_string();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
     assert_eq!(documents, manifests.objects(), "{printed}");
+}
+
+#[test]
+fn a_shared_authority_is_allowed_what_it_takes_and_no_more() {
+    async fn allow(_: AdmissionRequest) -> AdmissionResponse {
+        AdmissionResponse::allowed()
+    }
+    let shared = SharedCa::for_hosts(["shop.operators.svc"]);
+    let server = WebhookServer::builder("shop").with(Webhook::validating("/a", [], allow));
+    let server = server.shared_ca(shared).build().unwrap();
+    let reached = ClientConfig::service("operators", "shop");
+    let objects = Manifests::new("shop", "operators").webhooks(&server, &reached).objects();
+    let names = |rule: &Value| rule["resourceNames"].clone();
+    let role = find(&objects, "Role", Some("operators"));
+    assert_eq!(role["metadata"]["name"], "shop-webhook-ca");
+    assert_eq!(rules(role), ["/secrets: create", "/secrets: get update"]);
+    assert_eq!(names(&role["rules"][1]), json!(["shop-webhook-ca"]));
+    let role = find(&objects, "ClusterRole", None);
+    let trusting = "admissionregistration.k8s.io/validatingwebhookconfigurations: get patch";
+    assert_eq!(rules(role)[0], trusting);
+    assert_eq!(names(&role["rules"][0]), json!(["shop-validating"]));
+    assert_eq!(rules(role).len(), 2, "nothing else but Events: {role:#}");
 }

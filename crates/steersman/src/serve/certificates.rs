@@ -9,45 +9,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
-};
+use jiff::Timestamp;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use super::authority::{Authority, Validity};
+use super::certificate_error::CertificateError;
+
+/// When a certificate counts that nobody renews.
+const ALWAYS: Validity = Validity {
+    from: Timestamp::constant(157_766_400, 0),
+    until: Timestamp::constant(67_090_118_400, 0),
+};
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_secs(10);
-
-/// Why there is no certificate.
-#[derive(Debug, thiserror::Error)]
-pub enum CertificateError {
-    /// A file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// What was read is no certificate or no key.
-    #[error("{what} is not in PEM format")]
-    Pem {
-        /// What was read.
-        what: String,
-        /// Why.
-        source: rustls::pki_types::pem::Error,
-    },
-    /// Certificate and key do not belong together, or cannot be used.
-    #[error("the certificate cannot be used with its key")]
-    Unusable(#[from] rustls::Error),
-    /// A certificate cannot be made.
-    #[error("cannot make a certificate")]
-    Make(#[from] rcgen::Error),
-}
 
 /// The certificate that a server shows. Cheap to clone; all clones are the same.
 #[derive(Clone)]
@@ -81,7 +59,7 @@ struct Pem {
 /// The certificate for new connections.
 struct Shown {
     provider: Arc<CryptoProvider>,
-    current: RwLock<(Pem, Arc<CertifiedKey>)>,
+    current: RwLock<Option<(Pem, Arc<CertifiedKey>)>>,
 }
 
 impl Certificates {
@@ -91,34 +69,46 @@ impl Certificates {
         key: impl Into<PathBuf>,
     ) -> Result<Self, CertificateError> {
         let files = Files { certificate: certificate.into(), key: key.into() };
-        let shown = Shown::new(files.read()?)?;
+        let shown = Shown::default();
+        shown.show(files.read()?)?;
         Ok(Self { shown: Arc::new(shown), files: Some(Arc::new(files)) })
     }
 
     /// From texts in PEM.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, CertificateError> {
-        let pem = Pem { certificate: certificate.into(), key: key.into() };
-        Ok(Self { shown: Arc::new(Shown::new(pem)?), files: None })
+        let certificates = Self::pending();
+        certificates.show(certificate, key)?;
+        Ok(certificates)
+    }
+
+    /// None yet: connections fail until one is [shown](Self::show).
+    pub(crate) fn pending() -> Self {
+        Self { shown: Arc::default(), files: None }
+    }
+
+    /// Shows another one from now on, given in PEM.
+    pub(crate) fn show(&self, certificate: &str, key: &str) -> Result<(), CertificateError> {
+        self.shown.show(Pem { certificate: certificate.into(), key: key.into() })?;
+        Ok(())
+    }
+
+    /// The certificate that new connections are shown, in PEM, with those between it and its
+    /// authority; `None` if there is none yet.
+    pub fn pem(&self) -> Option<String> {
+        let current = self.shown.current.read().unwrap_or_else(PoisonError::into_inner);
+        let (pem, _) = current.as_ref()?;
+        Some(String::from_utf8_lossy(&pem.certificate).into_owned())
     }
 
     /// Made now, for these host names and addresses. For development.
     pub fn self_signed(
         hosts: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<SelfSigned, CertificateError> {
-        let mut authority = CertificateParams::default();
-        authority.distinguished_name.push(DnType::CommonName, "steersman-development-ca");
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_usages =
-            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+        let authority = Authority::make("steersman-development-ca", ALWAYS)?;
         let hosts: Vec<String> = hosts.into_iter().map(Into::into).collect();
-        let mut params = CertificateParams::new(hosts)?;
-        params.distinguished_name.push(DnType::CommonName, "steersman-webhooks");
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &authority)?;
-        let certificates = Self::from_pem(&certificate.pem(), &key.serialize_pem())?;
-        Ok(SelfSigned { certificates, ca: authority.pem() })
+        let signed = authority.sign(&hosts, ALWAYS)?;
+        let certificates = Self::from_pem(&signed.certificate, &signed.key)?;
+        Ok(SelfSigned { certificates, ca: authority.certificate.pem })
     }
 
     /// How a server speaks TLS with them: HTTP/2 or 1.1.
@@ -174,19 +164,23 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     std::fs::read(path).map_err(|source| CertificateError::Read { path: path.into(), source })
 }
 
-impl Shown {
-    fn new(pem: Pem) -> Result<Self, CertificateError> {
+impl Default for Shown {
+    fn default() -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let key = Arc::new(pem.certified_key(&provider)?);
-        Ok(Self { provider, current: RwLock::new((pem, key)) })
+        Self { provider, current: RwLock::default() }
     }
+}
 
+impl Shown {
+    /// Shows this from now on; tells whether that is something new.
     fn show(&self, pem: Pem) -> Result<bool, CertificateError> {
-        if self.current.read().unwrap_or_else(PoisonError::into_inner).0 == pem {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_some_and(|(shown, _)| *shown == pem) {
             return Ok(false);
         }
+        drop(current);
         let key = Arc::new(pem.certified_key(&self.provider)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = (pem, key);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some((pem, key));
         Ok(true)
     }
 }
@@ -205,7 +199,8 @@ impl Pem {
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).1))
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().map(|(_, key)| Arc::clone(key))
     }
 }
 

@@ -6,6 +6,8 @@
 //!
 //! TLS comes from [`Certificates`], which may change while connections are open.
 
+mod authority;
+mod certificate_error;
 mod certificates;
 mod query;
 #[cfg(test)]
@@ -34,9 +36,11 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use authority::{Authority, Trusted, Validity};
 pub(crate) use query::query;
 
-pub use certificates::{CertificateError, Certificates, SelfSigned};
+pub use certificate_error::CertificateError;
+pub use certificates::{Certificates, SelfSigned};
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);

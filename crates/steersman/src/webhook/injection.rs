@@ -1,13 +1,13 @@
-//! Writes the authority of a self-signed certificate to where the API server looks for it.
+//! Writes whom the API server is to trust to where it looks for that.
 //!
-//! For development. Looks again from time to time, because configurations may be applied anew
-//! without it, or only after the server has started. Writes nothing but `caBundle`.
-
-use std::time::Duration;
+//! It is done again from time to time, because configurations may be applied anew without it, or
+//! only after the server has started. Nothing but `caBundle` is written, and what stands there of
+//! the same name and has not expired stays: another replica may still show a certificate of it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Request, header};
+use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, TestOperation};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -18,137 +18,86 @@ use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::Value;
 
-use super::registration::Phase;
-use super::server::WebhookServer;
+use super::succession::tidied;
 use crate::error::Result;
-use crate::random::jitter;
+use crate::serve::Trusted;
 
-/// How long until it looks again.
-const LOOK: Duration = Duration::from_secs(30);
-/// How long until it tries again what failed.
-const RETRY: Duration = Duration::from_secs(2);
+/// Which configurations and definitions get the authorities: those that the server itself makes,
+/// and those that its author named.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CaInjection {
+    pub(super) mutating: Vec<String>,
+    pub(super) validating: Vec<String>,
+    pub(super) definitions: Vec<String>,
+    pub(super) labels: Option<String>,
+}
 
-/// Which configurations and definitions get the authority: those that the server itself makes,
-/// and those named here.
-pub struct CaInjection {
-    client: kube::Client,
-    mutating: Vec<String>,
-    validating: Vec<String>,
-    definitions: Vec<String>,
-    labels: Option<String>,
+/// A kind whose objects get the authorities.
+pub(crate) struct Needed<'a> {
+    pub(crate) group: String,
+    pub(crate) plural: String,
+    /// The objects that are known by name.
+    pub(crate) names: &'a [String],
+    /// Whether others are found by a label.
+    pub(crate) by_label: bool,
+}
+
+/// Whom to trust.
+pub(super) struct Bundle<'a> {
+    pub(super) trusted: &'a [Trusted],
+    pub(super) now: Timestamp,
 }
 
 impl CaInjection {
-    /// Writes through this client.
-    pub fn new(client: kube::Client) -> Self {
-        let none = Vec::new;
-        let mutating = none();
-        let validating = none();
-        let definitions = none();
-        Self { client, mutating, validating, definitions, labels: None }
-    }
-
-    /// Also into this MutatingWebhookConfiguration.
-    #[must_use]
-    pub fn mutating(mut self, name: impl Into<String>) -> Self {
-        self.mutating.push(name.into());
-        self
-    }
-
-    /// Also into this ValidatingWebhookConfiguration.
-    #[must_use]
-    pub fn validating(mut self, name: impl Into<String>) -> Self {
-        self.validating.push(name.into());
-        self
-    }
-
-    /// Also into the conversion of this CustomResourceDefinition.
-    #[must_use]
-    pub fn definition(mut self, name: impl Into<String>) -> Self {
-        self.definitions.push(name.into());
-        self
-    }
-
-    /// Also into all configurations and definitions with these labels.
-    #[must_use]
-    pub fn labelled(mut self, selector: impl Into<String>) -> Self {
-        self.labels = Some(selector.into());
-        self
-    }
-
-    /// Adds what this server is known by.
-    pub(super) fn of(mut self, server: &WebhookServer) -> Self {
-        // Only what there is: who runs it may have no right to look at the rest.
-        for (phase, names) in
-            [(Phase::Mutating, &mut self.mutating), (Phase::Validating, &mut self.validating)]
-        {
-            if server.site.registrations(phase).next().is_some() {
-                names.push(server.configuration_name(phase));
-            }
-        }
-        self.definitions.extend(server.converted());
-        self
-    }
-
-    /// Keeps the authority written. Never ends.
-    pub(super) async fn keep(self, ca: String) {
-        let bundle = Value::String(STANDARD.encode(ca));
-        loop {
-            let wait = match self.inject(&bundle).await {
-                Ok(()) => LOOK,
-                Err(error) => {
-                    tracing::warn!(%error, "CA injection failed; retrying");
-                    RETRY
-                }
-            };
-            tokio::time::sleep(jitter(wait, 0.1)).await;
-        }
-    }
-
-    /// Writes the authority wherever it is missing. What cannot be written does not keep it from
-    /// the rest.
-    async fn inject(&self, bundle: &Value) -> Result<()> {
-        let kinds = [
+    /// What gets the authorities: kinds, with the names of their objects.
+    fn targets(&self) -> [(ApiResource, &[String]); 3] {
+        [
             (ApiResource::erase::<MutatingWebhookConfiguration>(&()), &self.mutating),
             (ApiResource::erase::<ValidatingWebhookConfiguration>(&()), &self.validating),
             (ApiResource::erase::<CustomResourceDefinition>(&()), &self.definitions),
-        ];
+        ]
+    }
+
+    /// What must be allowed for that.
+    pub(super) fn needs(&self) -> impl Iterator<Item = Needed<'_>> {
+        self.targets().into_iter().map(|(resource, names)| {
+            let by_label = self.labels.is_some();
+            Needed { group: resource.group, plural: resource.plural, names, by_label }
+        })
+    }
+
+    /// Writes the authorities wherever they are missing. What cannot be written does not keep them
+    /// from the rest.
+    pub(super) async fn inject(&self, client: &kube::Client, bundle: &Bundle<'_>) -> Result<()> {
         let mut outcome = Ok(());
-        for (resource, names) in kinds {
-            outcome = self.inject_kind(&resource, names, bundle).await.and(outcome);
+        for (resource, names) in self.targets() {
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            outcome = self.inject_into(&api, names, bundle).await.and(outcome);
         }
         outcome
     }
 
-    async fn inject_kind(
+    async fn inject_into(
         &self,
-        resource: &ApiResource,
+        api: &Api<DynamicObject>,
         names: &[String],
-        bundle: &Value,
+        bundle: &Bundle<'_>,
     ) -> Result<()> {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
         let mut outcome = Ok(());
-        for object in self.targets(&api, names).await? {
-            let patch = missing(&object, bundle);
+        for object in self.found(api, names).await? {
+            let patch = bundle.missing(&object);
             let Some(name) = object.metadata.name.filter(|_| !patch.0.is_empty()) else { continue };
-            let written = self.patch(&format!("{}/{name}", api.resource_url()), &patch).await;
+            let path = format!("{}/{name}", api.resource_url());
+            let written = send(api.clone().into_client(), &path, &patch).await;
             if written.is_ok() {
-                tracing::info!(kind = resource.kind, name, "CA bundle injected");
+                tracing::info!(path, "CA bundle injected");
             }
             outcome = written.and(outcome);
         }
         outcome
     }
 
-    async fn patch(&self, path: &str, patch: &json_patch::Patch) -> Result<()> {
-        let request = Request::patch(path)
-            .header(header::CONTENT_TYPE, "application/json-patch+json")
-            .body(serde_json::to_vec(patch)?)?;
-        self.client.request::<Value>(request).await?;
-        Ok(())
-    }
-
-    async fn targets(
+    async fn found(
         &self,
         api: &Api<DynamicObject>,
         names: &[String],
@@ -168,29 +117,53 @@ impl CaInjection {
     }
 }
 
-/// The patch that writes the authority wherever this object lacks it, if the object is still as
-/// it was read: places in lists may have changed.
-fn missing(object: &DynamicObject, bundle: &Value) -> json_patch::Patch {
-    let webhooks = object.data.get("webhooks").and_then(Value::as_array).map_or(0, Vec::len);
-    let mut places: Vec<String> =
-        (0..webhooks).map(|index| format!("/webhooks/{index}/clientConfig")).collect();
-    places.push("/spec/conversion/webhook/clientConfig".to_owned());
-    let lacking = places.into_iter().filter(|place| {
-        let config = object.data.pointer(place);
-        config.is_some_and(|config| config.get("caBundle") != Some(bundle))
-    });
-    let mut operations: Vec<PatchOperation> = lacking
-        .map(|place| {
-            let path = pointer(&format!("{place}/caBundle"));
-            PatchOperation::Add(AddOperation { path, value: bundle.clone() })
-        })
-        .collect();
-    if let (false, Some(version)) = (operations.is_empty(), &object.metadata.resource_version) {
-        let path = pointer("/metadata/resourceVersion");
-        let value = Value::String(version.clone());
-        operations.insert(0, PatchOperation::Test(TestOperation { path, value }));
+async fn send(client: kube::Client, path: &str, patch: &json_patch::Patch) -> Result<()> {
+    let request = Request::patch(path)
+        .header(header::CONTENT_TYPE, "application/json-patch+json")
+        .body(serde_json::to_vec(patch)?)?;
+    client.request::<Value>(request).await?;
+    Ok(())
+}
+
+impl Bundle<'_> {
+    /// The patch that writes the authorities wherever this object lacks them, if the object is
+    /// still as it was read: places in lists may have changed.
+    fn missing(&self, object: &DynamicObject) -> json_patch::Patch {
+        let webhooks = object.data.get("webhooks").and_then(Value::as_array).map_or(0, Vec::len);
+        let mut places: Vec<String> =
+            (0..webhooks).map(|index| format!("/webhooks/{index}/clientConfig")).collect();
+        places.push("/spec/conversion/webhook/clientConfig".to_owned());
+        let lacking = places.into_iter().filter_map(|place| {
+            let found = object.data.pointer(&place)?.get("caBundle");
+            let wanted = Value::String(self.beside(found));
+            (found != Some(&wanted)).then_some((place, wanted))
+        });
+        let mut operations: Vec<PatchOperation> = lacking
+            .map(|(place, value)| {
+                let path = pointer(&format!("{place}/caBundle"));
+                PatchOperation::Add(AddOperation { path, value })
+            })
+            .collect();
+        if let (false, Some(version)) = (operations.is_empty(), &object.metadata.resource_version) {
+            let path = pointer("/metadata/resourceVersion");
+            let value = Value::String(version.clone());
+            operations.insert(0, PatchOperation::Test(TestOperation { path, value }));
+        }
+        json_patch::Patch(operations)
     }
-    json_patch::Patch(operations)
+
+    /// The authorities, with those that stand there of the same name and have not expired; always
+    /// in the same order, so that replicas agree.
+    fn beside(&self, found: Option<&Value>) -> String {
+        let found = found.and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
+        let ours = |other: &Trusted| {
+            let named = self.trusted.first().is_some_and(|trusted| trusted.name == other.name);
+            named && self.now < other.validity.until
+        };
+        let found = Trusted::read_all(&found.unwrap_or_default()).into_iter().filter(ours);
+        let all = tidied(self.trusted.iter().cloned().chain(found).collect());
+        STANDARD.encode(all.iter().map(|trusted| trusted.pem.as_str()).collect::<String>())
+    }
 }
 
 fn pointer(text: &str) -> PointerBuf {

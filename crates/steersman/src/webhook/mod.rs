@@ -38,7 +38,7 @@
 //!     }
 //! }
 //!
-//! let server = WebhookServer::builder().validates_with::<ConfigMap>(NoPasswords).build()?;
+//! let server = WebhookServer::builder("shop").validates_with::<ConfigMap>(NoPasswords).build()?;
 //! # Ok::<(), steersman::Error>(())
 //! ```
 //!
@@ -58,7 +58,9 @@ mod request;
 mod response;
 mod review;
 mod server;
+mod shared_ca;
 mod site;
+mod succession;
 #[cfg(test)]
 mod tests;
 mod validator;
@@ -68,10 +70,10 @@ pub use conversion::{Conversion, Spoke, Versions};
 pub use defaulter::{CustomDefaulter, Defaulter};
 pub use denied::{Denied, FieldError};
 pub use handler::Handler;
-pub use injection::CaInjection;
 pub use registration::{FailurePolicy, Webhook};
 pub use request::{AdmissionRequest, Operation};
 pub use response::{AdmissionResponse, Warnings};
 pub use server::{WebhookServer, WebhookServerBuilder};
+pub use shared_ca::SharedCa;
 pub use site::BuildError;
 pub use validator::{CustomValidator, Validator};

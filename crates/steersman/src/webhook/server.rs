@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::future::Either;
+use futures::future::{Either, pending};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::conversion::Conversion;
 use super::defaulter::{CustomDefaulter, Defaulter};
 use super::handler::{self, ErasedHandler, Handler};
-use super::injection::CaInjection;
-use super::registration::Webhook;
+use super::registration::{Phase, Webhook};
+use super::shared_ca::{Keeper, SharedCa};
 use super::site::{BuildError, Site};
 use super::validator::{CustomValidator, Validator};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::object::Object;
 use crate::serve::{self, CertificateError, Certificates, SelfSigned, Server};
@@ -35,7 +35,8 @@ pub struct WebhookServer {
     pub(super) site: Arc<Site>,
     address: Option<SocketAddr>,
     certificates: Source,
-    injection: Option<CaInjection>,
+    /// Through which a shared authority is kept.
+    client: Option<kube::Client>,
     started: Arc<AtomicBool>,
 }
 
@@ -43,17 +44,19 @@ pub struct WebhookServer {
 enum Source {
     Files { certificate: PathBuf, key: PathBuf },
     SelfSigned(Box<SelfSigned>),
+    Shared(Box<SharedCa>, Certificates),
 }
 
 impl WebhookServer {
-    /// Begins a server without webhooks.
-    pub fn builder() -> WebhookServerBuilder {
+    /// Begins a server without webhooks, for the program of this name. Its configurations are
+    /// called `<name>-mutating` and `<name>-validating`, whoever writes them: they belong to the
+    /// whole cluster, so each program in it needs a name of its own.
+    pub fn builder(name: impl Into<String>) -> WebhookServerBuilder {
         WebhookServerBuilder {
-            name: "webhooks".to_owned(),
+            name: name.into(),
             parts: Vec::new(),
             address: Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT))),
             certificates: Chosen::Directory(CERT_DIR.into()),
-            injection: None,
         }
     }
 
@@ -61,6 +64,11 @@ impl WebhookServer {
     pub fn handler(&self) -> serve::Handler {
         let site = Arc::clone(&self.site);
         serve::handler(move |request| Arc::clone(&site).answer(request))
+    }
+
+    /// The name of the program, which its configurations begin with.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Reports what it counts.
@@ -74,48 +82,104 @@ impl WebhookServer {
         move || started.load(Ordering::Acquire)
     }
 
-    /// The authority that signed its certificate, in PEM, if it made that itself.
+    /// The authority that signed its certificate, in PEM, if it made that itself and for itself.
     pub fn ca(&self) -> Option<&str> {
         match &self.certificates {
             Source::SelfSigned(made) => Some(&made.ca),
+            Source::Files { .. } | Source::Shared(..) => None,
+        }
+    }
+
+    /// The certificate that it makes, for whoever has a server already; kept up to date while
+    /// this one runs. `None` if it comes from files.
+    pub fn certificates(&self) -> Option<&Certificates> {
+        match &self.certificates {
+            Source::SelfSigned(made) => Some(&made.certificates),
+            Source::Shared(_, certificates) => Some(certificates),
             Source::Files { .. } => None,
         }
+    }
+
+    /// The authority that it shares with other replicas, if it does.
+    pub(crate) fn shared_ca(&self) -> Option<&SharedCa> {
+        match &self.certificates {
+            Source::Shared(shared, _) => Some(shared),
+            Source::Files { .. } | Source::SelfSigned(_) => None,
+        }
+    }
+
+    /// Keeps a shared authority through this client. A manager gives it its own.
+    #[must_use]
+    pub fn through(mut self, client: kube::Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// The same unless it was given another.
+    pub(crate) fn or_through(mut self, client: &kube::Client) -> Self {
+        self.client.get_or_insert_with(|| client.clone());
+        self
     }
 
     /// Serves until `shutdown`, then lets what is under way end. Fails if it cannot listen or has
     /// no certificate.
     pub async fn run(self, shutdown: CancellationToken) -> Result<()> {
-        let Some(address) = self.address else {
-            self.started.store(true, Ordering::Release);
-            shutdown.cancelled().await;
-            return Ok(());
+        let listener = match self.address {
+            Some(address) => Some(listen(address).await?),
+            None => None,
         };
-        let listener = listen(address).await?;
-        self.run_on(listener, shutdown).await
+        self.serve(listener, shutdown).await
     }
 
     /// Like [`run`](Self::run), on a listener that is there already.
     pub async fn run_on(self, listener: TcpListener, shutdown: CancellationToken) -> Result<()> {
-        let handler = self.handler();
-        let ca = self.ca().map(str::to_owned);
-        let certificates = match self.certificates {
-            Source::Files { certificate, key } => Certificates::from_files(certificate, key)?,
-            Source::SelfSigned(made) => made.certificates,
+        self.serve(Some(listener), shutdown).await
+    }
+
+    async fn serve(self, listener: Option<TcpListener>, shutdown: CancellationToken) -> Result<()> {
+        let mut keeper = self.keeper()?;
+        if let Some(keeper) = &mut keeper {
+            tokio::select! {
+                () = keeper.begin() => {}
+                () = shutdown.cancelled() => return Ok(()),
+            }
+        }
+        let serving = match listener {
+            Some(listener) => {
+                let server = Server::new(listener).tls(self.shown()?).body_max(BODY_MAX);
+                tracing::info!(address = %server.local_addr()?, "serving webhooks");
+                Either::Left(server.run(self.handler(), shutdown))
+            }
+            None => Either::Right(shutdown.cancelled_owned()),
         };
-        let server = Server::new(listener).tls(certificates).body_max(BODY_MAX);
-        let address = server.local_addr()?;
-        tracing::info!(%address, "serving webhooks");
+        let keeping = keeper.map_or(Either::Right(pending()), |keeper| Either::Left(keeper.keep()));
         self.started.store(true, Ordering::Release);
-        let keep = match (self.injection, ca) {
-            (Some(injection), Some(ca)) => Either::Left(injection.keep(ca)),
-            _ => Either::Right(std::future::pending()),
-        };
         tokio::select! {
-            () = server.run(handler, shutdown) => {}
-            () = keep => {}
+            () = serving => {}
+            () = keeping => {}
         }
         self.started.store(false, Ordering::Release);
         Ok(())
+    }
+
+    /// What keeps its shared authority, if it has one.
+    fn keeper(&self) -> Result<Option<Keeper>> {
+        let Source::Shared(shared, certificates) = &self.certificates else { return Ok(None) };
+        let Some(client) = self.client.clone() else {
+            let text = "a server with a shared CA needs a client: `Manager::webhooks` gives it one, \
+                        or `.through(client)` does";
+            return Err(Error::message(text));
+        };
+        Ok(Some(shared.keeper(&self.name, client, certificates.clone())))
+    }
+
+    /// What connections are shown.
+    fn shown(&self) -> Result<Certificates, CertificateError> {
+        match &self.certificates {
+            Source::Files { certificate, key } => Certificates::from_files(certificate, key),
+            Source::SelfSigned(made) => Ok(made.certificates.clone()),
+            Source::Shared(_, certificates) => Ok(certificates.clone()),
+        }
     }
 }
 
@@ -144,6 +208,7 @@ enum Chosen {
     Directory(PathBuf),
     Files(PathBuf, PathBuf),
     SelfSigned(Vec<String>),
+    Shared(Box<SharedCa>),
 }
 
 /// A webhook server that is not built yet.
@@ -153,11 +218,10 @@ pub struct WebhookServerBuilder {
     parts: Vec<Part>,
     address: Option<SocketAddr>,
     certificates: Chosen,
-    injection: Option<CaInjection>,
 }
 
 impl WebhookServerBuilder {
-    /// The name that its configurations begin with: `<name>-mutating`, `<name>-validating`.
+    /// Another name than the one it was [begun](WebhookServer::builder) with.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -231,17 +295,17 @@ impl WebhookServerBuilder {
         self
     }
 
-    /// Makes an authority and a certificate for these hosts. For development: who calls must
-    /// trust [`WebhookServer::ca`], which [`inject_ca`](Self::inject_ca) can see to.
+    /// Makes an authority and a certificate for these hosts, which nobody else knows: for tests, and
+    /// for a single replica. Who calls must trust [`WebhookServer::ca`].
     pub fn self_signed(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.certificates = Chosen::SelfSigned(hosts.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Writes the authority of a self-signed certificate where the API server looks for it. For one
-    /// replica: several have an authority each, and would replace each other's.
-    pub fn inject_ca(mut self, injection: CaInjection) -> Self {
-        self.injection = Some(injection);
+    /// Makes its certificate with an authority that all replicas share, and sees to it that the API
+    /// server trusts that.
+    pub fn shared_ca(mut self, shared: SharedCa) -> Self {
+        self.certificates = Chosen::Shared(Box::new(shared));
         self
     }
 
@@ -256,11 +320,28 @@ impl WebhookServerBuilder {
             site: Arc::new(site),
             address: self.address,
             certificates: source(self.certificates)?,
-            injection: None,
+            client: None,
             started: Arc::default(),
         };
-        server.injection = self.injection.map(|injection| injection.of(&server));
+        server.have_its_ca_trusted();
         Ok(server)
+    }
+}
+
+impl WebhookServer {
+    /// Lets the shared authority be trusted where this server is registered.
+    fn have_its_ca_trusted(&mut self) {
+        // Only what there is: who runs it may have no right to look at the rest.
+        let registered = |phase| self.site.registrations(phase).next().is_some();
+        let configuration = |phase| registered(phase).then(|| self.configuration_name(phase));
+        let mutating = configuration(Phase::Mutating);
+        let validating = configuration(Phase::Validating);
+        let converted = self.converted();
+        if let Source::Shared(shared, _) = &mut self.certificates {
+            shared.injection.mutating.extend(mutating);
+            shared.injection.validating.extend(validating);
+            shared.injection.definitions.extend(converted);
+        }
     }
 }
 
@@ -281,5 +362,6 @@ fn source(chosen: Chosen) -> Result<Source, CertificateError> {
         Chosen::SelfSigned(hosts) => {
             Source::SelfSigned(Box::new(Certificates::self_signed(hosts)?))
         }
+        Chosen::Shared(shared) => Source::Shared(shared, Certificates::pending()),
     })
 }

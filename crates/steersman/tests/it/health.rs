@@ -72,7 +72,7 @@ async fn the_manager_is_ready_once_its_caches_are(cluster: Cluster) -> Result<()
 
 #[steersman::test]
 async fn webhooks_are_part_of_what_is_ready(cluster: Cluster) -> Result<()> {
-    let server = WebhookServer::builder().in_process().build()?;
+    let server = WebhookServer::builder("shop").in_process().build()?;
     let running = manager(&cluster).webhooks(server).start();
     let site = Site::health(PUBLIC);
     assert_eq!(get(&running, &site, "/readyz/webhooks", &[]).await.0, 500);

@@ -147,7 +147,7 @@ fn pod_review(operation: &str, containers: &Value) -> (Value, Value) {
 #[tokio::test]
 async fn built_in_kinds_have_webhooks_too() {
     let server =
-        WebhookServer::builder().in_process().defaults_with::<Pod>(Sidecar("mesh")).build();
+        WebhookServer::builder("shop").in_process().defaults_with::<Pod>(Sidecar("mesh")).build();
     let containers = json!([{"name": "web", "image": "web", "fromTheFuture": {"a": 1}}]);
     let (pod, review) = pod_review("CREATE", &containers);
     let answer = ask(&server.unwrap(), "/mutate--v1-pod", &review).await;
@@ -161,7 +161,7 @@ async fn built_in_kinds_have_webhooks_too() {
 #[tokio::test]
 async fn webhooks_of_one_path_follow_each_other() {
     let at = |webhook: Webhook| webhook.path("/pods");
-    let server = WebhookServer::builder()
+    let server = WebhookServer::builder("shop")
         .in_process()
         .with(at(Webhook::defaults_with::<Pod>(Sidecar("mesh"))))
         .with(at(Webhook::defaults_with::<Pod>(Sidecar("log"))))
@@ -185,7 +185,7 @@ async fn webhooks_of_one_path_follow_each_other() {
 #[tokio::test]
 async fn the_first_that_refuses_ends_the_sequence() {
     let at = |name| Webhook::validates_with::<Pod>(Sidecar(name)).path("/pods");
-    let server = WebhookServer::builder().in_process();
+    let server = WebhookServer::builder("shop").in_process();
     let server = server.with(at("web")).with(at("mesh")).with(at("log")).build().unwrap();
     let (_, review) = pod_review("CREATE", &json!([{"name": "web", "image": "web"}]));
     let answer = ask(&server, "/pods", &review).await;
@@ -195,7 +195,7 @@ async fn the_first_that_refuses_ends_the_sequence() {
 
 #[tokio::test]
 async fn a_validator_that_fails_says_nothing_against_the_object() {
-    let server = WebhookServer::builder().in_process();
+    let server = WebhookServer::builder("shop").in_process();
     let server = server.validates_with::<Pod>(Sidecar("mesh")).build().unwrap();
     let (_, review) = pod_review("UPDATE", &json!([{"name": "web"}]));
     let answer = ask(&server, "/validate--v1-pod", &review).await;
@@ -205,7 +205,7 @@ async fn a_validator_that_fails_says_nothing_against_the_object() {
 
 #[tokio::test]
 async fn a_raw_handler_answers_whatever_it_likes() {
-    let server = WebhookServer::builder()
+    let server = WebhookServer::builder("shop")
         .in_process()
         .handle("/audit", async |request: AdmissionRequest| {
             let key = request.key().to_string();

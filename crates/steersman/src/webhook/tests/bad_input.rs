@@ -112,7 +112,7 @@ async fn a_handler_that_panics_before_it_waits_is_caught_as_well() {
     fn broken(_: AdmissionRequest) -> std::future::Ready<AdmissionResponse> {
         panic!("at once")
     }
-    let server = WebhookServer::builder().in_process().handle("/x", broken).build().unwrap();
+    let server = WebhookServer::builder("shop").in_process().handle("/x", broken).build().unwrap();
     let answer = ask(&server, "/x", &review("CREATE", &json!({}), &Value::Null)).await;
     assert_eq!(answer["status"]["message"], "panic: at once [recovered]");
 }
@@ -123,7 +123,8 @@ async fn a_patch_that_does_not_fit_is_the_webhooks_fault() {
         let patch = json!([{"op": "remove", "path": "/nothing"}]);
         AdmissionResponse::allowed().with_patch(serde_json::from_value(patch).unwrap())
     };
-    let server = WebhookServer::builder().in_process().handle("/x", remove).handle("/x", remove);
+    let server =
+        WebhookServer::builder("shop").in_process().handle("/x", remove).handle("/x", remove);
     let review = review("CREATE", &json!({}), &Value::Null);
     let answer = ask(&server.build().unwrap(), "/x", &review).await;
     assert_eq!(answer["status"]["code"], 500);
@@ -135,7 +136,7 @@ async fn a_handler_has_as_long_as_the_api_server_waits() {
         let _ = tokio::time::timeout(Duration::from_secs(5), std::future::pending::<()>()).await;
         AdmissionResponse::allowed()
     };
-    let server = WebhookServer::builder().in_process().handle("/slow", slow).build().unwrap();
+    let server = WebhookServer::builder("shop").in_process().handle("/slow", slow).build().unwrap();
     let review = review("CREATE", &json!({}), &Value::Null);
     assert_eq!(ask(&server, "/slow?timeout=10s", &review).await["allowed"], true);
     let late = post("/slow?timeout=2s", review.to_string());

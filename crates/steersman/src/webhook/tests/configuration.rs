@@ -34,13 +34,13 @@ fn configurations_follow_from_what_is_served() {
     };
     let mutating = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": "webhooks-mutating"},
+        "metadata": {"name": "shop-mutating"},
         "webhooks": [webhook("default", super::MUTATE, json!(["CREATE", "UPDATE"]))],
     });
     assert_eq!(json_of(&made.mutating), mutating);
     let validating = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "webhooks-validating"},
+        "metadata": {"name": "shop-validating"},
         "webhooks": [webhook("validate", super::VALIDATE, json!(["CREATE", "UPDATE", "DELETE"]))],
     });
     assert_eq!(json_of(&made.validating), validating);
@@ -53,8 +53,7 @@ async fn allow(_: AdmissionRequest) -> AdmissionResponse {
 #[test]
 fn webhooks_of_one_path_are_one_webhook() {
     let rules = || -> Vec<_> { serde_json::from_value(json!([{"apiGroups": [""]}])).unwrap() };
-    let server = WebhookServer::builder()
-        .named("shop")
+    let server = WebhookServer::builder("shop")
         .with(Webhook::validates::<Shop>().path("/all").name("all.shop.dev"))
         .with(Webhook::validating("/all", rules(), allow))
         .with(Webhook::validating("/all", rules(), allow))
@@ -82,7 +81,8 @@ fn webhooks_of_one_path_are_one_webhook() {
 
 #[test]
 fn a_definition_is_told_who_converts_its_versions() {
-    let server = WebhookServer::builder().converts(Conversion::hub::<Shop>()).build().unwrap();
+    let server =
+        WebhookServer::builder("shop").converts(Conversion::hub::<Shop>()).build().unwrap();
     let conversions = server.conversions(&ClientConfig::url("https://here"));
     assert_eq!(conversions[0].0, "shops.demo.steersman.dev");
     let wanted = json!({"strategy": "Webhook", "webhook": {
@@ -93,16 +93,18 @@ fn a_definition_is_told_who_converts_its_versions() {
 #[test]
 fn what_does_not_fit_together_is_not_built() {
     let builders = [
-        (WebhookServer::builder().handle("no/slash", allow), "is not a path"),
-        (WebhookServer::builder().handle("/a//b", allow), "is not a path"),
+        (WebhookServer::builder("shop").handle("no/slash", allow), "is not a path"),
+        (WebhookServer::builder("shop").handle("/a//b", allow), "is not a path"),
         (
-            WebhookServer::builder()
+            WebhookServer::builder("shop")
                 .defaults::<Shop>()
                 .with(Webhook::validates::<Shop>().path(super::MUTATE)),
             "serves only one of",
         ),
         (
-            WebhookServer::builder().converts(Conversion::hub::<Pod>()).handle("/convert", allow),
+            WebhookServer::builder("shop")
+                .converts(Conversion::hub::<Pod>())
+                .handle("/convert", allow),
             "serves only one of",
         ),
     ];

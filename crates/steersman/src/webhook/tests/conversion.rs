@@ -64,7 +64,7 @@ impl Spoke for AlphaShop {
 
 fn server() -> WebhookServer {
     let conversion = Conversion::hub::<Shop>().spoke::<BetaShop>().spoke::<AlphaShop>();
-    WebhookServer::builder().in_process().converts(conversion).build().unwrap()
+    WebhookServer::builder("shop").in_process().converts(conversion).build().unwrap()
 }
 
 fn object(version: &str, spec: Value) -> Value {
@@ -168,6 +168,6 @@ async fn reviews_that_make_no_sense_are_answered() {
 #[test]
 fn versions_of_different_kinds_do_not_belong_together() {
     let twice = Conversion::hub::<Shop>().spoke::<BetaShop>().spoke::<BetaShop>();
-    let error = WebhookServer::builder().converts(twice).build().err().unwrap();
+    let error = WebhookServer::builder("shop").converts(twice).build().err().unwrap();
     assert!(error.to_string().contains("v1beta1 is there twice"), "{error}");
 }

@@ -1,16 +1,19 @@
 //! Whom the API server is told to trust.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::{Shop, shops};
-use crate::webhook::{CaInjection, Conversion, WebhookServer};
+use super::shops;
+use crate::serve::{Authority, Trusted, Validity};
+use crate::webhook::injection::{Bundle, CaInjection};
 
 /// The paths of objects and the objects; patches that fail first.
 #[derive(Default)]
@@ -88,7 +91,7 @@ fn client(server: &Arc<Mutex<Server>>) -> kube::Client {
 }
 
 const VALIDATING: &str =
-    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/webhooks-validating";
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/shop-validating";
 const LABELLED: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/other";
 const DEFINITION: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shops.demo.steersman.dev";
@@ -101,7 +104,7 @@ fn objects() -> Vec<(&'static str, Value)> {
     vec![
         (
             VALIDATING,
-            json!({"metadata": metadata("webhooks-validating"), "webhooks": [
+            json!({"metadata": metadata("shop-validating"), "webhooks": [
                 {"name": "a", "clientConfig": {"url": "u", "caBundle": "b2xk"}, "new": 1},
                 {"name": "b", "clientConfig": {"url": "u"}},
             ]}),
@@ -115,21 +118,41 @@ fn objects() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Lets virtual time pass.
-async fn pass(time: Duration) {
-    let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
+/// From long ago until long from now.
+fn authority(name: &str) -> Trusted {
+    let from = Timestamp::UNIX_EPOCH;
+    let validity = Validity { from, until: Timestamp::constant(9_999_999_999, 0) };
+    Authority::make(name, validity).unwrap().certificate
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_authority_is_written_wherever_it_belongs_and_stays() {
+fn now() -> Timestamp {
+    Timestamp::constant(1_900_000_000, 0)
+}
+
+fn encoded(trusted: &[&Trusted]) -> String {
+    STANDARD.encode(trusted.iter().map(|trusted| trusted.pem.as_str()).collect::<String>())
+}
+
+fn named() -> CaInjection {
+    CaInjection {
+        validating: vec!["shop-validating".to_owned()],
+        definitions: vec!["shops.demo.steersman.dev".to_owned()],
+        labels: Some("inject=yes".to_owned()),
+        ..CaInjection::default()
+    }
+}
+
+#[tokio::test]
+async fn the_authority_is_written_wherever_it_belongs_and_once() {
     let server =
         Arc::new(Mutex::new(Server { objects: objects(), failures: 1, ..Server::default() }));
-    let webhooks = WebhookServer::builder().in_process().validates::<Shop>();
-    let webhooks = webhooks.converts(Conversion::hub::<Shop>()).build().unwrap();
-    let injection = CaInjection::new(client(&server)).labelled("inject=yes").of(&webhooks);
-    tokio::spawn(injection.keep("pem".to_owned()));
-    let wait = async |seconds| pass(Duration::from_secs(seconds)).await;
-    wait(10).await;
+    let ours = authority("shop-webhook-ca");
+    let trusted = [ours.clone()];
+    let inject = || async {
+        named().inject(&client(&server), &Bundle { trusted: &trusted, now: now() }).await
+    };
+    assert!(inject().await.is_err(), "one failed, the others did not");
+    inject().await.unwrap();
     let bundles = || -> Vec<Value> {
         let server = server.lock().unwrap();
         let objects: Vec<&Value> = server.objects.iter().map(|(_, object)| object).collect();
@@ -140,27 +163,42 @@ async fn the_authority_is_written_wherever_it_belongs_and_stays() {
             objects[2]["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"].clone(),
         ]
     };
-    assert_eq!(bundles(), vec![json!("cGVt"); 4]);
+    assert_eq!(bundles(), vec![json!(encoded(&[&ours])); 4]);
     let patches = || server.lock().unwrap().patches;
     assert_eq!(patches(), 4, "one failed, three objects");
-
-    wait(100).await;
+    inject().await.unwrap();
     assert_eq!(patches(), 4, "nothing is written that is there");
-    server.lock().unwrap().objects = objects();
-    wait(40).await;
-    assert_eq!(bundles(), vec![json!("cGVt"); 4]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
+async fn what_another_replica_wrote_stays_and_what_others_wrote_does_not() {
+    let ours = authority("shop-webhook-ca");
+    let theirs = authority("shop-webhook-ca"); // of a replica that has not seen ours yet
+    let foreign = authority("bank-webhook-ca");
+    let mut objects = objects();
+    let found = encoded(&[&foreign, &theirs]);
+    objects[0].1["webhooks"][0]["clientConfig"]["caBundle"] = found.into();
+    let server = Arc::new(Mutex::new(Server { objects, ..Server::default() }));
+    let bundle = Bundle { trusted: std::slice::from_ref(&ours), now: now() };
+    named().inject(&client(&server), &bundle).await.unwrap();
+    let written = server.lock().unwrap().objects[0].1.clone();
+    let written = written["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap().to_owned();
+    let written = Trusted::read_all(&STANDARD.decode(written).unwrap());
+    assert_eq!(written.len(), 2);
+    assert!(written.contains(&ours) && written.contains(&theirs));
+}
+
+#[tokio::test]
 async fn who_may_not_look_at_some_still_writes_the_others() {
     let hidden = Some("mutatingwebhookconfigurations");
     let server = Server { objects: objects(), hidden, ..Server::default() };
     let server = Arc::new(Mutex::new(server));
-    let injection = CaInjection::new(client(&server)).mutating("other").of(&shops());
-    tokio::spawn(injection.keep("pem".to_owned()));
-    pass(Duration::from_secs(1)).await;
+    let ours = authority("shop-webhook-ca");
+    let injection = CaInjection { mutating: vec!["other".to_owned()], ..named() };
+    let bundle = Bundle { trusted: std::slice::from_ref(&ours), now: now() };
+    assert!(injection.inject(&client(&server), &bundle).await.is_err());
     let written = server.lock().unwrap().objects[0].1.clone();
-    assert_eq!(written["webhooks"][1]["clientConfig"]["caBundle"], "cGVt");
+    assert_eq!(written["webhooks"][1]["clientConfig"]["caBundle"], encoded(&[&ours]));
 }
 
 #[test]

@@ -117,7 +117,12 @@ pub(super) const MUTATE: &str = "/mutate-demo-steersman-dev-v1-shop";
 pub(super) const VALIDATE: &str = "/validate-demo-steersman-dev-v1-shop";
 
 pub(super) fn shops() -> WebhookServer {
-    WebhookServer::builder().in_process().defaults::<Shop>().validates::<Shop>().build().unwrap()
+    WebhookServer::builder("shop")
+        .in_process()
+        .defaults::<Shop>()
+        .validates::<Shop>()
+        .build()
+        .unwrap()
 }
 
 pub(super) fn post(path: &str, body: impl Into<Bytes>) -> Request<Bytes> {

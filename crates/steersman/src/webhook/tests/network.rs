@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::{Shop, VALIDATE, review, shop};
-use crate::webhook::WebhookServer;
+use crate::webhook::{SharedCa, WebhookServer};
 
 /// A connection of a client that trusts this authority alone.
 async fn connect(address: SocketAddr, ca: &str) -> std::io::Result<SendRequest<Full<Bytes>>> {
@@ -72,7 +72,8 @@ async fn a_renewed_certificate_is_shown_without_ending_connections() {
     let folder = std::env::temp_dir().join(format!("steersman-webhooks-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let first = renew(&folder);
-    let server = WebhookServer::builder().cert_dir(&folder).validates::<Shop>().build().unwrap();
+    let server =
+        WebhookServer::builder("shop").cert_dir(&folder).validates::<Shop>().build().unwrap();
     let started = server.started();
     let stop = CancellationToken::new();
     let (listener, address) = listen().await;
@@ -98,7 +99,7 @@ async fn a_renewed_certificate_is_shown_without_ending_connections() {
 
 #[tokio::test]
 async fn a_self_signed_server_is_trusted_through_its_authority() {
-    let server = WebhookServer::builder().self_signed(["localhost"]).validates::<Shop>();
+    let server = WebhookServer::builder("shop").self_signed(["localhost"]).validates::<Shop>();
     let server = server.build().unwrap();
     let ca = server.ca().unwrap().to_owned();
     let stop = CancellationToken::new();
@@ -111,15 +112,23 @@ async fn a_self_signed_server_is_trusted_through_its_authority() {
 }
 
 #[tokio::test]
+async fn a_shared_authority_needs_a_client() {
+    let server = WebhookServer::builder("shop").shared_ca(SharedCa::for_hosts(["localhost"]));
+    let error = server.in_process().build().unwrap().run(CancellationToken::new()).await;
+    assert!(error.unwrap_err().to_string().contains("Manager::webhooks"));
+}
+
+#[tokio::test]
 async fn a_server_without_its_certificate_says_so() {
-    let server = WebhookServer::builder().cert_dir("/nonexistent").port(0).build().unwrap();
+    let server = WebhookServer::builder("shop").cert_dir("/nonexistent").port(0).build().unwrap();
     let error = server.run(CancellationToken::new()).await.unwrap_err().to_string();
     assert!(error.starts_with("cannot read /nonexistent/tls.crt"), "{error}");
 }
 
 #[tokio::test]
 async fn a_server_in_process_listens_nowhere_and_ends_when_told() {
-    let server = WebhookServer::builder().in_process().cert_dir("/nonexistent").build().unwrap();
+    let server =
+        WebhookServer::builder("shop").in_process().cert_dir("/nonexistent").build().unwrap();
     let stop = CancellationToken::new();
     stop.cancel();
     server.run(stop).await.unwrap();

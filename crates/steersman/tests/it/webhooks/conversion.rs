@@ -57,7 +57,7 @@ async fn clocks(cluster: &Cluster, stored: &str) -> Result<Client> {
         merge_crds(vec![Clock::crd(), OldClock::crd()], stored)?;
     cluster.define(&definition).await?;
     let conversion = Conversion::hub::<Clock>().spoke::<OldClock>();
-    cluster.webhooks(WebhookServer::builder().converts(conversion)).await?;
+    cluster.webhooks(WebhookServer::builder("shop").converts(conversion)).await?;
     Ok(cluster.client().clone())
 }
 

@@ -1,6 +1,8 @@
 //! Webhooks of the framework, asked by the API server of the cluster.
 
 mod conversion;
+mod names;
+mod shared_ca;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, Namespace, Pod};
@@ -71,7 +73,7 @@ fn shop(name: &str, sellers: Option<i32>) -> Shop {
 #[steersman::test(anywhere)]
 async fn a_kind_sets_its_own_defaults(cluster: Cluster) -> Result<()> {
     cluster.install::<Shop>().await?;
-    cluster.webhooks(WebhookServer::builder().defaults::<Shop>()).await?;
+    cluster.webhooks(WebhookServer::builder("shop").defaults::<Shop>()).await?;
     let made = cluster.client().create(&shop("corner", None)).await?;
     assert_eq!(made.spec.sellers, Some(2));
     assert!(!made.spec.owner.is_empty(), "who asked owns it");
@@ -86,7 +88,7 @@ async fn a_kind_sets_its_own_defaults(cluster: Cluster) -> Result<()> {
 #[steersman::test(anywhere)]
 async fn a_kind_refuses_what_makes_no_sense(cluster: Cluster) -> Result<()> {
     cluster.install::<Shop>().await?;
-    cluster.webhooks(WebhookServer::builder().validates::<Shop>()).await?;
+    cluster.webhooks(WebhookServer::builder("shop").validates::<Shop>()).await?;
     let client = cluster.client();
     let refused = client.create(&shop("empty", Some(0))).await.unwrap_err();
     let status = refused.status().unwrap();
@@ -117,7 +119,7 @@ async fn a_kind_refuses_what_makes_no_sense(cluster: Cluster) -> Result<()> {
 #[steersman::test(anywhere)]
 async fn defaults_are_set_before_anything_is_validated(cluster: Cluster) -> Result<()> {
     cluster.install::<Shop>().await?;
-    cluster.webhooks(WebhookServer::builder().validates::<Shop>().defaults::<Shop>()).await?;
+    cluster.webhooks(WebhookServer::builder("shop").validates::<Shop>().defaults::<Shop>()).await?;
     let made = cluster.client().create(&shop("corner", None)).await?;
     assert_eq!(made.spec.sellers, Some(2));
     Ok(())
@@ -181,7 +183,7 @@ fn containers(pod: &Pod) -> Vec<&str> {
 #[steersman::test]
 async fn the_pods_of_a_deployment_get_their_sidecar(cluster: Cluster) -> Result<()> {
     let sidecar = Sidecar { client: cluster.client().clone() };
-    cluster.webhooks(WebhookServer::builder().defaults_with::<Pod>(sidecar)).await?;
+    cluster.webhooks(WebhookServer::builder("shop").defaults_with::<Pod>(sidecar)).await?;
     let deployment: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "web"},
         "spec": {
@@ -205,7 +207,7 @@ async fn the_pods_of_a_deployment_get_their_sidecar(cluster: Cluster) -> Result<
 #[steersman::test]
 async fn a_defaulter_may_ask_the_api_server_itself(cluster: Cluster) -> Result<()> {
     let sidecar = Sidecar { client: cluster.client().clone() };
-    cluster.webhooks(WebhookServer::builder().defaults_with::<Pod>(sidecar)).await?;
+    cluster.webhooks(WebhookServer::builder("shop").defaults_with::<Pod>(sidecar)).await?;
     let made = cluster.client().create(&pod("first")).await?;
     assert_eq!(containers(&made), ["web", "mesh"]);
     let plain = Patch::Merge(json!({"metadata": {"labels": {"plain": ""}}}));
@@ -218,7 +220,7 @@ async fn a_defaulter_may_ask_the_api_server_itself(cluster: Cluster) -> Result<(
 #[steersman::test(anywhere)]
 async fn a_dry_run_is_validated_too(cluster: Cluster) -> Result<()> {
     let sidecar = Sidecar { client: cluster.client().clone() };
-    cluster.webhooks(WebhookServer::builder().validates_with::<Pod>(sidecar)).await?;
+    cluster.webhooks(WebhookServer::builder("shop").validates_with::<Pod>(sidecar)).await?;
     let pods: kube::Api<Pod> = kube::Api::default_namespaced(cluster.client().kube().clone());
     let dry = kube::api::PostParams { dry_run: true, ..kube::api::PostParams::default() };
     let refused = pods.create(&dry, &pod("web")).await.unwrap_err();
@@ -236,18 +238,19 @@ async fn a_panic_refuses_and_a_webhook_that_is_not_there_does_as_configured(
     let rules: Vec<_> = serde_json::from_value(json!([{"apiGroups": [""], "apiVersions": ["v1"],
         "resources": ["pods"], "operations": ["CREATE"]}]))?;
     let webhooks =
-        WebhookServer::builder().with(Webhook::validating("/broken", rules.clone(), broken));
+        WebhookServer::builder("shop").with(Webhook::validating("/broken", rules.clone(), broken));
     cluster.webhooks(webhooks).await?;
     let refused = cluster.client().create(&pod("web")).await.unwrap_err().to_string();
     assert!(refused.contains("panic: as it was told"), "{refused}");
 
     let gone = |policy| {
         let webhook = Webhook::validating("/gone", rules.clone(), broken).failure_policy(policy);
-        WebhookServer::builder().with(webhook).in_process().build()
+        WebhookServer::builder("shop").with(webhook).in_process().build()
     };
     let nowhere = ClientConfig::url("https://nowhere.test");
     let kube = cluster.client().kube();
-    cluster.serve_webhooks("https://nowhere.test", WebhookServer::builder().build()?.handler());
+    cluster
+        .serve_webhooks("https://nowhere.test", WebhookServer::builder("shop").build()?.handler());
     install(kube, &gone(FailurePolicy::Fail)?, &nowhere).await?;
     let refused = cluster.client().create(&pod("web")).await.unwrap_err().to_string();
     assert!(refused.contains("failed calling webhook"), "{refused}");
@@ -269,7 +272,7 @@ async fn what_nobody_decides_about_in_time_is_as_the_failure_policy_says(
         let webhook = Webhook::validating(path, rules.clone(), stuck).failure_policy(policy);
         webhook.timeout(std::time::Duration::from_secs(1))
     };
-    let ignored = WebhookServer::builder().with(stuck("/ignored", FailurePolicy::Ignore));
+    let ignored = WebhookServer::builder("shop").with(stuck("/ignored", FailurePolicy::Ignore));
     cluster.webhooks(ignored).await?;
     cluster.client().create(&pod("passed")).await?;
     Ok(())
