@@ -1,4 +1,4 @@
-//! Writes the table of built-in types that the API server reads (`schema/builtin.txt`).
+//! Writes the table of built-in types of the rules (`schema/builtin.txt`), which the API server reads.
 //!
 //! Fields, their types and most list types come from the sources of the k8s-openapi crate, whose
 //! deserialisers and merge implementations state them; `facts.txt` adds what those do not tell.

@@ -1,7 +1,7 @@
 //! The kinds that Kubernetes itself defines, true to 1.36 at their stable versions: a folder for
 //! each API group, a file for each kind.
 //!
-//! A kind's file says everything of it: names and abilities, defaults and validation, columns of
+//! A kind's file says what there is to decide about it: names and abilities, defaults and validation, columns of
 //! `kubectl get`, and what field selectors may name. A new kind is a file and two lines in the
 //! `mod.rs` of its group; CONTRIBUTING.md lists the tables of facts that also name it. Its fields come
 //! from the generated table of [`crate::schema`], their numbers in protobuf from that of

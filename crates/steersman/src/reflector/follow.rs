@@ -1,4 +1,5 @@
-//! Following the changes: a watch from a version, resumed where it ended.
+//! Following the changes: a watch from a version, resumed where it ended, or followed by a relist if
+//! that version has expired.
 
 use std::time::Duration;
 
@@ -58,6 +59,7 @@ impl<D: Decode> Reflector<D> {
         self.pause(what, trouble).await;
         match trouble {
             Trouble::Busy { .. } | Trouble::NotServed => State::watch(following),
+            // Expired, above all.
             _ => State::Sync(following.relist_not_older()),
         }
     }
