@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the author of a Backup asks for.
-#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[kube(group = "backup.example.com", version = "v1", kind = "Backup", namespaced)]
 #[kube(status = "BackupStatus")]
 #[kube(printcolumn = r#"{"name": "Every", "type": "string", "jsonPath": ".spec.every"}"#)]

@@ -15,6 +15,8 @@ use crate::schedule::Schedule;
 pub struct Plan {
     /// The due time for which a run is to be started.
     pub start: Option<Timestamp>,
+    /// The run that is not over although the next one is due, which is not started before.
+    pub late: Option<Arc<Pod>>,
     /// Finished runs that are not kept.
     pub retired: Vec<Arc<Pod>>,
     /// The last run that finished, if it failed.
@@ -33,13 +35,17 @@ impl Plan {
         let since = started.or(backup.metadata.creation_timestamp.as_ref()).map(|time| time.0);
         let due = schedule.last(now);
 
-        let mut kept: Vec<_> = pods.into_iter().filter(|pod| is_finished(pod)).collect();
+        let due = Some(due).filter(|due| since.is_none_or(|since| *due > since));
+        let (mut kept, running): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_over);
+        kept.retain(|pod| pod.metadata.deletion_timestamp.is_none()); // or it is retired already
+        let late = running.into_iter().next().filter(|_| due.is_some());
         kept.sort_by_key(|pod| Reverse(pod.name_any())); // by due time, the last one first
         let keep = usize::try_from(backup.spec.keep).unwrap_or(usize::MAX);
         let retired = kept.split_off(keep.min(kept.len()));
 
         Self {
-            start: Some(due).filter(|due| since.is_none_or(|since| *due > since)),
+            start: due.filter(|_| late.is_none()),
+            late,
             retired,
             failed: kept.into_iter().next().filter(|pod| phase(pod) == "Failed"),
             next: schedule.next(now),
@@ -47,9 +53,9 @@ impl Plan {
     }
 }
 
-/// Whether a run is over, and its Pod not yet on its way out.
-fn is_finished(pod: &Pod) -> bool {
-    ["Succeeded", "Failed"].contains(&phase(pod)) && pod.metadata.deletion_timestamp.is_none()
+/// Whether a run is over.
+fn is_over(pod: &Arc<Pod>) -> bool {
+    ["Succeeded", "Failed"].contains(&phase(pod))
 }
 
 fn phase(pod: &Pod) -> &str {
@@ -100,6 +106,15 @@ mod tests {
             let plan = plan(&hourly(last), &[], now);
             assert_eq!(plan.start, start.map(at), "{last:?}, {now}");
         }
+    }
+
+    #[test]
+    fn a_run_that_is_not_over_keeps_the_next_one_waiting() {
+        let pods = [("db-20300101-0300", "Pending")];
+        let early = plan(&hourly(Some("03:00:00")), &pods, "03:59:59");
+        assert!(early.late.is_none() && early.start.is_none());
+        let late = plan(&hourly(Some("03:00:00")), &pods, "04:00:00");
+        assert_eq!((late.late.unwrap().name_any(), late.start), (pods[0].0.into(), None));
     }
 
     #[test]

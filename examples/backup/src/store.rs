@@ -13,7 +13,8 @@ pub trait Store: Send + Sync + 'static {
     fn delete(&self, bucket: &str) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// A store that pretends: a bucket is a folder, such as one on a shared volume.
+/// A store that pretends: a bucket is a folder, such as one on a shared volume. Folders are made at
+/// once here; what takes its time, as a cloud does, is awaited.
 #[derive(Clone, Debug)]
 pub struct Folders {
     root: PathBuf,

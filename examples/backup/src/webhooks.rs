@@ -37,8 +37,8 @@ impl Validator for Backup {
     }
 
     fn validate_update(&self, old: &Self, request: &AdmissionRequest) -> Result<Warnings, Denied> {
-        if self.metadata.deletion_timestamp.is_some() {
-            return Ok(Warnings::new()); // or its finalizer could not be taken away
+        if self.spec == old.spec {
+            return Ok(Warnings::new()); // or a finalizer could not be added or taken away
         }
         let mut warnings = self.validate_create(request)?;
         if self.spec.keep < old.spec.keep {

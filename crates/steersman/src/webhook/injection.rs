@@ -18,7 +18,7 @@ use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::Value;
 
-use super::succession::tidied;
+use super::succession::{is_over, ordered, tidied};
 use crate::error::Result;
 use crate::serve::Trusted;
 
@@ -83,8 +83,8 @@ impl CaInjection {
         names: &[String],
         bundle: &Bundle<'_>,
     ) -> Result<()> {
-        let mut outcome = Ok(());
-        for object in self.found(api, names).await? {
+        let (found, mut outcome) = self.found(api, names).await;
+        for object in found {
             let patch = bundle.missing(&object);
             let Some(name) = object.metadata.name.filter(|_| !patch.0.is_empty()) else { continue };
             let path = format!("{}/{name}", api.resource_url());
@@ -97,23 +97,30 @@ impl CaInjection {
         outcome
     }
 
+    /// What could be found, and whether that was all.
     async fn found(
         &self,
         api: &Api<DynamicObject>,
         names: &[String],
-    ) -> Result<Vec<DynamicObject>> {
+    ) -> (Vec<DynamicObject>, Result<()>) {
         let mut found = Vec::new();
+        let mut outcome = Ok(());
         for name in names {
-            found.extend(api.get_opt(name).await?);
+            match api.get_opt(name).await {
+                Ok(object) => found.extend(object),
+                Err(error) => outcome = Err(error.into()),
+            }
         }
         if let Some(labels) = &self.labels {
-            let labelled = api.list(&ListParams::default().labels(labels)).await?;
             let named = |object: &DynamicObject| {
                 object.metadata.name.as_ref().is_some_and(|name| names.contains(name))
             };
-            found.extend(labelled.items.into_iter().filter(|object| !named(object)));
+            match api.list(&ListParams::default().labels(labels)).await {
+                Ok(listed) => found.extend(listed.items.into_iter().filter(|it| !named(it))),
+                Err(error) => outcome = Err(error.into()),
+            }
         }
-        Ok(found)
+        (found, outcome)
     }
 }
 
@@ -152,16 +159,15 @@ impl Bundle<'_> {
         json_patch::Patch(operations)
     }
 
-    /// The authorities, with those that stand there of the same name and have not expired; always
-    /// in the same order, so that replicas agree.
+    /// The authorities, with those that stand there until they expire: another replica may need
+    /// them, or whoever served before. Always in the same order, so that replicas agree.
     fn beside(&self, found: Option<&Value>) -> String {
         let found = found.and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
-        let ours = |other: &Trusted| {
-            let named = self.trusted.first().is_some_and(|trusted| trusted.name == other.name);
-            named && self.now < other.validity.until
-        };
-        let found = Trusted::read_all(&found.unwrap_or_default()).into_iter().filter(ours);
-        let all = tidied(self.trusted.iter().cloned().chain(found).collect());
+        let others = |other: &Trusted| !self.trusted.contains(other) && !is_over(other, self.now);
+        let found = Trusted::read_all(&found.unwrap_or_default()).into_iter().filter(others);
+        let mut all = tidied(found.collect());
+        all.extend_from_slice(self.trusted);
+        let all = ordered(all);
         STANDARD.encode(all.iter().map(|trusted| trusted.pem.as_str()).collect::<String>())
     }
 }

@@ -29,6 +29,8 @@ const CERTIFICATE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 const LOOK: Duration = Duration::from_secs(30);
 /// How long until it tries again what failed.
 const RETRY: Duration = Duration::from_secs(2);
+/// How long requests may take before it tries again.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How often it reads again at once because another replica was faster.
 const CONFLICTS_MAX: usize = 8;
 
@@ -128,6 +130,7 @@ impl SharedCa {
             certificates,
             shared: Succession::default(),
             shown: None,
+            well: false,
         }
     }
 }
@@ -150,6 +153,8 @@ pub(super) struct Keeper {
     /// The authorities as they were last seen in the Secret.
     shared: Succession,
     shown: Option<Shown>,
+    /// Whether everything was as it should be when it last looked.
+    well: bool,
 }
 
 /// The certificate that the server shows.
@@ -161,37 +166,36 @@ struct Shown {
 impl Keeper {
     /// Ready when there is a certificate to show.
     pub(super) async fn begin(&mut self) {
-        while self.shown.is_none() {
-            if !self.look().await {
-                tokio::time::sleep(jitter(RETRY, 0.1)).await;
+        loop {
+            self.look().await;
+            if self.shown.is_some() {
+                return;
             }
+            tokio::time::sleep(jitter(RETRY, 0.1)).await;
         }
     }
 
     /// Goes on for ever.
     pub(super) async fn keep(mut self) {
-        let mut well = true;
         loop {
-            tokio::time::sleep(jitter(if well { LOOK } else { RETRY }, 0.1)).await;
-            well = self.look().await;
+            tokio::time::sleep(jitter(if self.well { LOOK } else { RETRY }, 0.1)).await;
+            self.look().await;
         }
     }
 
-    /// Looks whether everything is as it should be; tells whether it is then.
-    async fn look(&mut self) -> bool {
-        let shared = self.share().await.map(|shared| self.shared = shared);
-        // Also without the API server: it may come back just in time to ask.
-        let renewed = self.renew(clock::now());
-        let injected = match shared.is_ok() {
-            true => self.inject().await,
-            false => Ok(()),
+    /// Looks whether everything is as it should be, and sees to it.
+    async fn look(&mut self) {
+        let shared = in_time(self.share()).await.map(|shared| self.shared = shared);
+        let trusted = match shared {
+            Ok(()) => in_time(self.inject()).await,
+            Err(error) => Err(error),
         };
-        match shared.and(renewed).and(injected) {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::warn!(%error, secret = self.secret, "webhook CA is not up to date; retrying");
-                false
-            }
+        // Also without the API server: it may come back just in time to ask.
+        let renewed = self.renew(clock::now(), trusted.is_ok());
+        let outcome = trusted.and(renewed);
+        self.well = outcome.is_ok();
+        if let Err(error) = outcome {
+            tracing::warn!(%error, secret = self.secret, "webhook CA is not up to date; retrying");
         }
     }
 
@@ -238,10 +242,12 @@ impl Keeper {
     }
 
     /// Shows a new certificate if there is none, its time nears its end, or another authority
-    /// signs.
-    fn renew(&mut self, now: Timestamp) -> Result<()> {
+    /// signs, which is `trusted`: before that, the one that is shown does better.
+    fn renew(&mut self, now: Timestamp, trusted: bool) -> Result<()> {
         let Some(authority) = &self.shared.current else { return Ok(()) };
-        let lasts = |shown: &Shown| shown.by == *authority && !shown.validity.nears_its_end(now);
+        let lasts = |shown: &Shown| {
+            (shown.by == *authority || !trusted) && !shown.validity.nears_its_end(now)
+        };
         if self.shown.as_ref().is_some_and(lasts) {
             return Ok(());
         }
@@ -256,5 +262,13 @@ impl Keeper {
     async fn inject(&self) -> Result<()> {
         let trusted: Vec<_> = self.shared.trusted().cloned().collect();
         self.injection.inject(&self.client, &Bundle { trusted: &trusted, now: clock::now() }).await
+    }
+}
+
+/// A server that accepts a request and never answers must not keep certificates from being renewed.
+async fn in_time<T>(requests: impl Future<Output = Result<T>>) -> Result<T> {
+    match tokio::time::timeout(PATIENCE, requests).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Error::message("the API server does not answer")),
     }
 }

@@ -94,18 +94,19 @@ impl Succession {
         now: Timestamp,
         make: impl Fn() -> Result<Authority, CertificateError>,
     ) -> Result<Self, CertificateError> {
-        self.drop_expired(now);
+        self.drop_lapsed(now);
         let mut remembered = remembered.clone();
-        remembered.drop_expired(now);
+        remembered.drop_lapsed(now);
+        // What this replica shows, or will show, stays trusted whatever another one wrote.
+        self.former.extend(remembered.trusted().cloned());
         // Somebody deleted the Secret, or wrote nonsense: what replicas work with is put back.
         if self.current.is_none() {
             self.current = remembered.current;
             self.successor = self.successor.or(remembered.successor);
         }
-        self.former.extend(remembered.former);
-        let lasts = |current: &Authority| now + LAST < current.certificate.validity.until;
+        let lasts = |current: &Authority| later(now, LAST) < current.certificate.validity.until;
         let lasts = self.current.as_ref().is_some_and(lasts);
-        let is_due = |successor: &mut Authority| !lasts || made(successor) + ANNOUNCED <= now;
+        let is_due = |successor: &mut Authority| !lasts || later(made(successor), ANNOUNCED) <= now;
         if let Some(successor) = self.successor.take_if(is_due) {
             let predecessor = self.current.replace(successor);
             self.former.extend(predecessor.map(|predecessor| predecessor.certificate));
@@ -124,11 +125,16 @@ impl Succession {
         self.current.iter().chain(&self.successor)
     }
 
-    fn drop_expired(&mut self, now: Timestamp) {
-        let lasts = |trusted: &Trusted| now < trusted.validity.until;
-        self.current.take_if(|authority| !lasts(&authority.certificate));
-        self.successor.take_if(|authority| !lasts(&authority.certificate));
-        self.former.retain(lasts);
+    /// What has expired goes, and so does what a replica made whose clock is far ahead: nobody
+    /// would trust what it signs.
+    fn drop_lapsed(&mut self, now: Timestamp) {
+        let can_sign = |authority: &Authority| {
+            let Validity { from, until } = authority.certificate.validity;
+            from <= later(now, SKEW) && now < until
+        };
+        self.current.take_if(|authority| !can_sign(authority));
+        self.successor.take_if(|authority| !can_sign(authority));
+        self.former.retain(|former| !is_over(former, now));
     }
 
     /// Leaves each former authority there once, the latest first.
@@ -140,22 +146,38 @@ impl Succession {
 }
 
 /// Each once, the latest first, and not too many.
-pub(super) fn tidied(mut trusted: Vec<Trusted>) -> Vec<Trusted> {
-    let order = |it: &Trusted| (std::cmp::Reverse(it.validity.from), it.pem.clone());
-    trusted.sort_by_cached_key(order);
-    trusted.dedup();
+pub(super) fn tidied(trusted: Vec<Trusted>) -> Vec<Trusted> {
+    let mut trusted = ordered(trusted);
     trusted.truncate(FORMER_MAX);
     trusted
 }
 
+/// Each once, the latest first.
+pub(super) fn ordered(mut trusted: Vec<Trusted>) -> Vec<Trusted> {
+    let order = |it: &Trusted| (std::cmp::Reverse(it.validity.from), it.pem.clone());
+    trusted.sort_by_cached_key(order);
+    trusted.dedup();
+    trusted
+}
+
+/// Whether nobody trusts it any more, by whatever clock. Until then it stays: otherwise replicas
+/// whose clocks differ would take it away and put it back in turns.
+pub(super) fn is_over(trusted: &Trusted, now: Timestamp) -> bool {
+    later(trusted.validity.until, SKEW) <= now
+}
+
 /// From now on, for a time.
 pub(super) fn lasting(now: Timestamp, time: Duration) -> Validity {
-    let until = now.checked_add(time).unwrap_or(Timestamp::MAX);
-    Validity { from: now.checked_sub(SKEW).unwrap_or(now), until }
+    Validity { from: now.checked_sub(SKEW).unwrap_or(now), until: later(now, time) }
 }
 
 fn made(authority: &Authority) -> Timestamp {
-    authority.certificate.validity.from + SKEW
+    later(authority.certificate.validity.from, SKEW)
+}
+
+/// So much later, or at the end of time: a certificate may say anything.
+fn later(moment: Timestamp, time: Duration) -> Timestamp {
+    moment.checked_add(time).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
@@ -204,6 +226,27 @@ mod tests {
         let announced = on(&first, &first, day(61));
         assert_eq!(on(&nothing(), &announced, day(61)), announced);
         assert_ne!(signer(&on(&nothing(), &nothing(), day(61))), signer(&first), "nobody knows it");
+    }
+
+    #[test]
+    fn what_a_replica_shows_stays_trusted_whatever_another_one_wrote() {
+        let shown = on(&nothing(), &nothing(), day(0));
+        let written = on(&nothing(), &nothing(), day(1));
+        let seen = on(&written, &shown, day(1));
+        assert_eq!(signer(&seen), signer(&written));
+        assert!(seen.trusted().any(|trusted| trusted == signer(&shown)));
+    }
+
+    #[test]
+    fn what_a_clock_far_ahead_made_does_not_sign() {
+        let future = on(&nothing(), &nothing(), day(30));
+        assert_ne!(signer(&on(&future, &nothing(), day(0))), signer(&future));
+        let end = Validity { from: Timestamp::MAX, until: Timestamp::MAX };
+        let odd = Succession {
+            successor: Some(Authority::make("ca", end).unwrap()),
+            ..on(&nothing(), &nothing(), day(0))
+        };
+        assert_eq!(on(&odd, &nothing(), day(0)).trusted().count(), 1, "and takes nothing down");
     }
 
     #[test]

@@ -46,6 +46,19 @@ async fn what_makes_no_sense_is_refused(cluster: Cluster) -> Result<()> {
     Ok(())
 }
 
+/// A Backup from before there were webhooks may make no sense. It must still be possible to give it
+/// its finalizer, or nobody would be told what is wrong with it.
+#[steersman::test(nodes = 0, controllers = false)]
+async fn what_makes_no_sense_is_told_so(cluster: Cluster) -> Result<()> {
+    prepared(&cluster).await?;
+    cluster.client().create(&db("often", 3)).await?;
+    cluster.webhooks(webhooks()).await?;
+    cluster.run(backups(Memory::default()));
+    until(&cluster, "00:01:00").await;
+    assert_eq!(read(&cluster).await?.status.unwrap().conditions[0].reason, "InvalidSchedule");
+    Ok(())
+}
+
 /// A Backup from before there were webhooks may make no sense. It must still be possible to take
 /// its finalizer away, which is an update.
 #[steersman::test(nodes = 0, controllers = false)]

@@ -171,12 +171,15 @@ async fn the_authority_is_written_wherever_it_belongs_and_once() {
 }
 
 #[tokio::test]
-async fn what_another_replica_wrote_stays_and_what_others_wrote_does_not() {
+async fn whoever_is_trusted_stays_so_until_the_authority_expires() {
     let ours = authority("shop-webhook-ca");
     let theirs = authority("shop-webhook-ca"); // of a replica that has not seen ours yet
-    let foreign = authority("bank-webhook-ca");
+    let former = authority("by-hand"); // of whoever served before
+    let past = Timestamp::constant(1_000_000_000, 0);
+    let expired = Validity { from: Timestamp::UNIX_EPOCH, until: past };
+    let expired = Authority::make("shop-webhook-ca", expired).unwrap().certificate;
     let mut objects = objects();
-    let found = encoded(&[&foreign, &theirs]);
+    let found = encoded(&[&former, &expired, &theirs]);
     objects[0].1["webhooks"][0]["clientConfig"]["caBundle"] = found.into();
     let server = Arc::new(Mutex::new(Server { objects, ..Server::default() }));
     let bundle = Bundle { trusted: std::slice::from_ref(&ours), now: now() };
@@ -184,8 +187,8 @@ async fn what_another_replica_wrote_stays_and_what_others_wrote_does_not() {
     let written = server.lock().unwrap().objects[0].1.clone();
     let written = written["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap().to_owned();
     let written = Trusted::read_all(&STANDARD.decode(written).unwrap());
-    assert_eq!(written.len(), 2);
-    assert!(written.contains(&ours) && written.contains(&theirs));
+    assert_eq!(written.len(), 3);
+    assert!([&ours, &theirs, &former].into_iter().all(|trusted| written.contains(trusted)));
 }
 
 #[tokio::test]
