@@ -18,10 +18,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         let program = ["build", "--release", "--locked", "--package", "steersman-cli"];
         process::run(process::cargo().args(program))?;
     }
-    let bench = ["build", "--release", "--locked", "--package", "steersman-bench", "--bins"];
-    process::run(process::cargo().args(bench))?;
-    let bench = ["run", "--release", "--locked", "--package", "steersman-bench", "--"];
-    process::run(process::cargo().args(bench).args(arguments))
+    // Rivals are compiled here as well; both get what the compiler can do.
+    let bench = ["--profile", "bench", "--locked", "--package", "steersman-bench"];
+    process::run(process::cargo().arg("build").args(bench).arg("--bins"))?;
+    process::run(process::cargo().arg("run").args(bench).arg("--").args(arguments))
 }
 
 /// Runs the benchmark of stores, which is a program of its own.

@@ -15,7 +15,7 @@ use crate::random;
 use crate::reflector::Delta;
 
 /// Deltas taken at a time.
-const BATCH: usize = 128;
+const BATCH: usize = 256;
 /// By how much of itself a resync period varies, so that handlers do not resync together.
 const RESYNC_JITTER: f64 = 0.1;
 
