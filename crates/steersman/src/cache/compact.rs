@@ -181,7 +181,7 @@ impl Packed {
 
     /// Keeps the object of `held`, whose body this is, decoded while it is recently used.
     pub(super) fn keep_object(&self, held: &Arc<Held>, object: Arc<dyn ErasedObject>) {
-        self.keep(held, Decoded::Kept { object, used: false });
+        self.keep(held, Decoded::Kept { object, used: true });
     }
 
     /// The metadata of `held`, whose body this is.
@@ -198,7 +198,7 @@ impl Packed {
             Decoded::Not | Decoded::Never => {}
         }
         let meta = Arc::new(self.view::<OnlyMetadata>(&held.key)?.metadata);
-        self.keep(held, Decoded::Metadata { meta: Arc::clone(&meta), used: false });
+        self.keep(held, Decoded::Metadata { meta: Arc::clone(&meta), used: true });
         Some(Meta(Metadata::Alone(meta)))
     }
 

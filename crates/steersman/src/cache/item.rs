@@ -149,9 +149,17 @@ impl Item<Untyped> {
     }
 
     /// Counts the object of a compact item, which is decoded already, among the recently used.
-    pub(super) fn keep_decoded(&self, object: Arc<dyn ErasedObject>) {
+    pub(crate) fn keep_decoded(&self, object: Arc<dyn ErasedObject>) {
         if let Body::Compact(packed) = &self.held.body {
             packed.keep_object(&self.held, object);
+        }
+    }
+
+    /// The object of a compact item, if it is decoded at this moment.
+    pub(crate) fn decoded_if_compact(&self) -> Option<Arc<dyn ErasedObject>> {
+        match &self.held.body {
+            Body::Typed(..) => None,
+            Body::Compact(packed) => packed.decoded(),
         }
     }
 

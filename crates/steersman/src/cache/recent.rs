@@ -1,7 +1,8 @@
 //! Which compact objects stay decoded: the recently used ones, so many and no more.
 //!
 //! A clock: objects stand in a ring in the order in which they were decoded; when it is full,
-//! the one at its hand is let go, unless it was used since the hand last passed.
+//! the one at its hand is let go, unless it was used since the hand last passed. To be decoded is to be
+//! used: otherwise what has just come would go before what has been seen already.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

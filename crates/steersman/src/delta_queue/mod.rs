@@ -232,7 +232,6 @@ impl<E> Sender<E> {
     }
 
     /// How many events wait.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.shared.lock().len()
     }

@@ -15,7 +15,10 @@ use crate::random;
 use crate::reflector::Delta;
 
 /// Deltas taken at a time.
-const BATCH: usize = 256;
+const BATCH: usize = 128;
+/// Changes that wait for a handler together with their decoded objects. One that is further behind
+/// decodes them again.
+const DECODED_MAX: usize = 1024;
 /// By how much of itself a resync period varies, so that handlers do not resync together.
 const RESYNC_JITTER: f64 = 0.1;
 
@@ -161,8 +164,10 @@ impl Distributor {
     fn distribute(&mut self, events: impl IntoIterator<Item = Event<Untyped>>) {
         self.seats.retain(|(seat, _)| !seat.leave.is_cancelled());
         for event in events {
+            let decoded = event.object().decoded_if_compact();
             for (seat, _) in &self.seats {
-                notify(seat, Notification::Event(event.clone()));
+                let decoded = decoded.clone().filter(|_| seat.queue.len() < DECODED_MAX);
+                notify(seat, Notification::of(event.clone(), decoded));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! One handler of an informer: its queue, its task, and the handle by which it is removed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,7 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cache::{Event, Untyped};
 use crate::delta_queue::{self, Coalesce, Merged, Mode, Observer, Receiver, Sender};
-use crate::object::ObjectKey;
+use crate::object::{ErasedObject, ObjectKey};
 
 /// Events that wait for a handler, complete and in order; beyond that they are merged.
 const IN_ORDER: usize = 1024;
@@ -102,6 +103,8 @@ pub(super) struct Joiner {
 /// What a handler's queue holds.
 pub(super) enum Notification {
     Event(Event<Untyped>),
+    /// With its object, which is decoded and would else be forgotten before the handler sees it.
+    Decoded(Event<Untyped>, Arc<dyn ErasedObject>),
     /// Everything of the first list stands before this.
     Synced,
 }
@@ -188,6 +191,10 @@ impl Work {
     async fn notify(&mut self, notification: Notification) {
         let event = match notification {
             Notification::Event(event) => event,
+            Notification::Decoded(event, object) => {
+                event.object().keep_decoded(object);
+                event
+            }
             Notification::Synced => {
                 return self.progress.send_modify(|progress| progress.synced = true);
             }
@@ -207,17 +214,34 @@ impl Work {
     }
 }
 
+impl Notification {
+    /// Of a change whose object is decoded, if it is.
+    pub(super) fn of(event: Event<Untyped>, decoded: Option<Arc<dyn ErasedObject>>) -> Self {
+        match decoded {
+            Some(object) => Self::Decoded(event, object),
+            None => Self::Event(event),
+        }
+    }
+
+    fn into_event(self) -> Option<Event<Untyped>> {
+        match self {
+            Self::Event(event) | Self::Decoded(event, _) => Some(event),
+            Self::Synced => None,
+        }
+    }
+}
+
 impl Coalesce for Notification {
     fn key(&self) -> Option<ObjectKey> {
         match self {
-            Self::Event(event) => Some(event.object().key().clone()),
+            Self::Event(event) | Self::Decoded(event, _) => Some(event.object().key().clone()),
             Self::Synced => None,
         }
     }
 
     /// What a handler that sleeps through both must get.
     fn merge(earlier: Self, later: Self) -> Merged<Self> {
-        let (Self::Event(earlier), Self::Event(later)) = (earlier, later) else {
+        let (Some(earlier), Some(later)) = (earlier.into_event(), later.into_event()) else {
             return Merged::Nothing; // neither has a key, so the queue never asks
         };
         match merged(earlier, later) {

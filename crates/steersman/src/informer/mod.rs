@@ -54,8 +54,10 @@ pub use handler::{HandlerOptions, Registration};
 pub use status::{HandlerStatus, InformerStatus};
 use status::{Observed, ObservedPart};
 
-/// Deltas waiting between the reflector and the cache; then the reflector stops reading.
-const DELTAS_MAX: usize = 1024;
+/// Deltas waiting between the reflector and the cache; then the reflector stops reading. A fraction of
+/// the [objects that stay decoded](crate::cache::Form::Compact): further ahead, what it decodes would
+/// be forgotten before it is given to the handlers.
+const DELTAS_MAX: usize = 128;
 /// Requests to read an object again that wait to be looked at; more are dropped, since whoever asked
 /// will ask again.
 const REREADS_MAX: usize = 64;

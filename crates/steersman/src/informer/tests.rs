@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::handler::{Notification, join};
 use super::*;
 use crate::cache::{Item, Replacement, Untyped};
+use crate::reflector::Decode as _;
 
 fn map(name: &str, uid: u64, version: u64) -> Item<Untyped> {
     let mut map = ConfigMap::default();
@@ -150,4 +151,33 @@ async fn a_handler_that_left_is_not_called_again() {
     let _ = seat.queue.try_push(added("b"));
     tokio::task::yield_now().await;
     assert_eq!(view.lock().unwrap().0.len(), 1);
+}
+
+/// Otherwise a handler that has fallen behind would decode everything again, and stay behind.
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_handler_is_still_decoded_when_it_comes_to_see_it() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&seen);
+    let handler = move |event: &Event<Untyped>| {
+        let decoded = event.object().decoded_if_compact().is_some();
+        shared.lock().unwrap_or_else(PoisonError::into_inner).push(decoded);
+    };
+    let (joiner, registration) = join(HandlerOptions::default(), Handler::Plain(Box::new(handler)));
+    let seat = joiner.seat("ConfigMap", CancellationToken::new());
+    let mut decoder = Decoder::new(Codec::of::<ConfigMap>(), Form::Compact { recent: 1 });
+    let mut first = None;
+    for name in ["a", "b", "c"] {
+        let json = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        let json = serde_json::value::RawValue::from_string(json).unwrap();
+        let object = decoder.decode_change(&json).unwrap();
+        let decoded = object.decoded_if_compact();
+        assert!(decoded.is_some());
+        first.get_or_insert(object.clone());
+        let event = Event::Added { object, initial: false };
+        assert!(seat.queue.try_push(Notification::of(event, decoded)).is_ok());
+    }
+    assert!(first.unwrap().decoded_if_compact().is_none(), "two others came after it");
+    assert!(seat.queue.try_push(Notification::Synced).is_ok());
+    registration.synced().await;
+    assert_eq!(*seen.lock().unwrap(), [true; 3]);
 }
