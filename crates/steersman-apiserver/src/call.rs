@@ -2,7 +2,7 @@
 //!
 //! The [pipeline](crate::pipeline) makes it; the verbs take from it what they need.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
@@ -17,10 +17,7 @@ use crate::request::RequestInfo;
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::user::User;
-
-/// How many characters of warnings an answer carries before each is cut to [`WARNING_MAX`].
-const WARNINGS_MAX: usize = 4096;
-const WARNING_MAX: usize = 256;
+use crate::warnings::Warnings;
 
 /// The media type of a configuration that is applied.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
@@ -38,7 +35,7 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     /// What the client is told although its request succeeds.
-    pub(crate) warnings: Mutex<Vec<String>>,
+    pub(crate) warnings: Warnings,
 }
 
 impl Call {
@@ -93,29 +90,6 @@ impl Call {
 
     /// Tells the client something that did not stop its request, once.
     pub(crate) fn warn(&self, warning: String) {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        // A write that is tried again finds the same again.
-        if !warning.is_empty() && !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
-    }
-
-    /// The warnings, each on one line, cut where all together would be too long for headers.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        let clean = |text: &String| text.chars().filter(|c| !c.is_control()).collect::<String>();
-        let mut texts: Vec<String> = warnings.iter().map(clean).collect();
-        let length = |text: &String| text.chars().count();
-        if texts.iter().map(length).sum::<usize>() > WARNINGS_MAX {
-            let cut = |text: &String| text.chars().take(WARNING_MAX).collect();
-            let mut left = WARNINGS_MAX;
-            texts = texts.iter().map(cut).collect();
-            texts.retain(|text: &String| {
-                let fits = left > 0;
-                left = left.saturating_sub(text.chars().count());
-                fits
-            });
-        }
-        texts
+        self.warnings.warn(warning);
     }
 }

@@ -15,6 +15,7 @@ mod lookup;
 mod random;
 pub mod status;
 pub mod user;
+mod warnings;
 
 // Who the cluster is.
 pub mod identity;
@@ -54,6 +55,7 @@ mod read;
 // Writes.
 mod access_review;
 mod admission;
+mod admission_plugins;
 mod mutate;
 mod write;
 
@@ -69,6 +71,7 @@ mod presence;
 mod retention;
 mod starts;
 
+pub use admission_plugins::PluginSelection;
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
 pub use server::{ApiServer, Config};

@@ -2,7 +2,7 @@
 //!
 //! Every kind takes it; verbs only differ in the function at its end, in [`perform`].
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +24,7 @@ use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, is_long_running, s
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::user::User;
+use crate::warnings::Warnings;
 use crate::{
     access_review, authz, component, connect, discovery, health, metrics, mutate, openapi, openid,
     read,
@@ -92,7 +93,7 @@ async fn try_answer(
     let headers = parts.headers;
     let body = body?;
     let api_version = resource.api_version();
-    let warnings = Mutex::new(resource.deprecation.iter().map(ToString::to_string).collect());
+    let warnings = Warnings::of(resource.deprecation.iter().map(ToString::to_string));
     let server = Arc::clone(server);
     let call =
         Call { server, user, caller, info, resource, api_version, output, headers, body, warnings };

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
+use crate::admission_plugins::PluginSelection;
 use crate::admission_registration::Webhooks;
 use crate::caller::Caller;
 use crate::negotiate::Wishes;
@@ -56,13 +57,21 @@ pub struct Config {
     pub shutdown: CancellationToken,
     /// Who is known by a bearer token.
     pub tokens: user::Tokens,
+    /// Which admission plug-ins are on.
+    pub admission: PluginSelection,
 }
 
 impl Config {
     /// A server over a store, with a seed of zero and nobody known by a token.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
-        let shutdown = CancellationToken::new();
-        Self { store, clock, seed: 0, shutdown, tokens: user::Tokens::default() }
+        Self {
+            store,
+            clock,
+            seed: 0,
+            shutdown: CancellationToken::new(),
+            tokens: user::Tokens::default(),
+            admission: PluginSelection::default(),
+        }
     }
 }
 
@@ -100,6 +109,7 @@ impl ApiServer {
             node_ports: NodePorts::default(),
             effects: effects::all(),
             signer: Signer::default(),
+            plugins: config.admission.plugins(),
             webhooks: Webhooks::default(),
             origins: Origins::default(),
             endpoint: OnceLock::new(),

@@ -60,7 +60,7 @@ pub(super) fn question(
         "object": objects.new,
         "oldObject": objects.old,
         "dryRun": request.dry_run,
-        "options": request.options,
+        "options": request.options(),
     });
     let name = request.object_name(objects.new);
     for (field, text) in [

@@ -14,7 +14,7 @@ use steersman_rules::schema::Schema;
 use super::admission_review::{self, Objects, Response, Role};
 use super::matching::{self, Version};
 use super::request::Request;
-use crate::admission_registration::Webhook;
+use crate::admission_registration::{Hooks, Webhook};
 use crate::conversion;
 use crate::status::{Result, Status};
 
@@ -53,6 +53,7 @@ impl Refusal {
 /// Lets mutating webhooks change an object, in order, and those that wish so a second time if
 /// others have changed it after them. Says whether anything changed.
 pub(super) async fn mutate(
+    hooks: &Hooks,
     request: &Request<'_>,
     object: &mut Option<Value>,
     old: Option<&Value>,
@@ -61,7 +62,7 @@ pub(super) async fn mutate(
     let mut seen: Vec<usize> = Vec::new();
     let mut again: BTreeSet<usize> = BTreeSet::new();
     for round in 0..2 {
-        for (index, webhook) in request.hooks.mutating.iter().enumerate() {
+        for (index, webhook) in hooks.mutating.iter().enumerate() {
             if round == 1 && !again.contains(&index) {
                 continue;
             }
@@ -86,12 +87,13 @@ pub(super) async fn mutate(
 
 /// Asks all validating webhooks; of several that refuse, the first is told.
 pub(super) async fn validate(
+    hooks: &Hooks,
     request: &Request<'_>,
     object: Option<&Value>,
     old: Option<&Value>,
 ) -> Result<()> {
     let mut asked = Vec::new();
-    for webhook in &request.hooks.validating {
+    for webhook in &hooks.validating {
         if let Some(version) = matching::version(request, webhook, object, old).await? {
             asked.push((webhook, version));
         }

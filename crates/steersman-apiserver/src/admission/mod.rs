@@ -1,6 +1,7 @@
-//! Admission webhooks: others who may change or refuse what is written.
+//! Admission: others who may change or refuse what is written.
 //!
-//! A write asks those that are [registered](crate::admission_registration) through a [`Request`]:
+//! A write asks them through a [`Request`]: the [plug-ins](crate::state::plugins) that are switched
+//! on, in order, and the webhooks that are [registered](crate::admission_registration):
 //! mutating webhooks one after the other, before the object is validated, validating ones all at
 //! once, right before it is stored. [`crate::write`] is where it asks; a write that finds the
 //! object changed asks again, but not for ever. Nothing is locked meanwhile, so webhooks may call

@@ -1,4 +1,4 @@
-//! What webhooks are asked about: one operation on one object.
+//! What plug-ins and webhooks are asked about: one operation on one object.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,17 +8,22 @@ use steersman_rules::resource::{Place, Resource};
 use super::{admission_review, dispatch};
 use crate::admission_registration::{Hooks, Operation};
 use crate::call::Call;
+use crate::state::plugins::{Attributes, Concerned};
 use crate::status::Result;
 
 /// One operation on one object. The objects themselves come with the questions, for they change.
 pub(crate) struct Request<'a> {
-    pub(super) hooks: Arc<Hooks>,
+    /// The plug-ins that have a say.
+    plugins: Concerned<'a>,
+    /// The webhooks that may have one.
+    hooks: Option<Arc<Hooks>>,
     pub(super) call: &'a Call,
     pub(super) resource: &'a Resource,
     pub(super) subresource: &'a str,
     pub(super) operation: Operation,
     pub(super) place: Place<'a>,
-    pub(super) options: Value,
+    /// The options of a deletion, which are not in the query.
+    options: Option<Value>,
     pub(super) dry_run: bool,
     /// The other versions of the resource, found when first needed.
     pub(super) equivalents: OnceLock<Vec<Arc<Resource>>>,
@@ -35,71 +40,94 @@ pub(crate) struct About<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// What a call asks webhooks.
-    pub(crate) fn of(call: &'a Call, hooks: Arc<Hooks>, about: About<'a>) -> Self {
+    /// What a call asks plug-ins and webhooks; `None` if nobody wants to be asked.
+    pub(crate) fn of(call: &'a Call, hooks: Option<Arc<Hooks>>, about: About<'a>) -> Option<Self> {
         let About { operation, resource, subresource, place, dry_run } = about;
-        Self {
+        let mut request = Self {
+            plugins: Concerned::default(),
             hooks,
             call,
             resource,
             subresource,
             operation,
             place,
-            options: options(call, operation),
+            options: None,
             dry_run,
             equivalents: OnceLock::new(),
-        }
+        };
+        request.plugins = call.server.plugins.concerned(&request.attributes());
+        (request.hooks.is_some() || !request.plugins.is_empty()).then_some(request)
     }
 
     /// The same, with options that are not in the query.
     pub(crate) fn with_options(self, options: Value) -> Self {
-        Self { options, ..self }
+        Self { options: Some(options), ..self }
     }
 
     /// Asks about the body of a POST below an object, such as a Binding: it may be changed, and
     /// refused.
     pub(crate) async fn body(call: &Call, dry_run: bool, body: &mut Value) -> Result<()> {
-        let Some(hooks) = call.server.webhooks.of(&call.resource) else { return Ok(()) };
-        let request = Request::of(
-            call,
-            hooks,
-            About {
-                operation: Operation::Create,
-                resource: &call.resource,
-                subresource: call.subresource(),
-                place: call.place(),
-                dry_run,
-            },
-        );
+        let about = About {
+            operation: Operation::Create,
+            resource: &call.resource,
+            subresource: call.subresource(),
+            place: call.place(),
+            dry_run,
+        };
+        let hooks = call.server.webhooks.of(&call.resource);
+        let Some(request) = Request::of(call, hooks, about) else { return Ok(()) };
         admission_review::name_kind(body, &call.resource, call.subresource());
         request.mutate(body, None).await?;
         request.validate(Some(body), None).await
     }
 
-    /// Lets mutating webhooks change an object; says whether one did.
+    /// Lets plug-ins, then mutating webhooks change an object; says whether one did.
     pub(crate) async fn mutate(&self, object: &mut Value, old: Option<&Value>) -> Result<bool> {
-        if self.hooks.mutating.is_empty() {
-            return Ok(false);
-        }
+        let changed = self.plugins.admit(self.attributes(), object, old).await?;
+        let Some(hooks) = self.hooks.as_ref().filter(|hooks| !hooks.mutating.is_empty()) else {
+            return Ok(changed);
+        };
         let mut current = Some(std::mem::take(object));
         // On the heap, so that requests stay small that nobody is asked about.
-        let changed = Box::pin(dispatch::mutate(self, &mut current, old)).await;
+        let mutated = Box::pin(dispatch::mutate(hooks, self, &mut current, old)).await;
         *object = current.unwrap_or_default();
-        changed
+        Ok(mutated? || changed)
     }
 
-    /// Asks all webhooks whether an object may be deleted.
+    /// Asks everybody whether an object may be deleted.
     pub(crate) async fn delete(&self, old: &Value) -> Result<()> {
-        Box::pin(dispatch::mutate(self, &mut None, Some(old))).await?;
+        if let Some(hooks) = &self.hooks {
+            Box::pin(dispatch::mutate(hooks, self, &mut None, Some(old))).await?;
+        }
         self.validate(None, Some(old)).await
     }
 
-    /// Asks validating webhooks whether an object may be written.
+    /// Asks plug-ins and validating webhooks whether an object may be written.
     pub(crate) async fn validate(&self, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
-        if self.hooks.validating.is_empty() {
-            return Ok(());
+        self.plugins.validate_early(self.attributes(), object, old).await?;
+        if let Some(hooks) = self.hooks.as_ref().filter(|hooks| !hooks.validating.is_empty()) {
+            Box::pin(dispatch::validate(hooks, self, object, old)).await?;
         }
-        Box::pin(dispatch::validate(self, object, old)).await
+        self.plugins.validate_late(self.attributes(), object, old).await
+    }
+
+    /// The write, as plug-ins see it.
+    fn attributes(&self) -> Attributes<'a> {
+        Attributes {
+            server: &self.call.server,
+            user: &self.call.user,
+            operation: self.operation,
+            resource: self.resource,
+            subresource: self.subresource,
+            place: self.place,
+            dry_run: self.dry_run,
+            warnings: &self.call.warnings,
+        }
+    }
+
+    /// The options of the operation.
+    pub(super) fn options(&self) -> Value {
+        self.options.clone().unwrap_or_else(|| options(self.call, self.operation))
     }
 
     /// The namespace that the request is about: of a namespace, that itself.

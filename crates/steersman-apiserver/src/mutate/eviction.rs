@@ -35,8 +35,7 @@ pub(crate) async fn evict(call: &Call) -> Result<Reply> {
     Request::body(call, options.dry_run, &mut body).await?;
     // What follows from an eviction is the server's own doing.
     let dry_run = options.dry_run;
-    let hooks = None;
-    let writer = Writer { dry_run, hooks, subresource: "", ..call.writer()? };
+    let writer = Writer { dry_run, asks: false, hooks: None, subresource: "", ..call.writer()? };
     let eviction = Eviction { writer, place: call.place(), options };
     let Some(pod) = eviction.without_budget().await? else { return Ok(done()) };
     let budgets = eviction.budgets(&pod).await?;

@@ -41,6 +41,7 @@ impl Call {
             trusted: false,
             turn: None,
             call: Some(self),
+            asks: true,
             hooks: self.server.webhooks.of(&self.resource),
             scale: None,
             known: Known::default(),

@@ -6,6 +6,7 @@
 pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod node_ports;
+pub(crate) mod plugins;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -25,6 +26,7 @@ use crate::{lookup, on_demand, status, user};
 use effects::Registered;
 use events::SharedEvents;
 use node_ports::NodePorts;
+use plugins::Plugins;
 
 /// Where timestamps come from; it follows the clock of the process, which may be virtual.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -49,7 +51,9 @@ pub(crate) struct Server {
     pub(crate) effects: Registered,
     /// Signs the tokens of service accounts, and knows them again.
     pub(crate) signer: Signer,
-    /// Who is asked about writes.
+    /// The parts of the server that are asked about writes.
+    pub(crate) plugins: Plugins,
+    /// Who else is asked about writes.
     pub(crate) webhooks: Webhooks,
     /// The webhook servers of this process.
     pub(crate) origins: Origins,

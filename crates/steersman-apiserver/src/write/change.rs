@@ -63,7 +63,7 @@ impl Swap for Change<'_> {
     type Done = Stored;
 
     fn is_asked(&self) -> bool {
-        self.asked.is_some()
+        self.writer.hooks.is_some()
     }
 
     async fn attempt(&mut self, entry: &Entry) -> Result<Attempt<Stored>> {

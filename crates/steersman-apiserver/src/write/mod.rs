@@ -71,6 +71,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) turn: Option<Turn>,
     /// Who is told what does not stop the write; nobody, if the server itself writes.
     pub(crate) call: Option<&'a Call>,
+    /// Whether plug-ins and webhooks are asked; what is asked about elsewhere is not asked again.
+    pub(crate) asks: bool,
     /// The webhooks that may have a say.
     pub(crate) hooks: Option<Arc<Hooks>>,
     /// Where the number is that a Scale shows, if one is written instead of the object.
@@ -101,6 +103,7 @@ impl<'a> Writer<'a> {
             trusted: false,
             turn: None,
             call: None,
+            asks: false,
             hooks: None,
             scale: None,
             known: Known::default(),
@@ -125,10 +128,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What webhooks are asked about this write; `None` if nobody wants to be asked.
+    /// What plug-ins and webhooks are asked about this write; `None` if nobody wants to be asked.
     fn asks<'b>(&'b self, operation: Operation, place: Place<'b>) -> Option<Request<'b>> {
-        let hooks = Arc::clone(self.hooks.as_ref()?);
-        let call = self.call?;
+        let call = self.call.filter(|_| self.asks)?;
         let about = About {
             operation,
             resource: self.resource,
@@ -136,7 +138,7 @@ impl<'a> Writer<'a> {
             place,
             dry_run: self.dry_run,
         };
-        Some(Request::of(call, hooks, about))
+        Request::of(call, self.hooks.clone(), about)
     }
 
     /// Tells the client what its object is valid for, but hardly meant to be.
