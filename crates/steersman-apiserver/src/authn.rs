@@ -53,7 +53,7 @@ impl From<IdentityError> for Refused {
     }
 }
 
-/// Who a request comes from, or acts as: the user of its connection's certificate, of a token
+/// Who a request comes from: the user of its connection's certificate, of a token
 /// that is known, or the service account of a token that was signed.
 pub(crate) async fn request(
     server: &Server,
@@ -65,7 +65,7 @@ pub(crate) async fn request(
         return server.tokens.authenticate(headers, certificate);
     };
     match bearer(server, token, &[ISSUER.to_owned()]).await {
-        Ok(authenticated) => user::impersonated(authenticated.user, headers),
+        Ok(authenticated) => Ok(authenticated.user),
         Err(Refused::Token(why)) => {
             tracing::debug!(why, "token refused");
             Err(Status::unauthorized())

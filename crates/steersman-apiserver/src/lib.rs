@@ -24,6 +24,7 @@ mod token;
 
 // What all requests share.
 mod admission_registration;
+mod authz;
 pub mod document;
 pub mod registry;
 mod state;
@@ -31,9 +32,9 @@ mod webhook_client;
 
 // A request, from bytes to a call, and its answer.
 mod authn;
-mod authz;
 mod call;
 mod conversion;
+mod impersonation;
 pub mod listen;
 mod negotiate;
 pub mod on_demand;
@@ -72,6 +73,7 @@ mod retention;
 mod starts;
 
 pub use admission_plugins::PluginSelection;
+pub use authz::AuthorizationMode;
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
 pub use server::{ApiServer, Config};

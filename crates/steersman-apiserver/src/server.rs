@@ -20,6 +20,7 @@ use tower::BoxError;
 
 use crate::admission_plugins::PluginSelection;
 use crate::admission_registration::Webhooks;
+use crate::authz::{AuthorizationMode, Authorizer};
 use crate::caller::Caller;
 use crate::negotiate::Wishes;
 use crate::on_demand::OnDemand;
@@ -57,6 +58,8 @@ pub struct Config {
     pub shutdown: CancellationToken,
     /// Who is known by a bearer token.
     pub tokens: user::Tokens,
+    /// How requests are authorised.
+    pub authorization: AuthorizationMode,
     /// Which admission plug-ins are on.
     pub admission: PluginSelection,
 }
@@ -70,6 +73,7 @@ impl Config {
             seed: 0,
             shutdown: CancellationToken::new(),
             tokens: user::Tokens::default(),
+            authorization: AuthorizationMode::default(),
             admission: PluginSelection::default(),
         }
     }
@@ -83,6 +87,8 @@ impl Config {
 pub struct ApiServer {
     pipeline: Arc<Pipeline>,
     caller: Caller,
+    /// Whom requests come from that do not say.
+    user: Option<Arc<User>>,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -104,6 +110,7 @@ impl ApiServer {
             ended: config.shutdown.child_token().drop_guard(),
             shutdown: config.shutdown,
             tokens: config.tokens,
+            authorizer: Authorizer::new(config.authorization),
             definitions: Arc::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
@@ -120,11 +127,14 @@ impl ApiServer {
         follow::read(&server).await?;
         allocate::repair(&server).await?;
         bootstrap::run(&server).await?;
+        // Whoever wrote them, the roles that every cluster has count from the first request on.
+        server.authorizer.rbac.load(&*server.store).await?;
         follow::start(&server);
         allocate::start_repairs(&server);
         bookmarks::start(&server);
         tokio::spawn(crd::tend(Arc::clone(&server)));
-        Ok(Self { pipeline: Arc::new(Pipeline::new(server)), caller: Caller::default() })
+        let pipeline = Arc::new(Pipeline::new(server));
+        Ok(Self { pipeline, caller: Caller::default(), user: None })
     }
 
     /// The same service for clients that call it themselves, with nothing in between that could
@@ -140,6 +150,13 @@ impl ApiServer {
     #[must_use]
     pub fn for_own_parts(&self) -> Self {
         Self { caller: Caller::Own, ..self.clone() }
+    }
+
+    /// The same for a user: requests that do not say whom they come from come from that one, and
+    /// may do what roles allow it.
+    #[must_use]
+    pub fn acting_as(&self, user: User) -> Self {
+        Self { user: Some(Arc::new(user)), ..self.clone() }
     }
 
     /// Lets somebody keep objects up to date only while others look at them. The first one stays.
@@ -177,7 +194,7 @@ impl ApiServer {
         presence::withdraw(self.server()).await
     }
 
-    /// Who a request from the network comes from, or acts as: the user of its connection's
+    /// Who a request from the network comes from: the user of its connection's
     /// certificate, of a token that is known, or the service account of a token that was signed.
     pub async fn authenticate(
         &self,
@@ -206,10 +223,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let Self { pipeline, caller } = self.clone();
+        let Self { pipeline, caller, user } = self.clone();
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             parts.extensions.insert(caller);
+            if let Some(user) = user.filter(|_| parts.extensions.get::<User>().is_none()) {
+                parts.extensions.insert(User::clone(&user));
+            }
             let wishes = Wishes::of(&parts.uri, &parts.headers);
             let body = read_body(body).await;
             let is_heavy = body.as_ref().is_ok_and(|body| body.len() > HEAVY);

@@ -1,11 +1,8 @@
 //! Users: who asks, by a client certificate, a bearer token that someone was given, or nobody.
 //!
 //! The common name of a certificate is the user, its organisations are the groups. A token that
-//! is not known is refused, and so is a request without either, except for what anybody may see.
-//! Tokens of service accounts are known by their signature ([`crate::authn`]). Whom users act as
-//! is in [`impersonation`].
-
-mod impersonation;
+//! is not known is refused; a request without either comes from nobody, who is a user as well.
+//! Tokens of service accounts are known by their signature ([`crate::authn`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock};
@@ -16,19 +13,17 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::status::{Result, Status};
 
-pub(crate) use impersonation::impersonated;
-
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
 
 /// The group of everybody who is known.
-const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
 /// The group of nobody.
-const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// The name of nobody.
-const ANONYMOUS: &str = "system:anonymous";
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
 /// Who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,8 +36,6 @@ pub struct User {
     pub uid: String,
     /// What else is known, such as the pod that a token belongs to.
     pub extra: BTreeMap<String, Vec<String>>,
-    /// Whether somebody who is known acts as this user, and so vouches for what it does.
-    pub vouched: bool,
 }
 
 impl User {
@@ -87,7 +80,7 @@ impl User {
 
     /// Whether nobody vouched for this user.
     pub fn is_anonymous(&self) -> bool {
-        self.name == ANONYMOUS && !self.vouched
+        self.name == ANONYMOUS
     }
 
     /// The user of a verified client certificate, in DER.
@@ -118,13 +111,8 @@ impl Tokens {
         users.get(token).cloned()
     }
 
-    /// Who a request from the network comes from, or acts as; `certificate` is the user of its
-    /// connection.
+    /// Who a request from the network comes from; `certificate` is the user of its connection.
     pub fn authenticate(&self, headers: &HeaderMap, certificate: Option<&User>) -> Result<User> {
-        impersonated(self.authenticated(headers, certificate)?, headers)
-    }
-
-    fn authenticated(&self, headers: &HeaderMap, certificate: Option<&User>) -> Result<User> {
         if let Some(user) = certificate {
             return Ok(user.clone());
         }
@@ -157,17 +145,5 @@ mod tests {
         assert_eq!(tokens.authenticate(&headers, None).unwrap().name, "jane");
         headers.insert(header::AUTHORIZATION, "Bearer guess".parse().unwrap());
         assert_eq!(tokens.authenticate(&headers, None).unwrap_err().code, 401);
-    }
-
-    #[test]
-    fn a_known_user_may_act_as_another_and_nobody_may_not() {
-        let tokens = Tokens::default();
-        let mut headers = HeaderMap::new();
-        headers.insert("impersonate-user", "bob".parse().unwrap());
-        headers.append("impersonate-group", "dev".parse().unwrap());
-        let admin = User::known("admin", &[]);
-        let bob = tokens.authenticate(&headers, Some(&admin)).unwrap();
-        assert_eq!(bob, User { vouched: true, ..User::known("bob", &["dev"]) });
-        assert_eq!(tokens.authenticate(&headers, None).unwrap_err().code, 403);
     }
 }

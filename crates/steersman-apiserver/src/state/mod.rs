@@ -18,6 +18,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission_registration::Webhooks;
+use crate::authz::Authorizer;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
@@ -41,6 +42,8 @@ pub(crate) struct Server {
     /// Ends what runs beside requests when nobody serves them any more.
     pub(crate) ended: DropGuard,
     pub(crate) tokens: user::Tokens,
+    /// Decides who may do what.
+    pub(crate) authorizer: Authorizer,
     /// Held while a custom resource definition is written, for its names depend on the others'.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     /// Events as they were written for the first who watches.

@@ -72,7 +72,7 @@ impl Swap for Change<'_> {
         let old = &found.old;
         let mut new = self.decided(old).await?;
         if self.checks == Checks::All {
-            new = admitted(writer, self.asked.as_ref(), old, new).await?;
+            new = admitted(writer, self.asked.as_ref(), self.place, old, new).await?;
         }
         let same = new == *old && found.is_stored_right;
         let effects = writer.effects();
@@ -159,6 +159,7 @@ impl Found {
 async fn admitted(
     writer: &Writer<'_>,
     asked: Option<&Request<'_>>,
+    place: Place<'_>,
     old: &Value,
     mut new: Value,
 ) -> Result<Value> {
@@ -171,6 +172,9 @@ async fn admitted(
             };
             new = shape(writer, old, wanted);
         }
+    }
+    if let Some(effects) = writer.effects() {
+        effects.permit(writer.seen(), place, Some(old), &new)?;
     }
     if PARTS.contains(&writer.subresource) {
         part::check(writer, old, &new)?;

@@ -5,6 +5,7 @@
 //! 3. What only the server may say is taken out, and defaults are filled in.
 //! 4. It is recorded who owns which fields; what the server generates from here on, nobody owns.
 //! 5. Mutating webhooks may change it; then 1 and 3 hold of what they made of it.
+//!    Whoever may not write such an object at all, such as a role that grants too much, is refused.
 //! 6. A name is generated, if it has only the beginning of one.
 //! 7. It gets a uid, a time and a generation, what the rules of its kind reset or generate, and
 //!    the defaults that follow from its name and from what was generated.
@@ -63,6 +64,10 @@ pub(crate) async fn create_object(
     {
         put_into(writer, namespace, &mut object)?;
         complete(writer, &mut object);
+    }
+    if let Some(effects) = writer.effects() {
+        let name = metadata::text(&object, "name");
+        effects.permit(writer.seen(), Place { namespace, name }, None, &object)?;
     }
     let creation = Creation { writer, namespace, seen };
     let base = metadata::text(&object, "generateName").to_owned();

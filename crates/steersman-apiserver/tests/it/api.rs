@@ -8,6 +8,7 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyDataStream, BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_apiserver::user::User;
 use steersman_apiserver::{ApiServer, Clock, Config, ResponseBody};
 use steersman_store::Store;
 use steersman_store::memory::MemoryStore;
@@ -78,6 +79,12 @@ impl Api {
         let config = Config::new(Arc::clone(&store), clock());
         let server = ApiServer::start(config).await.unwrap();
         Self { server, store }
+    }
+
+    /// The same server for a user, who may do what roles allow.
+    pub(crate) fn acting_as(&self, name: &str, groups: &[&str]) -> Self {
+        let server = self.server.acting_as(User::known(name, groups));
+        Self { server, store: Arc::clone(&self.store) }
     }
 
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Answer {
