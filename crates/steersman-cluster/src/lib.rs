@@ -15,6 +15,7 @@ mod builder;
 mod attention;
 mod built_in;
 mod fork;
+mod identities;
 
 mod cluster;
 
