@@ -122,6 +122,7 @@ impl ApiServer {
             endpoint: OnceLock::new(),
             advertised: Notify::new(),
             moved: watch::Sender::new(()),
+            part_refused: watch::Sender::new(None),
             on_demand: OnceLock::new(),
         });
         follow::read(&server).await?;
@@ -163,6 +164,19 @@ impl ApiServer {
     /// Lets somebody keep objects up to date only while others look at them. The first one stays.
     pub fn on_demand(&self, keeper: Arc<dyn OnDemand>) {
         let _ = self.server().on_demand.set(keeper);
+    }
+
+    /// Waits until a [part of the cluster](Self::for_own_parts) is refused something for lack of a
+    /// permission, and says what: its role is wrong then, or was changed.
+    pub fn part_refused(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut refused = self.server().part_refused.subscribe();
+        async move {
+            match refused.wait_for(Option::is_some).await.map(|refused| refused.clone()) {
+                Ok(Some(refused)) => refused,
+                // Nobody serves any more.
+                _ => std::future::pending().await,
+            }
+        }
     }
 
     /// Ends all watches; the service goes on answering other requests.
