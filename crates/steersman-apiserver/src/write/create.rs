@@ -66,7 +66,7 @@ pub(crate) async fn create_object(
         complete(writer, &mut object);
     }
     if let Some(effects) = writer.effects() {
-        let name = metadata::text(&object, "name");
+        let name = writer.call.map_or("", |call| call.place().name);
         effects.permit(writer.seen(), Place { namespace, name }, None, &object)?;
     }
     let creation = Creation { writer, namespace, seen };

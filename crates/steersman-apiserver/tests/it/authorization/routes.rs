@@ -140,7 +140,7 @@ async fn nobody_gets_further_than_roles_allow_on_any_route() {
     assert!(tried > 7_000, "{tried}");
     assert_eq!(stranger, 0);
     // Questions about oneself.
-    assert_eq!((nobody, account), (4, 4));
+    assert_eq!((nobody, account), (3, 3));
     assert!(editor > 200 && viewer > 100, "{editor} {viewer}");
 }
 
