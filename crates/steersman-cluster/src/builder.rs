@@ -165,3 +165,42 @@ fn another_seed(seed: u64, n: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use steersman_apiserver::PluginSelection;
+
+    use super::{Builder, Controllers, ENDED_BY};
+
+    fn has(builder: &Builder, plugin: &str) -> bool {
+        builder.plugins().on().any(|on| on == plugin)
+    }
+
+    #[test]
+    fn what_a_controller_ends_is_begun_if_it_runs() {
+        for (controllers, is_on) in [
+            ("*", true),
+            ("serviceaccount-controller", true),
+            ("none", false),
+            ("*,-serviceaccount-controller", false),
+        ] {
+            let chosen: Controllers = controllers.parse().unwrap();
+            let builder = Builder::default().controllers(chosen);
+            assert_eq!(has(&builder, "ServiceAccount"), is_on, "{controllers}");
+            assert!(has(&builder, "Priority"));
+        }
+        let all = Builder::default();
+        assert!(!has(&all, "TaintNodesByCondition"), "nobody would take the taint away");
+        assert!(!has(&all, "StorageObjectInUseProtection"), "nobody would let go");
+    }
+
+    #[test]
+    fn what_is_switched_by_name_stays_so() {
+        let names = ENDED_BY.map(|(plugin, _)| plugin);
+        let chosen = PluginSelection::new(names, []).unwrap();
+        let builder = Builder::default().controllers(false).admission(chosen);
+        assert!(names.iter().all(|name| has(&builder, name)));
+        let chosen = PluginSelection::new([], ["ServiceAccount"]).unwrap();
+        assert!(!has(&Builder::default().admission(chosen), "ServiceAccount"));
+    }
+}

@@ -60,7 +60,7 @@ impl Plugin for PodResizeValidator {
             if node.is_empty() || is == was {
                 return Ok(());
             }
-            let key = format!("/registry/nodes/{node}");
+            let key = format!("/registry/minions/{node}");
             let Some(found) = stored::known::<Node>(write.server, &key).await? else {
                 return Err(write.forbidden(pod, &format!("node {node:?} not found")));
             };

@@ -58,7 +58,7 @@ impl Plugin for PodTopologyLabels {
             if node.is_empty() {
                 return Ok(false);
             }
-            let key = format!("/registry/nodes/{node}");
+            let key = format!("/registry/minions/{node}");
             let node: Option<Node> = stored::known(write.server, &key).await?;
             // Nobody asks that a node exists, so neither does this.
             let labels = node.map(|node| node.metadata.labels).unwrap_or_default();
