@@ -60,12 +60,15 @@ pub struct Config {
     pub tokens: user::Tokens,
     /// How requests are authorised.
     pub authorization: AuthorizationMode,
-    /// Which admission plug-ins are on.
+    /// Which admission plug-ins are on. For a server by itself these are Kubernetes' own but for
+    /// `ServiceAccount`, which would refuse every Pod: no controller makes the account `default`
+    /// of a namespace.
     pub admission: PluginSelection,
 }
 
 impl Config {
-    /// A server over a store, with a seed of zero and nobody known by a token.
+    /// A server over a store, with a seed of zero, nobody known by a token, and the plug-ins of a
+    /// server beside which no controllers run.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
         Self {
             store,
@@ -74,7 +77,7 @@ impl Config {
             shutdown: CancellationToken::new(),
             tokens: user::Tokens::default(),
             authorization: AuthorizationMode::default(),
-            admission: PluginSelection::default(),
+            admission: PluginSelection::without_controllers(),
         }
     }
 }
@@ -117,7 +120,7 @@ impl ApiServer {
             effects: effects::all(),
             signer: Signer::default(),
             plugins: config.admission.plugins(),
-            webhooks: Webhooks::default(),
+            webhooks: Webhooks::new(config.admission.webhooks()),
             origins: Origins::default(),
             endpoint: OnceLock::new(),
             advertised: Notify::new(),

@@ -27,7 +27,7 @@ pub use controllers::{ChoiceError, Controllers};
 pub use error::StartError;
 pub use fork::ForkError;
 pub use steersman_apiserver::user::User;
-pub use steersman_apiserver::{ApiServer, WebhookHandler};
+pub use steersman_apiserver::{ApiServer, PluginSelection, WebhookHandler};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};
