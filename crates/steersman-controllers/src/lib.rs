@@ -12,6 +12,7 @@ mod deployment;
 mod garbage_collector;
 mod namespace;
 mod replicaset;
+mod resourcequota;
 mod root_ca;
 mod serviceaccount;
 
@@ -20,11 +21,12 @@ use steersman::{Controller, Manager};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 6] = [
+pub const NAMES: [(&str, &str); 7] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("namespace-controller", "namespace"),
     ("serviceaccount-controller", "serviceaccount"),
+    ("resourcequota-controller", "resourcequota"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
 ];
@@ -52,6 +54,7 @@ pub fn all() -> Vec<Controller> {
         replicaset::controller(),
         namespace::controller(),
         serviceaccount::controller(),
+        resourcequota::controller(),
     ]
 }
 

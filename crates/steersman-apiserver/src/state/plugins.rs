@@ -1,8 +1,9 @@
 //! Admission plug-ins: parts of the server that may change or refuse what is written, under the
 //! names and in the order of Kubernetes.
 //!
-//! A plug-in says which writes concern it, changes what it is given ([`Plugin::admit`]) and refuses
-//! what must not be ([`Plugin::validate`]). [`crate::admission`] calls those that are switched on;
+//! A plug-in says which writes concern it, changes what it is given ([`Plugin::admit`]), refuses
+//! what must not be ([`Plugin::validate`]) and takes what a write that nobody refuses needs
+//! ([`Plugin::take`]). [`crate::admission`] calls those that are switched on;
 //! they are in [`crate::admission_plugins`], one file or folder each.
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use steersman_rules::resource::{Place, Resource};
 
 use super::Server;
+use super::effects::Taken;
 use crate::admission_registration::Operation;
 use crate::status::Result;
 use crate::user::User;
@@ -48,6 +50,11 @@ pub(crate) trait Plugin: Send + Sync {
     /// Whether it has a say in such writes. Every write asks, so this must cost nearly nothing.
     fn handles(&self, write: &Attributes<'_>) -> bool;
 
+    /// Whether it changes objects. One that never does spares them being copied and compared.
+    fn admits(&self) -> bool {
+        true
+    }
+
     /// Changes a new version of an object, or refuses it; `old` is what it replaces. Only called
     /// where there is a new version: not for deletions.
     fn admit<'a>(
@@ -68,6 +75,18 @@ pub(crate) trait Plugin: Send + Sync {
         _old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(future::ready(Ok(())))
+    }
+
+    /// Takes what the write of a new version needs, once nobody refuses it any more, or refuses it
+    /// because that cannot be had. The outcome of the write decides what is given back. Only those
+    /// after the webhooks are asked, and a dry run takes nothing.
+    fn take<'a>(
+        &'a self,
+        _write: Attributes<'a>,
+        _new: &'a Value,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Taken>>>> {
+        Box::pin(future::ready(Ok(None)))
     }
 }
 
@@ -111,11 +130,11 @@ impl Concerned<'_> {
         new: &mut Value,
         old: Option<&Value>,
     ) -> Result<bool> {
-        if self.is_empty() {
-            return Ok(false);
-        }
+        let mut admitting = self.early.iter().chain(&self.late).filter(|plugin| plugin.admits());
+        let Some(first) = admitting.next() else { return Ok(false) };
         let before = new.clone();
-        for plugin in self.early.iter().chain(&self.late) {
+        first.admit(write, new, old).await?;
+        for plugin in admitting {
             plugin.admit(write, new, old).await?;
         }
         Ok(*new != before)
@@ -145,5 +164,19 @@ impl Concerned<'_> {
             plugin.validate(write, new, old).await?;
         }
         Ok(())
+    }
+
+    /// Lets them take what the write needs.
+    pub(crate) async fn take(
+        &self,
+        write: Attributes<'_>,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Result<Vec<Box<dyn Taken>>> {
+        let mut taken = Vec::new();
+        for plugin in &self.late {
+            taken.extend(plugin.take(write, new, old).await?);
+        }
+        Ok(taken)
     }
 }

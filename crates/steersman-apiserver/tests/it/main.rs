@@ -36,6 +36,7 @@ mod openapi;
 mod parts;
 mod patch;
 mod protobuf;
+mod quota;
 mod resource_versions;
 mod retention;
 mod robust;

@@ -6,4 +6,5 @@ mod garbage;
 mod namespaces;
 mod objects;
 mod pods;
+mod quotas;
 mod scheduling;
