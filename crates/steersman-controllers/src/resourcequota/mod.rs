@@ -39,7 +39,7 @@ pub(crate) fn controller() -> Controller {
         .when(is_about_limits)
         .source(source::Source::channel(woken).named("replenishment"))
         .concurrency(5)
-        .reconcile(move |quota, ctx: Context<ResourceQuota>| {
+        .reconcile(move |quota: Arc<ResourceQuota>, ctx: Context<ResourceQuota>| {
             let monitors = Arc::clone(&monitors);
             async move { reconcile::reconcile(&quota, &ctx, &monitors).await }
         })

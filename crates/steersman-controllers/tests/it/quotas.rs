@@ -34,6 +34,12 @@ async fn raise(cluster: &Cluster, hard: &Value) -> Result<()> {
     cluster.client().patch::<ResourceQuota, _>("q", &spec).await.map(drop)
 }
 
+/// How many ConfigMaps there are once everybody has published theirs.
+async fn config_maps(cluster: &Cluster) -> Result<usize> {
+    cluster.advance(SECOND).await;
+    Ok(all::<ConfigMap>(cluster).await?.len())
+}
+
 async fn delete_map(cluster: &Cluster, name: &str) -> Result<()> {
     cluster.client().delete::<ConfigMap>(name, &DeleteParams::default()).await.map(drop)
 }
@@ -48,7 +54,7 @@ fn asking(name: &str, cpu: &str) -> Pod {
 #[steersman::test]
 async fn a_quota_counts_what_is_there_and_is_charged_what_comes(cluster: Cluster) -> Result<()> {
     cluster.client().create(&config_map("a", &[])).await?;
-    let there = all::<ConfigMap>(&cluster).await?.len(); // others may publish some
+    let there = config_maps(&cluster).await?;
     let hard = json!({"configmaps": (there + 1).to_string(), "secrets": "1"});
     limit(&cluster, hard).await?;
     uses(&cluster, json!({"configmaps": there.to_string(), "secrets": "0"})).await?;
@@ -61,7 +67,7 @@ async fn a_quota_counts_what_is_there_and_is_charged_what_comes(cluster: Cluster
 
 #[steersman::test]
 async fn what_is_deleted_can_be_had_again(cluster: Cluster) -> Result<()> {
-    let there = all::<ConfigMap>(&cluster).await?.len();
+    let there = config_maps(&cluster).await?;
     limit(&cluster, json!({"count/configmaps": (there + 1).to_string()})).await?;
     for round in 0..3 {
         let name = format!("map-{round}");
@@ -99,9 +105,9 @@ async fn a_quota_that_limits_something_else_is_counted_at_once(cluster: Cluster)
     raise(&cluster, &hard).await?;
     uses(&cluster, json!({"requests.cpu": "1", "pods": "1"})).await?;
     cluster.client().create(&asking("second", "1")).await?;
-    let other = json!({"requests.cpu": null, "pods": null, "services": "0"});
+    let other = json!({"requests.cpu": null, "pods": null, "secrets": "0"});
     raise(&cluster, &other).await?;
-    uses(&cluster, json!({"services": "0"})).await?;
+    uses(&cluster, json!({"secrets": "0"})).await?;
     cluster.client().create(&asking("third", "9")).await.map(drop)
 }
 
@@ -203,7 +209,7 @@ async fn whoever_counts_in_between_lets_nobody_have_more_than_there_is(
     cluster: Cluster,
 ) -> Result<()> {
     const MOST: usize = 12;
-    let others = all::<ConfigMap>(&cluster).await?.len();
+    let others = config_maps(&cluster).await?;
     let most = others + MOST;
     limit(&cluster, json!({"configmaps": most.to_string()})).await?;
     for round in 0..20 {

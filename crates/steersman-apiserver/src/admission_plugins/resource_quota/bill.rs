@@ -6,12 +6,14 @@ use steersman_rules::quota::{Amounts, Demand, Quota, charges};
 use steersman_rules::resource::Named;
 use steersman_store::{Entry, RangeRequest, Revision};
 
-use super::folder;
 use super::charge::{Charge, ChargeError};
 use super::turns::{Charges, Turns};
 use crate::state::effects::Taken;
 use crate::state::plugins::Attributes;
 use crate::status::{MODIFIED, Result, Status};
+
+/// Where the quotas of all namespaces are.
+const FOLDER: &str = "/registry/resourcequotas/";
 
 /// How often quotas are charged anew because someone else changed them. Writers of this server
 /// take turns, so that someone is another server, or whoever counts.
@@ -26,12 +28,19 @@ pub(super) struct Bill<'a> {
 
 /// Whether what this server has heard of quotas is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fresh {
+pub(super) enum Fresh {
     AsHeard,
     Latest,
 }
 
 impl Bill<'_> {
+    /// Whether these quotas are charged nothing, as most are by what they do not limit. Then
+    /// nobody has to wait.
+    pub(super) fn is_free(&self, entries: &[Entry]) -> bool {
+        let seen: Vec<Quota> = entries.iter().map(quota).collect();
+        charges(&seen, self.demand).is_ok_and(|wanted| wanted.iter().all(Amounts::is_empty))
+    }
+
     /// Charges every quota that the write concerns, or none.
     pub(super) async fn pay(self, turns: &Turns) -> Result<Option<Box<dyn Taken>>> {
         let mut charged = Charges::new(self.write.server);
@@ -49,11 +58,11 @@ impl Bill<'_> {
     }
 
     async fn pay_all(&self, charged: &mut Charges) -> Result<()> {
-        let mut entries = self.quotas(Fresh::AsHeard).await?;
+        let mut entries = quotas(self.write, Fresh::AsHeard).await?;
         let mut fresh = Fresh::AsHeard;
         for _ in 0..ATTEMPTS {
-            let quotas: Vec<Quota> = entries.iter().map(quota).collect();
-            let wanted = match charges(&quotas, self.demand) {
+            let seen: Vec<Quota> = entries.iter().map(quota).collect();
+            let wanted = match charges(&seen, self.demand) {
                 Ok(wanted) => wanted,
                 Err(why) if fresh == Fresh::Latest => return Err(self.refusal(&why)),
                 // Only the latest decides what does not fit.
@@ -99,17 +108,9 @@ impl Bill<'_> {
         Ok(left)
     }
 
-    /// The quotas of the namespace.
-    async fn quotas(&self, fresh: Fresh) -> Result<Vec<Entry>> {
-        let prefix = folder(self.write.place.namespace);
-        let stale = fresh == Fresh::AsHeard;
-        let request = RangeRequest { prefix, stale, ..RangeRequest::default() };
-        Ok(self.write.server.store.range(request).await?.entries)
-    }
-
     /// The same quotas as they are now, as far as they still are.
     async fn latest_of(&self, entries: &[Entry]) -> Result<Vec<Entry>> {
-        let mut latest = self.quotas(Fresh::Latest).await?;
+        let mut latest = quotas(self.write, Fresh::Latest).await?;
         latest.retain(|entry| entries.iter().any(|known| known.key == entry.key));
         Ok(latest)
     }
@@ -120,6 +121,14 @@ impl Bill<'_> {
         let name = metadata::text(self.demand.new, "name");
         Status::forbidden(self.write.resource.named(name), why, Vec::new())
     }
+}
+
+/// The quotas of the namespace that is written to.
+pub(super) async fn quotas(write: Attributes<'_>, fresh: Fresh) -> Result<Vec<Entry>> {
+    let prefix = format!("{FOLDER}{}/", write.place.namespace);
+    let stale = fresh == Fresh::AsHeard;
+    let request = RangeRequest { prefix, stale, ..RangeRequest::default() };
+    Ok(write.server.store.range(request).await?.entries)
 }
 
 fn versions(entries: &[Entry]) -> Vec<(&str, Revision)> {

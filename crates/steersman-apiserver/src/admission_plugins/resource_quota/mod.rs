@@ -19,17 +19,13 @@ mod turns;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use steersman_rules::quota::{self, Demand, Evaluator};
-use steersman_store::RangeRequest;
 
 use crate::admission_registration::Operation;
 use crate::state::effects::Taken;
 use crate::state::plugins::{Attributes, Plugin};
 use crate::status::Result;
-use bill::Bill;
+use bill::{Bill, Fresh, quotas};
 use turns::Turns;
-
-/// Where the quotas of all namespaces are.
-const FOLDER: &str = "/registry/resourcequotas/";
 
 /// Charges quotas.
 #[derive(Default)]
@@ -61,7 +57,8 @@ impl Plugin for ResourceQuota {
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<Option<Box<dyn Taken>>>> {
         Box::pin(async move {
-            if !has_quotas(write).await? {
+            let quotas = quotas(write, Fresh::AsHeard).await?;
+            if quotas.is_empty() {
                 return Ok(None);
             }
             let evaluator = Evaluator::of(&write.resource.group, &write.resource.plural);
@@ -69,20 +66,9 @@ impl Plugin for ResourceQuota {
             let Some(evaluator) = evaluator.filter(concerned) else { return Ok(None) };
             let is_status = write.subresource == "status";
             let now = (write.server.clock)();
-            let demand = Demand { evaluator: &evaluator, new, old, is_status, now };
-            Bill { write, demand }.pay(&self.turns).await
+            let bill =
+                Bill { write, demand: Demand { evaluator: &evaluator, new, old, is_status, now } };
+            if bill.is_free(&quotas) { Ok(None) } else { bill.pay(&self.turns).await }
         })
     }
-}
-
-/// Whether the namespace that is written to has quotas, as far as this server has heard.
-async fn has_quotas(write: Attributes<'_>) -> Result<bool> {
-    let prefix = folder(write.place.namespace);
-    let request = RangeRequest { prefix, limit: 1, stale: true, ..RangeRequest::default() };
-    Ok(!write.server.store.range(request).await?.entries.is_empty())
-}
-
-/// Where the quotas of a namespace are.
-fn folder(namespace: &str) -> String {
-    format!("{FOLDER}{namespace}/")
 }
