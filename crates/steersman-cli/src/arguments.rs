@@ -261,7 +261,7 @@ mod tests {
         };
         assert_eq!(chosen("steersman up"), "*");
         assert_eq!(chosen("steersman up --controllers none"), "none");
-        let kept = "namespace-controller,serviceaccount-controller,\
+        let kept = "namespace-controller,serviceaccount-controller,resourcequota-controller,\
                     root-ca-certificate-publisher-controller,kube-scheduler";
         let out = "-deployment-controller,-replicaset,-garbagecollector";
         assert_eq!(chosen(&format!("steersman up --controllers=*,{out}")), kept);

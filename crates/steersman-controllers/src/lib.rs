@@ -13,6 +13,7 @@ mod deployment;
 mod garbage_collector;
 mod namespace;
 mod replicaset;
+mod resourcequota;
 mod root_ca;
 mod serviceaccount;
 
@@ -21,12 +22,13 @@ use steersman::{Controller, Manager};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 7] = [
+pub const NAMES: [(&str, &str); 8] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("namespace-controller", "namespace"),
     ("serviceaccount-controller", "serviceaccount"),
     ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
+    ("resourcequota-controller", "resourcequota"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
 ];
@@ -55,6 +57,7 @@ pub fn all() -> Vec<Controller> {
         namespace::controller(),
         serviceaccount::controller(),
         clusterrole_aggregation::controller(),
+        resourcequota::controller(),
     ]
 }
 

@@ -30,6 +30,8 @@ mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 
+mod resource_quota;
+
 use std::collections::BTreeSet;
 
 use crate::admission_registration::Asked;
@@ -101,7 +103,7 @@ const ORDER: &[Known] = &[
     on("MutatingAdmissionWebhook", Elsewhere),
     on("ValidatingAdmissionPolicy", Missing),
     on("ValidatingAdmissionWebhook", Elsewhere),
-    on("ResourceQuota", Missing),
+    on("ResourceQuota", Late(|| Box::new(resource_quota::ResourceQuota::default()))),
     off("AlwaysDeny", Late(|| Box::new(always_deny::AlwaysDeny))),
 ];
 

@@ -11,7 +11,7 @@
 //!    the defaults that follow from its name and from what was generated.
 //! 8. Mistakes are refused, and what is hardly meant is told.
 //! 9. What it needs is taken, such as the addresses of a service.
-//! 10. Plug-ins and validating webhooks may refuse it.
+//! 10. Plug-ins and validating webhooks may refuse it; what nobody refuses is charged to quotas.
 //! 11. Whoever writes a definition waits for its turn, and looks again whether its names are free.
 //! 12. It is encoded in the version of its storage and stored, if its name is free; what follows from
 //!     it happens, such as serving a definition.
@@ -136,10 +136,11 @@ impl Creation<'_> {
         }
         let mut held = Held::default();
         if let Some(effects) = writer.effects() {
-            held.taken = effects.take(writer.seen(), None, &mut object).await?;
+            held.taken.extend(effects.take(writer.seen(), None, &mut object).await?);
         }
         if let Some(request) = writer.asks(Operation::Create, self.place(&object)) {
             request.validate(Some(&object), None).await?;
+            held.taken.extend(request.take(&object, None).await?);
         }
         if let Some(effects) = writer.effects() {
             held.turn = effects.turn(writer.seen()).await;

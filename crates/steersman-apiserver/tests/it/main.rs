@@ -39,6 +39,7 @@ mod patch;
 mod plugins;
 mod policy;
 mod protobuf;
+mod quota;
 mod resource_versions;
 mod retention;
 mod robust;

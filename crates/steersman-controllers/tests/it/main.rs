@@ -7,4 +7,5 @@ mod garbage;
 mod namespaces;
 mod objects;
 mod pods;
+mod quotas;
 mod scheduling;
