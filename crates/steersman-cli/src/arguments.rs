@@ -261,7 +261,8 @@ mod tests {
         };
         assert_eq!(chosen("steersman up"), "*");
         assert_eq!(chosen("steersman up --controllers none"), "none");
-        let kept = "namespace-controller,serviceaccount-controller,resourcequota-controller,\
+        let kept = "namespace-controller,serviceaccount-controller,\
+                    clusterrole-aggregation-controller,resourcequota-controller,\
                     root-ca-certificate-publisher-controller,kube-scheduler";
         let out = "-deployment-controller,-replicaset,-garbagecollector";
         assert_eq!(chosen(&format!("steersman up --controllers=*,{out}")), kept);
