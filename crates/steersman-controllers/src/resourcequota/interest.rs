@@ -51,7 +51,8 @@ impl Interest {
 
     /// The quotas that count objects of a resource, in one namespace or in all.
     pub(super) fn of(&self, resource: &ResourceName, namespace: Option<&str>) -> Vec<ObjectKey> {
-        let there = |key: &ObjectKey| namespace.is_none_or(|it| key.namespace.as_deref() == Some(it));
+        let there =
+            |key: &ObjectKey| namespace.is_none_or(|it| key.namespace.as_deref() == Some(it));
         let quotas = self.quotas.iter().filter(|(key, _)| there(key));
         let asking = quotas.filter(|(_, it)| it.resources.contains(resource));
         asking.map(|(key, _)| key.clone()).collect()

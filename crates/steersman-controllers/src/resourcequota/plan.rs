@@ -46,7 +46,11 @@ pub(super) fn resources(quota: &ResourceQuota) -> BTreeSet<ResourceName> {
 }
 
 /// What a quota uses by these tallies. Of what none of them counts it says what it said before.
-pub(super) fn status(quota: &ResourceQuota, tallies: &[&Tally], now: Timestamp) -> ResourceQuotaStatus {
+pub(super) fn status(
+    quota: &ResourceQuota,
+    tallies: &[&Tally],
+    now: Timestamp,
+) -> ResourceQuotaStatus {
     let namespace = quota.metadata.namespace.as_deref().unwrap_or_default();
     let scopes = Quota::of(&json!(quota));
     let mut usage = Amounts::default();

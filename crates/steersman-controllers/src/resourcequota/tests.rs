@@ -49,12 +49,8 @@ fn a_quota_counts_the_resources_whose_names_it_limits() {
         "pods": "1", "requests.cpu": "1", "count/deployments.apps": "1", "configmaps": "1",
         "gold.storageclass.storage.k8s.io/requests.storage": "1", "example.com/unknown": "1",
     });
-    let expected = [
-        ("", "configmaps"),
-        ("", "persistentvolumeclaims"),
-        ("", "pods"),
-        ("apps", "deployments"),
-    ];
+    let expected =
+        [("", "configmaps"), ("", "persistentvolumeclaims"), ("", "pods"), ("apps", "deployments")];
     let expected = expected.map(|(group, plural)| (group.to_owned(), plural.to_owned()));
     assert_eq!(plan::resources(&quota(&hard, &json!({}))), BTreeSet::from(expected));
 }

@@ -78,8 +78,11 @@ pub fn counted_by(name: &str) -> Vec<(&str, &str)> {
         (Evaluator::VolumeClaims, ("", "persistentvolumeclaims")),
         (Evaluator::ResourceClaims, ("resource.k8s.io", "resourceclaims")),
     ];
-    let mut resources: Vec<_> =
-        evaluators.iter().filter(|(it, _)| it.counts(name)).map(|(_, resource)| *resource).collect();
+    let mut resources: Vec<_> = evaluators
+        .iter()
+        .filter(|(it, _)| it.counts(name))
+        .map(|(_, resource)| *resource)
+        .collect();
     if let Some(alias) = ALIASES.iter().find(|alias| **alias == name) {
         resources.push(("", alias));
     }

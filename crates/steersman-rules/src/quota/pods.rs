@@ -31,8 +31,7 @@ const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 pub(super) fn counts(name: &str) -> bool {
     let bare = name.strip_prefix("requests.");
     let compute = bare.or_else(|| name.strip_prefix("limits.")).unwrap_or(name);
-    let extended =
-        bare.is_some_and(|bare| !is_native(name) || bare.starts_with(DEVICE_CLASS));
+    let extended = bare.is_some_and(|bare| !is_native(name) || bare.starts_with(DEVICE_CLASS));
     [COUNT, "pods"].contains(&name)
         || COMPUTE.contains(&compute)
         || bare.unwrap_or(name).starts_with(HUGE_PAGES)
@@ -94,7 +93,8 @@ pub(super) fn missing(names: &[&str], pod: &Value) -> Option<String> {
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for container in items(&spec["containers"]).iter().chain(items(&spec["initContainers"])) {
         let resources = &container["resources"];
-        let said = compute(&Amounts::of(&resources["requests"]), &Amounts::of(&resources["limits"]));
+        let said =
+            compute(&Amounts::of(&resources["requests"]), &Amounts::of(&resources["limits"]));
         for name in names.iter().filter(|name| SAID.contains(*name) && said.get(name).is_none()) {
             missing.entry(name).or_default().push(text(&container["name"]));
         }
@@ -131,7 +131,9 @@ fn is_best_effort(pod: &Value) -> bool {
     let asks = |resources: &Value| {
         ["requests", "limits"].iter().any(|list| {
             let amounts = Amounts::of(&resources[list]);
-            ["cpu", "memory"].iter().any(|name| amounts.get(name).is_some_and(Quantity::is_positive))
+            ["cpu", "memory"]
+                .iter()
+                .any(|name| amounts.get(name).is_some_and(Quantity::is_positive))
         })
     };
     if spec["resources"].is_object() {

@@ -103,7 +103,8 @@ impl Charge {
 /// what has changed of what is used.
 fn is_charge(old: &Entry, new: &Entry) -> bool {
     let [old, new] = [old, new].map(document);
-    if old["metadata"]["uid"] != new["metadata"]["uid"] || old["status"]["hard"] != new["status"]["hard"]
+    if old["metadata"]["uid"] != new["metadata"]["uid"]
+        || old["status"]["hard"] != new["status"]["hard"]
     {
         return false;
     }

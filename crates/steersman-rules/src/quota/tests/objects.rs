@@ -75,9 +75,7 @@ fn claims_use_storage_altogether_and_by_class() {
 
 #[test]
 fn claims_of_devices_use_as_many_as_they_may_get() {
-    let exact = |class: &str, count: u64| {
-        json!({"deviceClassName": class, "allocationMode": "ExactCount", "count": count})
-    };
+    let exact = |class: &str, count: u64| json!({"deviceClassName": class, "allocationMode": "ExactCount", "count": count});
     let all = json!({"deviceClassName": "gpu", "allocationMode": "All"});
     let exactly = |request: Value| json!({"name": "r", "exactly": request});
     let first = |requests: Vec<Value>| json!({"name": "r", "firstAvailable": requests});

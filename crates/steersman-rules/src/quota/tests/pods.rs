@@ -61,10 +61,7 @@ fn containers_init_containers_and_the_pod_itself_add_up() {
         (json!({"containers": [cpu("1")], "initContainers": [cpu("5"), beside("2")]}), "5"),
         (json!({"containers": [cpu("1")], "resources": whole("4")}), "4"),
         (json!({"containers": [cpu("1")], "overhead": {"cpu": "100m"}}), "1100m"),
-        (
-            json!({"containers": [cpu("1")], "resources": whole("4"), "overhead": {"cpu": "1"}}),
-            "5",
-        ),
+        (json!({"containers": [cpu("1")], "resources": whole("4"), "overhead": {"cpu": "1"}}), "5"),
     ];
     for (spec, expected) in table {
         assert_eq!(cpu_of(&json!({"spec": spec})), [expected, expected], "{spec}");
@@ -87,8 +84,10 @@ fn a_container_that_is_resized_counts_as_the_most_it_has_or_wants() {
             "status": {"containerStatuses": [status], "conditions": conditions},
         })
     };
-    let has = |amount: &str| json!({"resources": {
-        "requests": {"cpu": amount}, "limits": {"cpu": amount}}});
+    let has = |amount: &str| {
+        json!({"resources": {
+        "requests": {"cpu": amount}, "limits": {"cpu": amount}}})
+    };
     let mut allocated = has("1");
     allocated["allocatedResources"] = json!({"cpu": "5"});
     let infeasible = json!([{"type": "PodResizePending", "reason": "Infeasible"}]);
@@ -117,10 +116,8 @@ fn a_pod_whose_work_is_over_is_only_counted() {
         }
         pod
     };
-    let deleted = |at: &str| [
-        ("deletionTimestamp", json!(at)),
-        ("deletionGracePeriodSeconds", json!(30)),
-    ];
+    let deleted =
+        |at: &str| [("deletionTimestamp", json!(at)), ("deletionGracePeriodSeconds", json!(30))];
     let table = [
         (pod(json!({"phase": "Running"}), &[]), false),
         (pod(json!({"phase": "Succeeded"}), &[]), true),
