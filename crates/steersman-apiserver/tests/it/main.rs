@@ -35,6 +35,7 @@ mod on_demand;
 mod openapi;
 mod parts;
 mod patch;
+mod pod_security;
 mod protobuf;
 mod resource_versions;
 mod retention;
