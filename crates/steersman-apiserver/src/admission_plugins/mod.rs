@@ -3,6 +3,7 @@
 //! [`ORDER`] has them in the order in which they are asked, which is Kubernetes'. What a plug-in is
 //! and when it is asked says [`crate::state::plugins`].
 
+mod limit_ranger;
 mod pod_security;
 
 use std::collections::BTreeSet;
@@ -20,8 +21,10 @@ struct Known {
 }
 
 /// All plug-ins, in the order in which they are asked.
-const ORDER: &[Known] =
-    &[Known { name: "PodSecurity", on: true, late: false, make: pod_security::plugin }];
+const ORDER: &[Known] = &[
+    Known { name: "LimitRanger", on: true, late: false, make: limit_ranger::plugin },
+    Known { name: "PodSecurity", on: true, late: false, make: pod_security::plugin },
+];
 
 /// Which plug-ins are on: those that Kubernetes has on by default, but for what was switched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod fuzz;
 mod hostile;
 mod impersonation;
 mod kinds;
+mod limit_ranger;
 mod list;
 mod listen;
 mod metrics;
