@@ -32,6 +32,9 @@ mod taint_nodes_by_condition;
 
 mod resource_quota;
 
+mod limit_ranger;
+mod pod_security;
+
 use std::collections::BTreeSet;
 
 use crate::admission_registration::Asked;
@@ -69,13 +72,13 @@ const ORDER: &[Known] = &[
     on("NamespaceLifecycle", Early(|| Box::new(namespace_lifecycle::NamespaceLifecycle))),
     off("NamespaceExists", Early(|| Box::new(namespace_exists::NamespaceExists))),
     off("LimitPodHardAntiAffinityTopology", Early(|| Box::new(limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology))),
-    on("LimitRanger", Missing),
+    on("LimitRanger", Early(limit_ranger::plugin)),
     on("ServiceAccount", Early(|| Box::new(service_account::ServiceAccount))),
     off("NodeRestriction", Missing),
     on("TaintNodesByCondition", Early(|| Box::new(taint_nodes_by_condition::TaintNodesByCondition))),
     off("AlwaysPullImages", Early(|| Box::new(always_pull_images::AlwaysPullImages))),
     off("ImagePolicyWebhook", Missing),
-    on("PodSecurity", Missing),
+    on("PodSecurity", Early(pod_security::plugin)),
     off("PodNodeSelector", Early(|| Box::new(pod_node_selector::PodNodeSelector))),
     on("Priority", Early(|| Box::new(priority::Priority))),
     on("DefaultTolerationSeconds", Early(|| Box::new(default_toleration_seconds::DefaultTolerationSeconds))),
