@@ -20,6 +20,8 @@ use tower::BoxError;
 
 use crate::admission_plugins::PluginSelection;
 use crate::admission_registration::Webhooks;
+use crate::authentication::{Authentication, Issuer};
+use crate::authn::{ClientCertificate, Credentials};
 use crate::caller::Caller;
 use crate::negotiate::Wishes;
 use crate::on_demand::OnDemand;
@@ -55,21 +57,21 @@ pub struct Config {
     pub seed: u64,
     /// Ends watches when cancelled; other requests are answered to the end.
     pub shutdown: CancellationToken,
-    /// Who is known by a bearer token.
-    pub tokens: user::Tokens,
+    /// How users of the network are known.
+    pub authentication: Authentication,
     /// Which admission plug-ins are on.
     pub admission: PluginSelection,
 }
 
 impl Config {
-    /// A server over a store, with a seed of zero and nobody known by a token.
+    /// A server over a store, with a seed of zero and nobody known but whom the cluster knows.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
         Self {
             store,
             clock,
             seed: 0,
             shutdown: CancellationToken::new(),
-            tokens: user::Tokens::default(),
+            authentication: Authentication::default(),
             admission: PluginSelection::default(),
         }
     }
@@ -103,7 +105,8 @@ impl ApiServer {
             registry: Registry::new(),
             ended: config.shutdown.child_token().drop_guard(),
             shutdown: config.shutdown,
-            tokens: config.tokens,
+            issuers: config.authentication.issuers.iter().map(Issuer::new).collect(),
+            authentication: config.authentication,
             definitions: Arc::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
@@ -154,7 +157,7 @@ impl ApiServer {
 
     /// Who a bearer token stands for.
     pub fn tokens(&self) -> &user::Tokens {
-        &self.server().tokens
+        &self.server().authentication.tokens
     }
 
     /// Lets a handler of this process answer the webhooks of an origin, such as
@@ -178,13 +181,16 @@ impl ApiServer {
     }
 
     /// Who a request from the network comes from, or acts as: the user of its connection's
-    /// certificate, of a token that is known, or the service account of a token that was signed.
+    /// certificate, which was verified, or of its bearer token.
     pub async fn authenticate(
         &self,
         headers: &HeaderMap,
         certificate: Option<&User>,
     ) -> Result<User> {
-        authn::request(self.server(), headers, certificate).await
+        let certificate = certificate.cloned().map(ClientCertificate::of);
+        let certificate = certificate.as_ref();
+        let credentials = Credentials { headers, path: "/", certificate };
+        Ok(authn::request(self.server(), &credentials).await?.user)
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {

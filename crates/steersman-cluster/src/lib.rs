@@ -25,7 +25,7 @@ pub use cluster::{Cluster, Endpoint};
 pub use controllers::{ChoiceError, Controllers};
 pub use error::StartError;
 pub use fork::ForkError;
-pub use steersman_apiserver::{ApiServer, WebhookHandler};
+pub use steersman_apiserver::{ApiServer, Authentication, WebhookHandler, authentication, pki};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};

@@ -58,8 +58,13 @@ impl Builder {
     ) -> Result<Cluster, StartError> {
         let shutdown = CancellationToken::new();
         let seed = self.seed.unwrap_or_else(random::next_u64);
-        let config = Config::new(Arc::new(store.clone()), Arc::new(clock::now));
-        let api = ApiServer::start(Config { seed, shutdown: shutdown.clone(), ..config }).await?;
+        let config = Config {
+            seed,
+            shutdown: shutdown.clone(),
+            authentication: self.authentication.clone(),
+            ..Config::new(Arc::new(store.clone()), Arc::new(clock::now))
+        };
+        let api = ApiServer::start(config).await?;
         let client = kube::Client::new(api.direct(), "default");
         stopwatch.lap("api server");
 
@@ -165,7 +170,7 @@ fn serve(
     let pki = Pki::of(identity, &names)?;
     let url = format!("https://{}", reachable(reached));
     let endpoint = Endpoint { address, kubeconfig: pki.kubeconfig(&url), url };
-    let tls = pki.server_config()?;
+    let tls = pki.server_tls()?;
     tasks.spawn(listen::serve(api.clone(), listener, tls, shutdown.clone(), STOP_GRACE));
     Ok(endpoint)
 }
