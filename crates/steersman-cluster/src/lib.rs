@@ -13,6 +13,7 @@ mod storage;
 mod builder;
 
 mod attention;
+mod authority;
 mod built_in;
 mod fork;
 

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::authority::Keys;
 use crate::builder::Builder;
 use crate::built_in::{BuiltIn, Parts};
 use crate::cluster::{Cluster, Endpoint, STOP_GRACE};
@@ -72,7 +73,7 @@ impl Builder {
         // Servers that share a store elect one that forgets the past: that is the store's task.
         let history = (!store.is_shared()).then_some(self.history);
         spawn_upkeep(&mut tasks, &api, history, &shutdown);
-        let known = listener.is_some() || self.controllers.publishes_root_ca();
+        let known = listener.is_some() || self.controllers.need_keys();
         let identity = if known { Some(Identity::of(&store).await?) } else { None };
         let endpoint = match listener.zip(identity.as_ref()) {
             Some((listener, identity)) => {
@@ -89,7 +90,8 @@ impl Builder {
             nodes: self.nodes,
             pod_termination: self.pod_termination,
             controllers: self.controllers,
-            root_ca: identity.map(|identity| identity.ca().into()),
+            root_ca: identity.as_ref().map(|identity| identity.ca().into()),
+            authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
         };
         let built_in = BuiltIn::start(parts, &api, lease_duration);
         stopwatch.lap("controllers");

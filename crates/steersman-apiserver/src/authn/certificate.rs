@@ -34,8 +34,12 @@ impl ClientCertificate {
         let user = clients.vouch(chain, now).map_err(|error| error.to_string());
         let own = chain.first().map_or(&[][..], |own| own);
         let user = user.and_then(|()| User::of_certificate(own).map_err(|error| error.to_string()));
+        // Where one authority vouches for clients and proxies alike, only a name tells them apart:
+        // without one, every client could say that it is somebody else.
         let is_proxy = proxy.is_some_and(|proxy| {
-            proxy.authorities.vouch(chain, now).is_ok() && proxy.allows(&common_name(own))
+            proxy.authorities.vouch(chain, now).is_ok()
+                && proxy.allows(&common_name(own))
+                && (user.is_err() || !proxy.allowed_names.is_empty())
         });
         Self { user, is_proxy, valid: validity(chain) }
     }
