@@ -85,7 +85,12 @@ pub(crate) struct AuthenticationFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) requestheader_client_ca_file: Option<PathBuf>,
     /// The common names that the proxy's certificate may have [default: any].
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "requestheader_client_ca_file")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        requires = "requestheader_client_ca_file"
+    )]
     pub(crate) requestheader_allowed_names: Vec<String>,
     /// The headers in which the proxy names the user.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "X-Remote-User")]

@@ -310,7 +310,9 @@ fn check_audiences(issuer: &IssuerDocument, path: &str, errors: &mut Vec<FieldEr
     }
     let policy = issuer.audience_match_policy.as_str();
     let why = match issuer.audiences.len() {
-        2.. if policy != "MatchAny" => "audienceMatchPolicy must be MatchAny for multiple audiences",
+        2.. if policy != "MatchAny" => {
+            "audienceMatchPolicy must be MatchAny for multiple audiences"
+        }
         1 if !["", "MatchAny"].contains(&policy) => {
             "audienceMatchPolicy must be empty or MatchAny for single audience"
         }

@@ -15,8 +15,8 @@ use crate::user::Tokens;
 
 pub use configuration::ConfigurationError;
 pub use front_proxy::{FrontProxy, FrontProxyHeaders};
-pub(crate) use issuer::{Circumstances, Issuer};
 pub use issuer::IssuerSettings;
+pub(crate) use issuer::{Circumstances, Issuer};
 pub use token_file::TokenFileError;
 
 /// How users of the network are known, beside client certificates and tokens of service accounts.

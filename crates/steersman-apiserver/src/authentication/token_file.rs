@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_line_is_a_token_a_user_a_uid_and_perhaps_groups() {
-        let text = "t1,jane,1\r\n\n t2,\"Smith, \"\"Joe\"\"\",2,\"dev,ops\",more\n,nobody,3\nt3,x,,g";
+        let text =
+            "t1,jane,1\r\n\n t2,\"Smith, \"\"Joe\"\"\",2,\"dev,ops\",more\n,nobody,3\nt3,x,,g";
         let read = read(text).unwrap();
         let expected = [
             ("t1", "jane", "1", vec!["system:authenticated"]),
@@ -161,7 +162,10 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_told_with_its_line() {
         for (text, expected) in [
-            ("a,b,c\nt,jane\n", "must have at least 3 columns (token, user name, user uid), found 2"),
+            (
+                "a,b,c\nt,jane\n",
+                "must have at least 3 columns (token, user name, user uid), found 2",
+            ),
             ("a,b,c\nt,ja\"ne,1", "record on line 2: bare \" in non-quoted-field"),
             ("t,\"jane,1", "record on line 1: extraneous or missing \" in quoted-field"),
             ("t,\"jane\"x,1", "record on line 1: extraneous or missing \" in quoted-field"),

@@ -111,9 +111,8 @@ mod tests {
 
     #[test]
     fn the_year_has_four_digits_from_2050_on() {
-        let written = |moment: &str| {
-            String::from_utf8(time(moment.parse().unwrap()).split_off(2)).unwrap()
-        };
+        let written =
+            |moment: &str| String::from_utf8(time(moment.parse().unwrap()).split_off(2)).unwrap();
         assert_eq!(written("2025-01-02T03:04:05Z"), "250102030405Z");
         assert_eq!(written("2120-01-02T03:04:05Z"), "21200102030405Z");
     }

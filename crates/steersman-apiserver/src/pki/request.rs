@@ -57,15 +57,15 @@ const EXTENDED_USAGES: [(&str, &[u8]); 13] = [
 /// What of a subject a certificate takes over, in the order in which it says it: the type of the
 /// attribute, and whether there may be several.
 const SUBJECT: [(&[u8], bool); 9] = [
-    (&[0x55, 4, 6], true),   // country
-    (&[0x55, 4, 10], true),  // organization
-    (&[0x55, 4, 11], true),  // organizational unit
-    (&[0x55, 4, 7], true),   // locality
-    (&[0x55, 4, 8], true),   // province
-    (&[0x55, 4, 9], true),   // street address
-    (&[0x55, 4, 17], true),  // postal code
-    (&[0x55, 4, 3], false),  // common name
-    (&[0x55, 4, 5], false),  // serial number
+    (&[0x55, 4, 6], true),  // country
+    (&[0x55, 4, 10], true), // organization
+    (&[0x55, 4, 11], true), // organizational unit
+    (&[0x55, 4, 7], true),  // locality
+    (&[0x55, 4, 8], true),  // province
+    (&[0x55, 4, 9], true),  // street address
+    (&[0x55, 4, 17], true), // postal code
+    (&[0x55, 4, 3], false), // common name
+    (&[0x55, 4, 5], false), // serial number
 ];
 
 /// What a CertificateSigningRequest asks for.

@@ -9,8 +9,8 @@ pub(crate) mod claims;
 pub(crate) mod jwt;
 mod signer;
 
-pub(crate) use signer::{Signer, Statement};
 pub use signer::{SecretToken, sign_for_secret};
+pub(crate) use signer::{Signer, Statement};
 
 /// Who issues tokens, and the audience of those that are meant for this server.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

@@ -1,5 +1,6 @@
 //! The built-in controllers on a whole cluster, on virtual time.
 
+mod credentials;
 mod deployments;
 mod events;
 mod garbage;

@@ -57,7 +57,8 @@ anonymous:
     assert_eq!(issuer.required, [("hd".to_owned(), "example.com".to_owned())]);
     let anonymous = anonymous.unwrap();
     assert!(anonymous.covers("/livez") && !anonymous.covers("/livez/ping"));
-    let (issuers, anonymous) = parse(&configuration(&json!([])).to_string(), Path::new("")).unwrap();
+    let (issuers, anonymous) =
+        parse(&configuration(&json!([])).to_string(), Path::new("")).unwrap();
     assert!(issuers.is_empty() && anonymous.is_none());
 }
 
@@ -88,7 +89,10 @@ fn what_may_not_be_said_is_told_in_kubernetes_words() {
         (
             "/issuer/audiences",
             json!([]),
-            at("issuer.audiences", "Required value: at least one jwt[0].issuer.audiences is required"),
+            at(
+                "issuer.audiences",
+                "Required value: at least one jwt[0].issuer.audiences is required",
+            ),
         ),
         ("/issuer/audiences", json!([""]), at("issuer.audiences[0]", "Required value")),
         (
@@ -114,7 +118,10 @@ fn what_may_not_be_said_is_told_in_kubernetes_words() {
         (
             "/claimMappings/username",
             json!({"claim": "sub"}),
-            at("claimMappings.username.prefix", "Required value: prefix is required when claim is set"),
+            at(
+                "claimMappings.username.prefix",
+                "Required value: prefix is required when claim is set",
+            ),
         ),
         (
             "/claimMappings/username",
@@ -146,7 +153,10 @@ fn what_may_not_be_said_is_told_in_kubernetes_words() {
         assert!(error.contains(&expected), "{path}: {error}\nexpected: {expected}");
     }
     let twice = refused(&configuration(&json!([authenticator(), authenticator()])));
-    assert!(twice.contains("jwt[1].issuer.url: Duplicate value: \"https://issuer.test\""), "{twice}");
+    assert!(
+        twice.contains("jwt[1].issuer.url: Duplicate value: \"https://issuer.test\""),
+        "{twice}"
+    );
     let many = refused(&configuration(&json!(vec![authenticator(); 65])));
     assert!(many.contains("jwt: Too many: 65: must have at most 64 items"), "{many}");
 }

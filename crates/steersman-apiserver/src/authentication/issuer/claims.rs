@@ -182,7 +182,8 @@ fn group_names(claims: &Claims, Claim { claim, prefix }: &Claim) -> Result<Vec<S
         }
         return Ok(Vec::new());
     };
-    let groups = texts(value).map_err(|why| format!("oidc: parse groups claim {claim:?}: {why}"))?;
+    let groups =
+        texts(value).map_err(|why| format!("oidc: parse groups claim {claim:?}: {why}"))?;
     Ok(groups.into_iter().map(|group| format!("{prefix}{group}")).collect())
 }
 
@@ -269,10 +270,16 @@ mod tests {
             (json!({"exp": seconds}), None),
             (json!({"exp": seconds as f64 + 0.5, "nbf": seconds + 60}), None),
             (json!({"exp": 1e300}), None),
-            (json!({"exp": seconds - 1}), Some("expired (Token Expiry: 2024-12-31 23:59:59 +0000 UTC)")),
+            (
+                json!({"exp": seconds - 1}),
+                Some("expired (Token Expiry: 2024-12-31 23:59:59 +0000 UTC)"),
+            ),
             (json!({}), Some("expired")),
             (json!({"exp": "soon"}), Some("exp is not a time")),
-            (json!({"exp": seconds + 99, "nbf": seconds + 61}), Some("before the nbf (not before)")),
+            (
+                json!({"exp": seconds + 99, "nbf": seconds + 61}),
+                Some("before the nbf (not before)"),
+            ),
         ] {
             let checked = check_time(claims.as_object().unwrap(), now);
             match expected {
@@ -286,7 +293,11 @@ mod tests {
             (json!("kube"), &one[..], None),
             (json!(["x", "kube"]), &one[..], None),
             (json!(["x"]), &one[..], Some("oidc: expected audience \"kube\" got [\"x\"]")),
-            (json!("x"), &several[..], Some("oidc: expected audience in [\"a\" \"b\"] got [\"x\"]")),
+            (
+                json!("x"),
+                &several[..],
+                Some("oidc: expected audience in [\"a\" \"b\"] got [\"x\"]"),
+            ),
             (json!(null), &one[..], Some("oidc: expected audience \"kube\" got []")),
         ] {
             let claims = json!({"aud": audience});

@@ -33,7 +33,10 @@ struct Key {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Material {
-    Rsa { n: Vec<u8>, e: Vec<u8> },
+    Rsa {
+        n: Vec<u8>,
+        e: Vec<u8>,
+    },
     /// A point, uncompressed.
     P256(Vec<u8>),
     P384(Vec<u8>),

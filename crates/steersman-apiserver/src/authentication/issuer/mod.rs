@@ -87,9 +87,8 @@ impl Issuer {
         }
         let verified = self.provider.verify(&jwt, circumstances).await;
         verified.map_err(|why| failed(format!("failed to verify signature: {why}")))?;
-        let claims = claims::parse(&jwt.payload).map_err(|why| {
-            failed(format!("oidc: failed to unmarshal claims: {why}"))
-        })?;
+        let claims = claims::parse(&jwt.payload)
+            .map_err(|why| failed(format!("oidc: failed to unmarshal claims: {why}")))?;
         let issuer = claims::text(&claims, "iss").unwrap_or_default();
         if !self.is(&issuer) {
             let expected = &self.settings.url;

@@ -140,7 +140,8 @@ impl Remote {
             None => asking.keys_url.insert(self.discover(circumstances).await?).clone(),
         };
         let response = self.get(&keys_url, circumstances).await;
-        let response = response.map_err(|why| format!("fetching keys oidc: get keys failed {why}"))?;
+        let response =
+            response.map_err(|why| format!("fetching keys oidc: get keys failed {why}"))?;
         let failed = |why: &str| format!("fetching keys oidc: {why}");
         if response.status() != 200 {
             return Err(failed(&format!("get keys failed: {}", response.status())));

@@ -28,14 +28,23 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn of(server: &Server) -> Self {
         let usages = &["digital signature", "client auth"];
-        Asked { name: "jane", group: "dev", signer: CLIENT, usages, seconds: None, now: server.now() }
+        Asked {
+            name: "jane",
+            group: "dev",
+            signer: CLIENT,
+            usages,
+            seconds: None,
+            now: server.now(),
+        }
     }
 
     fn sign(&self, server: &Server) -> Result<Certified, SigningError> {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["jane.test".to_owned()]).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
-        for (kind, text) in [(DnType::CommonName, self.name), (DnType::OrganizationName, self.group)] {
+        for (kind, text) in
+            [(DnType::CommonName, self.name), (DnType::OrganizationName, self.group)]
+        {
             if !text.is_empty() {
                 params.distinguished_name.push(kind, text);
             }
@@ -73,7 +82,9 @@ async fn a_certificate_names_its_user_and_all_groups() {
 async fn a_certificate_of_another_authority_is_refused_unless_something_else_is_good() {
     let server = Server::start().await;
     let elsewhere = Pki::new(&[]).unwrap();
-    for stranger in [&elsewhere.admin, &elsewhere.client("kubernetes-admin", &["system:masters"]).unwrap()] {
+    for stranger in
+        [&elsewhere.admin, &elsewhere.client("kubernetes-admin", &["system:masters"]).unwrap()]
+    {
         assert_eq!(server.version(with(stranger)).await, 401);
         assert_eq!(server.whoami(with(stranger)).await, Err(401));
     }
@@ -143,9 +154,27 @@ async fn signers_sign_only_what_is_theirs() {
             Some("missing required usage for client certificate: client auth"),
         ),
         (kubelet, "jane", "dev", &client, Some("subject organization is not system:nodes")),
-        (kubelet, "system:node:n1", "system:nodes", &client, Some("DNS subjectAltNames are not allowed")),
-        (serving, "n1", "system:nodes", &server_auth, Some("subject common name does not begin with system:node:")),
-        (serving, "system:node:n1", "system:nodes", &client, Some("usages did not match [digital signature key encipherment server auth]")),
+        (
+            kubelet,
+            "system:node:n1",
+            "system:nodes",
+            &client,
+            Some("DNS subjectAltNames are not allowed"),
+        ),
+        (
+            serving,
+            "n1",
+            "system:nodes",
+            &server_auth,
+            Some("subject common name does not begin with system:node:"),
+        ),
+        (
+            serving,
+            "system:node:n1",
+            "system:nodes",
+            &client,
+            Some("usages did not match [digital signature key encipherment server auth]"),
+        ),
         (serving, "system:node:n1", "system:nodes", &server_auth, None),
         ("kubernetes.io/legacy-unknown", "x", "", &["any"], None),
         ("example.com/own", "jane", "dev", &client, Some("not a signer of this cluster")),

@@ -56,16 +56,40 @@ async fn a_token_that_somebody_else_signed_is_refused() {
         ("another key that comes with the token", other.token(&own_key, &claims), BAD_SIGNATURE),
         ("another key under its own name", other.token(&other_kid, &claims), NO_KEY),
         ("our key under another name", key.token(&other_kid, &claims), NO_KEY),
-        ("other claims, our signature", format!("{head}.{}.{signature}", encoded(&forged_claims)), BAD_SIGNATURE),
-        ("no algorithm, no signature", format!("{}.{}.", encoded(&unsigned), encoded(&claims)), BAD_SIGNATURE),
+        (
+            "other claims, our signature",
+            format!("{head}.{}.{signature}", encoded(&forged_claims)),
+            BAD_SIGNATURE,
+        ),
+        (
+            "no algorithm, no signature",
+            format!("{}.{}.", encoded(&unsigned), encoded(&claims)),
+            BAD_SIGNATURE,
+        ),
         ("no algorithm, our signature", key.token(&unsigned, &claims), BAD_SIGNATURE),
-        ("an algorithm that the key is not for", key.token(&with(&header, "alg", json!("RS256")), &claims), BAD_SIGNATURE),
+        (
+            "an algorithm that the key is not for",
+            key.token(&with(&header, "alg", json!("RS256")), &claims),
+            BAD_SIGNATURE,
+        ),
         ("no signature", format!("{body}."), BAD_SIGNATURE),
-        ("a signature of zeros", format!("{body}.{}", URL_SAFE_NO_PAD.encode([0; 64])), BAD_SIGNATURE),
+        (
+            "a signature of zeros",
+            format!("{body}.{}", URL_SAFE_NO_PAD.encode([0; 64])),
+            BAD_SIGNATURE,
+        ),
         ("a signature that is too long", format!("{token}AAAA"), BAD_SIGNATURE),
-        ("an issuer that nobody knows", key.token(&header, &with(&claims, "iss", json!("https://evil.test"))), INVALID),
+        (
+            "an issuer that nobody knows",
+            key.token(&header, &with(&claims, "iss", json!("https://evil.test"))),
+            INVALID,
+        ),
         ("no issuer", key.token(&header, &without(&claims, "iss")), INVALID),
-        ("what must be understood and is not", key.token(&with(&header, "crit", json!(["b64"])), &claims), INVALID),
+        (
+            "what must be understood and is not",
+            key.token(&with(&header, "crit", json!(["b64"])), &claims),
+            INVALID,
+        ),
         ("no namespace", key.token(&header, &with(&claims, "kubernetes.io", json!({}))), INVALID),
     ] {
         assert_eq!(server.refused(&forged).await, expected, "{what}");
@@ -123,8 +147,9 @@ async fn a_token_for_somebody_else_is_refused_and_reviewed_for_them() {
     let (server, _, _) = start().await;
     let token = server.request_token("robot", json!({"audiences": ["vault", "bank"]})).await;
     let why = server.refused(&token).await;
-    let expected =
-        format!("token audiences [\"vault\" \"bank\"] is invalid for the target audiences [{ISSUER:?}]");
+    let expected = format!(
+        "token audiences [\"vault\" \"bank\"] is invalid for the target audiences [{ISSUER:?}]"
+    );
     assert_eq!(why, expected);
     let review = server.review(&token, &["other", "bank", "vault"]).await;
     assert_eq!(review["authenticated"], true);

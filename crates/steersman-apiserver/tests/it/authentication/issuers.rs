@@ -98,15 +98,54 @@ async fn a_token_that_the_issuer_did_not_sign_is_refused() {
     };
     let stranger = Key::p256();
     for (what, forged, expected) in [
-        ("another key", stranger.token(&json!({"alg": "ES256", "kid": "k2"}), &claims), NOT_SIGNED.to_owned()),
-        ("a key that comes along", stranger.token(&json!({"alg": "ES256", "jwk": stranger.jwk("k2")}), &claims), NOT_SIGNED.to_owned()),
-        ("the name of another key", issuer.key.token(&json!({"alg": "RS256", "kid": "k2"}), &claims), NOT_SIGNED.to_owned()),
-        ("an unknown name", issuer.key.token(&json!({"alg": "RS256", "kid": "k9"}), &claims), NOT_SIGNED.to_owned()),
-        ("other claims", format!("{}.{}.{signature}", encoded(&header), encoded(&admin)), NOT_SIGNED.to_owned()),
-        ("no algorithm", format!("{}.{}.", encoded(&json!({"alg": "none"})), encoded(&claims)), unsupported("none")),
-        ("a shared secret", issuer.key.token(&json!({"alg": "HS256", "kid": "k1"}), &claims), unsupported("HS256")),
-        ("another algorithm of the key", issuer.key.token(&json!({"alg": "PS256", "kid": "k1"}), &claims).replace(&encoded(&json!({"alg": "PS256", "kid": "k1"})), &encoded(&header)), NOT_SIGNED.to_owned()),
-        ("what must be understood", issuer.key.token(&json!({"alg": "RS256", "crit": ["x"]}), &claims), "oidc: verify token: oidc: malformed jwt".to_owned()),
+        (
+            "another key",
+            stranger.token(&json!({"alg": "ES256", "kid": "k2"}), &claims),
+            NOT_SIGNED.to_owned(),
+        ),
+        (
+            "a key that comes along",
+            stranger.token(&json!({"alg": "ES256", "jwk": stranger.jwk("k2")}), &claims),
+            NOT_SIGNED.to_owned(),
+        ),
+        (
+            "the name of another key",
+            issuer.key.token(&json!({"alg": "RS256", "kid": "k2"}), &claims),
+            NOT_SIGNED.to_owned(),
+        ),
+        (
+            "an unknown name",
+            issuer.key.token(&json!({"alg": "RS256", "kid": "k9"}), &claims),
+            NOT_SIGNED.to_owned(),
+        ),
+        (
+            "other claims",
+            format!("{}.{}.{signature}", encoded(&header), encoded(&admin)),
+            NOT_SIGNED.to_owned(),
+        ),
+        (
+            "no algorithm",
+            format!("{}.{}.", encoded(&json!({"alg": "none"})), encoded(&claims)),
+            unsupported("none"),
+        ),
+        (
+            "a shared secret",
+            issuer.key.token(&json!({"alg": "HS256", "kid": "k1"}), &claims),
+            unsupported("HS256"),
+        ),
+        (
+            "another algorithm of the key",
+            issuer
+                .key
+                .token(&json!({"alg": "PS256", "kid": "k1"}), &claims)
+                .replace(&encoded(&json!({"alg": "PS256", "kid": "k1"})), &encoded(&header)),
+            NOT_SIGNED.to_owned(),
+        ),
+        (
+            "what must be understood",
+            issuer.key.token(&json!({"alg": "RS256", "crit": ["x"]}), &claims),
+            "oidc: verify token: oidc: malformed jwt".to_owned(),
+        ),
     ] {
         assert_eq!(server.refused(&forged).await, expected, "{what}");
     }
@@ -118,23 +157,57 @@ async fn a_token_that_states_something_else_is_refused() {
     let (server, issuer) = start().await;
     let now = server.now();
     for (field, value, expected) in [
-        ("aud", json!("other"), "oidc: verify token: oidc: expected audience in [\"cli\" \"kube\"] got [\"other\"]"),
-        ("aud", json!([]), "oidc: verify token: oidc: expected audience in [\"cli\" \"kube\"] got []"),
-        ("exp", json!(now - 1), "oidc: verify token: oidc: token is expired (Token Expiry: 2024-12-31 23:59:59 +0000 UTC)"),
-        ("exp", Value::Null, "oidc: verify token: oidc: token is expired (Token Expiry: 1970-01-01 00:00:00 +0000 UTC)"),
-        ("nbf", json!(now + 61), "oidc: verify token: oidc: current time 2025-01-01 00:00:00 +0000 UTC before the nbf (not before) time: 2025-01-01 00:01:01 +0000 UTC"),
+        (
+            "aud",
+            json!("other"),
+            "oidc: verify token: oidc: expected audience in [\"cli\" \"kube\"] got [\"other\"]",
+        ),
+        (
+            "aud",
+            json!([]),
+            "oidc: verify token: oidc: expected audience in [\"cli\" \"kube\"] got []",
+        ),
+        (
+            "exp",
+            json!(now - 1),
+            "oidc: verify token: oidc: token is expired (Token Expiry: 2024-12-31 23:59:59 +0000 UTC)",
+        ),
+        (
+            "exp",
+            Value::Null,
+            "oidc: verify token: oidc: token is expired (Token Expiry: 1970-01-01 00:00:00 +0000 UTC)",
+        ),
+        (
+            "nbf",
+            json!(now + 61),
+            "oidc: verify token: oidc: current time 2025-01-01 00:00:00 +0000 UTC before the nbf (not before) time: 2025-01-01 00:01:01 +0000 UTC",
+        ),
         ("iss", json!("https://evil.test"), "invalid bearer token"),
         ("iss", json!(ISSUER), "invalid signature, no keys found"),
-        ("sub", json!(7), "oidc: parse username claims \"sub\": json: cannot unmarshal number into Go value of type string"),
-        ("groups", json!({"a": 1}), "oidc: parse groups claim \"groups\": json: cannot unmarshal object into Go value of type string"),
-        ("hd", json!("evil.test"), "oidc: required claim hd value does not match. Got = evil.test, want = example.com"),
+        (
+            "sub",
+            json!(7),
+            "oidc: parse username claims \"sub\": json: cannot unmarshal number into Go value of type string",
+        ),
+        (
+            "groups",
+            json!({"a": 1}),
+            "oidc: parse groups claim \"groups\": json: cannot unmarshal object into Go value of type string",
+        ),
+        (
+            "hd",
+            json!("evil.test"),
+            "oidc: required claim hd value does not match. Got = evil.test, want = example.com",
+        ),
     ] {
         let mut claims = issuer.claims(now);
         claims[field] = value.clone();
         let token = issuer.key.token(&json!({"alg": "RS256", "kid": "k1"}), &claims);
         assert_eq!(server.refused(&token).await, expected, "{field} {value}");
     }
-    for (field, value) in [("aud", json!(["x", "cli"])), ("nbf", json!(now + 60)), ("exp", json!(now))] {
+    for (field, value) in
+        [("aud", json!(["x", "cli"])), ("nbf", json!(now + 60)), ("exp", json!(now))]
+    {
         let mut claims = issuer.claims(now);
         claims[field] = value;
         let token = issuer.key.token(&json!({"alg": "RS256", "kid": "k1"}), &claims);
@@ -174,7 +247,11 @@ async fn keys_rotate_and_an_issuer_is_not_asked_more_often_than_it_likes() {
     pause_is_over().await;
     assert!(server.bearer(&rotated).await.is_ok());
     assert_eq!(issuer.asked(), (1, 2));
-    assert_eq!(server.refused(&issuer.token(server.now())).await, NOT_SIGNED, "the old key is gone");
+    assert_eq!(
+        server.refused(&issuer.token(server.now())).await,
+        NOT_SIGNED,
+        "the old key is gone"
+    );
 }
 
 #[tokio::test]
@@ -184,8 +261,7 @@ async fn an_issuer_that_is_down_keeps_nobody_else_out() {
     let token = issuer.token(server.now());
     let why = server.refused(&token).await;
     assert_eq!(
-        why,
-        "oidc: verify token: failed to verify signature: oidc: authenticator not initialized",
+        why, "oidc: verify token: failed to verify signature: oidc: authenticator not initialized",
         "the request before has asked"
     );
     let admin = super::Caller { certificate: Some(&server.pki.admin), ..Default::default() };
@@ -202,11 +278,16 @@ async fn an_issuer_that_is_down_keeps_nobody_else_out() {
 #[tokio::test]
 async fn an_issuer_that_lies_is_not_believed() {
     for (what, lie) in [
-        ("another issuer", (|shown| shown.issuer = "https://other.test".to_owned()) as fn(&mut Shown)),
+        (
+            "another issuer",
+            (|shown| shown.issuer = "https://other.test".to_owned()) as fn(&mut Shown),
+        ),
         ("no issuer", |shown| shown.issuer = String::new()),
         ("no place for keys", |shown| shown.keys_url = String::new()),
         ("keys without TLS", |shown| shown.keys_url = shown.keys_url.replace("https", "http")),
-        ("keys that are not there", |shown| shown.keys_url = shown.keys_url.replace("keys", "none")),
+        ("keys that are not there", |shown| {
+            shown.keys_url = shown.keys_url.replace("keys", "none")
+        }),
         ("no keys", |shown| shown.keys = Vec::new()),
     ] {
         let (server, issuer) = start().await;
@@ -217,7 +298,8 @@ async fn an_issuer_that_lies_is_not_believed() {
     // One with the right name whose certificate another authority has signed.
     let issuer = Issuer::start().await;
     let other = steersman_apiserver::pki::Pki::new(&[]).unwrap();
-    let server = Server::with(issuer.authentication(&json!({"certificateAuthority": other.ca}))).await;
+    let server =
+        Server::with(issuer.authentication(&json!({"certificateAuthority": other.ca}))).await;
     server.refused(&issuer.token(server.now())).await;
     assert_eq!(issuer.asked(), (0, 0));
 }

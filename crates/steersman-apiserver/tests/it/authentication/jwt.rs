@@ -68,7 +68,9 @@ impl Key {
     fn sign(&self, algorithm: &str, message: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
         match self {
-            Self::P256(key) | Self::P384(key) => key.sign(&random, message).unwrap().as_ref().to_vec(),
+            Self::P256(key) | Self::P384(key) => {
+                key.sign(&random, message).unwrap().as_ref().to_vec()
+            }
             Self::Rsa(key) => {
                 let encoding: &dyn RsaEncoding = match algorithm {
                     "RS384" => &RSA_PKCS1_SHA384,

@@ -107,10 +107,7 @@ impl Server {
         self.seconds.fetch_add(seconds, Ordering::Relaxed);
     }
 
-    async fn connect(
-        &self,
-        certificate: Option<&Certified>,
-    ) -> http1::SendRequest<Full<Bytes>> {
+    async fn connect(&self, certificate: Option<&Certified>) -> http1::SendRequest<Full<Bytes>> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pki.ca.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -134,7 +131,11 @@ impl Server {
         sender
     }
 
-    async fn send(&self, caller: Caller<'_>, request: Request<Full<Bytes>>) -> (u16, HeaderMap, Value) {
+    async fn send(
+        &self,
+        caller: Caller<'_>,
+        request: Request<Full<Bytes>>,
+    ) -> (u16, HeaderMap, Value) {
         let mut connection = self.connect(caller.certificate).await;
         exchange(&mut connection, request).await
     }
@@ -256,16 +257,18 @@ async fn anonymous_requests_can_be_kept_to_some_paths_or_out() {
         authentication.configure(&text, std::path::Path::new("")).unwrap();
         authentication
     };
-    let get = |path: &str| {
-        Caller::default().asks(Request::get(path)).body(Full::default()).unwrap()
-    };
+    let get =
+        |path: &str| Caller::default().asks(Request::get(path)).body(Full::default()).unwrap();
     let some = Server::with(configuration("{enabled: true, conditions: [{path: /livez}]}")).await;
     for (path, code) in [("/livez", 200), ("/livez/ping", 401), ("/version", 401)] {
         assert_eq!(some.send(Caller::default(), get(path)).await.0, code, "{path}");
     }
     let none = Server::with(configuration("{enabled: false}")).await;
     let (code, _, status) = none.send(Caller::default(), get("/livez")).await;
-    assert_eq!((code, &status["message"], &status["reason"]), (401, &json!("Unauthorized"), &json!("Unauthorized")));
+    assert_eq!(
+        (code, &status["message"], &status["reason"]),
+        (401, &json!("Unauthorized"), &json!("Unauthorized"))
+    );
     let admin = Caller { certificate: Some(&none.pki.admin), ..Caller::default() };
     assert_eq!(none.version(admin).await, 200);
 }

@@ -32,10 +32,15 @@ async fn nobody_becomes_somebody_by_headers_alone() {
     let (_, with_proxy) = proxy(&[]);
     for server in [Server::start().await, Server::with(with_proxy).await] {
         let own = server.pki.client("joe", &["ops"]).unwrap();
-        let joe = server.whoami(Caller { certificate: Some(&own), headers: HEADERS }).await.unwrap();
+        let joe =
+            server.whoami(Caller { certificate: Some(&own), headers: HEADERS }).await.unwrap();
         assert_eq!(joe["username"], "joe");
         assert_eq!(joe["groups"], json!(["ops", "system:authenticated"]));
-        server.api.server.tokens().insert("s3cret", steersman_apiserver::user::User::known("tok", &[]));
+        server
+            .api
+            .server
+            .tokens()
+            .insert("s3cret", steersman_apiserver::user::User::known("tok", &[]));
         let mut headers = HEADERS.to_vec();
         headers.push(("authorization", "Bearer s3cret"));
         let token = server.whoami(Caller { certificate: None, headers: &headers }).await.unwrap();
@@ -78,7 +83,8 @@ async fn a_client_of_the_cluster_is_no_proxy_even_if_their_authority_is_the_same
     for (names, expected) in [(&[][..], "joe"), (&["front"], "joe"), (&["joe"], "jane")] {
         let allowed_names = names.iter().map(|&name: &&str| name.to_owned()).collect();
         let headers = FrontProxyHeaders::default();
-        let front_proxy = Some(FrontProxy { authorities: authorities.clone(), allowed_names, headers });
+        let front_proxy =
+            Some(FrontProxy { authorities: authorities.clone(), allowed_names, headers });
         let authentication = Authentication { front_proxy, ..Authentication::default() };
         let server = Server::of(identity.clone(), authentication).await;
         let joe = server.pki.client("joe", &[]).unwrap();

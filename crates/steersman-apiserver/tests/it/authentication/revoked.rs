@@ -42,7 +42,8 @@ async fn a_bound_token_ends_with_its_object_and_is_not_taken_over_by_the_next() 
         let token = server.request_token("robot", spec).await;
         let user = server.bearer(&token).await.unwrap();
         assert_eq!(user["username"], "system:serviceaccount:default:robot", "{kind}");
-        let extra = |key: &str| user["extra"][format!("authentication.kubernetes.io/{key}")].clone();
+        let extra =
+            |key: &str| user["extra"][format!("authentication.kubernetes.io/{key}")].clone();
         let expected = match kind {
             "Pod" => [json!(["bound"]), json!(["n1"])],
             "Node" => [json!(null), json!(["bound"])],
@@ -55,7 +56,8 @@ async fn a_bound_token_ends_with_its_object_and_is_not_taken_over_by_the_next() 
         let new = server.create(&path, object).await;
         let why = server.refused(&token).await;
         let (uid, kind) = (new["metadata"]["uid"].as_str().unwrap(), kind.to_lowercase());
-        let expected = format!("{kind} UID ({uid}) does not match service account {kind} ref claim (");
+        let expected =
+            format!("{kind} UID ({uid}) does not match service account {kind} ref claim (");
         assert!(why.starts_with(&expected), "{why}");
     }
 }

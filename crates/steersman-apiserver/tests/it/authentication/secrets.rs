@@ -89,7 +89,10 @@ async fn a_token_in_a_secret_ends_with_it_and_with_its_account() {
     let new = server.create(ACCOUNTS, named("robot")).await;
     let uid = new["metadata"]["uid"].as_str().unwrap();
     let why = server.refused(&token).await;
-    assert!(why.starts_with(&format!("ServiceAccount UID ({uid}) does not match claim (")), "{why}");
+    assert!(
+        why.starts_with(&format!("ServiceAccount UID ({uid}) does not match claim (")),
+        "{why}"
+    );
 
     let mark = json!({"metadata": {"finalizers": ["test.dev/wait"]}});
     server.api.merge(&path, &mark).await.ok();

@@ -43,10 +43,8 @@ async fn a_token_of_the_file_is_its_user() {
 async fn a_certificate_counts_before_a_token() {
     let server = Server::with(read("before", "s3cret,jane,42\n").unwrap()).await;
     for token in ["Bearer s3cret", "Bearer wrong"] {
-        let caller = Caller {
-            certificate: Some(&server.pki.admin),
-            headers: &[("authorization", token)],
-        };
+        let caller =
+            Caller { certificate: Some(&server.pki.admin), headers: &[("authorization", token)] };
         assert_eq!(server.whoami(caller).await.unwrap()["username"], "kubernetes-admin");
     }
 }
@@ -54,7 +52,10 @@ async fn a_certificate_counts_before_a_token() {
 #[test]
 fn a_file_that_makes_no_sense_is_told() {
     let error = read("columns", "token,jane\n").unwrap_err();
-    assert!(error.contains("must have at least 3 columns (token, user name, user uid), found 2"), "{error}");
+    assert!(
+        error.contains("must have at least 3 columns (token, user name, user uid), found 2"),
+        "{error}"
+    );
     let nowhere = Authentication::default().read_tokens(std::path::Path::new("nowhere.csv"));
     assert!(nowhere.unwrap_err().to_string().starts_with("cannot read the token file nowhere.csv"));
 }
