@@ -6,14 +6,13 @@ use steersman_rules::field::{FieldError, FieldErrorKind};
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;
 
-use crate::authn::{self, Authenticated, Refused};
 use crate::authz::rule::Rule;
 use crate::authz::{Attributes, Decision, Target};
 use crate::call::Call;
 use crate::mutate;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
-use crate::token;
+use crate::token_review;
 use crate::user::User;
 use crate::write::OTHER_NAMESPACE;
 
@@ -41,7 +40,7 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     let kind = call.resource.kind.as_ref();
     let status = match kind {
         "SelfSubjectReview" => json!({"userInfo": call.user.to_info()}),
-        "TokenReview" => token_status(call, &review).await?,
+        "TokenReview" => token_review::status(call, &review).await?,
         "SelfSubjectRulesReview" => rules_status(call, &review["spec"]),
         _ => access_status(call, &review["spec"]),
     };
@@ -228,37 +227,4 @@ fn in_struct_order(value: &Value) -> String {
         _ => format!("{field:?}:{value}"),
     });
     format!("{{{}}}", written.collect::<Vec<_>>().join(","))
-}
-
-/// Whose a token is. Tokens that are just known are for this server, and for no other audience.
-async fn token_status(call: &Call, review: &Value) -> Result<Value> {
-    let token = review["spec"]["token"].as_str().unwrap_or("");
-    if token.is_empty() {
-        return Err(Status::bad_request("token is required for TokenReview in authentication"));
-    }
-    let given = review["spec"]["audiences"].as_array().into_iter().flatten();
-    let mut audiences: Vec<String> = given.filter_map(Value::as_str).map(str::to_owned).collect();
-    if audiences.is_empty() {
-        audiences.push(token::ISSUER.to_owned());
-    }
-    let known = call.server.tokens.user(token);
-    let authenticated = match known {
-        Some(user) => {
-            audiences.retain(|audience| audience == token::ISSUER);
-            let why = "token audiences is invalid for the target audiences";
-            if audiences.is_empty() {
-                Err(Refused::Token(why))
-            } else {
-                Ok(Authenticated { user, audiences })
-            }
-        }
-        None => authn::bearer(&call.server, token, &audiences).await,
-    };
-    Ok(match authenticated {
-        Ok(Authenticated { user, audiences }) => {
-            json!({"authenticated": true, "user": user.to_info(), "audiences": audiences})
-        }
-        Err(Refused::Token(why)) => json!({"user": {}, "error": why}),
-        Err(Refused::Unknown(status)) => return Err(status),
-    })
 }

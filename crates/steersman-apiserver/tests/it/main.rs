@@ -7,6 +7,7 @@ mod webhooks;
 
 mod admission;
 mod apply;
+mod authentication;
 mod authorization;
 mod autoscalers;
 mod bootstrap;
