@@ -68,6 +68,7 @@ mod effects;
 // What runs beside requests.
 mod bootstrap;
 mod follow;
+mod policy;
 mod presence;
 mod retention;
 mod starts;

@@ -36,7 +36,7 @@ use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::Signer;
 use crate::user::User;
 use crate::webhook_client::{Origins, WebhookHandler};
-use crate::{allocate, authn, bootstrap, crd, effects, follow, presence, starts, user};
+use crate::{allocate, authn, bootstrap, crd, effects, follow, policy, presence, starts, user};
 
 /// A body larger than this is worked on apart.
 const HEAVY: usize = 64 * 1024;
@@ -99,7 +99,7 @@ impl std::fmt::Debug for ApiServer {
 
 impl ApiServer {
     /// Starts to serve what is in the store, and writes what every cluster has: the system's
-    /// namespaces and the service `kubernetes`.
+    /// namespaces, the service `kubernetes` and the bootstrap policy.
     pub async fn start(config: Config) -> Result<Self> {
         let start = starts::count(&*config.store).await?;
         let server = Arc::new(Server {
@@ -127,6 +127,7 @@ impl ApiServer {
         follow::read(&server).await?;
         allocate::repair(&server).await?;
         bootstrap::run(&server).await?;
+        policy::reconcile(&server).await?;
         // Whoever wrote them, the roles that every cluster has count from the first request on.
         server.authorizer.rbac.load(&*server.store).await?;
         follow::start(&server);

@@ -36,6 +36,7 @@ mod on_demand;
 mod openapi;
 mod parts;
 mod patch;
+mod policy;
 mod protobuf;
 mod resource_versions;
 mod retention;
