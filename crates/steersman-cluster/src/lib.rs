@@ -17,6 +17,7 @@ mod built_in;
 mod fork;
 
 mod cluster;
+mod identity;
 
 mod start;
 
@@ -25,6 +26,8 @@ pub use cluster::{Cluster, Endpoint};
 pub use controllers::{ChoiceError, Controllers};
 pub use error::StartError;
 pub use fork::ForkError;
+pub use identity::service_account;
+pub use steersman_apiserver::user::User;
 pub use steersman_apiserver::{ApiServer, WebhookHandler};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
