@@ -13,7 +13,7 @@ use crate::identity::IdentityError;
 use crate::state::Server;
 use crate::status::{self, Status};
 use crate::token::ISSUER;
-use crate::token::claims::{Claims, Reference, user_name};
+use crate::token::claims::{Claims, Reference};
 use crate::user::{self, User};
 
 /// How long a token outlives the moment at which its object is due to end.
@@ -160,9 +160,7 @@ async fn check(
 fn user(claims: &Claims) -> User {
     let private = &claims.kubernetes;
     let namespace = &private.namespace;
-    let group = format!("system:serviceaccounts:{namespace}");
-    let name = user_name(namespace, &private.serviceaccount.name);
-    let mut user = User::known(&name, &["system:serviceaccounts", &group]);
+    let mut user = User::service_account(namespace, &private.serviceaccount.name);
     user.uid.clone_from(&private.serviceaccount.uid);
     let mut tell = |key: &str, value: &str| {
         let key = format!("authentication.kubernetes.io/{key}");

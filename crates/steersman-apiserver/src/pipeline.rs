@@ -79,7 +79,8 @@ async fn try_answer(
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
     let caller = parts.extensions.remove::<Caller>().unwrap_or_default();
     let Pipeline { server, requests, .. } = pipeline;
-    let user = authorized(server, user, &parts, &path, &query)?;
+    let user = authorized(server, user, &parts, &path, &query);
+    let user = user.inspect_err(|refusal| tell_of_own(server, caller, refusal))?;
     let began = Instant::now();
     let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
     let _under_way = (!long).then(|| requests.begin(mutating));
@@ -129,6 +130,14 @@ async fn try_answer(
     }
     .instrument(span)
     .await
+}
+
+/// A part of the cluster that may not do what it does has the wrong role: nobody else would notice.
+fn tell_of_own(server: &Server, caller: Caller, refusal: &Status) {
+    if caller == Caller::Own && refusal.code == 403 {
+        tracing::error!(why = %refusal.message, "a part of the cluster lacks a permission");
+        server.part_refused.send_replace(Some(refusal.message.clone()));
+    }
 }
 
 /// The user whom a request is authorised for: the one that it comes from, or acts as. Everything is

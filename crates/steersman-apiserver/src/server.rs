@@ -60,12 +60,15 @@ pub struct Config {
     pub tokens: user::Tokens,
     /// How requests are authorised.
     pub authorization: AuthorizationMode,
-    /// Which admission plug-ins are on.
+    /// Which admission plug-ins are on. For a server by itself these are Kubernetes' own but for
+    /// `ServiceAccount`, which would refuse every Pod: no controller makes the account `default`
+    /// of a namespace.
     pub admission: PluginSelection,
 }
 
 impl Config {
-    /// A server over a store, with a seed of zero and nobody known by a token.
+    /// A server over a store, with a seed of zero, nobody known by a token, and the plug-ins of a
+    /// server beside which no controllers run.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
         Self {
             store,
@@ -74,7 +77,7 @@ impl Config {
             shutdown: CancellationToken::new(),
             tokens: user::Tokens::default(),
             authorization: AuthorizationMode::default(),
-            admission: PluginSelection::default(),
+            admission: PluginSelection::without_controllers(),
         }
     }
 }
@@ -117,11 +120,12 @@ impl ApiServer {
             effects: effects::all(),
             signer: Signer::default(),
             plugins: config.admission.plugins(),
-            webhooks: Webhooks::default(),
+            webhooks: Webhooks::new(config.admission.webhooks()),
             origins: Origins::default(),
             endpoint: OnceLock::new(),
             advertised: Notify::new(),
             moved: watch::Sender::new(()),
+            part_refused: watch::Sender::new(None),
             on_demand: OnceLock::new(),
         });
         follow::read(&server).await?;
@@ -163,6 +167,19 @@ impl ApiServer {
     /// Lets somebody keep objects up to date only while others look at them. The first one stays.
     pub fn on_demand(&self, keeper: Arc<dyn OnDemand>) {
         let _ = self.server().on_demand.set(keeper);
+    }
+
+    /// Waits until a [part of the cluster](Self::for_own_parts) is refused something for lack of a
+    /// permission, and says what: its role is wrong then, or was changed.
+    pub fn part_refused(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut refused = self.server().part_refused.subscribe();
+        async move {
+            match refused.wait_for(Option::is_some).await.map(|refused| refused.clone()) {
+                Ok(Some(refused)) => refused,
+                // Nobody serves any more.
+                _ => std::future::pending().await,
+            }
+        }
     }
 
     /// Ends all watches; the service goes on answering other requests.

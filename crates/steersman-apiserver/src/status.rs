@@ -351,6 +351,15 @@ impl std::fmt::Display for Status {
 impl std::error::Error for Status {}
 
 impl Cause {
+    /// A namespace takes nothing new.
+    pub(crate) fn namespace_terminating(namespace: &str) -> Self {
+        Self {
+            reason: "NamespaceTerminating".to_owned(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        }
+    }
+
     fn of_field(error: &FieldError) -> Self {
         Self {
             reason: error.reason().to_owned(),

@@ -51,6 +51,13 @@ impl User {
         Self::known("system:admin", &[MASTERS])
     }
 
+    /// A service account, as its tokens make it known.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        let group = format!("system:serviceaccounts:{namespace}");
+        let name = format!("system:serviceaccount:{namespace}:{name}");
+        Self::known(&name, &["system:serviceaccounts", &group])
+    }
+
     /// Nobody.
     pub fn anonymous() -> Self {
         let groups = vec![UNAUTHENTICATED.to_owned()];

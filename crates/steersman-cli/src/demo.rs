@@ -10,7 +10,7 @@ use steersman::controller::ReconcileRecord;
 use steersman::informer::{Event, Informer};
 use steersman::reflector::Selection;
 use steersman::{Client, Error, Manager, Object, ObjectKey, Result};
-use steersman_cluster::{Cluster, service_account};
+use steersman_cluster::{Cluster, User};
 use steersman_examples::app_service::{AppService, app_service, app_services, manifests};
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
@@ -26,7 +26,8 @@ pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
     let client = Client::new(cluster.client(), "demo");
     let manifests = manifests();
     manifests.apply(&cluster.client()).await?;
-    let account = service_account(manifests.account());
+    let ObjectKey { namespace, name } = manifests.account();
+    let account = User::service_account(&namespace.unwrap_or_default(), &name);
     let manager = Manager::new(cluster.client_as(account)).with(app_services());
     let mut screen = Screen::new(cluster, manager.reconciles());
     let apps = screen.show(cluster, app).await;

@@ -158,7 +158,7 @@ mod tests {
             (
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,namespace-controller,\
-                 serviceaccount-controller,kube-scheduler",
+                 serviceaccount-controller,resourcequota-controller,kube-scheduler",
             ),
         ] {
             let parsed: Controllers = list.parse().unwrap();

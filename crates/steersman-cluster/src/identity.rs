@@ -1,6 +1,5 @@
 //! Clients of somebody else than the administrator, in process.
 
-use steersman::ObjectKey;
 use steersman_apiserver::user::User;
 
 use crate::cluster::Cluster;
@@ -11,19 +10,10 @@ const ACCOUNTS: &str = "system:serviceaccount:";
 impl Cluster {
     /// A client of a user, in process: it may do what roles allow that user, and nothing else.
     /// Objects that name no namespace are in `default`, or in the namespace of a
-    /// [service account](service_account), as for a program that runs as one.
+    /// [service account](User::service_account), as for a program that runs as one.
     pub fn client_as(&self, user: User) -> kube::Client {
         let account = user.name.strip_prefix(ACCOUNTS).and_then(|account| account.split_once(':'));
         let namespace = account.map_or("default", |(namespace, _)| namespace).to_owned();
         kube::Client::new(self.api.direct().acting_as(user), namespace)
     }
-}
-
-/// The user that a token of a service account stands for: `service_account("operators/shop")`, or
-/// `service_account("shop")` in the namespace `default`.
-pub fn service_account(account: impl Into<ObjectKey>) -> User {
-    let ObjectKey { namespace, name } = account.into();
-    let namespace = namespace.as_deref().unwrap_or("default");
-    let group = format!("system:serviceaccounts:{namespace}");
-    User::known(&format!("{ACCOUNTS}{namespace}:{name}"), &["system:serviceaccounts", &group])
 }

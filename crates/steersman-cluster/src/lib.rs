@@ -15,6 +15,7 @@ mod builder;
 mod attention;
 mod built_in;
 mod fork;
+mod identities;
 
 mod cluster;
 mod identity;
@@ -26,9 +27,8 @@ pub use cluster::{Cluster, Endpoint};
 pub use controllers::{ChoiceError, Controllers};
 pub use error::StartError;
 pub use fork::ForkError;
-pub use identity::service_account;
 pub use steersman_apiserver::user::User;
-pub use steersman_apiserver::{ApiServer, WebhookHandler};
+pub use steersman_apiserver::{ApiServer, PluginSelection, WebhookHandler};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};

@@ -59,7 +59,9 @@ impl Builder {
         let shutdown = CancellationToken::new();
         let seed = self.seed.unwrap_or_else(random::next_u64);
         let config = Config::new(Arc::new(store.clone()), Arc::new(clock::now));
-        let api = ApiServer::start(Config { seed, shutdown: shutdown.clone(), ..config }).await?;
+        let admission = self.plugins();
+        let config = Config { seed, shutdown: shutdown.clone(), admission, ..config };
+        let api = ApiServer::start(config).await?;
         let client = kube::Client::new(api.direct(), "default");
         stopwatch.lap("api server");
 
@@ -80,7 +82,7 @@ impl Builder {
 
         let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
         let parts = Parts {
-            client: kube::Client::new(api.for_own_parts(), "default"),
+            api: api.for_own_parts(),
             nodes: self.nodes,
             pod_termination: self.pod_termination,
             controllers: self.controllers,

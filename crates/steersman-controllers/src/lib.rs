@@ -8,10 +8,12 @@
 mod discovery;
 mod pod;
 
+mod clusterrole_aggregation;
 mod deployment;
 mod garbage_collector;
 mod namespace;
 mod replicaset;
+mod resourcequota;
 mod root_ca;
 mod serviceaccount;
 
@@ -20,11 +22,13 @@ use steersman::{Controller, Manager};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 6] = [
+pub const NAMES: [(&str, &str); 8] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("namespace-controller", "namespace"),
     ("serviceaccount-controller", "serviceaccount"),
+    ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
+    ("resourcequota-controller", "resourcequota"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
 ];
@@ -52,6 +56,8 @@ pub fn all() -> Vec<Controller> {
         replicaset::controller(),
         namespace::controller(),
         serviceaccount::controller(),
+        clusterrole_aggregation::controller(),
+        resourcequota::controller(),
     ]
 }
 

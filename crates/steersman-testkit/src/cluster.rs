@@ -85,10 +85,14 @@ impl Cluster {
     fn ours(inner: steersman_cluster::Cluster, failures: Failures, refusals: Refusals) -> Self {
         let client = inner.client();
         let failed = inner.failed();
+        let refused = inner.api().part_refused();
         let told = failures.clone();
         tokio::spawn(async move {
-            let error = failed.await;
-            told.send_replace(Some(error.to_string()));
+            let why = tokio::select! {
+                error = failed => error.to_string(),
+                why = refused => format!("a part of the cluster lacks a permission: {why}"),
+            };
+            told.send_replace(Some(why));
         });
         Self { failures, refusals, ..Self::new(client, Some(inner), Leftovers::default()) }
     }

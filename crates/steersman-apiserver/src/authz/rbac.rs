@@ -122,7 +122,10 @@ impl Rbac {
     pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
         let index = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let wanted = Wanted::of(asked);
-        index.granted(asked.user, namespace(asked)).any(|grant| index.grants(grant, &wanted))
+        let by = |grant: &Grant| index.grants(grant, &wanted);
+        // Most users have their permissions where they work.
+        index.granted_in(asked.user, namespace(asked)).any(by)
+            || index.granted_everywhere(asked.user).any(by)
     }
 
     /// Decides about a request, and says why.
@@ -250,16 +253,27 @@ impl Index {
         user: &'a User,
         namespace: &'a str,
     ) -> impl Iterator<Item = &'a Grant> + 'a {
-        let subjects = move || {
-            let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
-            self.users.get(&user.name).into_iter().chain(groups)
-        };
-        let local = move || {
-            let local = subjects().filter_map(move |granted| granted.namespaces.get(namespace));
-            local.flatten()
-        };
-        let local = (!namespace.is_empty()).then(local).into_iter().flatten();
-        subjects().flat_map(|granted| &granted.cluster).chain(local)
+        self.granted_everywhere(user).chain(self.granted_in(user, namespace))
+    }
+
+    fn granted_everywhere<'a>(&'a self, user: &'a User) -> impl Iterator<Item = &'a Grant> + 'a {
+        self.subjects(user).flat_map(|granted| &granted.cluster)
+    }
+
+    fn granted_in<'a>(
+        &'a self,
+        user: &'a User,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Grant> + 'a {
+        let is_any = !namespace.is_empty();
+        let subjects = is_any.then(|| self.subjects(user)).into_iter().flatten();
+        subjects.filter_map(move |granted| granted.namespaces.get(namespace)).flatten()
+    }
+
+    /// What the user and its groups have been granted.
+    fn subjects<'a>(&'a self, user: &'a User) -> impl Iterator<Item = &'a Granted> + 'a {
+        let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
+        self.users.get(&user.name).into_iter().chain(groups)
     }
 
     fn grants(&self, grant: &Grant, wanted: &Wanted<'_>) -> bool {

@@ -30,7 +30,8 @@ impl Effects for Permissions {
         }
         let authorizer = &write.server.authorizer;
         let plural = write.resource.plural.as_ref();
-        let granting = Granting { authorizer, user, plural, place };
+        let name = metadata::text(new, "name");
+        let granting = Granting { authorizer, user, plural, place, name };
         match plural {
             "roles" | "clusterroles" => granting.role(old, new),
             _ => granting.binding(new),
@@ -69,7 +70,10 @@ struct Granting<'a> {
     authorizer: &'a Authorizer,
     user: &'a User,
     plural: &'a str,
+    /// Where the request is about.
     place: Place<'a>,
+    /// The name of the role or binding.
+    name: &'a str,
 }
 
 impl Granting<'_> {
@@ -130,7 +134,7 @@ impl Granting<'_> {
     }
 
     fn refusal(&self, why: &str) -> Status {
-        let named = Named { group: GROUP, resource: self.plural, name: self.place.name };
+        let named = Named { group: GROUP, resource: self.plural, name: self.name };
         Status::forbidden(named, why, Vec::new())
     }
 }

@@ -89,7 +89,8 @@ pub(crate) trait Effects: Send + Sync {
     /// Names a new object for which nobody has a name.
     fn name(&self, _write: Write<'_>, _object: &mut Value) {}
 
-    /// Refuses what its writer may not write, whatever the verb.
+    /// Refuses what its writer may not write, whatever the verb; `place` is that of the request,
+    /// without a name where a collection is written to.
     fn permit(
         &self,
         _write: Write<'_>,

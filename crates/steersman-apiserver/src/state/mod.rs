@@ -66,6 +66,8 @@ pub(crate) struct Server {
     pub(crate) advertised: Notify,
     /// Told now and then if anything was written.
     pub(crate) moved: watch::Sender<()>,
+    /// What a part of the cluster was last refused for lack of a permission.
+    pub(crate) part_refused: watch::Sender<Option<String>>,
     /// Who keeps objects up to date only while somebody looks.
     pub(crate) on_demand: on_demand::Registered,
 }

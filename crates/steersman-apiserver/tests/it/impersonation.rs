@@ -36,9 +36,14 @@ async fn uid_and_extra_stand_in_a_review_of_oneself() {
             "extra": {"acme.com/project": ["x"]},
         })
     );
-    let review = post_as(&api, path, &[("user", "system:anonymous")], &json!({})).await.ok();
-    let nobody = json!({"username": "system:anonymous", "groups": ["system:unauthenticated"]});
-    assert_eq!(review["status"]["userInfo"], nobody);
+    let refused =
+        post_as(&api, path, &[("user", "system:anonymous")], &json!({})).await.refused(403);
+    assert_eq!(
+        refused["message"],
+        "selfsubjectreviews.authentication.k8s.io is forbidden: User \"system:anonymous\" cannot \
+         create resource \"selfsubjectreviews\" in API group \"authentication.k8s.io\" at the cluster \
+         scope"
+    );
 }
 
 #[tokio::test(start_paused = true)]

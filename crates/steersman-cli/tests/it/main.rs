@@ -13,6 +13,7 @@ mod kubectl;
 mod load;
 mod openapi;
 mod operator;
+mod permissions;
 mod program;
 mod restart;
 mod servers;

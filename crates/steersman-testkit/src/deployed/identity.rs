@@ -8,7 +8,7 @@ use kube::api::{Api, PostParams};
 use kube::client::ClientBuilder;
 use kube::config::AuthInfo;
 use steersman::{Error, ObjectKey, Result};
-use steersman_cluster::{ApiServer, service_account};
+use steersman_cluster::{ApiServer, User};
 use tower::Layer;
 
 use super::missing::Program;
@@ -32,7 +32,10 @@ impl Identity {
     /// This service account, which exists.
     pub(super) async fn of(cluster: &Cluster, account: ObjectKey) -> Result<Self> {
         let way = match cluster.config() {
-            None => Way::Direct(cluster.inner().api().acting_as(service_account(&account))),
+            None => {
+                let user = User::service_account(namespace(&account), &account.name);
+                Way::Direct(cluster.inner().api().acting_as(user))
+            }
             Some(config) => {
                 let token = token(cluster.client().kube(), &account).await?;
                 let mut config = config.clone();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steersman::controller::Reconciling;
 use steersman::manifests::Manifests;
-use steersman_cluster::service_account;
+use steersman_cluster::User;
 
 use super::refusal::{Refusal, Target};
 
@@ -56,9 +56,10 @@ impl Refusals {
     /// Notes what a program is refused from now on.
     pub(super) fn of_program(&self, manifests: &Manifests) -> Arc<Program> {
         let account = manifests.account();
+        let namespace = account.namespace.as_deref().unwrap_or_default();
         let program = Arc::new(Program {
             account: account.to_string(),
-            user: service_account(&account).name,
+            user: User::service_account(namespace, &account.name).name,
             namespaces: manifests.namespaces().to_vec(),
             noted: Mutex::default(),
         });

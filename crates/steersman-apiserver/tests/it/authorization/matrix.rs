@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::RBAC;
+use super::evaluator::World;
 use crate::api::Api;
 
 /// Numbers that look random and are the same in every run.
@@ -60,13 +61,6 @@ fn some_subject(dice: &mut Dice) -> Value {
     }
 }
 
-/// Roles and bindings, as they were written.
-#[derive(Default)]
-struct World {
-    roles: Vec<(String, Value)>,
-    bindings: Vec<(String, Value)>,
-}
-
 fn folder(namespace: &str, local: &str, everywhere: &str) -> String {
     match namespace {
         "" => format!("{RBAC}/{everywhere}"),
@@ -105,37 +99,6 @@ impl World {
             write(api, &mut self.bindings, &path, name, object, dice.below(4) == 0).await;
         }
     }
-
-    /// Whether somebody may, by looking at everything.
-    fn allows(&self, asked: &Value) -> bool {
-        let namespace = asked["namespace"].as_str().unwrap();
-        self.bindings.iter().any(|(_, binding)| {
-            let at = binding["metadata"]["namespace"].as_str().unwrap();
-            let concerns = |subject: &Value| match subject["kind"].as_str().unwrap() {
-                "User" => subject["name"] == asked["user"],
-                "Group" => asked["groups"].as_array().unwrap().contains(&subject["name"]),
-                _ => {
-                    let name = format!(
-                        "system:serviceaccount:{}:{}",
-                        subject["namespace"].as_str().unwrap(),
-                        subject["name"].as_str().unwrap()
-                    );
-                    asked["user"] == *name
-                }
-            };
-            let role = &binding["roleRef"];
-            let home = if role["kind"] == "Role" { at } else { "" };
-            let is_role = |role_object: &&(String, Value)| {
-                let metadata = &role_object.1["metadata"];
-                metadata["name"] == role["name"] && metadata["namespace"] == home
-            };
-            (at.is_empty() || at == namespace)
-                && binding["subjects"].as_array().unwrap().iter().any(concerns)
-                && self.roles.iter().filter(is_role).any(|(_, role)| {
-                    role["rules"].as_array().unwrap().iter().any(|rule| allows(rule, asked))
-                })
-        })
-    }
 }
 
 async fn write(
@@ -158,36 +121,6 @@ async fn write(
     }
     api.put(&path, &body).await.ok();
     known.push((path, object));
-}
-
-fn allows(rule: &Value, asked: &Value) -> bool {
-    let texts = |field: &str| -> Vec<&str> {
-        rule[field]
-            .as_array()
-            .map(|all| all.iter().filter_map(Value::as_str).collect())
-            .unwrap_or_default()
-    };
-    let text = |field: &str| asked[field].as_str().unwrap();
-    let matches =
-        |field: &str, wanted: &str| texts(field).iter().any(|t| *t == "*" || *t == wanted);
-    if !matches("verbs", text("verb")) {
-        return false;
-    }
-    if !text("path").is_empty() {
-        return texts("nonResourceURLs").iter().any(|url| {
-            *url == text("path")
-                || url.strip_suffix('*').is_some_and(|start| text("path").starts_with(start))
-        });
-    }
-    let subresource = text("subresource");
-    let whole = match subresource {
-        "" => text("resource").to_owned(),
-        subresource => format!("{}/{subresource}", text("resource")),
-    };
-    let any = format!("*/{subresource}");
-    matches("apiGroups", text("group"))
-        && (matches("resources", &whole) || (!subresource.is_empty() && matches("resources", &any)))
-        && (texts("resourceNames").is_empty() || texts("resourceNames").contains(&text("name")))
 }
 
 #[tokio::test(start_paused = true)]

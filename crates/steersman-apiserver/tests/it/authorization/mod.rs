@@ -1,9 +1,11 @@
 //! Who may do what: roles, bindings, and what they do not allow.
 
 mod escalation;
+mod evaluator;
 mod matrix;
 mod requests;
 mod reviews;
+mod routes;
 
 use serde_json::{Value, json};
 

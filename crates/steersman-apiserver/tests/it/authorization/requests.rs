@@ -183,3 +183,21 @@ async fn acting_as_another_needs_the_permission_to_for_each_part() {
          API group \"\" in the namespace \"default\""
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_watch_writes_nothing_by_the_old_path_of_watches() {
+    let api = Api::start().await;
+    role(&api, "default", "watcher", &[rule(&["watch"], &[""], &["configmaps"])]).await;
+    bind(&api, "default", "Role", "watcher", "jane").await;
+    api.post("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "c"}}))
+        .await
+        .ok();
+    let jane = api.acting_as("jane", &[]);
+    let watched = "/api/v1/watch/namespaces/default/configmaps";
+    jane.post(watched, &json!({"metadata": {"name": "d"}})).await.refused(405);
+    jane.put(&format!("{watched}/c"), &json!({"metadata": {"name": "c"}})).await.refused(405);
+    jane.merge(&format!("{watched}/c"), &json!({"data": {"a": "b"}})).await.refused(405);
+    jane.delete(&format!("{watched}/c")).await.refused(405);
+    jane.delete(watched).await.refused(405);
+    api.get("/api/v1/namespaces/default/configmaps/c").await.ok();
+}
