@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steersman::controller::Reconciling;
+use steersman::ObjectKey;
 use steersman::manifests::Manifests;
 use steersman_cluster::User;
 
@@ -19,8 +20,7 @@ pub(crate) struct Refusals(Arc<Mutex<Vec<Arc<Program>>>>);
 
 /// A deployed program, and what it was refused.
 pub(crate) struct Program {
-    /// As `namespace/name`.
-    account: String,
+    account: ObjectKey,
     user: String,
     /// The namespaces in which alone it works, if not in all.
     namespaces: Vec<String>,
@@ -57,9 +57,10 @@ impl Refusals {
     pub(super) fn of_program(&self, manifests: &Manifests) -> Arc<Program> {
         let account = manifests.account();
         let namespace = account.namespace.as_deref().unwrap_or_default();
+        let user = User::service_account(namespace, &account.name).name;
         let program = Arc::new(Program {
-            account: account.to_string(),
-            user: User::service_account(namespace, &account.name).name,
+            account,
+            user,
             namespaces: manifests.namespaces().to_vec(),
             noted: Mutex::default(),
         });
@@ -124,21 +125,54 @@ impl Program {
             let key = (self.place(&refusal.target), resource(&refusal.target));
             places.entry(key).or_default().push((refusal, why));
         }
-        let rule = |((place, resource), refused)| rule(&place, resource, refused);
-        places.into_iter().map(rule).collect()
+        let rules = places.into_iter();
+        rules.map(|((place, resource), refused)| self.rule(&place, resource, &refused)).collect()
+    }
+
+    fn rule(
+        &self,
+        place: &Place,
+        resource: String,
+        refused: &[(&Refusal, &BTreeSet<Why>)],
+    ) -> MissingRule {
+        let verbs: BTreeSet<&str> = refused.iter().map(|(refusal, _)| &*refusal.verb).collect();
+        let verbs: Vec<String> = verbs.into_iter().map(str::to_owned).collect();
+        let scopes: BTreeSet<String> =
+            refused.iter().map(|(refusal, _)| scope(&refusal.target)).collect();
+        let requests: BTreeSet<String> = refused
+            .iter()
+            .flat_map(|(refusal, why)| why.iter().map(|why| format!("{} ({why})", refusal.verb)))
+            .collect();
+        let home = self.account.namespace.as_deref();
+        let at_home = refused.iter().all(|(refusal, _)| namespace(&refusal.target) == home);
+        let by_hand = by_hand(place, &resource, &verbs);
+        let advice = match &*resource {
+            "leases.coordination.k8s.io" if at_home => format!(".leader_election(), or {by_hand}"),
+            "tokenreviews.authentication.k8s.io" | "subjectaccessreviews.authorization.k8s.io" => {
+                format!(".authenticated_metrics(), or {by_hand}")
+            }
+            _ if verbs.iter().any(|verb| verb == "watch") => {
+                format!("{by_hand}, or .controller(…) of one that declares the kind")
+            }
+            _ => by_hand,
+        };
+        MissingRule {
+            advice,
+            scope: scopes.into_iter().collect::<Vec<_>>().join(" and "),
+            requests: requests.into_iter().collect(),
+            verbs,
+            resource,
+        }
     }
 
     /// Where a rule has to be added.
     fn place(&self, target: &Target) -> Place {
-        let namespace = match target {
-            Target::Resource { namespace, .. } => namespace.as_ref(),
-            Target::Path(_) => None,
-        };
-        match namespace {
+        let works_in = |namespace: &str| self.namespaces.iter().any(|known| known == namespace);
+        match namespace(target) {
             _ if self.namespaces.is_empty() => Place::WhereItWorks,
             None => Place::Everywhere,
-            Some(namespace) if self.namespaces.contains(namespace) => Place::WhereItWorks,
-            Some(namespace) => Place::In(namespace.clone()),
+            Some(namespace) if works_in(namespace) => Place::WhereItWorks,
+            Some(namespace) => Place::In(namespace.to_owned()),
         }
     }
 }
@@ -151,47 +185,23 @@ enum Place {
     In(String),
 }
 
-fn rule(place: &Place, resource: String, refused: Vec<(&Refusal, &BTreeSet<Why>)>) -> MissingRule {
-    let verbs: BTreeSet<&str> = refused.iter().map(|(refusal, _)| &*refusal.verb).collect();
-    let verbs: Vec<String> = verbs.into_iter().map(str::to_owned).collect();
-    let scopes: BTreeSet<String> =
-        refused.iter().map(|(refusal, _)| scope(&refusal.target)).collect();
-    let requests: BTreeSet<String> = refused
-        .iter()
-        .flat_map(|(refusal, why)| why.iter().map(|why| format!("{} ({why})", refusal.verb)))
-        .collect();
-    MissingRule {
-        advice: advice(place, &resource, &verbs),
-        scope: scopes.into_iter().collect::<Vec<_>>().join(" and "),
-        requests: requests.into_iter().collect(),
-        verbs,
-        resource,
-    }
-}
-
-/// What to add to the manifests.
-fn advice(place: &Place, resource: &str, verbs: &[String]) -> String {
+/// The line that allows it by hand.
+fn by_hand(place: &Place, resource: &str, verbs: &[String]) -> String {
     let quoted: Vec<String> = verbs.iter().map(|verb| format!("{verb:?}")).collect();
-    let verbs = quoted.join(", ");
-    let rule = match resource.starts_with('/') {
-        true => format!(
+    let rule = if resource.starts_with('/') {
+        let verbs: Vec<String> = quoted.iter().map(|verb| format!("{verb}.into()")).collect();
+        format!(
             "PolicyRule {{ verbs: vec![{}], non_resource_urls: Some(vec![{resource:?}.into()]), \
              ..PolicyRule::default() }}",
-            quoted.iter().map(|verb| format!("{verb}.into()")).collect::<Vec<_>>().join(", "),
-        ),
-        false => format!("rule([{verbs}], {resource:?})"),
+            verbs.join(", "),
+        )
+    } else {
+        format!("rule([{}], {resource:?})", quoted.join(", "))
     };
-    let by_hand = match place {
+    match place {
         Place::WhereItWorks => format!(".allow({rule})"),
         Place::Everywhere => format!(".allow_everywhere({rule})"),
         Place::In(namespace) => format!(".allow_in({namespace:?}, {rule})"),
-    };
-    match resource {
-        "leases.coordination.k8s.io" => format!(".leader_election(), or {by_hand}"),
-        "tokenreviews.authentication.k8s.io" | "subjectaccessreviews.authorization.k8s.io" => {
-            format!(".authenticated_metrics(), or {by_hand}")
-        }
-        _ => by_hand,
     }
 }
 
@@ -207,6 +217,14 @@ fn resource(target: &Target) -> String {
     }
 }
 
+fn namespace(target: &Target) -> Option<&str> {
+    match target {
+        Target::Resource { namespace, .. } => namespace.as_deref(),
+        Target::Path(_) => None,
+    }
+}
+
+/// Where it was refused, as the API server says it.
 fn scope(target: &Target) -> String {
     match target {
         Target::Resource { namespace: Some(namespace), .. } => {
