@@ -19,6 +19,7 @@ mod fork;
 mod identities;
 
 mod cluster;
+mod identity;
 
 mod start;
 
