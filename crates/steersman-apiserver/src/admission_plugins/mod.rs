@@ -21,6 +21,7 @@ mod extended_resource_toleration;
 mod limit_pod_hard_anti_affinity_topology;
 mod namespace_exists;
 mod namespace_lifecycle;
+mod node_declared_feature_validator;
 mod node_restriction;
 mod persistent_volume_claim_resize;
 mod pod_node_selector;
@@ -103,7 +104,7 @@ const ORDER: &[Known] = &[
     off("DenyServiceExternalIPs", Early(|| Box::new(deny_service_external_ips::DenyServiceExternalIps))),
     on("PodTopologyLabels", Early(|| Box::new(pod_topology_labels::PodTopologyLabels))),
     on("PodGroupWorkloadExists", Idle),
-    on("NodeDeclaredFeatureValidator", Missing),
+    on("NodeDeclaredFeatureValidator", Early(|| Box::new(node_declared_feature_validator::NodeDeclaredFeatureValidator))),
     on("JobValidation", Idle),
     on("PodResizeValidator", Early(|| Box::new(pod_resize_validator::PodResizeValidator))),
     on("MutatingAdmissionPolicy", Missing),
