@@ -40,6 +40,20 @@ pub(crate) struct About<'a> {
     pub(crate) dry_run: bool,
 }
 
+/// Who has changed an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) plugins: bool,
+    pub(crate) webhooks: bool,
+}
+
+impl Changes {
+    /// Whether anybody has.
+    pub(crate) fn any(self) -> bool {
+        self.plugins || self.webhooks
+    }
+}
+
 impl<'a> Request<'a> {
     /// What a call asks plug-ins and webhooks; `None` if nobody wants to be asked.
     pub(crate) fn of(call: &'a Call, hooks: Option<Arc<Hooks>>, about: About<'a>) -> Option<Self> {
@@ -82,17 +96,22 @@ impl<'a> Request<'a> {
         request.validate(Some(body), None).await
     }
 
-    /// Lets plug-ins, then mutating webhooks change an object; says whether one did.
-    pub(crate) async fn mutate(&self, object: &mut Value, old: Option<&Value>) -> Result<bool> {
-        let changed = self.plugins.admit(self.attributes(), object, old).await?;
+    /// Lets plug-ins, then mutating webhooks change an object; says who did.
+    pub(crate) async fn mutate(&self, object: &mut Value, old: Option<&Value>) -> Result<Changes> {
+        let plugins = self.admit(object, old).await?;
         let Some(hooks) = self.hooks.as_ref().filter(|hooks| !hooks.mutating.is_empty()) else {
-            return Ok(changed);
+            return Ok(Changes { plugins, webhooks: false });
         };
         let mut current = Some(std::mem::take(object));
         // On the heap, so that requests stay small that nobody is asked about.
         let mutated = Box::pin(dispatch::mutate(hooks, self, &mut current, old)).await;
         *object = current.unwrap_or_default();
-        Ok(mutated? || changed)
+        Ok(Changes { plugins, webhooks: mutated? })
+    }
+
+    /// Lets plug-ins change an object; says whether one did.
+    pub(super) async fn admit(&self, object: &mut Value, old: Option<&Value>) -> Result<bool> {
+        self.plugins.admit(self.attributes(), object, old).await
     }
 
     /// Asks everybody whether an object may be deleted.

@@ -46,10 +46,6 @@ impl Plugin for ResourceQuota {
             && quota::is_counted(path)
     }
 
-    fn admits(&self) -> bool {
-        false
-    }
-
     fn take<'a>(
         &'a self,
         write: Attributes<'a>,
