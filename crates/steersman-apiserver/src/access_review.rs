@@ -7,7 +7,7 @@ use steersman_rules::metadata;
 use steersman_rules::resource::Named;
 
 use crate::authz::rule::Rule;
-use crate::authz::{Attributes, Decision, Target};
+use crate::authz::{Attributes, Decision, Target, selector};
 use crate::call::Call;
 use crate::mutate;
 use crate::reply::Reply;
@@ -42,7 +42,7 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
         "SelfSubjectReview" => json!({"userInfo": call.user.to_info()}),
         "TokenReview" => token_review::status(call, &review).await?,
         "SelfSubjectRulesReview" => rules_status(call, &review["spec"]),
-        _ => access_status(call, &review["spec"]),
+        _ => access_status(call, &review["spec"]).await?,
     };
     // What is about oneself is answered by a document that has nothing of the question.
     match kind {
@@ -73,17 +73,21 @@ fn rules_status(call: &Call, spec: &Value) -> Value {
     let (rules, unresolved) = authorizer.rbac.rules_of(&call.user, namespace);
     let resources: Vec<Value> = rules.iter().filter_map(Rule::resource_rule).collect();
     let paths: Vec<Value> = rules.iter().filter_map(Rule::path_rule).collect();
+    let untold = authorizer.untold(&call.user).map(str::to_owned);
+    let wrong: Vec<String> = untold.into_iter().chain(unresolved).collect();
     let mut status = json!({
-        "resourceRules": resources, "nonResourceRules": paths, "incomplete": unresolved.is_some(),
+        "resourceRules": resources, "nonResourceRules": paths, "incomplete": !wrong.is_empty(),
     });
-    if let Some(unresolved) = unresolved {
-        status["evaluationError"] = unresolved.into();
+    match wrong.as_slice() {
+        [] => {}
+        [one] => status["evaluationError"] = one.as_str().into(),
+        more => status["evaluationError"] = format!("[{}]", more.join(", ")).into(),
     }
     status
 }
 
 /// Whether somebody may do something: the user of the call, or the one of the question.
-fn access_status(call: &Call, spec: &Value) -> Value {
+async fn access_status(call: &Call, spec: &Value) -> Result<Value> {
     let is_own = call.resource.kind == "SelfSubjectAccessReview";
     let other = (!is_own).then(|| user_of(spec));
     let user = other.as_ref().unwrap_or(&call.user);
@@ -104,13 +108,19 @@ fn access_status(call: &Call, spec: &Value) -> Value {
     };
     let about = if asked.is_object() { asked } else { &spec["nonResourceAttributes"] };
     let verb = text(about, "verb");
-    let asked = Attributes { user, verb: &verb, target: attributes };
-    let Decision { allowed, reason } = call.server.authorizer.decide(&asked);
+    let (fields, ignored) = selector::of_review(&asked["fieldSelector"]);
+    let asked = Attributes { fields: &fields, ..Attributes::new(user, &verb, attributes) };
+    let authorizer = &call.server.authorizer;
+    authorizer.look(&*call.server.store, &asked).await?;
+    let Decision { allowed, reason } = authorizer.decide(&asked);
     let mut status = json!({"allowed": allowed});
     if !reason.is_empty() {
         status["reason"] = reason.into();
     }
-    status
+    if let Some(ignored) = ignored {
+        status["evaluationError"] = ignored.into();
+    }
+    Ok(status)
 }
 
 /// The user of a question about another one.
