@@ -6,11 +6,13 @@
 
 mod fields;
 mod secrets;
+mod signing_request;
 mod stored;
 mod tolerations;
 
 mod always_deny;
 mod always_pull_images;
+mod certificates;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
@@ -19,6 +21,7 @@ mod extended_resource_toleration;
 mod limit_pod_hard_anti_affinity_topology;
 mod namespace_exists;
 mod namespace_lifecycle;
+mod node_restriction;
 mod persistent_volume_claim_resize;
 mod pod_node_selector;
 mod pod_resize_validator;
@@ -74,7 +77,8 @@ const ORDER: &[Known] = &[
     off("LimitPodHardAntiAffinityTopology", Early(|| Box::new(limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology))),
     on("LimitRanger", Early(limit_ranger::plugin)),
     on("ServiceAccount", Early(|| Box::new(service_account::ServiceAccount))),
-    off("NodeRestriction", Missing),
+    // Kubernetes has it off, and kubeadm switches it on wherever nodes are authorised by what they run.
+    on("NodeRestriction", Early(|| Box::new(node_restriction::NodeRestriction))),
     on("TaintNodesByCondition", Early(|| Box::new(taint_nodes_by_condition::TaintNodesByCondition))),
     off("AlwaysPullImages", Early(|| Box::new(always_pull_images::AlwaysPullImages))),
     off("ImagePolicyWebhook", Missing),
@@ -91,10 +95,10 @@ const ORDER: &[Known] = &[
     off("OwnerReferencesPermissionEnforcement", Missing),
     on("PersistentVolumeClaimResize", Early(|| Box::new(persistent_volume_claim_resize::PersistentVolumeClaimResize))),
     on("RuntimeClass", Early(|| Box::new(runtime_class::RuntimeClass))),
-    on("CertificateApproval", Missing),
-    on("CertificateSigning", Missing),
+    on("CertificateApproval", Early(|| Box::new(certificates::CertificateApproval))),
+    on("CertificateSigning", Early(|| Box::new(certificates::CertificateSigning))),
     on("ClusterTrustBundleAttest", Idle),
-    on("CertificateSubjectRestriction", Missing),
+    on("CertificateSubjectRestriction", Early(|| Box::new(certificates::CertificateSubjectRestriction))),
     on("DefaultIngressClass", Early(|| Box::new(default_ingress_class::DefaultIngressClass))),
     off("DenyServiceExternalIPs", Early(|| Box::new(deny_service_external_ips::DenyServiceExternalIps))),
     on("PodTopologyLabels", Early(|| Box::new(pod_topology_labels::PodTopologyLabels))),
