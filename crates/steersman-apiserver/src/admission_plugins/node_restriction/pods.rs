@@ -1,6 +1,6 @@
 //! Pods: a node shows those that it runs by itself, and ends and reports on those that it was given.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;
 
@@ -120,25 +120,25 @@ fn status(asked: &Asked<'_>) -> Result<()> {
             "node {node:?} can only update pod status for pods with spec.nodeName set to itself"
         ));
     }
-    let labels = |pod: &Value| {
-        let labels = pod["metadata"]["labels"].as_object();
-        labels.filter(|labels| !labels.is_empty()).cloned()
-    };
     if labels(old) != labels(new) {
         return refuse(format!("node {node:?} cannot update labels through pod status"));
     }
     if claims(old) != claims(new) {
         return refuse(format!("node {node:?} cannot update resource claim statues"));
     }
-    let extended = |pod: &Value| {
-        let status = &pod["status"]["extendedResourceClaimStatus"];
-        let parts = [&status["resourceClaimName"], &status["requestMappings"]].map(Value::clone);
-        status.is_object().then_some(parts)
-    };
-    if extended(old) != extended(new) {
+    if extended_claim(old) != extended_claim(new) {
         return refuse(format!("node {node:?} cannot update extended resource claim status"));
     }
     Ok(())
+}
+
+fn labels(pod: &Value) -> Option<&Map<String, Value>> {
+    pod["metadata"]["labels"].as_object().filter(|labels| !labels.is_empty())
+}
+
+fn extended_claim(pod: &Value) -> Option<[&Value; 2]> {
+    let status = &pod["status"]["extendedResourceClaimStatus"];
+    status.is_object().then(|| [&status["resourceClaimName"], &status["requestMappings"]])
 }
 
 /// What was claimed for a pod.

@@ -22,13 +22,14 @@ pub(super) struct Related {
     relations: RwLock<Relations>,
     /// How far the relations are; none before the first question. Whoever holds it may write the
     /// relations.
-    cursors: Mutex<Option<Vec<Cursor>>>,
+    cursors: Mutex<Option<Cursors>>,
 }
 
-/// How far the relations are with one kind.
-struct Cursor {
-    kind: Kind,
-    watch: Box<dyn Watch>,
+/// How far the relations are.
+struct Cursors {
+    /// The revision that they were last brought up to.
+    at: Revision,
+    watches: Vec<(Kind, Box<dyn Watch>)>,
 }
 
 impl Related {
@@ -40,24 +41,27 @@ impl Related {
 
     /// Takes in what was written before, as far as this server has heard if that is enough.
     pub(super) async fn catch_up(&self, store: &dyn Store, stale: bool) -> Result<(), StoreError> {
-        let now = lookup::revision(store, stale).await?;
         let mut cursors = self.cursors.lock().await;
-        if let Some(known) = cursors.as_mut() {
-            match self.follow(known, now).await {
-                Ok(()) => return Ok(()),
+        let now = lookup::revision(store, stale).await?;
+        // A store that is behind has another history since. Whatever ends this before its end leaves
+        // nothing behind that others would go on from.
+        if let Some(mut known) = cursors.take().filter(|known| known.at <= now) {
+            match self.follow(&mut known, now).await {
+                Ok(()) => {
+                    *cursors = Some(known);
+                    return Ok(());
+                }
                 Err(StoreError::Compacted { .. }) => {}
                 Err(error) => tracing::warn!(%error, "watch of what nodes need failed, relisting"),
             }
         }
-        *cursors = None;
         *cursors = Some(self.load(store).await?);
         Ok(())
     }
 
-    /// Follows history up to a revision. What a cursor has given is taken in before anything is
-    /// waited for, so that a request that is given up loses nothing.
-    async fn follow(&self, cursors: &mut [Cursor], until: Revision) -> Result<(), StoreError> {
-        for Cursor { kind, watch } in cursors {
+    /// Follows history up to a revision.
+    async fn follow(&self, cursors: &mut Cursors, until: Revision) -> Result<(), StoreError> {
+        for (kind, watch) in &mut cursors.watches {
             while watch.delivered() < until {
                 let events = watch.next().await?;
                 let mut relations = self.relations.write().unwrap_or_else(PoisonError::into_inner);
@@ -67,11 +71,12 @@ impl Related {
                 }
             }
         }
+        cursors.at = until;
         Ok(())
     }
 
     /// Reads everything.
-    async fn load(&self, store: &dyn Store) -> Result<Vec<Cursor>, StoreError> {
+    async fn load(&self, store: &dyn Store) -> Result<Cursors, StoreError> {
         let mut relations = Relations::default();
         let mut at = None;
         for kind in FOLLOWED {
@@ -85,15 +90,14 @@ impl Related {
                 tokio::task::yield_now().await;
             }
         }
-        let after = at.unwrap_or_default();
-        let mut cursors = Vec::new();
+        let at = at.unwrap_or_default();
+        let mut watches = Vec::new();
         for kind in FOLLOWED {
             let prefix = kind.folder().to_owned();
-            let watch = store.watch(WatchRequest { prefix, after }).await?;
-            cursors.push(Cursor { kind, watch });
+            watches.push((kind, store.watch(WatchRequest { prefix, after: at }).await?));
         }
         *self.relations.write().unwrap_or_else(PoisonError::into_inner) = relations;
-        Ok(cursors)
+        Ok(Cursors { at, watches })
     }
 }
 
