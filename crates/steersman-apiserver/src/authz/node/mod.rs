@@ -66,10 +66,11 @@ impl Nodes {
     ) -> Result<(), StoreError> {
         let Some(node) = node_of(asked.user) else { return Ok(()) };
         let Right::IfRelated(object) = rights::of(node, asked) else { return Ok(()) };
-        self.0.catch_up(store, true).await?;
+        // On the heap, so that requests stay small that depend on no relation.
+        Box::pin(self.0.catch_up(store, true)).await?;
         // Another server may have related them a moment ago, and this one not have heard of it.
         if !self.0.is_related(node, object) {
-            self.0.catch_up(store, false).await?;
+            Box::pin(self.0.catch_up(store, false)).await?;
         }
         Ok(())
     }
