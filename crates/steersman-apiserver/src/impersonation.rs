@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderValue};
+use steersman_rules::names;
 
 use crate::authz::{Attributes, Authorizer, Target};
 use crate::status::{Result, Status};
-use crate::user::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
+use crate::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
 
 const EXTRA: &str = "impersonate-extra-";
 
@@ -121,6 +122,9 @@ impl Way {
             (_, Some([namespace, name])) => may(group, "serviceaccounts", "", namespace, name)?,
             _ => may(group, "users", "", "", &wanted.name)?,
         }
+        if self != Self::Legacy {
+            self.check_sound(asked.user, &verb, wanted)?;
+        }
         if !wanted.uid.is_empty() {
             may(GROUP, "uids", "", "", &wanted.uid)?;
         }
@@ -131,6 +135,36 @@ impl Way {
             for value in values {
                 may(GROUP, "userextras", key, "", value)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses what no rule allows in the constrained ways: to act as one who may do everything, and
+    /// what says nothing.
+    fn check_sound(self, user: &User, verb: &str, wanted: &User) -> Result<()> {
+        let refused = |group, resource, name, why: &str| {
+            let target = Target::Resource { group, resource, subresource: "", namespace: "", name };
+            Err(Attributes::new(user, verb, target).refusal(why))
+        };
+        if wanted.groups.iter().any(String::is_empty) {
+            let why = "impersonating the empty string group is not allowed";
+            return refused(GROUP, "groups", "", why);
+        }
+        if wanted.groups.iter().any(|group| group == MASTERS) {
+            let why = "impersonating the system:masters group is not allowed";
+            return refused(GROUP, "groups", MASTERS, why);
+        }
+        for (key, values) in &wanted.extra {
+            let why = if key.is_empty() {
+                "impersonating the empty string key in extra is not allowed".to_owned()
+            } else if *key != key.to_lowercase() {
+                format!("impersonating a non-lowercase key in extra is not allowed: {key:?}")
+            } else if values.iter().any(String::is_empty) {
+                "impersonating the empty string value in extra is not allowed".to_owned()
+            } else {
+                continue;
+            };
+            return refused(GROUP, "userextras", "", &why);
         }
         Ok(())
     }
@@ -158,7 +192,7 @@ impl Way {
 
 /// The node of a user name that is one's.
 fn node(name: &str) -> Option<&str> {
-    name.strip_prefix("system:node:").filter(|name| !name.is_empty())
+    name.strip_prefix("system:node:").filter(|name| names::dns1123_subdomain(name).is_empty())
 }
 
 /// What the headers say.
@@ -182,7 +216,8 @@ fn wanted(headers: &HeaderMap) -> User {
 /// The namespace and the name of the service account of a user name that is one's.
 fn service_account(name: &str) -> Option<[&str; 2]> {
     let (namespace, name) = name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
-    let sound = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
+    let sound =
+        names::dns1123_label(namespace).is_empty() && names::dns1123_subdomain(name).is_empty();
     sound.then_some([namespace, name])
 }
 

@@ -155,6 +155,10 @@ impl RequestInfo {
             [apis, group, version, rest @ ..] if apis == "apis" => (group.as_str(), version, rest),
             _ => return Err(Status::no_such_resource()),
         };
+        // An old prefix, by which nothing is reached any more.
+        if rest.len() > 1 && rest[0] == "proxy" {
+            return Err(Status::no_such_resource());
+        }
         let (watched, rest) = match rest {
             [first, rest @ ..] if first == "watch" && !rest.is_empty() => (true, rest),
             rest => (false, rest),

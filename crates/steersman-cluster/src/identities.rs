@@ -10,7 +10,8 @@ use steersman_apiserver::ApiServer;
 use steersman_apiserver::user::User;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 3] = [
+const ACCOUNTS: [(&str, &str); 4] = [
+    ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("garbage-collector", "generic-garbage-collector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("serviceaccount-controller", "service-account-controller"),
@@ -21,7 +22,11 @@ const NODES: [&str; 2] = ["kubelet", "node-heartbeat"];
 
 /// A client for what all parts share.
 pub(crate) fn shared_client(api: &ApiServer) -> kube::Client {
-    client(api, User::known("system:kube-controller-manager", &[]))
+    client(api, manager())
+}
+
+fn manager() -> User {
+    User::known("system:kube-controller-manager", &[])
 }
 
 /// A client for the part of this name.
@@ -37,8 +42,11 @@ fn user(part: &str) -> User {
     if NODES.contains(&part) {
         return User::in_process();
     }
-    if part == steersman_scheduler::SCHEDULER_NAME {
-        return User::known("system:kube-scheduler", &[]);
+    match part {
+        steersman_scheduler::SCHEDULER_NAME => return User::known("system:kube-scheduler", &[]),
+        // In Kubernetes it makes the tokens that the accounts of the others need.
+        "serviceaccount-token-controller" => return manager(),
+        _ => {}
     }
     let renamed = ACCOUNTS.iter().find(|(name, _)| *name == part);
     User::service_account("kube-system", renamed.map_or(part, |(_, account)| account))

@@ -24,8 +24,9 @@ pub mod patch;
 pub mod selector;
 pub mod table;
 
-// How much of what an object uses.
+// How much of what an object uses, and what it carries.
 pub mod quota;
+pub mod signing_request;
 
 // The words that rules are made of.
 pub mod field;

@@ -3,7 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use x509_parser::prelude::{FromDer, Pem, X509CertificationRequest};
+use steersman_rules::signing_request;
+use x509_parser::prelude::{FromDer, X509CertificationRequest};
 
 /// Whom a certificate is to be for.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,10 +18,8 @@ pub(super) struct Subject {
 pub(super) fn subject(request: &Value) -> Result<Subject, String> {
     let encoded = request["spec"]["request"].as_str().unwrap_or_default();
     let pem = STANDARD.decode(encoded).unwrap_or_default();
-    let block = Pem::iter_from_buffer(&pem).flatten().next();
-    let block = block.filter(|block| block.label == "CERTIFICATE REQUEST");
-    let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
-    let read = X509CertificationRequest::from_der(&block.contents);
+    let der = signing_request::der(&pem).ok_or("PEM block type must be CERTIFICATE REQUEST")?;
+    let read = X509CertificationRequest::from_der(&der);
     let (_, read) = read.map_err(|_| "asn1: structure error")?;
     let subject = &read.certification_request_info.subject;
     let common_names = subject.iter_common_name().filter_map(|name| name.as_str().ok());

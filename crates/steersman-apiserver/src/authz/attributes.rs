@@ -82,7 +82,8 @@ impl<'a> Attributes<'a> {
         let part = |index: usize| rest.get(index).map_or("", String::as_str);
         let mut name = part(1);
         if name.is_empty() && verb == "get" {
-            verb = if query.flag("watch").unwrap_or(false) { "watch" } else { "list" };
+            let watches = *method == Method::GET && query.flag("watch").unwrap_or(false);
+            verb = if watches { "watch" } else { "list" };
             name = query.text("fieldSelector").and_then(named).unwrap_or("");
         }
         if name.is_empty() && verb == "delete" {

@@ -229,7 +229,7 @@ impl Index {
 
     fn put_binding(&mut self, key: &str, object: Option<&Value>) {
         if let Some(old) = self.bindings.remove(key) {
-            for (is_user, name) in old.concerned() {
+            for (_, is_user, name) in old.concerned() {
                 let subjects = if is_user { &mut self.users } else { &mut self.groups };
                 let Some(granted) = subjects.get_mut(&name) else { continue };
                 if granted.remove(&old) {
@@ -239,7 +239,7 @@ impl Index {
         }
         let Some(object) = object else { return };
         let binding = Arc::new(Binding::of(object));
-        for (subject, (is_user, name)) in binding.concerned().into_iter().enumerate() {
+        for (subject, is_user, name) in binding.concerned() {
             let subjects = if is_user { &mut self.users } else { &mut self.groups };
             let grant = Grant { binding: Arc::clone(&binding), subject };
             subjects.entry(name).or_default().insert(grant);
@@ -338,20 +338,23 @@ impl Binding {
         }
     }
 
-    /// Whom each subject stands for: whether it is a user, and the name. A service account is a
-    /// user; one that is named without a namespace is one of the binding's, and stands for nobody
-    /// where that has none.
-    fn concerned(&self) -> Vec<(bool, String)> {
-        let user = |subject: &Subject| match subject.kind.as_str() {
-            "Group" => (false, subject.name.clone()),
+    /// Whom the subjects stand for: which of them, whether it is a user, and the name. A service
+    /// account is a user; one that is named without a namespace is one of the binding's, and stands
+    /// for nobody where that has none.
+    fn concerned(&self) -> Vec<(usize, bool, String)> {
+        let user = |(index, subject): (usize, &Subject)| match subject.kind.as_str() {
+            "Group" => Some((index, false, subject.name.clone())),
             "ServiceAccount" => match self.namespace_of(subject) {
-                "" => (true, String::new()),
-                namespace => (true, format!("system:serviceaccount:{namespace}:{}", subject.name)),
+                "" => None,
+                namespace => {
+                    let name = format!("system:serviceaccount:{namespace}:{}", subject.name);
+                    Some((index, true, name))
+                }
             },
-            "User" => (true, subject.name.clone()),
-            _ => (true, String::new()),
+            "User" => Some((index, true, subject.name.clone())),
+            _ => None,
         };
-        self.subjects.iter().map(user).collect()
+        self.subjects.iter().enumerate().filter_map(user).collect()
     }
 
     fn namespace_of<'a>(&'a self, subject: &'a Subject) -> &'a str {

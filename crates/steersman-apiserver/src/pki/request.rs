@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use rustls::pki_types::CertificateSigningRequestDer;
-use rustls::pki_types::pem::PemObject;
+use steersman_rules::signing_request;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::cri_attributes::ParsedCriAttribute;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
@@ -108,8 +107,8 @@ pub fn sign_request(
         return Err(SigningError::OtherSigner);
     }
     let malformed = |why: &dyn std::fmt::Display| SigningError::Malformed(why.to_string());
-    let der = CertificateSigningRequestDer::from_pem_slice(asked.request);
-    let der = der.map_err(|_| malformed(&"PEM block type must be CERTIFICATE REQUEST"))?;
+    let der = signing_request::der(asked.request);
+    let der = der.ok_or_else(|| malformed(&"PEM block type must be CERTIFICATE REQUEST"))?;
     let (_, request) = X509CertificationRequest::from_der(&der).map_err(|why| malformed(&why))?;
     let subject = Subject::of(&request);
     check(asked.signer_name, &subject, asked.usages).map_err(SigningError::Refused)?;

@@ -201,3 +201,40 @@ async fn whoever_may_watch_writes_nothing_by_the_old_path_of_watches() {
     jane.delete(watched).await.refused(405);
     api.get("/api/v1/namespaces/default/configmaps/c").await.ok();
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_may_act_as_any_group_in_a_constrained_way_may_not_become_an_administrator() {
+    let api = Api::start().await;
+    let rules = [
+        rule(&["impersonate:user-info"], &["authentication.k8s.io"], &["users", "groups"]),
+        rule(&["impersonate-on:user-info:list"], &["*"], &["*"]),
+    ];
+    role(&api, "", "actor", &rules).await;
+    bind(&api, "", "ClusterRole", "actor", "jane").await;
+    role(&api, "", "pods", &[rule(&["list"], &[""], &["pods"])]).await;
+    bind(&api, "", "ClusterRole", "pods", "bob").await;
+    let jane = api.acting_as("jane", &[]);
+    let list = |path: &'static str, group: &'static str| {
+        let request = Request::get(path).header("Impersonate-User", "bob");
+        let request = request.header("Impersonate-Group", group);
+        jane.send(request.body(Full::default()).unwrap())
+    };
+    list(PODS, "dev").await.ok();
+    list("/api/v1/secrets", "dev").await.refused(403);
+    let refused = list("/api/v1/secrets", "system:masters").await.refused(403);
+    assert_eq!(
+        refused["message"],
+        "groups.authentication.k8s.io \"system:masters\" is forbidden: User \"jane\" cannot \
+         impersonate:user-info resource \"groups\" in API group \"authentication.k8s.io\" at the \
+         cluster scope: impersonating the system:masters group is not allowed"
+    );
+    list(PODS, "").await.refused(403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_prefix_of_proxies_leads_nowhere() {
+    let api = Api::start().await;
+    for path in ["/api/v1/proxy/nodes/n", "/apis/apps/v1/proxy/deployments"] {
+        api.get(path).await.refused(404);
+    }
+}

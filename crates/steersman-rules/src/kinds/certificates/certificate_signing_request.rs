@@ -13,6 +13,7 @@ use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{items, set, text};
+use crate::signing_request;
 use crate::table::cells::{condition, or_none};
 use crate::table::{Column, age, duration};
 
@@ -143,14 +144,12 @@ fn check_spec(spec: &At<'_, '_>, errors: &mut Errors) {
 
 /// Why a request is none.
 fn unreadable(encoded: &str) -> Option<String> {
-    let pem = STANDARD.decode(encoded).ok();
-    let blocks = pem.as_deref().map(|bytes| Pem::iter_from_buffer(bytes).flatten().next());
-    match blocks.flatten() {
-        Some(block) if block.label == "CERTIFICATE REQUEST" => {
-            let read = X509CertificationRequest::from_der(&block.contents);
+    match STANDARD.decode(encoded).ok().and_then(|pem| signing_request::der(&pem)) {
+        Some(der) => {
+            let read = X509CertificationRequest::from_der(&der);
             read.err().map(|_| "asn1: structure error".to_owned())
         }
-        _ => Some("PEM block type must be CERTIFICATE REQUEST".to_owned()),
+        None => Some("PEM block type must be CERTIFICATE REQUEST".to_owned()),
     }
 }
 
