@@ -22,8 +22,12 @@ pub mod identity;
 pub mod pki;
 mod token;
 
+// Who its users are.
+pub mod authentication;
+
 // What all requests share.
 mod admission_registration;
+mod authz;
 pub mod document;
 pub mod registry;
 mod state;
@@ -31,9 +35,9 @@ mod webhook_client;
 
 // A request, from bytes to a call, and its answer.
 mod authn;
-mod authz;
 mod call;
 mod conversion;
+mod impersonation;
 pub mod listen;
 mod negotiate;
 pub mod on_demand;
@@ -57,6 +61,7 @@ mod access_review;
 mod admission;
 mod admission_plugins;
 mod mutate;
+mod token_review;
 mod write;
 
 // What writes mean to the server.
@@ -67,13 +72,17 @@ mod effects;
 // What runs beside requests.
 mod bootstrap;
 mod follow;
+mod policy;
 mod presence;
 mod retention;
 mod starts;
 
 pub use admission_plugins::PluginSelection;
+pub use authentication::Authentication;
+pub use authz::AuthorizationMode;
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
 pub use server::{ApiServer, Config};
 pub use state::Clock;
+pub use token::{SecretToken, sign_for_secret};
 pub use webhook_client::WebhookHandler;

@@ -20,6 +20,9 @@ use tower::BoxError;
 
 use crate::admission_plugins::PluginSelection;
 use crate::admission_registration::Webhooks;
+use crate::authentication::{Authentication, Issuer};
+use crate::authn::{ClientCertificate, Credentials};
+use crate::authz::{AuthorizationMode, Authorizer};
 use crate::caller::Caller;
 use crate::negotiate::Wishes;
 use crate::on_demand::OnDemand;
@@ -35,7 +38,7 @@ use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::Signer;
 use crate::user::User;
 use crate::webhook_client::{Origins, WebhookHandler};
-use crate::{allocate, authn, bootstrap, crd, effects, follow, presence, starts, user};
+use crate::{allocate, authn, bootstrap, crd, effects, follow, policy, presence, starts, user};
 
 /// A body larger than this is worked on apart.
 const HEAVY: usize = 64 * 1024;
@@ -55,8 +58,10 @@ pub struct Config {
     pub seed: u64,
     /// Ends watches when cancelled; other requests are answered to the end.
     pub shutdown: CancellationToken,
-    /// Who is known by a bearer token.
-    pub tokens: user::Tokens,
+    /// How users of the network are known.
+    pub authentication: Authentication,
+    /// How requests are authorised.
+    pub authorization: AuthorizationMode,
     /// Which admission plug-ins are on. For a server by itself these are Kubernetes' own but for
     /// `ServiceAccount`, which would refuse every Pod: no controller makes the account `default`
     /// of a namespace.
@@ -64,15 +69,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// A server over a store, with a seed of zero, nobody known by a token, and the plug-ins of a
-    /// server beside which no controllers run.
+    /// A server over a store, with a seed of zero, nobody known but whom the cluster knows, and the
+    /// plug-ins of a server beside which no controllers run.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
         Self {
             store,
             clock,
             seed: 0,
             shutdown: CancellationToken::new(),
-            tokens: user::Tokens::default(),
+            authentication: Authentication::default(),
+            authorization: AuthorizationMode::default(),
             admission: PluginSelection::without_controllers(),
         }
     }
@@ -86,6 +92,8 @@ impl Config {
 pub struct ApiServer {
     pipeline: Arc<Pipeline>,
     caller: Caller,
+    /// Whom requests come from that do not say.
+    user: Option<Arc<User>>,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -96,7 +104,7 @@ impl std::fmt::Debug for ApiServer {
 
 impl ApiServer {
     /// Starts to serve what is in the store, and writes what every cluster has: the system's
-    /// namespaces and the service `kubernetes`.
+    /// namespaces, the service `kubernetes` and the bootstrap policy.
     pub async fn start(config: Config) -> Result<Self> {
         let start = starts::count(&*config.store).await?;
         let server = Arc::new(Server {
@@ -106,7 +114,9 @@ impl ApiServer {
             registry: Registry::new(),
             ended: config.shutdown.child_token().drop_guard(),
             shutdown: config.shutdown,
-            tokens: config.tokens,
+            issuers: config.authentication.issuers.iter().map(Issuer::new).collect(),
+            authentication: config.authentication,
+            authorizer: Authorizer::new(config.authorization),
             definitions: Arc::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
@@ -118,16 +128,21 @@ impl ApiServer {
             endpoint: OnceLock::new(),
             advertised: Notify::new(),
             moved: watch::Sender::new(()),
+            part_refused: watch::Sender::new(None),
             on_demand: OnceLock::new(),
         });
         follow::read(&server).await?;
         allocate::repair(&server).await?;
         bootstrap::run(&server).await?;
+        policy::reconcile(&server).await?;
+        // Whoever wrote them, the roles that every cluster has count from the first request on.
+        server.authorizer.rbac.load(&*server.store).await?;
         follow::start(&server);
         allocate::start_repairs(&server);
         bookmarks::start(&server);
         tokio::spawn(crd::tend(Arc::clone(&server)));
-        Ok(Self { pipeline: Arc::new(Pipeline::new(server)), caller: Caller::default() })
+        let pipeline = Arc::new(Pipeline::new(server));
+        Ok(Self { pipeline, caller: Caller::default(), user: None })
     }
 
     /// The same service for clients that call it themselves, with nothing in between that could
@@ -145,9 +160,29 @@ impl ApiServer {
         Self { caller: Caller::Own, ..self.clone() }
     }
 
+    /// The same for a user: requests that do not say whom they come from come from that one, and
+    /// may do what roles allow it.
+    #[must_use]
+    pub fn acting_as(&self, user: User) -> Self {
+        Self { user: Some(Arc::new(user)), ..self.clone() }
+    }
+
     /// Lets somebody keep objects up to date only while others look at them. The first one stays.
     pub fn on_demand(&self, keeper: Arc<dyn OnDemand>) {
         let _ = self.server().on_demand.set(keeper);
+    }
+
+    /// Waits until a [part of the cluster](Self::for_own_parts) is refused something for lack of a
+    /// permission, and says what: its role is wrong then, or was changed.
+    pub fn part_refused(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut refused = self.server().part_refused.subscribe();
+        async move {
+            match refused.wait_for(Option::is_some).await.map(|refused| refused.clone()) {
+                Ok(Some(refused)) => refused,
+                // Nobody serves any more.
+                _ => std::future::pending().await,
+            }
+        }
     }
 
     /// Ends all watches; the service goes on answering other requests.
@@ -157,7 +192,7 @@ impl ApiServer {
 
     /// Who a bearer token stands for.
     pub fn tokens(&self) -> &user::Tokens {
-        &self.server().tokens
+        &self.server().authentication.tokens
     }
 
     /// Lets a handler of this process answer the webhooks of an origin, such as
@@ -180,14 +215,17 @@ impl ApiServer {
         presence::withdraw(self.server()).await
     }
 
-    /// Who a request from the network comes from, or acts as: the user of its connection's
-    /// certificate, of a token that is known, or the service account of a token that was signed.
+    /// Who a request from the network comes from: the user of its connection's certificate, which
+    /// was verified, or of its bearer token.
     pub async fn authenticate(
         &self,
         headers: &HeaderMap,
         certificate: Option<&User>,
     ) -> Result<User> {
-        authn::request(self.server(), headers, certificate).await
+        let certificate = certificate.cloned().map(ClientCertificate::of);
+        let certificate = certificate.as_ref();
+        let credentials = Credentials { headers, path: "/", certificate };
+        Ok(authn::request(self.server(), &credentials).await?.user)
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -209,10 +247,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let Self { pipeline, caller } = self.clone();
+        let Self { pipeline, caller, user } = self.clone();
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             parts.extensions.insert(caller);
+            if let Some(user) = user.filter(|_| parts.extensions.get::<User>().is_none()) {
+                parts.extensions.insert(User::clone(&user));
+            }
             let wishes = Wishes::of(&parts.uri, &parts.headers);
             let body = read_body(body).await;
             let is_heavy = body.as_ref().is_ok_and(|body| body.len() > HEAVY);

@@ -186,7 +186,9 @@ impl Status {
     /// 403: it may not be done, for this reason.
     pub fn forbidden(what: Named<'_>, why: &str, causes: Vec<Cause>) -> Self {
         let subject = what.qualified();
-        let message = if what.name.is_empty() {
+        let message = if subject.is_empty() {
+            format!("forbidden: {why}")
+        } else if what.name.is_empty() {
             format!("{subject} is forbidden: {why}")
         } else {
             format!("{subject} {:?} is forbidden: {why}", what.name)

@@ -13,7 +13,7 @@ use steersman::controller::ReconcileRecord;
 use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
 use steersman_apiserver::ApiServer;
-use steersman_controllers::Installation;
+use steersman_controllers::{Authority, Installation};
 use steersman_node::SimulatedNodes;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
@@ -22,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::attention::Attention;
 use crate::controllers::Controllers;
+use crate::identities;
 
 /// How long reconciles under way get to end when the cluster stops: what they did not do is done
 /// after the next start, or by the next leader.
@@ -38,21 +39,29 @@ const RECORDS_MAX: usize = 4096;
 /// What there is to run.
 #[derive(Clone)]
 pub(crate) struct Parts {
-    pub(crate) client: kube::Client,
+    /// The API server, which each part calls under its own identity.
+    pub(crate) api: ApiServer,
     pub(crate) nodes: usize,
     pub(crate) pod_termination: Duration,
     pub(crate) controllers: Controllers,
     /// The certificates by which Pods know the API server, if anybody is to publish them.
     pub(crate) root_ca: Option<Arc<str>>,
+    /// The keys of the cluster, if anybody is to sign with them.
+    pub(crate) authority: Option<Arc<dyn Authority>>,
 }
 
 impl Parts {
     /// A manager of everything but the nodes.
     fn manager(&self) -> Manager {
-        let manager = Manager::new(self.client.clone()).graceful_timeout(CONTROLLERS_GRACE);
+        let api = self.api.clone();
+        let manager = Manager::new(identities::shared_client(&api))
+            .client_for(move |part| Some(identities::client_of(&api, part)))
+            .graceful_timeout(CONTROLLERS_GRACE);
         let manager = steersman_controllers::restrict_caches(manager);
         let runs = |name: &str| self.controllers.runs(name);
-        let installation = Installation { root_ca: self.root_ca.as_deref(), runs: &runs };
+        let root_ca = self.root_ca.as_deref();
+        let authority = self.authority.clone();
+        let installation = Installation { root_ca, authority, runs: &runs };
         let mut manager = steersman_controllers::install_with(manager, &installation);
         if self.controllers.schedules() {
             manager = manager.with(steersman_scheduler::controller());

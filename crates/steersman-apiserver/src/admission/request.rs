@@ -8,6 +8,7 @@ use steersman_rules::resource::{Place, Resource};
 use super::{admission_review, dispatch};
 use crate::admission_registration::{Hooks, Operation};
 use crate::call::Call;
+use crate::state::effects::Taken;
 use crate::state::plugins::{Attributes, Concerned};
 use crate::status::Result;
 
@@ -128,6 +129,15 @@ impl<'a> Request<'a> {
             Box::pin(dispatch::validate(hooks, self, object, old)).await?;
         }
         self.plugins.validate_late(self.attributes(), object, old).await
+    }
+
+    /// Lets plug-ins take what the write of an object needs that nobody has refused.
+    pub(crate) async fn take(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<Vec<Box<dyn Taken>>> {
+        self.plugins.take(self.attributes(), object, old).await
     }
 
     /// The write, as plug-ins see it.

@@ -1,8 +1,9 @@
 //! Admission plug-ins: parts of the server that may change or refuse what is written, under the
 //! names and in the order of Kubernetes.
 //!
-//! A plug-in says which writes concern it, changes what it is given ([`Plugin::admit`]) and refuses
-//! what must not be ([`Plugin::validate`]). [`crate::admission`] calls those that are switched on;
+//! A plug-in says which writes concern it, changes what it is given ([`Plugin::admit`]), refuses
+//! what must not be ([`Plugin::validate`]) and takes what a write that nobody refuses needs
+//! ([`Plugin::take`]). [`crate::admission`] calls those that are switched on;
 //! they are in [`crate::admission_plugins`], one file or folder each.
 
 use std::marker::PhantomData;
@@ -16,6 +17,7 @@ use steersman_rules::metadata;
 use steersman_rules::resource::{Place, Resource};
 
 use super::Server;
+use super::effects::Taken;
 use crate::admission_registration::Operation;
 use crate::status::{Cause, Result, Status};
 use crate::user::User;
@@ -102,6 +104,18 @@ pub(crate) trait Plugin: Send + Sync {
         _new: Option<&'a Value>,
         _old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(Content(PhantomData))
+    }
+
+    /// Takes what the write of a new version needs, once nobody refuses it any more, or refuses it
+    /// because that cannot be had. The outcome of the write decides what is given back. Only those
+    /// after the webhooks are asked, and a dry run takes nothing.
+    fn take<'a>(
+        &'a self,
+        _write: Attributes<'a>,
+        _new: &'a Value,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Taken>>>> {
         Box::pin(Content(PhantomData))
     }
 }
@@ -216,5 +230,19 @@ impl<'a> Concerned<'a> {
             plugin.validate(write, new, old).await?;
         }
         Ok(())
+    }
+
+    /// Lets them take what the write needs.
+    pub(crate) async fn take(
+        &self,
+        write: Attributes<'_>,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Result<Vec<Box<dyn Taken>>> {
+        let mut taken = Vec::new();
+        for plugin in self.among(self.late) {
+            taken.extend(plugin.take(write, new, old).await?);
+        }
+        Ok(taken)
     }
 }

@@ -73,21 +73,24 @@ impl Swap for Change<'_> {
         let old = &found.old;
         let mut new = self.decided(old).await?;
         if self.checks == Checks::All {
-            new = admitted(writer, self.asked.as_ref(), old, new).await?;
+            new = admitted(writer, self.asked.as_ref(), self.place, old, new).await?;
         }
         let same = new == *old && found.is_stored_right;
         let effects = writer.effects();
-        let taken = match effects {
-            Some(effects) if !same => effects.take(writer.seen(), Some(old), &mut new).await?,
-            _ => None,
-        };
+        let mut held = Held::default();
+        if let Some(effects) = effects.filter(|_| !same) {
+            held.taken.extend(effects.take(writer.seen(), Some(old), &mut new).await?);
+        }
         if let Some(request) = &self.asked {
             request.validate(Some(&shown(writer, &new)), Some(&shown(writer, old))).await?;
         }
         if same {
             return Ok(Attempt::Unchanged(found.stored));
         }
-        let mut held = Held { taken, turn: None };
+        if let Some(request) = &self.asked {
+            let (new, old) = (shown(writer, &new), shown(writer, old));
+            held.taken.extend(request.take(&new, Some(&old)).await?);
+        }
         if let Some(effects) = effects {
             held.turn = effects.turn(writer.seen()).await;
             effects.prepare_in_turn(writer.seen(), Some(old), &mut new);
@@ -160,11 +163,15 @@ impl Found {
 async fn admitted(
     writer: &Writer<'_>,
     asked: Option<&Request<'_>>,
+    place: Place<'_>,
     old: &Value,
     mut new: Value,
 ) -> Result<Value> {
     if let Some(request) = asked {
         new = changed(writer, request, old, new).await?;
+    }
+    if let Some(effects) = writer.effects() {
+        effects.permit(writer.seen(), place, Some(old), &new)?;
     }
     if PARTS.contains(&writer.subresource) {
         part::check(writer, old, &new)?;

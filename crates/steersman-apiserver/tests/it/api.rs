@@ -8,6 +8,7 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyDataStream, BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_apiserver::user::User;
 use steersman_apiserver::{ApiServer, Clock, Config, PluginSelection, ResponseBody};
 use steersman_store::Store;
 use steersman_store::memory::MemoryStore;
@@ -93,6 +94,12 @@ impl Api {
         settle(&mut config);
         let server = ApiServer::start(config).await.unwrap();
         Self { server, store }
+    }
+
+    /// The same server for a user, who may do what roles allow.
+    pub(crate) fn acting_as(&self, name: &str, groups: &[&str]) -> Self {
+        let server = self.server.acting_as(User::known(name, groups));
+        Self { server, store: Arc::clone(&self.store) }
     }
 
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Answer {

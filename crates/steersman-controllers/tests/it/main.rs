@@ -1,9 +1,12 @@
 //! The built-in controllers on a whole cluster, on virtual time.
 
+mod aggregation;
+mod credentials;
 mod deployments;
 mod events;
 mod garbage;
 mod namespaces;
 mod objects;
 mod pods;
+mod quotas;
 mod scheduling;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod admission;
+mod deployed;
 mod fork;
 mod idle;
 mod servers;
