@@ -29,7 +29,6 @@ use crate::warnings::Warnings;
 pub(crate) struct Attributes<'a> {
     pub(crate) server: &'a Arc<Server>,
     /// Who writes.
-    #[allow(dead_code, reason = "for plug-ins to come")]
     pub(crate) user: &'a User,
     pub(crate) operation: Operation,
     pub(crate) resource: &'a Resource,
@@ -38,10 +37,8 @@ pub(crate) struct Attributes<'a> {
     /// The place in the path; without a name where one is yet to be generated.
     pub(crate) place: Place<'a>,
     /// Whether everything is done but the write.
-    #[allow(dead_code, reason = "for plug-ins to come")]
     pub(crate) dry_run: bool,
     /// Takes what the client is told although its write succeeds.
-    #[allow(dead_code, reason = "for plug-ins to come")]
     pub(crate) warnings: &'a Warnings,
 }
 
@@ -244,5 +241,15 @@ impl<'a> Concerned<'a> {
             taken.extend(plugin.take(write, new, old).await?);
         }
         Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Content;
+
+    #[test]
+    fn who_has_nothing_to_say_takes_no_memory() {
+        assert_eq!((size_of::<Content<bool>>(), size_of::<Content<()>>()), (0, 0));
     }
 }

@@ -44,6 +44,8 @@ fn a_bad_flag_or_value_is_one_clear_line() {
     assert!(refused(&["up", "--nodes", "many"]).contains("many"));
     assert!(refused(&["up", "--listen", "nowhere"]).contains("nowhere"));
     assert!(refused(&["up", "--advertise-address", "0.0.0.0"]).contains("--advertise-address"));
+    let unknown = "enable-admission-plugins plugin \"Nonsense\" is unknown";
+    assert!(refused(&["up", "--enable-admission-plugins", "Nonsense"]).contains(unknown));
     assert!(refused(&["down"]).contains("down"));
 }
 
