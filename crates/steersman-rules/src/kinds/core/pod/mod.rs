@@ -111,6 +111,7 @@ fn create(pod: &mut Value) {
         resources::default_of_pod(spec);
     });
     label_keys::merge(pod);
+    annotations::copy_app_armor(pod);
     let mut status = json!({"phase": "Pending", "qosClass": qos::class(&pod["spec"])});
     if !items(&pod["spec"]["schedulingGates"]).is_empty() {
         let condition = json!({
