@@ -333,3 +333,17 @@ async fn defaults_are_filled_in_before_a_pod_is_judged() {
     object["spec"]["volumes"] = json!([{"name": "v"}]);
     api.post(PODS, &object).await.ok();
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_turns_app_armor_off_by_annotation_does_so_by_field() {
+    let api = with(&[("enforce", "baseline")]).await;
+    let mut object = pod("x");
+    let key = "container.apparmor.security.beta.kubernetes.io/web";
+    object["metadata"]["annotations"] = json!({key: "unconfined"});
+    assert_eq!(
+        api.post(PODS, &object).await.refused(403)["message"],
+        "pods \"x\" is forbidden: violates PodSecurity \"baseline:latest\": forbidden AppArmor \
+         profiles (container \"web\" and annotation must not set AppArmor profile type to \
+         \"Unconfined\", \"container.apparmor.security.beta.kubernetes.io/web=\"unconfined\"\")"
+    );
+}

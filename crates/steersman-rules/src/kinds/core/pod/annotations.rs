@@ -1,10 +1,14 @@
 //! Annotations of pods that mean something, most of them replaced by fields long ago.
 
-use serde_json::Value;
+use std::collections::HashMap;
 
+use serde_json::{Value, json};
+
+use super::security::APPARMOR_MAX;
 use super::spec::each_container;
 use crate::field::FieldError;
 use crate::rules::at::{At, Errors};
+use crate::rules::document::{each, fill, text, within};
 
 /// Marks the image of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -33,6 +37,46 @@ pub(in crate::kinds) fn validate(annotations: &At<'_, '_>, spec: &At<'_, '_>, er
                     app_armor(&value, container, spec, errors);
                 }
             }
+        }
+    }
+}
+
+/// Says by field what annotations say of AppArmor, for nodes look at the field. What is wrong stays
+/// an annotation, to be refused as such.
+pub(super) fn copy_app_armor(pod: &mut Value) {
+    let annotations = pod["metadata"]["annotations"].as_object();
+    let profiles = annotations.into_iter().flatten().filter_map(|(key, value)| {
+        let container = key.strip_prefix(APP_ARMOR)?.to_owned();
+        Some((container, app_armor_profile(value.as_str()?)?))
+    });
+    let profiles: HashMap<String, Value> = profiles.collect();
+    if profiles.is_empty() || pod["spec"]["os"]["name"] == "windows" {
+        return;
+    }
+    let of_pod = pod["spec"]["securityContext"]["appArmorProfile"].clone();
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        within(pod, "spec", |spec| {
+            each(spec, list, |container| {
+                let profile = profiles.get(text(&container["name"])).filter(|own| **own != of_pod);
+                if let Some(profile) = profile {
+                    within(container, "securityContext", |security| {
+                        fill(security, "appArmorProfile", profile.clone());
+                    });
+                }
+            });
+        });
+    }
+}
+
+/// The profile that an annotation names, if it is sound.
+fn app_armor_profile(annotation: &str) -> Option<Value> {
+    match annotation {
+        "unconfined" => Some(json!({"type": "Unconfined"})),
+        "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
+        _ => {
+            let name = annotation.strip_prefix("localhost/")?;
+            let sound = !name.is_empty() && name.trim() == name && name.len() <= APPARMOR_MAX;
+            sound.then(|| json!({"type": "Localhost", "localhostProfile": name}))
         }
     }
 }

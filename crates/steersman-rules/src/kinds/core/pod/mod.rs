@@ -102,6 +102,7 @@ fn default(pod: &mut Value) {
 fn create(pod: &mut Value) {
     within(pod, "spec", resources::default_of_pod);
     label_keys::merge(pod);
+    annotations::copy_app_armor(pod);
     let mut status = json!({"phase": "Pending", "qosClass": qos::class(&pod["spec"])});
     if !items(&pod["spec"]["schedulingGates"]).is_empty() {
         let condition = json!({

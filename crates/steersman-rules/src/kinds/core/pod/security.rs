@@ -10,7 +10,7 @@ use crate::rules::at::{At, Errors};
 const ID_MAX: i64 = i32::MAX as i64;
 const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 const SYSCTL_MAX: usize = 253;
-const APPARMOR_MAX: usize = 4095;
+pub(super) const APPARMOR_MAX: usize = 4095;
 
 /// The mistakes in the security context of a pod.
 pub(super) fn of_pod(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {

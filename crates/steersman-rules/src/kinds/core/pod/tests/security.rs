@@ -1,6 +1,6 @@
 //! Mistakes in security contexts, and what a pod shares with its host.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{RULES, check, messages};
 
@@ -164,4 +164,31 @@ fn annotations_that_mean_something() {
         let errors = messages(&RULES.validate_create(&pod));
         assert_eq!(errors, [*message]);
     }
+}
+
+#[test]
+fn what_annotations_say_of_app_armor_becomes_a_field() {
+    let made = |annotation: &str, spec: Value| {
+        let key = "container.apparmor.security.beta.kubernetes.io/web";
+        let mut pod = json!({"metadata": {"annotations": {key: annotation}}, "spec": spec});
+        RULES.prepare_create(&mut pod);
+        pod["spec"]["containers"][0]["securityContext"]["appArmorProfile"].take()
+    };
+    let web = json!({"containers": [{"name": "web", "image": "nginx"}]});
+    let mine = json!({"type": "Localhost", "localhostProfile": "mine"});
+    assert_eq!(made("unconfined", web.clone()), json!({"type": "Unconfined"}));
+    assert_eq!(made("runtime/default", web.clone()), json!({"type": "RuntimeDefault"}));
+    assert_eq!(made("localhost/mine", web.clone()), mine);
+    for wrong in ["", "localhost/", "localhost/ x", "nonsense"] {
+        assert_eq!(made(wrong, web.clone()), json!(null), "{wrong:?}");
+    }
+    let mut spec = web.clone();
+    spec["containers"][0]["securityContext"] = json!({"appArmorProfile": mine});
+    assert_eq!(made("unconfined", spec), mine, "the field of a container comes first");
+    let mut spec = web.clone();
+    spec["securityContext"] = json!({"appArmorProfile": {"type": "Unconfined"}});
+    assert_eq!(made("unconfined", spec), json!(null), "the pod says the same");
+    let mut spec = web;
+    spec["os"] = json!({"name": "windows"});
+    assert_eq!(made("unconfined", spec), json!(null));
 }
