@@ -106,7 +106,7 @@ mod tests {
 
     fn new(wanted: &Wanted) -> Value {
         let stamp = Stamp { uid: "1", now: "2025-01-01T00:00:00Z" };
-        serde_json::from_slice(&fresh::document(wanted, &wanted.rules(), stamp)).unwrap()
+        serde_json::from_slice(&fresh::document(wanted, stamp)).unwrap()
     }
 
     #[test]

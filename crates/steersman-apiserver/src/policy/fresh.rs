@@ -17,8 +17,20 @@ pub(super) struct Stamp<'a> {
     pub(super) now: &'a str,
 }
 
-/// The bytes of an object. `rules` are those of a role, its own or gathered.
-pub(super) fn document(wanted: &Wanted, rules: &[Rule], stamp: Stamp<'_>) -> Bytes {
+/// Whether an object is as it was made. Nobody has to read it then.
+pub(super) fn is_untouched(wanted: &Wanted, stored: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(stored) else { return false };
+    let value = |field: &str| {
+        let (_, after) = text.split_once(field)?;
+        after.split_once('"').map(|(value, _)| value)
+    };
+    let (now, uid) = (value(r#""creationTimestamp":""#), value(r#","uid":""#));
+    let stamp = now.zip(uid).map(|(now, uid)| Stamp { uid, now });
+    stamp.is_some_and(|stamp| document(wanted, stamp) == stored)
+}
+
+/// The bytes of an object.
+pub(super) fn document(wanted: &Wanted, stamp: Stamp<'_>) -> Bytes {
     let mut text = Text(String::with_capacity(2048));
     text.add(r#"{"apiVersion":""#).add(RBAC).add(r#"/v1","kind":""#).add(wanted.kind());
     text.add(
@@ -37,7 +49,7 @@ pub(super) fn document(wanted: &Wanted, rules: &[Rule], stamp: Stamp<'_>) -> Byt
     }
     text.add(r#"","uid":""#).add(stamp.uid).add(r#""}"#);
     match wanted {
-        Wanted::Role(role) => text.role(role, rules),
+        Wanted::Role(role) => text.role(role, &wanted.rules()),
         Wanted::Binding(binding) => text.binding(binding),
     };
     text.add("}");

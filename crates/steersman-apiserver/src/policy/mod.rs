@@ -64,9 +64,10 @@ async fn attempt(server: &Arc<Server>, kinds: &Kinds) -> Result<bool> {
         match found.get(&*key) {
             None => {
                 let stamp = Stamp { uid: &server.random.uid(), now: &now };
-                let bytes = fresh::document(&wanted, &wanted.rules(), stamp);
+                let bytes = fresh::document(&wanted, stamp);
                 missing.push(WriteRequest::put(key, bytes, Expected::Absent));
             }
+            Some(entry) if fresh::is_untouched(&wanted, &entry.value) => {}
             Some(entry) => settled &= mend(server, resource, &wanted, entry).await?,
         }
     }

@@ -7,8 +7,8 @@ use steersman_rules::resource::Place;
 use steersman_store::memory::MemoryStore;
 use steersman_store::{Expected, Store, WriteRequest};
 
-use super::Kinds;
 use super::wanted::policy;
+use super::{Kinds, fresh};
 use crate::write::create::create_object;
 use crate::write::{Tracking, Writer};
 use crate::{ApiServer, Config};
@@ -38,6 +38,7 @@ async fn what_is_written_is_what_a_create_would_store() {
         let key = resource.key(Place { namespace: wanted.namespace(), name: wanted.name() });
         let entry = store.get(&key).await.unwrap().unwrap();
         let gathers = wanted.gathers().is_some();
+        assert!(fresh::is_untouched(&wanted, &entry.value));
         let mut written: Value = serde_json::from_slice(&entry.value).unwrap();
         store.write(WriteRequest::delete(key.as_str(), Expected::Any)).await.unwrap();
         let writer = Writer::internal(server, resource);

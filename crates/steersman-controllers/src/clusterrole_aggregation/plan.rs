@@ -54,7 +54,11 @@ mod tests {
 
     use super::*;
 
-    fn role(name: &str, labels: Value, rules: &[&str]) -> ClusterRole {
+    /// What it is about, selectors, the verbs of the rules that a role has, and of those that it
+    /// should have if these are others.
+    type Case<'a> = (&'a str, Value, &'a [&'a str], Option<&'a [&'a str]>);
+
+    fn role(name: &str, labels: &Value, rules: &[&str]) -> ClusterRole {
         let rules: Vec<Value> = rules.iter().map(|verb| rule(verb)).collect();
         let role = json!({"metadata": {"name": name, "labels": labels}, "rules": rules});
         serde_json::from_value(role).unwrap()
@@ -66,7 +70,7 @@ mod tests {
     }
 
     fn gathering(selectors: &Value, rules: &[&str]) -> ClusterRole {
-        let mut role = role("all", json!({"part": "all"}), rules);
+        let mut role = role("all", &json!({"part": "all"}), rules);
         let aggregation = json!({"clusterRoleSelectors": selectors});
         role.aggregation_rule = serde_json::from_value(aggregation).unwrap();
         role
@@ -75,17 +79,17 @@ mod tests {
     #[test]
     fn rules_come_in_the_order_of_selectors_and_names_and_once() {
         let roles = [
-            role("a", json!({"part": "one"}), &["get", "list"]),
-            role("b", json!({"part": "two"}), &["watch", "get"]),
-            role("c", json!({"part": "one"}), &["list", "create"]),
-            role("d", json!({}), &["delete"]),
+            role("a", &json!({"part": "one"}), &["get", "list"]),
+            role("b", &json!({"part": "two"}), &["watch", "get"]),
+            role("c", &json!({"part": "one"}), &["list", "create"]),
+            role("d", &json!({}), &["delete"]),
         ];
         let one = json!({"matchLabels": {"part": "one"}});
         let two = json!({"matchLabels": {"part": "two"}});
         let either = json!({"matchExpressions": [
             {"key": "part", "operator": "In", "values": ["one", "two", "all"]},
         ]});
-        let table: [(&str, Value, &[&str], Option<&[&str]>); 8] = [
+        let table: [Case<'_>; 8] = [
             ("one", json!([one]), &[], Some(&["get", "list", "create"])),
             ("another", json!([two]), &["get"], Some(&["watch", "get"])),
             ("two selectors", json!([two, one]), &[], Some(&["watch", "get", "list", "create"])),
@@ -120,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_empty_list_in_a_rule_is_none() {
-        let mut part = role("a", json!({"part": "one"}), &["get"]);
+        let mut part = role("a", &json!({"part": "one"}), &["get"]);
         part.rules.as_mut().unwrap()[0].resource_names = Some(Vec::new());
         let role = gathering(&json!([{"matchLabels": {"part": "one"}}]), &["get"]);
         assert_eq!(gathered(&role, &[Arc::new(part)]).unwrap(), None);
