@@ -31,7 +31,8 @@ impl Bare {
     /// Listens on any port; how to reach it is written to `kubeconfig`.
     pub async fn listen(kubeconfig: &Path) -> Result<Self, String> {
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| error.to_string())?;
-        let tls = TlsAcceptor::from(Arc::new(super::identity(&listener, kubeconfig)?));
+        let tls = super::identity(&listener, kubeconfig)?.server_config();
+        let tls = TlsAcceptor::from(Arc::new(tls.map_err(|error| error.to_string())?));
         Ok(Self { listener, tls })
     }
 

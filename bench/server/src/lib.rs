@@ -17,7 +17,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
-use rustls::ServerConfig;
 use serde_json::Value;
 use steersman_apiserver::pki::Pki;
 use steersman_apiserver::{ApiServer, Clock, Config, document, listen};
@@ -94,19 +93,19 @@ impl Server {
 
 async fn serve(api: &ApiServer, kubeconfig: &Path) -> Result<CancellationToken, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| error.to_string())?;
-    let tls = identity(&listener, kubeconfig)?;
+    let tls = identity(&listener, kubeconfig)?.server_tls().map_err(|error| error.to_string())?;
     let shutdown = CancellationToken::new();
     tokio::spawn(listen::serve(api.clone(), listener, tls, shutdown.clone(), GRACE));
     Ok(shutdown)
 }
 
-/// What a listener shows its clients, and a kubeconfig that trusts it.
-fn identity(listener: &TcpListener, kubeconfig: &Path) -> Result<ServerConfig, String> {
+/// What a listener shows its clients; the kubeconfig trusts it.
+fn identity(listener: &TcpListener, kubeconfig: &Path) -> Result<Pki, String> {
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let pki = Pki::new(&[address.ip().to_string()]).map_err(|error| error.to_string())?;
     std::fs::write(kubeconfig, pki.kubeconfig(&format!("https://{address}")))
         .map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
-    pki.server_config().map_err(|error| error.to_string())
+    Ok(pki)
 }
 
 /// A private and its public key for the tokens of a server that needs them, in PEM.

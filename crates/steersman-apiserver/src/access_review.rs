@@ -6,14 +6,13 @@ use steersman_rules::field::{FieldError, FieldErrorKind};
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;
 
-use crate::authn::{self, Authenticated, Refused};
 use crate::authz::rule::Rule;
-use crate::authz::{Attributes, Decision, Target};
+use crate::authz::{Attributes, Decision, Target, selector};
 use crate::call::Call;
 use crate::mutate;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
-use crate::token;
+use crate::token_review;
 use crate::user::User;
 use crate::write::OTHER_NAMESPACE;
 
@@ -41,9 +40,9 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     let kind = call.resource.kind.as_ref();
     let status = match kind {
         "SelfSubjectReview" => json!({"userInfo": call.user.to_info()}),
-        "TokenReview" => token_status(call, &review).await?,
+        "TokenReview" => token_review::status(call, &review).await?,
         "SelfSubjectRulesReview" => rules_status(call, &review["spec"]),
-        _ => access_status(call, &review["spec"]),
+        _ => access_status(call, &review["spec"]).await?,
     };
     // What is about oneself is answered by a document that has nothing of the question.
     match kind {
@@ -74,17 +73,21 @@ fn rules_status(call: &Call, spec: &Value) -> Value {
     let (rules, unresolved) = authorizer.rbac.rules_of(&call.user, namespace);
     let resources: Vec<Value> = rules.iter().filter_map(Rule::resource_rule).collect();
     let paths: Vec<Value> = rules.iter().filter_map(Rule::path_rule).collect();
+    let untold = authorizer.untold(&call.user).map(str::to_owned);
+    let wrong: Vec<String> = untold.into_iter().chain(unresolved).collect();
     let mut status = json!({
-        "resourceRules": resources, "nonResourceRules": paths, "incomplete": unresolved.is_some(),
+        "resourceRules": resources, "nonResourceRules": paths, "incomplete": !wrong.is_empty(),
     });
-    if let Some(unresolved) = unresolved {
-        status["evaluationError"] = unresolved.into();
+    match wrong.as_slice() {
+        [] => {}
+        [one] => status["evaluationError"] = one.as_str().into(),
+        more => status["evaluationError"] = format!("[{}]", more.join(", ")).into(),
     }
     status
 }
 
 /// Whether somebody may do something: the user of the call, or the one of the question.
-fn access_status(call: &Call, spec: &Value) -> Value {
+async fn access_status(call: &Call, spec: &Value) -> Result<Value> {
     let is_own = call.resource.kind == "SelfSubjectAccessReview";
     let other = (!is_own).then(|| user_of(spec));
     let user = other.as_ref().unwrap_or(&call.user);
@@ -105,13 +108,19 @@ fn access_status(call: &Call, spec: &Value) -> Value {
     };
     let about = if asked.is_object() { asked } else { &spec["nonResourceAttributes"] };
     let verb = text(about, "verb");
-    let asked = Attributes { user, verb: &verb, target: attributes };
-    let Decision { allowed, reason } = call.server.authorizer.decide(&asked);
+    let (fields, ignored) = selector::of_review(&asked["fieldSelector"]);
+    let asked = Attributes { fields: &fields, ..Attributes::new(user, &verb, attributes) };
+    let authorizer = &call.server.authorizer;
+    authorizer.look(&*call.server.store, &asked).await?;
+    let Decision { allowed, reason } = authorizer.decide(&asked);
     let mut status = json!({"allowed": allowed});
     if !reason.is_empty() {
         status["reason"] = reason.into();
     }
-    status
+    if let Some(ignored) = ignored {
+        status["evaluationError"] = ignored.into();
+    }
+    Ok(status)
 }
 
 /// The user of a question about another one.
@@ -228,37 +237,4 @@ fn in_struct_order(value: &Value) -> String {
         _ => format!("{field:?}:{value}"),
     });
     format!("{{{}}}", written.collect::<Vec<_>>().join(","))
-}
-
-/// Whose a token is. Tokens that are just known are for this server, and for no other audience.
-async fn token_status(call: &Call, review: &Value) -> Result<Value> {
-    let token = review["spec"]["token"].as_str().unwrap_or("");
-    if token.is_empty() {
-        return Err(Status::bad_request("token is required for TokenReview in authentication"));
-    }
-    let given = review["spec"]["audiences"].as_array().into_iter().flatten();
-    let mut audiences: Vec<String> = given.filter_map(Value::as_str).map(str::to_owned).collect();
-    if audiences.is_empty() {
-        audiences.push(token::ISSUER.to_owned());
-    }
-    let known = call.server.tokens.user(token);
-    let authenticated = match known {
-        Some(user) => {
-            audiences.retain(|audience| audience == token::ISSUER);
-            let why = "token audiences is invalid for the target audiences";
-            if audiences.is_empty() {
-                Err(Refused::Token(why))
-            } else {
-                Ok(Authenticated { user, audiences })
-            }
-        }
-        None => authn::bearer(&call.server, token, &audiences).await,
-    };
-    Ok(match authenticated {
-        Ok(Authenticated { user, audiences }) => {
-            json!({"authenticated": true, "user": user.to_info(), "audiences": audiences})
-        }
-        Err(Refused::Token(why)) => json!({"user": {}, "error": why}),
-        Err(Refused::Unknown(status)) => return Err(status),
-    })
 }

@@ -1,43 +1,82 @@
 //! Who a request from the network comes from.
 //!
-//! What is known by itself, a certificate or a token that someone was given, [`mod@user`] knows. What
-//! a signed token of a service account states is true only as long as its account and what it is
-//! bound to are there, so the store is asked.
+//! A certificate is judged by [`certificate`] when its connection begins. A bearer token is one of
+//! those that were given out, one that this cluster has signed for a service account, a bootstrap
+//! token, or one of an issuer elsewhere. What this cluster has signed is true only as long as the
+//! account and what the token is bound to are there, so the store is asked. As in Kubernetes, who
+//! shows something that is not good is refused, and who shows nothing is `system:anonymous`.
 
-use http::HeaderMap;
-use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
-use steersman_store::{Entry, StoreError};
+mod bootstrap_token;
+mod bound_token;
+mod certificate;
+mod objects;
+mod secret_token;
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use http::{HeaderMap, header};
+use steersman_store::StoreError;
+
+use crate::authentication::Circumstances;
 use crate::identity::IdentityError;
 use crate::state::Server;
 use crate::status::{self, Status};
-use crate::token::ISSUER;
-use crate::token::claims::{Claims, Reference};
-use crate::user::{self, User};
+use crate::token::{ISSUER, SECRET_ISSUER, Statement, jwt};
+use crate::user::User;
 
-/// How long a token outlives the moment at which its object is due to end.
-const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
+pub(crate) use certificate::ClientCertificate;
 
-/// Who bears a token, and which of the wanted audiences it is for.
+/// Nothing is known of a token.
+const INVALID: &str = "invalid bearer token";
+
+/// What is told to one whose header has a space too many.
+const SPACE: &str = "the provided Authorization header contains extra space before the bearer \
+                     token, and is ignored";
+
+/// What a request shows of who it comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Credentials<'a> {
+    pub(crate) headers: &'a HeaderMap,
+    /// The path of the request.
+    pub(crate) path: &'a str,
+    /// The certificate of its connection.
+    pub(crate) certificate: Option<&'a ClientCertificate>,
+}
+
+/// Who it is, and, of a token, for which of the wanted audiences.
 #[derive(Debug)]
 pub(crate) struct Authenticated {
     pub(crate) user: User,
     pub(crate) audiences: Vec<String>,
+    /// What the client is told although it is known.
+    pub(crate) warnings: Vec<String>,
 }
 
-/// Why nobody is known to bear a token.
+impl Authenticated {
+    fn new(user: User, audiences: Vec<String>) -> Self {
+        Self { user, audiences, warnings: Vec::new() }
+    }
+}
+
+/// Why nobody is known to be behind a request.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The token is not good, for this reason.
-    Token(&'static str),
+    /// What it shows is not good, for this reason.
+    Token(Cow<'static, str>),
     /// Whether it is good could not be found out.
     Unknown(Status),
 }
 
 impl From<&'static str> for Refused {
     fn from(why: &'static str) -> Self {
-        Self::Token(why)
+        Self::Token(why.into())
+    }
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self::Token(why.into())
     }
 }
 
@@ -53,21 +92,15 @@ impl From<IdentityError> for Refused {
     }
 }
 
-/// Who a request comes from: the user of its connection's certificate, of a token
-/// that is known, or the service account of a token that was signed.
+/// Who a request comes from.
 pub(crate) async fn request(
-    server: &Server,
-    headers: &HeaderMap,
-    certificate: Option<&User>,
-) -> status::Result<User> {
-    let signed = user::bearer_token(headers).filter(|token| certificate.is_none() && is_jwt(token));
-    let Some(token) = signed.filter(|token| server.tokens.user(token).is_none()) else {
-        return server.tokens.authenticate(headers, certificate);
-    };
-    match bearer(server, token, &[ISSUER.to_owned()]).await {
-        Ok(authenticated) => Ok(authenticated.user),
+    server: &Arc<Server>,
+    credentials: &Credentials<'_>,
+) -> status::Result<Authenticated> {
+    match authenticated(server, credentials).await {
+        Ok(found) => Ok(found),
         Err(Refused::Token(why)) => {
-            tracing::debug!(why, "token refused");
+            tracing::debug!(%why, "credential refused");
             Err(Status::unauthorized())
         }
         // A client that is told that it is nobody would throw a good token away.
@@ -75,104 +108,169 @@ pub(crate) async fn request(
     }
 }
 
-fn is_jwt(token: &str) -> bool {
-    token.bytes().filter(|byte| *byte == b'.').count() == 2
+/// Tries everything that a request shows, in Kubernetes' order, until something is good. What is
+/// not good only counts if nothing is.
+async fn authenticated(
+    server: &Arc<Server>,
+    Credentials { headers, path, certificate }: &Credentials<'_>,
+) -> Result<Authenticated, Refused> {
+    let known = &server.authentication;
+    let now = (server.clock)();
+    let mut wrong = None;
+    if let Some(certificate) = certificate {
+        let headers = known.front_proxy.as_ref().map(|proxy| (&proxy.headers, *headers));
+        match certificate.user(headers, now) {
+            Ok(Some(user)) => return Ok(Authenticated::new(user, Vec::new())),
+            Ok(None) => {}
+            Err(why) => wrong = Some(Refused::from(why)),
+        }
+    }
+    let mut warnings = Vec::new();
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    match Bearer::of(shown.unwrap_or("")) {
+        Bearer::Token(shown) => match token(server, shown, &[ISSUER.to_owned()]).await {
+            Err(Refused::Token(why)) => wrong = Some(Refused::Token(why)),
+            found => return found,
+        },
+        Bearer::Misplaced => warnings.push(SPACE.to_owned()),
+        Bearer::Nothing => {}
+    }
+    match wrong {
+        Some(wrong) => Err(wrong),
+        None if known.anonymous.covers(path) => {
+            Ok(Authenticated { user: User::anonymous(), audiences: Vec::new(), warnings })
+        }
+        None => Err("no credential".into()),
+    }
+}
+
+/// What an `Authorization` header says. Other schemes say nothing here.
+pub(crate) enum Bearer<'a> {
+    Token(&'a str),
+    /// There is a space where the token should begin.
+    Misplaced,
+    Nothing,
+}
+
+impl<'a> Bearer<'a> {
+    pub(crate) fn of(value: &'a str) -> Self {
+        let mut parts = value.trim().splitn(3, ' ');
+        let is_bearer = parts.next().is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer"));
+        match (parts.next(), parts.next()) {
+            (Some(""), Some(_)) if is_bearer => Self::Misplaced,
+            (Some(token), _) if is_bearer && !token.is_empty() => Self::Token(token),
+            _ => Self::Nothing,
+        }
+    }
 }
 
 /// Finds out who bears a token that is for one of these audiences.
-pub(crate) async fn bearer(
-    server: &Server,
+pub(crate) async fn token(
+    server: &Arc<Server>,
     token: &str,
     audiences: &[String],
 ) -> Result<Authenticated, Refused> {
-    let claims = server.signer.read(&*server.store, token).await?.ok_or("invalid bearer token")?;
-    let now = (server.clock)();
-    if claims.exp <= now.as_second() {
-        return Err("service account token has expired".into());
+    if let Some(statement) = server.signer.remembered(token) {
+        return stated(server, token, &statement, audiences).await;
     }
-    if claims.nbf > now.as_second() {
-        return Err("service account token is not valid yet".into());
-    }
-    let common: Vec<String> =
-        audiences.iter().filter(|audience| claims.aud.contains(audience)).cloned().collect();
-    if common.is_empty() {
-        return Err("token audiences is invalid for the target audiences".into());
-    }
-    for (key, reference) in bindings(&claims) {
-        check(server, &key, reference, now).await?;
-    }
-    Ok(Authenticated { user: user(&claims), audiences: common })
-}
-
-/// The objects that must be there, by key: the account and what the token is bound to. The node
-/// of a bound pod is only told, the pod's own life counts.
-fn bindings(claims: &Claims) -> Vec<(String, &Reference)> {
-    let private = &claims.kubernetes;
-    let namespace = &private.namespace;
-    let account = &private.serviceaccount;
-    let mut all =
-        vec![(format!("/registry/serviceaccounts/{namespace}/{}", account.name), account)];
-    if let Some(pod) = &private.pod {
-        all.push((format!("/registry/pods/{namespace}/{}", pod.name), pod));
-    } else if let Some(node) = &private.node {
-        all.push((format!("/registry/minions/{}", node.name), node));
-    }
-    if let Some(secret) = &private.secret {
-        all.push((format!("/registry/secrets/{namespace}/{}", secret.name), secret));
-    }
-    all
-}
-
-#[derive(Deserialize)]
-struct Object {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    uid: String,
-    #[serde(default)]
-    deletion_timestamp: Option<Timestamp>,
-}
-
-async fn check(
-    server: &Server,
-    key: &str,
-    reference: &Reference,
-    now: Timestamp,
-) -> Result<(), Refused> {
-    let is_there = |entry: Entry| {
-        let Ok(object) = serde_json::from_slice::<Object>(&entry.value) else { return false };
-        let due = object.metadata.deletion_timestamp;
-        let ended = due.is_some_and(|due| due.checked_add(LEEWAY).is_ok_and(|end| end < now));
-        object.metadata.uid == reference.uid && !ended
-    };
-    // What this server has not heard of yet may be there all the same.
-    if server.known(key).await?.is_some_and(is_there)
-        || server.get(key).await?.is_some_and(is_there)
+    // Tokens that say nothing about it are for this server.
+    let here = common(audiences, &[ISSUER.to_owned()]);
+    let known = &server.authentication;
+    if !here.is_empty()
+        && let Some(user) = known.tokens.user(token)
     {
-        return Ok(());
+        return Ok(Authenticated::new(user, here));
     }
-    Err("service account token has been invalidated".into())
-}
-
-fn user(claims: &Claims) -> User {
-    let private = &claims.kubernetes;
-    let namespace = &private.namespace;
-    let mut user = User::service_account(namespace, &private.serviceaccount.name);
-    user.uid.clone_from(&private.serviceaccount.uid);
-    let mut tell = |key: &str, value: &str| {
-        let key = format!("authentication.kubernetes.io/{key}");
-        user.extra.insert(key, vec![value.to_owned()]);
-    };
-    tell("credential-id", &format!("JTI={}", claims.jti));
-    for (kind, reference) in [("pod", &private.pod), ("node", &private.node)] {
-        let Some(reference) = reference else { continue };
-        tell(&format!("{kind}-name"), &reference.name);
-        if !reference.uid.is_empty() {
-            tell(&format!("{kind}-uid"), &reference.uid);
+    if let Some(issuer) = jwt::unverified_issuer(token) {
+        if [ISSUER, SECRET_ISSUER].contains(&issuer.as_str()) {
+            let statement = server.signer.read(&*server.store, token).await?;
+            return stated(server, token, &*statement?, audiences).await;
+        }
+        if let Some(issuer) = server.issuers.iter().find(|known| known.is(&issuer))
+            && !here.is_empty()
+        {
+            let (store, origins) = (&*server.store, &server.origins);
+            let now = (server.clock)();
+            let user = issuer.user(token, Circumstances { store, origins, now }).await?;
+            return Ok(Authenticated::new(user, here));
         }
     }
-    user
+    if known.bootstrap_tokens
+        && !here.is_empty()
+        && let Some(user) = bootstrap_token::user(server, token).await?
+    {
+        return Ok(Authenticated::new(user, here));
+    }
+    Err(INVALID.into())
+}
+
+/// Whether what a token of this cluster states is true now, for one of these audiences.
+async fn stated(
+    server: &Arc<Server>,
+    token: &str,
+    statement: &Statement,
+    audiences: &[String],
+) -> Result<Authenticated, Refused> {
+    let here = [ISSUER.to_owned()];
+    let meant = match statement {
+        Statement::Requested(claims) => claims.aud.as_slice(),
+        Statement::OfSecret(claims) if claims.aud.is_empty() => &here,
+        Statement::OfSecret(claims) => claims.aud.as_slice(),
+    };
+    let audiences_of_both = common(audiences, meant);
+    if audiences_of_both.is_empty() {
+        let (meant, wanted) = (quoted(meant), quoted(audiences));
+        return Err(format!(
+            "token audiences {meant} is invalid for the target audiences {wanted}"
+        )
+        .into());
+    }
+    let mut warnings = Vec::new();
+    let user = match statement {
+        Statement::Requested(claims) => bound_token::user(server, claims).await?,
+        Statement::OfSecret(claims) => {
+            secret_token::user(server, token, claims, &mut warnings).await?
+        }
+    };
+    Ok(Authenticated { user, audiences: audiences_of_both, warnings })
+}
+
+/// Those of the wanted audiences that a token is meant for.
+fn common(wanted: &[String], meant: &[String]) -> Vec<String> {
+    wanted.iter().filter(|audience| meant.contains(audience)).cloned().collect()
+}
+
+/// Texts as Go writes them.
+fn quoted(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+    format!("[{}]", texts.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bearer;
+
+    #[test]
+    fn a_bearer_token_is_read_as_in_kubernetes() {
+        for (header, expected) in [
+            ("Bearer abc", Some("abc")),
+            ("bearer abc", Some("abc")),
+            ("  BEARER abc  ", Some("abc")),
+            ("Bearer abc def", Some("abc")),
+            ("Bearer", None),
+            ("Bearer ", None),
+            ("Bearer  abc", None),
+            ("Basic YTpi", None),
+            ("abc", None),
+            ("", None),
+        ] {
+            let found = match Bearer::of(header) {
+                Bearer::Token(token) => Some(token),
+                _ => None,
+            };
+            assert_eq!(found, expected, "{header:?}");
+        }
+        assert!(matches!(Bearer::of("Bearer  abc"), Bearer::Misplaced));
+        assert!(matches!(Bearer::of("Basic  abc"), Bearer::Nothing));
+    }
 }

@@ -111,7 +111,7 @@ impl Way {
         }
         let may = |group, resource, subresource, namespace, name| {
             let target = Target::Resource { group, resource, subresource, namespace, name };
-            authorizer.authorize(&Attributes { user: asked.user, verb: &verb, target })
+            authorizer.authorize(&Attributes::new(asked.user, &verb, target))
         };
         let group = if self == Self::Legacy { "" } else { GROUP };
         match (node(&wanted.name), service_account(&wanted.name)) {
@@ -230,7 +230,7 @@ mod tests {
             map.append(name, value.parse().unwrap());
         }
         let admin = User::known("admin", &[MASTERS]);
-        let asked = Attributes { user: &admin, verb: "get", target: Target::Path("/version") };
+        let asked = Attributes::new(&admin, "get", Target::Path("/version"));
         let acting = impersonated(&Authorizer::default(), &asked, &map)?;
         Ok(acting.unwrap_or(admin))
     }

@@ -22,6 +22,9 @@ pub mod identity;
 pub mod pki;
 mod token;
 
+// Who its users are.
+pub mod authentication;
+
 // What all requests share.
 mod admission_registration;
 mod authz;
@@ -58,6 +61,7 @@ mod access_review;
 mod admission;
 mod admission_plugins;
 mod mutate;
+mod token_review;
 mod write;
 
 // What writes mean to the server.
@@ -74,9 +78,11 @@ mod retention;
 mod starts;
 
 pub use admission_plugins::PluginSelection;
+pub use authentication::Authentication;
 pub use authz::AuthorizationMode;
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
 pub use server::{ApiServer, Config};
 pub use state::Clock;
+pub use token::{SecretToken, sign_for_secret};
 pub use webhook_client::WebhookHandler;

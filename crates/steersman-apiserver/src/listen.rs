@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -23,10 +23,12 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use self::impatient::Impatient;
+use crate::authentication::FrontProxyHeaders;
+use crate::authn::{self, Authenticated, ClientCertificate, Credentials};
 use crate::negotiate::Wishes;
+use crate::pki::{ClientAuthorities, ServerTls};
 use crate::reply::{self, ResponseBody};
 use crate::server::ApiServer;
-use crate::user::User;
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -54,14 +56,14 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 pub async fn serve(
     api: ApiServer,
     listener: TcpListener,
-    tls: rustls::ServerConfig,
+    tls: ServerTls,
     shutdown: CancellationToken,
     grace: Duration,
 ) {
     if let Ok(address) = listener.local_addr() {
         api.advertise(address);
     }
-    let acceptor = TlsAcceptor::from(Arc::new(tls));
+    let acceptor = TlsAcceptor::from(Arc::new(tls.config));
     let graceful = GracefulShutdown::new();
     let connections = CancellationToken::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -73,7 +75,8 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, place)) => {
-                let connection = connect(api.clone(), acceptor.clone(), stream, graceful.watcher());
+                let door = Door { acceptor: acceptor.clone(), clients: tls.clients.clone() };
+                let connection = connect(api.clone(), door, stream, graceful.watcher());
                 let end = connections.clone();
                 tokio::spawn(async move {
                     end.run_until_cancelled(connection).await;
@@ -116,17 +119,23 @@ async fn accept(
     Ok((stream, place))
 }
 
+/// How a connection begins, and who vouches for its client.
+struct Door {
+    acceptor: TlsAcceptor,
+    clients: ClientAuthorities,
+}
+
 /// One connection, from its handshake to its end.
-async fn connect(api: ApiServer, acceptor: TlsAcceptor, stream: TcpStream, watcher: Watcher) {
+async fn connect(api: ApiServer, door: Door, stream: TcpStream, watcher: Watcher) {
     // Answers are small and awaited: they must not wait for more to send.
     let _ = stream.set_nodelay(true);
     let stream = Impatient::new(stream);
-    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+    let stream = match tokio::time::timeout(HANDSHAKE, door.acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "handshake failed"),
         Err(_) => return tracing::debug!("handshake took too long"),
     };
-    let certificate = certificate_user(&stream);
+    let certificate = certificate(&api, &door.clients, &stream).map(Arc::new);
     let asked = CancellationToken::new();
     let silence = silence(asked.clone());
     let service = service_fn(move |request| {
@@ -160,22 +169,33 @@ async fn silence(asked: CancellationToken) {
     }
 }
 
-/// The user of the client certificate, which rustls has verified.
-fn certificate_user(stream: &TlsStream<Impatient<TcpStream>>) -> Option<User> {
-    let certificates = stream.get_ref().1.peer_certificates()?;
-    User::of_certificate(certificates.first()?)
+/// What the certificate is worth that the client has shown, if it has.
+fn certificate(
+    api: &ApiServer,
+    clients: &ClientAuthorities,
+    stream: &TlsStream<Impatient<TcpStream>>,
+) -> Option<ClientCertificate> {
+    let chain = stream.get_ref().1.peer_certificates()?;
+    let server = api.server();
+    let proxy = server.authentication.front_proxy.as_ref();
+    Some(ClientCertificate::judge(chain, clients, proxy, (server.clock)()))
 }
 
 /// Finds out who asks, then lets the service answer.
 async fn answer(
     mut api: ApiServer,
-    certificate: Option<User>,
+    certificate: Option<Arc<ClientCertificate>>,
     mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
-    match api.authenticate(request.headers(), certificate.as_ref()).await {
-        Ok(user) => {
+    let (headers, path) = (request.headers(), request.uri().path());
+    let credentials = Credentials { headers, path, certificate: certificate.as_deref() };
+    match authn::request(api.server(), &credentials).await {
+        Ok(Authenticated { user, warnings, .. }) => {
+            forget_credentials(&api, request.headers_mut());
             request.extensions_mut().insert(user);
-            api.call(request).await
+            let mut response = api.call(request).await?;
+            reply::tell(&mut response, &warnings);
+            Ok(response)
         }
         Err(status) => {
             let wishes = Wishes::of(request.uri(), request.headers());
@@ -183,5 +203,14 @@ async fn answer(
             reply::keep_private(&mut response);
             Ok(response)
         }
+    }
+}
+
+/// Nobody behind needs the credentials, nor may take for true what only a proxy may say.
+fn forget_credentials(api: &ApiServer, headers: &mut HeaderMap) {
+    headers.remove(header::AUTHORIZATION);
+    FrontProxyHeaders::default().clear(headers);
+    if let Some(proxy) = &api.server().authentication.front_proxy {
+        proxy.headers.clear(headers);
     }
 }

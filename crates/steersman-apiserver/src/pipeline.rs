@@ -79,7 +79,7 @@ async fn try_answer(
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
     let caller = parts.extensions.remove::<Caller>().unwrap_or_default();
     let Pipeline { server, requests, .. } = pipeline;
-    let user = authorized(server, user, &parts, &path, &query);
+    let user = authorized(server, user, &parts, &path, &query).await;
     let user = user.inspect_err(|refusal| tell_of_own(server, caller, refusal))?;
     let began = Instant::now();
     let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
@@ -142,7 +142,7 @@ fn tell_of_own(server: &Server, caller: Caller, refusal: &Status) {
 
 /// The user whom a request is authorised for: the one that it comes from, or acts as. Everything is
 /// decided by method, path and query, before anybody looks at the body.
-fn authorized(
+async fn authorized(
     server: &Server,
     user: User,
     parts: &Parts,
@@ -154,10 +154,13 @@ fn authorized(
     let authorizer = &server.authorizer;
     match impersonated(authorizer, &asked, &parts.headers)? {
         Some(acting) => {
-            authorizer.authorize(&Attributes { user: &acting, ..asked })?;
+            let asked = Attributes { user: &acting, ..asked };
+            authorizer.look(&*server.store, &asked).await?;
+            authorizer.authorize(&asked)?;
             Ok(acting)
         }
         None => {
+            authorizer.look(&*server.store, &asked).await?;
             authorizer.authorize(&asked)?;
             Ok(user)
         }

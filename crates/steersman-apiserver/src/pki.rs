@@ -2,19 +2,26 @@
 //! [`Identity`]'s; one certificate is for the server, one for the administrator, and the
 //! kubeconfig is with them.
 
+mod clients;
+mod request;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
+use jiff::Timestamp;
+use rcgen::{ExtendedKeyUsagePurpose, Issuer, KeyPair, PublicKeyData};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use std::sync::Arc;
 
-use crate::identity::{Identity, params};
+use crate::identity::{Identity, Issuance, params, user};
 use crate::user::MASTERS;
 
 pub use crate::identity::PkiError;
+pub use clients::ClientAuthorities;
+pub use request::{CertificateRequest, SigningError, sign_request};
 
 /// The names by which a server inside the process is always reachable.
 const NAMES: &[&str] = &[
@@ -28,6 +35,11 @@ const NAMES: &[&str] = &[
     "kubernetes.default.svc.cluster.local",
 ];
 
+/// The first second of 2020: certificates begin before every cluster.
+const BEGINNING: i64 = 1_577_836_800;
+const DIGITAL_SIGNATURE: u16 = 1;
+const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
+
 /// A certificate with its key, both in PEM.
 #[derive(Clone)]
 pub struct Certified {
@@ -35,6 +47,13 @@ pub struct Certified {
     pub certificate: String,
     /// The private key.
     pub key: String,
+}
+
+/// How [`crate::listen`] speaks TLS, and who vouches for its clients.
+#[derive(Debug)]
+pub struct ServerTls {
+    pub(crate) config: rustls::ServerConfig,
+    pub(crate) clients: ClientAuthorities,
 }
 
 /// An authority and what it has signed.
@@ -46,7 +65,7 @@ pub struct Pki {
     /// A bearer token that may stand for the administrator.
     pub token: String,
     authority: CertificateDer<'static>,
-    issuer: Issuer<'static, KeyPair>,
+    identity: Identity,
     server: (CertificateDer<'static>, PrivateKeyDer<'static>),
 }
 
@@ -65,29 +84,46 @@ impl Pki {
     /// Makes certificates for the administrator and for a server that is also known by these
     /// names and addresses, signed by the authority of a cluster.
     pub fn of(identity: &Identity, names: &[String]) -> Result<Self, PkiError> {
-        let issuer = identity.issuer()?;
         let authority = CertificateDer::from_pem_slice(identity.ca().as_bytes())?;
-        let server = server_certificate(names, &issuer)?;
-        let admin = client_certificate(&issuer, "kubernetes-admin", &[MASTERS])?;
+        let server = server_certificate(names, &identity.issuer()?)?;
+        let admin = client_certificate(identity, "kubernetes-admin", &[MASTERS])?;
         let ca = identity.ca().to_owned();
         let token = identity.token().to_owned();
-        Ok(Self { ca, admin, token, authority, issuer, server })
+        Ok(Self { ca, admin, token, authority, identity: identity.clone(), server })
     }
 
     /// A client certificate for a user and its groups.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<Certified, PkiError> {
-        client_certificate(&self.issuer, user, groups)
+        client_certificate(&self.identity, user, groups)
     }
 
-    /// How the server speaks TLS: HTTP/2 or 1.1, client certificates welcome but not required.
+    /// How the API server speaks TLS: HTTP/2 or 1.1, client certificates welcome but not
+    /// required, and judged only when their clients ask for something.
+    pub fn server_tls(&self) -> Result<ServerTls, PkiError> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.authority.clone())?;
+        let clients = ClientAuthorities::of(roots)?;
+        let config = self.config(clients.welcome())?;
+        Ok(ServerTls { config, clients })
+    }
+
+    /// How another server speaks TLS with the same certificate: a connection with a client
+    /// certificate that the authority has not signed is refused.
     pub fn server_config(&self) -> Result<rustls::ServerConfig, PkiError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add(self.authority.clone())?;
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-                .allow_unauthenticated()
-                .build()?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .allow_unauthenticated()
+            .build()?;
+        self.config(verifier)
+    }
+
+    fn config(
+        &self,
+        verifier: Arc<dyn ClientCertVerifier>,
+    ) -> Result<rustls::ServerConfig, PkiError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let (certificate, key) = &self.server;
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -131,17 +167,30 @@ fn server_certificate(
     Ok((certificate.der().clone(), key))
 }
 
+/// A certificate that outlives the cluster, whatever its clock says.
 fn client_certificate(
-    issuer: &Issuer<'static, KeyPair>,
-    user: &str,
+    identity: &Identity,
+    name: &str,
     groups: &[&str],
 ) -> Result<Certified, PkiError> {
-    let mut params = params(user, &[])?;
-    for group in groups {
-        params.distinguished_name.push(DnType::OrganizationName, *group);
-    }
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let key = KeyPair::generate()?;
-    let certificate = params.signed_by(&key, issuer)?.pem();
+    let issuance = Issuance {
+        subject: user(name, groups),
+        public_key: &key.subject_public_key_info(),
+        alternative_names: Vec::new(),
+        key_usage: DIGITAL_SIGNATURE,
+        extended_usages: vec![CLIENT_AUTH],
+        not_before: Timestamp::from_second(BEGINNING).unwrap_or(Timestamp::UNIX_EPOCH),
+        not_after: identity.expires()?,
+    };
+    let certificate = pem("CERTIFICATE", &identity.issue(&issuance)?);
     Ok(Certified { certificate, key: key.serialize_pem() })
+}
+
+/// Bytes in PEM.
+fn pem(label: &str, bytes: &[u8]) -> String {
+    let text = STANDARD.encode(bytes);
+    let lines: Vec<&str> =
+        text.as_bytes().chunks(64).filter_map(|line| str::from_utf8(line).ok()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }

@@ -20,6 +20,8 @@ use tower::BoxError;
 
 use crate::admission_plugins::PluginSelection;
 use crate::admission_registration::Webhooks;
+use crate::authentication::{Authentication, Issuer};
+use crate::authn::{ClientCertificate, Credentials};
 use crate::authz::{AuthorizationMode, Authorizer};
 use crate::caller::Caller;
 use crate::negotiate::Wishes;
@@ -56,8 +58,8 @@ pub struct Config {
     pub seed: u64,
     /// Ends watches when cancelled; other requests are answered to the end.
     pub shutdown: CancellationToken,
-    /// Who is known by a bearer token.
-    pub tokens: user::Tokens,
+    /// How users of the network are known.
+    pub authentication: Authentication,
     /// How requests are authorised.
     pub authorization: AuthorizationMode,
     /// Which admission plug-ins are on. For a server by itself these are Kubernetes' own but for
@@ -67,15 +69,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// A server over a store, with a seed of zero, nobody known by a token, and the plug-ins of a
-    /// server beside which no controllers run.
+    /// A server over a store, with a seed of zero, nobody known but whom the cluster knows, and the
+    /// plug-ins of a server beside which no controllers run.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
         Self {
             store,
             clock,
             seed: 0,
             shutdown: CancellationToken::new(),
-            tokens: user::Tokens::default(),
+            authentication: Authentication::default(),
             authorization: AuthorizationMode::default(),
             admission: PluginSelection::without_controllers(),
         }
@@ -112,7 +114,8 @@ impl ApiServer {
             registry: Registry::new(),
             ended: config.shutdown.child_token().drop_guard(),
             shutdown: config.shutdown,
-            tokens: config.tokens,
+            issuers: config.authentication.issuers.iter().map(Issuer::new).collect(),
+            authentication: config.authentication,
             authorizer: Authorizer::new(config.authorization),
             definitions: Arc::default(),
             events: SharedEvents::default(),
@@ -189,7 +192,7 @@ impl ApiServer {
 
     /// Who a bearer token stands for.
     pub fn tokens(&self) -> &user::Tokens {
-        &self.server().tokens
+        &self.server().authentication.tokens
     }
 
     /// Lets a handler of this process answer the webhooks of an origin, such as
@@ -212,14 +215,17 @@ impl ApiServer {
         presence::withdraw(self.server()).await
     }
 
-    /// Who a request from the network comes from: the user of its connection's
-    /// certificate, of a token that is known, or the service account of a token that was signed.
+    /// Who a request from the network comes from: the user of its connection's certificate, which
+    /// was verified, or of its bearer token.
     pub async fn authenticate(
         &self,
         headers: &HeaderMap,
         certificate: Option<&User>,
     ) -> Result<User> {
-        authn::request(self.server(), headers, certificate).await
+        let certificate = certificate.cloned().map(ClientCertificate::of);
+        let certificate = certificate.as_ref();
+        let credentials = Credentials { headers, path: "/", certificate };
+        Ok(authn::request(self.server(), &credentials).await?.user)
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {

@@ -1,17 +1,16 @@
 //! Users: who asks, by a client certificate, a bearer token that someone was given, or nobody.
 //!
-//! The common name of a certificate is the user, its organisations are the groups. A token that
-//! is not known is refused; a request without either comes from nobody, who is a user as well.
-//! Tokens of service accounts are known by their signature ([`crate::authn`]).
+//! The common name of a certificate is the user, its organisations are the groups. How a request
+//! comes to its user is in [`crate::authn`], whom users act as in [`crate::impersonation`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock};
 
-use http::{HeaderMap, header};
+use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
+use x509_parser::der_parser::{Oid, oid};
 use x509_parser::prelude::{FromDer, X509Certificate};
-
-use crate::status::{Result, Status};
+use x509_parser::x509::AttributeTypeAndValue;
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
@@ -24,6 +23,12 @@ pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// The name of nobody.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
+
+/// Where a user's extra tells by which credential it is known.
+pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// What of a certificate's subject is the uid of the user.
+const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 
 /// Who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,15 +95,56 @@ impl User {
         self.name == ANONYMOUS
     }
 
-    /// The user of a verified client certificate, in DER.
-    pub fn of_certificate(der: &[u8]) -> Option<Self> {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let subject = certificate.subject();
-        let name = subject.iter_common_name().find_map(|name| name.as_str().ok())?;
-        let groups: Vec<&str> =
-            subject.iter_organization().filter_map(|group| group.as_str().ok()).collect();
-        Some(Self::known(name, &groups))
+    /// This user as one who is known: of `system:authenticated`, unless its groups say something
+    /// else about that.
+    #[must_use]
+    pub(crate) fn authenticated(mut self) -> Self {
+        let says = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
+        if self.name != ANONYMOUS && !self.groups.iter().any(says) {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+        self
     }
+
+    /// The user of a verified client certificate, in DER; none if it names nobody.
+    pub fn of_certificate(der: &[u8]) -> Result<Option<Self>, CertificateUserError> {
+        let parsed = X509Certificate::from_der(der);
+        let (_, certificate) = parsed.map_err(|_| CertificateUserError::Malformed)?;
+        let subject = certificate.subject();
+        let text = |attribute: &AttributeTypeAndValue<'_>| {
+            attribute.as_str().map(str::to_owned).unwrap_or_default()
+        };
+        let name = subject.iter_common_name().last().map(text).unwrap_or_default();
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let uids: Vec<String> = subject.iter_by_oid(&UID).map(text).collect();
+        let uid = match uids.as_slice() {
+            [] => String::new(),
+            [uid] if !uid.is_empty() => uid.clone(),
+            [_] => return Err(CertificateUserError::EmptyUid),
+            _ => return Err(CertificateUserError::Uids(uids)),
+        };
+        let print = digest(&SHA256, der);
+        let print: String = print.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let extra = [(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={print}")])].into();
+        let groups = subject.iter_organization().map(text).collect();
+        Ok(Some(Self { name, groups, uid, extra }.authenticated()))
+    }
+}
+
+/// Why a certificate, though verified, does not say whose it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateUserError {
+    /// It is none.
+    #[error("the certificate cannot be read")]
+    Malformed,
+    /// There is a uid, without a letter.
+    #[error("UID cannot be an empty string")]
+    EmptyUid,
+    /// There are several uids.
+    #[error("expected 1 UID, but found multiple: {0:?}")]
+    Uids(Vec<String>),
 }
 
 /// Users by their bearer token. Clones share the table.
@@ -116,41 +162,5 @@ impl Tokens {
     pub fn user(&self, token: &str) -> Option<User> {
         let users = self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         users.get(token).cloned()
-    }
-
-    /// Who a request from the network comes from; `certificate` is the user of its connection.
-    pub fn authenticate(&self, headers: &HeaderMap, certificate: Option<&User>) -> Result<User> {
-        if let Some(user) = certificate {
-            return Ok(user.clone());
-        }
-        if !headers.contains_key(header::AUTHORIZATION) {
-            return Ok(User::anonymous());
-        }
-        bearer_token(headers).and_then(|token| self.user(token)).ok_or_else(Status::unauthorized)
-    }
-}
-
-/// The token of a request, if it has one.
-pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Tokens, User};
-    use http::{HeaderMap, header};
-
-    #[test]
-    fn a_known_token_is_its_user_an_unknown_one_is_refused_and_none_is_anonymous() {
-        let tokens = Tokens::default();
-        tokens.insert("secret", User::known("jane", &["dev"]));
-        let mut headers = HeaderMap::new();
-        assert!(tokens.authenticate(&headers, None).unwrap().is_anonymous());
-        headers.insert(header::AUTHORIZATION, "Bearer secret".parse().unwrap());
-        assert_eq!(tokens.authenticate(&headers, None).unwrap().name, "jane");
-        headers.insert(header::AUTHORIZATION, "Bearer guess".parse().unwrap());
-        assert_eq!(tokens.authenticate(&headers, None).unwrap_err().code, 401);
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Up {
     /// Run the AppService controller and show an AppService becoming running Pods.
     #[arg(long)]
     pub(crate) demo: bool,
+    #[command(flatten, next_help_heading = "Authentication")]
+    pub(crate) authentication: AuthenticationFlags,
     #[command(flatten, next_help_heading = "Storage")]
     pub(crate) storage: StorageFlags,
 }
@@ -84,6 +86,47 @@ impl AdmissionFlags {
         let off = self.disable_admission_plugins.iter().map(String::as_str);
         PluginSelection::new(on, off).map_err(|why| format!("{why}; see `steersman up --help`"))
     }
+}
+
+/// Who is known, beside those whom the cluster itself has given a certificate or a token.
+#[derive(Args)]
+pub(crate) struct AuthenticationFlags {
+    /// Users by static bearer tokens: a CSV file with `token,user,uid` and perhaps
+    /// `"group1,group2"` on each line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_auth_file: Option<PathBuf>,
+    /// Let Secrets of the type bootstrap.kubernetes.io/token in kube-system be used as bearer
+    /// tokens.
+    #[arg(long)]
+    pub(crate) enable_bootstrap_token_auth: bool,
+    /// An AuthenticationConfiguration (apiserver.config.k8s.io/v1): whose JSON Web Tokens are
+    /// taken, how their claims become users, and which paths anonymous requests may have.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) authentication_config: Option<PathBuf>,
+    /// Take the word of a proxy on who its clients are, if an authority of this PEM file has signed
+    /// the proxy's certificate.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) requestheader_client_ca_file: Option<PathBuf>,
+    /// The common names that the proxy's certificate may have [default: any].
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        requires = "requestheader_client_ca_file"
+    )]
+    pub(crate) requestheader_allowed_names: Vec<String>,
+    /// The headers in which the proxy names the user.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "X-Remote-User")]
+    pub(crate) requestheader_username_headers: Vec<String>,
+    /// The headers in which the proxy tells the user's uid.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "X-Remote-Uid")]
+    pub(crate) requestheader_uid_headers: Vec<String>,
+    /// The headers in which the proxy tells the user's groups.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "X-Remote-Group")]
+    pub(crate) requestheader_group_headers: Vec<String>,
+    /// How the headers begin in which the proxy tells more about the user.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "X-Remote-Extra-")]
+    pub(crate) requestheader_extra_headers_prefix: Vec<String>,
 }
 
 /// Where the cluster is kept.
@@ -261,8 +304,11 @@ mod tests {
         };
         assert_eq!(chosen("steersman up"), "*");
         assert_eq!(chosen("steersman up --controllers none"), "none");
-        let kept = "namespace-controller,serviceaccount-controller,resourcequota-controller,\
-                    root-ca-certificate-publisher-controller,kube-scheduler";
+        let kept = "namespace-controller,serviceaccount-controller,\
+                    clusterrole-aggregation-controller,resourcequota-controller,\
+                    root-ca-certificate-publisher-controller,\
+                    certificatesigningrequest-signing-controller,\
+                    serviceaccount-token-controller,kube-scheduler";
         let out = "-deployment-controller,-replicaset,-garbagecollector";
         assert_eq!(chosen(&format!("steersman up --controllers=*,{out}")), kept);
         let text = refused("steersman up --controllers=*,-nonsense");

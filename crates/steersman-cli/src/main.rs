@@ -11,6 +11,7 @@ macro_rules! say {
 
 mod allocator;
 mod arguments;
+mod authentication;
 mod demo;
 mod failure;
 mod kubeconfig;

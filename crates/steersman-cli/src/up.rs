@@ -7,7 +7,7 @@ use steersman_cluster::{Cluster, Controllers, Endpoint, Storage};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Up;
-use crate::{demo, failure, kubeconfig, storage};
+use crate::{authentication, demo, failure, kubeconfig, storage};
 
 /// Runs the command to its end.
 pub(crate) fn run(up: Up) -> Result<(), String> {
@@ -29,6 +29,7 @@ async fn serve(up: Up) -> Result<(), String> {
     let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);
     let builder = builder.pod_termination(Duration::from_secs_f64(up.pod_termination));
     let builder = builder.controllers(up.controllers).admission(up.admission.chosen()?);
+    let builder = builder.authentication(authentication::chosen(&up.authentication)?);
     let mut builder = builder.history(history).storage(storage.clone());
     if let Some(address) = up.advertise_address {
         builder = builder.advertise(address);

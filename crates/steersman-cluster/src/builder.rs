@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use steersman_apiserver::PluginSelection;
+use steersman_apiserver::{Authentication, PluginSelection};
 
 use crate::controllers::Controllers;
 use crate::storage::Storage;
@@ -36,6 +36,7 @@ pub struct Builder {
     pub(crate) advertise: Option<IpAddr>,
     pub(crate) storage: Storage,
     pub(crate) lease_duration: Option<Duration>,
+    pub(crate) authentication: Authentication,
 }
 
 impl Default for Builder {
@@ -53,6 +54,7 @@ impl Default for Builder {
             advertise: None,
             storage: Storage::Memory,
             lease_duration: None,
+            authentication: Authentication::default(),
         }
     }
 }
@@ -146,6 +148,14 @@ impl Builder {
     #[must_use]
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.lease_duration = Some(duration);
+        self
+    }
+
+    /// How users of the network are known, beside certificates and tokens that the cluster itself
+    /// has signed.
+    #[must_use]
+    pub fn authentication(mut self, authentication: Authentication) -> Self {
+        self.authentication = authentication;
         self
     }
 

@@ -13,7 +13,7 @@ use steersman::controller::ReconcileRecord;
 use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
 use steersman_apiserver::ApiServer;
-use steersman_controllers::Installation;
+use steersman_controllers::{Authority, Installation};
 use steersman_node::SimulatedNodes;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
@@ -46,6 +46,8 @@ pub(crate) struct Parts {
     pub(crate) controllers: Controllers,
     /// The certificates by which Pods know the API server, if anybody is to publish them.
     pub(crate) root_ca: Option<Arc<str>>,
+    /// The keys of the cluster, if anybody is to sign with them.
+    pub(crate) authority: Option<Arc<dyn Authority>>,
 }
 
 impl Parts {
@@ -57,7 +59,9 @@ impl Parts {
             .graceful_timeout(CONTROLLERS_GRACE);
         let manager = steersman_controllers::restrict_caches(manager);
         let runs = |name: &str| self.controllers.runs(name);
-        let installation = Installation { root_ca: self.root_ca.as_deref(), runs: &runs };
+        let root_ca = self.root_ca.as_deref();
+        let authority = self.authority.clone();
+        let installation = Installation { root_ca, authority, runs: &runs };
         let mut manager = steersman_controllers::install_with(manager, &installation);
         if self.controllers.schedules() {
             manager = manager.with(steersman_scheduler::controller());

@@ -64,9 +64,14 @@ impl Controllers {
         self.runs(SCHEDULER.0)
     }
 
-    /// Whether somebody publishes the certificates of the API server.
-    pub(crate) fn publishes_root_ca(self) -> bool {
-        self.runs("root-ca-certificate-publisher-controller")
+    /// Whether somebody needs to know who the cluster is: its certificates, or its keys.
+    pub(crate) fn need_keys(self) -> bool {
+        let names = [
+            "root-ca-certificate-publisher-controller",
+            "certificatesigningrequest-signing-controller",
+            "serviceaccount-token-controller",
+        ];
+        names.into_iter().any(|name| self.runs(name))
     }
 }
 
@@ -158,7 +163,9 @@ mod tests {
             (
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,namespace-controller,\
-                 serviceaccount-controller,resourcequota-controller,kube-scheduler",
+                 serviceaccount-controller,clusterrole-aggregation-controller,\
+                 resourcequota-controller,certificatesigningrequest-signing-controller,\
+                 serviceaccount-token-controller,kube-scheduler",
             ),
         ] {
             let parsed: Controllers = list.parse().unwrap();

@@ -13,6 +13,7 @@ mod storage;
 mod builder;
 
 mod attention;
+mod authority;
 mod built_in;
 mod fork;
 mod identities;
@@ -28,7 +29,8 @@ pub use controllers::{ChoiceError, Controllers};
 pub use error::StartError;
 pub use fork::ForkError;
 pub use steersman_apiserver::user::User;
-pub use steersman_apiserver::{ApiServer, PluginSelection, WebhookHandler};
+pub use steersman_apiserver::{ApiServer, Authentication, PluginSelection, WebhookHandler};
+pub use steersman_apiserver::{authentication, pki};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::authority::Keys;
 use crate::builder::Builder;
 use crate::built_in::{BuiltIn, Parts};
 use crate::cluster::{Cluster, Endpoint, STOP_GRACE};
@@ -58,9 +59,13 @@ impl Builder {
     ) -> Result<Cluster, StartError> {
         let shutdown = CancellationToken::new();
         let seed = self.seed.unwrap_or_else(random::next_u64);
-        let config = Config::new(Arc::new(store.clone()), Arc::new(clock::now));
-        let admission = self.plugins();
-        let config = Config { seed, shutdown: shutdown.clone(), admission, ..config };
+        let config = Config {
+            seed,
+            shutdown: shutdown.clone(),
+            authentication: self.authentication.clone(),
+            admission: self.plugins(),
+            ..Config::new(Arc::new(store.clone()), Arc::new(clock::now))
+        };
         let api = ApiServer::start(config).await?;
         let client = kube::Client::new(api.direct(), "default");
         stopwatch.lap("api server");
@@ -69,7 +74,7 @@ impl Builder {
         // Servers that share a store elect one that forgets the past: that is the store's task.
         let history = (!store.is_shared()).then_some(self.history);
         spawn_upkeep(&mut tasks, &api, history, &shutdown);
-        let known = listener.is_some() || self.controllers.publishes_root_ca();
+        let known = listener.is_some() || self.controllers.need_keys();
         let identity = if known { Some(Identity::of(&store).await?) } else { None };
         let endpoint = match listener.zip(identity.as_ref()) {
             Some((listener, identity)) => {
@@ -86,7 +91,8 @@ impl Builder {
             nodes: self.nodes,
             pod_termination: self.pod_termination,
             controllers: self.controllers,
-            root_ca: identity.map(|identity| identity.ca().into()),
+            root_ca: identity.as_ref().map(|identity| identity.ca().into()),
+            authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
         };
         let built_in = BuiltIn::start(parts, &api, lease_duration);
         stopwatch.lap("controllers");
@@ -167,7 +173,7 @@ fn serve(
     let pki = Pki::of(identity, &names)?;
     let url = format!("https://{}", reachable(reached));
     let endpoint = Endpoint { address, kubeconfig: pki.kubeconfig(&url), url };
-    let tls = pki.server_config()?;
+    let tls = pki.server_tls()?;
     tasks.spawn(listen::serve(api.clone(), listener, tls, shutdown.clone(), STOP_GRACE));
     Ok(endpoint)
 }

@@ -5,9 +5,11 @@
 //! a cluster only through its client; they know nothing of API servers, stores or nodes, and
 //! run against any Kubernetes cluster. Start with [`install`].
 
+mod authority;
 mod discovery;
 mod pod;
 
+mod certificate_signing;
 mod clusterrole_aggregation;
 mod deployment;
 mod garbage_collector;
@@ -16,13 +18,18 @@ mod replicaset;
 mod resourcequota;
 mod root_ca;
 mod serviceaccount;
+mod token_secret;
+
+use std::sync::Arc;
 
 use steersman::manager::Group;
 use steersman::{Controller, Manager};
 
+pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
+
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 8] = [
+pub const NAMES: [(&str, &str); 10] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("namespace-controller", "namespace"),
@@ -31,6 +38,8 @@ pub const NAMES: [(&str, &str); 8] = [
     ("resourcequota-controller", "resourcequota"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
+    ("certificatesigningrequest-signing-controller", "csrsigning"),
+    ("serviceaccount-token-controller", "serviceaccount-token"),
 ];
 
 /// What controllers have to be told because no client shows it, and which of them run.
@@ -38,6 +47,8 @@ pub struct Installation<'a> {
     /// The certificates by which Pods know the API server, in PEM; without them, nobody publishes
     /// any.
     pub root_ca: Option<&'a str>,
+    /// Who has the keys of the cluster; without them, nobody signs certificates and tokens.
+    pub authority: Option<Arc<dyn Authority>>,
     /// Whether the controller of this name, one of [`NAMES`], runs.
     pub runs: &'a dyn Fn(&str) -> bool,
 }
@@ -46,7 +57,7 @@ pub struct Installation<'a> {
 /// nothing else.
 #[must_use]
 pub fn restrict_caches(manager: Manager) -> Manager {
-    root_ca::restrict_cache(manager)
+    token_secret::restrict_cache(root_ca::restrict_cache(manager))
 }
 
 /// Every built-in controller that reconciles one kind and needs to be told nothing.
@@ -64,7 +75,7 @@ pub fn all() -> Vec<Controller> {
 /// Adds every built-in controller that needs to be told nothing to a manager.
 #[must_use]
 pub fn install(manager: Manager) -> Manager {
-    install_with(manager, &Installation { root_ca: None, runs: &|_| true })
+    install_with(manager, &Installation { root_ca: None, authority: None, runs: &|_| true })
 }
 
 /// Adds built-in controllers to a manager, including the garbage collector, which follows all
@@ -72,10 +83,13 @@ pub fn install(manager: Manager) -> Manager {
 #[must_use]
 pub fn install_with(
     manager: Manager,
-    Installation { root_ca, runs }: &Installation<'_>,
+    Installation { root_ca, authority, runs }: &Installation<'_>,
 ) -> Manager {
     let publisher = root_ca.map(root_ca::controller);
-    let chosen = all().into_iter().chain(publisher).filter(|controller| runs(controller.name()));
+    let signing = authority.clone().map(certificate_signing::controller);
+    let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
+    let told = publisher.into_iter().chain(signing).chain(tokens);
+    let chosen = all().into_iter().chain(told).filter(|controller| runs(controller.name()));
     let manager = chosen.fold(manager, Manager::with);
     if !runs("garbage-collector-controller") {
         return manager;

@@ -6,11 +6,13 @@
 
 mod fields;
 mod secrets;
+mod signing_request;
 mod stored;
 mod tolerations;
 
 mod always_deny;
 mod always_pull_images;
+mod certificates;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
@@ -19,6 +21,8 @@ mod extended_resource_toleration;
 mod limit_pod_hard_anti_affinity_topology;
 mod namespace_exists;
 mod namespace_lifecycle;
+mod node_declared_feature_validator;
+mod node_restriction;
 mod persistent_volume_claim_resize;
 mod pod_node_selector;
 mod pod_resize_validator;
@@ -31,6 +35,9 @@ mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 
 mod resource_quota;
+
+mod limit_ranger;
+mod pod_security;
 
 use std::collections::BTreeSet;
 
@@ -69,13 +76,14 @@ const ORDER: &[Known] = &[
     on("NamespaceLifecycle", Early(|| Box::new(namespace_lifecycle::NamespaceLifecycle))),
     off("NamespaceExists", Early(|| Box::new(namespace_exists::NamespaceExists))),
     off("LimitPodHardAntiAffinityTopology", Early(|| Box::new(limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology))),
-    on("LimitRanger", Missing),
+    on("LimitRanger", Early(limit_ranger::plugin)),
     on("ServiceAccount", Early(|| Box::new(service_account::ServiceAccount))),
-    off("NodeRestriction", Missing),
+    // Kubernetes has it off, and kubeadm switches it on wherever nodes are authorised by what they run.
+    on("NodeRestriction", Early(|| Box::new(node_restriction::NodeRestriction))),
     on("TaintNodesByCondition", Early(|| Box::new(taint_nodes_by_condition::TaintNodesByCondition))),
     off("AlwaysPullImages", Early(|| Box::new(always_pull_images::AlwaysPullImages))),
     off("ImagePolicyWebhook", Missing),
-    on("PodSecurity", Missing),
+    on("PodSecurity", Early(pod_security::plugin)),
     off("PodNodeSelector", Early(|| Box::new(pod_node_selector::PodNodeSelector))),
     on("Priority", Early(|| Box::new(priority::Priority))),
     on("DefaultTolerationSeconds", Early(|| Box::new(default_toleration_seconds::DefaultTolerationSeconds))),
@@ -88,15 +96,15 @@ const ORDER: &[Known] = &[
     off("OwnerReferencesPermissionEnforcement", Missing),
     on("PersistentVolumeClaimResize", Early(|| Box::new(persistent_volume_claim_resize::PersistentVolumeClaimResize))),
     on("RuntimeClass", Early(|| Box::new(runtime_class::RuntimeClass))),
-    on("CertificateApproval", Missing),
-    on("CertificateSigning", Missing),
+    on("CertificateApproval", Early(|| Box::new(certificates::CertificateApproval))),
+    on("CertificateSigning", Early(|| Box::new(certificates::CertificateSigning))),
     on("ClusterTrustBundleAttest", Idle),
-    on("CertificateSubjectRestriction", Missing),
+    on("CertificateSubjectRestriction", Early(|| Box::new(certificates::CertificateSubjectRestriction))),
     on("DefaultIngressClass", Early(|| Box::new(default_ingress_class::DefaultIngressClass))),
     off("DenyServiceExternalIPs", Early(|| Box::new(deny_service_external_ips::DenyServiceExternalIps))),
     on("PodTopologyLabels", Early(|| Box::new(pod_topology_labels::PodTopologyLabels))),
     on("PodGroupWorkloadExists", Idle),
-    on("NodeDeclaredFeatureValidator", Missing),
+    on("NodeDeclaredFeatureValidator", Early(|| Box::new(node_declared_feature_validator::NodeDeclaredFeatureValidator))),
     on("JobValidation", Idle),
     on("PodResizeValidator", Early(|| Box::new(pod_resize_validator::PodResizeValidator))),
     on("MutatingAdmissionPolicy", Missing),

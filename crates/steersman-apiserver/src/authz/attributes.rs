@@ -16,6 +16,8 @@ pub(crate) struct Attributes<'a> {
     /// The verb as rules name it; the method of what is no resource.
     pub(crate) verb: &'a str,
     pub(crate) target: Target<'a>,
+    /// The field selector of a request for several objects, as it is written; empty for all.
+    pub(crate) fields: &'a str,
 }
 
 /// What something is to be done with.
@@ -39,7 +41,15 @@ pub(crate) enum Target<'a> {
 /// The subresources of a namespace; whatever else stands behind its name is in it.
 const OF_NAMESPACES: [&str; 2] = ["status", "finalize"];
 
+/// The verbs that are about several objects, which a selector can choose.
+const SELECTING: [&str; 3] = ["list", "watch", "deletecollection"];
+
 impl<'a> Attributes<'a> {
+    /// A user wants to do something; with all of it, where it is several objects.
+    pub(crate) fn new(user: &'a User, verb: &'a str, target: Target<'a>) -> Self {
+        Self { user, verb, target, fields: "" }
+    }
+
     /// The attributes of a request by a user; `segments` are those of the decoded `path`. A
     /// namespace is in itself, as in Kubernetes: a role in it can allow to read it.
     pub(crate) fn of_request(
@@ -55,7 +65,7 @@ impl<'a> Attributes<'a> {
             _ => ("", &[][..]),
         };
         let Some(first) = rest.first() else {
-            return Self { user, verb: lower_case(method), target: Target::Path(path) };
+            return Self::new(user, lower_case(method), Target::Path(path));
         };
         let is_verb = matches!(first.as_str(), "watch" | "proxy") && rest.len() > 1;
         let (mut verb, rest) = match is_verb {
@@ -80,7 +90,9 @@ impl<'a> Attributes<'a> {
         }
         let subresource = if verb == "proxy" { "" } else { part(2) };
         let target = Target::Resource { group, resource: part(0), subresource, namespace, name };
-        Self { user, verb, target }
+        let selects = !is_verb && SELECTING.contains(&verb);
+        let fields = selects.then(|| query.text("fieldSelector")).flatten().unwrap_or("");
+        Self { user, verb, target, fields }
     }
 
     /// What a refusal is about.
@@ -95,7 +107,7 @@ impl<'a> Attributes<'a> {
 /// The sentence that a refusal consists of.
 impl fmt::Display for Attributes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { user, verb, target } = self;
+        let Self { user, verb, target, .. } = self;
         write!(f, "User {:?} cannot {verb} ", user.name)?;
         match target {
             Target::Path(path) => write!(f, "path {path:?}"),

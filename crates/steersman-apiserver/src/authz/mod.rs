@@ -1,19 +1,28 @@
-//! Who may do what: Kubernetes' RBAC, with `system:masters` above it.
+//! Who may do what: Kubernetes' node authorizer and RBAC, with `system:masters` above them.
 //!
 //! A request is authorised by its [`Attributes`], which are read from method, path and query alone,
 //! before anybody looks at its body or at whether there is such a resource. [`Rbac`] holds roles and
 //! bindings by subject, so that a decision costs a few hash probes however many bindings there are;
-//! [`rule`] says what one rule allows. Who may grant what is in [`escalation`].
+//! [`rule`] says what one rule allows. Nodes are asked about before that: [`node`]. Who may grant what
+//! is in [`escalation`].
 
 mod attributes;
 pub(crate) mod escalation;
 mod load;
+mod node;
 mod rbac;
 pub(crate) mod rule;
+pub(crate) mod selector;
 
 pub(crate) use attributes::{Attributes, Target};
 pub(crate) use load::folders;
+pub(crate) use node::node_of;
 pub(crate) use rbac::{Rbac, RoleReference};
+
+use std::borrow::Cow;
+
+use node::Nodes;
+use steersman_store::Store;
 
 use crate::status::{Result, Status};
 use crate::user::{MASTERS, User};
@@ -24,8 +33,11 @@ const ALWAYS_ALLOWED: &[&str] = &["/healthz", "/livez", "/readyz"];
 /// How requests are authorised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AuthorizationMode {
-    /// By roles and bindings.
+    /// Nodes by what is related to them, then everybody by roles and bindings: kubeadm's
+    /// `Node,RBAC`.
     #[default]
+    NodeRbac,
+    /// Everybody by roles and bindings alone.
     Rbac,
     /// Everybody may do everything.
     AlwaysAllow,
@@ -35,6 +47,7 @@ pub enum AuthorizationMode {
 #[derive(Debug, Default)]
 pub(crate) struct Authorizer {
     mode: AuthorizationMode,
+    nodes: Nodes,
     pub(crate) rbac: Rbac,
 }
 
@@ -49,7 +62,7 @@ pub(crate) struct Decision {
 impl Authorizer {
     /// One that knows no roles yet.
     pub(crate) fn new(mode: AuthorizationMode) -> Self {
-        Self { mode, rbac: Rbac::default() }
+        Self { mode, ..Self::default() }
     }
 
     /// Whether there is nothing that somebody could not do.
@@ -66,8 +79,42 @@ impl Authorizer {
             Target::Path(path) if ALWAYS_ALLOWED.contains(&path) => {
                 Decision { allowed: true, reason: String::new() }
             }
-            _ => self.rbac.decide(asked),
+            _ => self.decide_by_rules(asked),
         }
+    }
+
+    /// What roles say, unless it is a node's request and allowed as such.
+    fn decide_by_rules(&self, asked: &Attributes<'_>) -> Decision {
+        let Some(by_node) = self.by_node(asked) else { return self.rbac.decide(asked) };
+        let Err(why) = by_node else {
+            return Decision { allowed: true, reason: String::new() };
+        };
+        let mut decision = self.rbac.decide(asked);
+        if !decision.allowed && !why.is_empty() {
+            let reasons = [why.as_ref(), &decision.reason];
+            let reasons: Vec<&str> = reasons.into_iter().filter(|why| !why.is_empty()).collect();
+            decision.reason = reasons.join("\n");
+        }
+        decision
+    }
+
+    fn by_node(&self, asked: &Attributes<'_>) -> Option<Result<(), Cow<'static, str>>> {
+        (self.mode == AuthorizationMode::NodeRbac).then(|| self.nodes.decide(asked)).flatten()
+    }
+
+    /// Sees to it that a decision about a request counts what was written before it. Roles always
+    /// do; what is related to a node only does once this was called.
+    pub(crate) async fn look(&self, store: &dyn Store, asked: &Attributes<'_>) -> Result<()> {
+        if self.mode == AuthorizationMode::NodeRbac && !is_master(asked.user) {
+            self.nodes.look(store, asked).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether not all that a user may do can be told by rules, and why.
+    pub(crate) fn untold(&self, user: &User) -> Option<&'static str> {
+        let is_node = self.mode == AuthorizationMode::NodeRbac && node_of(user).is_some();
+        is_node.then_some("node authorizer does not support user rule resolution")
     }
 
     /// Whether a request is allowed; costs no text where it is.
@@ -75,6 +122,7 @@ impl Authorizer {
         self.mode == AuthorizationMode::AlwaysAllow
             || is_master(asked.user)
             || matches!(asked.target, Target::Path(path) if ALWAYS_ALLOWED.contains(&path))
+            || self.by_node(asked).is_some_and(|decided| decided.is_ok())
             || self.rbac.allows(asked)
     }
 

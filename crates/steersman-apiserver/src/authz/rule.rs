@@ -131,7 +131,7 @@ mod tests {
 
     fn allows(rule: &Rule, verb: &str, target: Target<'_>) -> bool {
         let user = User::known("jane", &[]);
-        rule.allows(&Wanted::of(&Attributes { user: &user, verb, target }))
+        rule.allows(&Wanted::of(&Attributes::new(&user, verb, target)))
     }
 
     fn pods<'a>(subresource: &'a str, name: &'a str) -> Target<'a> {

@@ -118,7 +118,7 @@ impl Granting<'_> {
     fn may(&self, verb: &str, resource: &str, name: &str) -> bool {
         let namespace = self.place.namespace;
         let target = Target::Resource { group: GROUP, resource, subresource: "", namespace, name };
-        self.authorizer.allows(&Attributes { user: self.user, verb, target })
+        self.authorizer.allows(&Attributes::new(self.user, verb, target))
     }
 
     /// Refuses what the user does not have.

@@ -19,6 +19,9 @@ pub enum PkiError {
     /// The authority's certificate cannot be read.
     #[error("cannot read the authority's certificate")]
     Authority(#[from] rustls::pki_types::pem::Error),
+    /// It is in PEM, but no certificate.
+    #[error("the authority's certificate is not one")]
+    Unreadable,
     /// Client certificates cannot be verified.
     #[error("cannot verify client certificates")]
     Verifier(#[from] rustls::server::VerifierBuilderError),

@@ -7,6 +7,8 @@
 //! [`crate::token`] tokens.
 
 mod certificate;
+pub(crate) mod der;
+mod issue;
 mod key;
 
 use base64::Engine;
@@ -23,6 +25,7 @@ use crate::status::Status;
 
 pub use certificate::PkiError;
 pub(crate) use certificate::params;
+pub(crate) use issue::{Issuance, name, user};
 pub use key::{KeyError, SigningKey};
 
 /// Where the identity is. Resources are stored in folders, and this is none.

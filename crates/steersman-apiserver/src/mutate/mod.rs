@@ -62,7 +62,7 @@ impl Call {
             namespace,
             name,
         };
-        self.server.authorizer.authorize(&Attributes { user: &self.user, verb: "create", target })
+        self.server.authorizer.authorize(&Attributes::new(&self.user, "create", target))
     }
 }
 

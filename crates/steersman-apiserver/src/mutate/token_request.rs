@@ -111,12 +111,12 @@ async fn bound(call: &Call, request: &Value) -> Result<Private> {
         return Ok(private);
     }
     let text = |field: &str| wanted[field].as_str().unwrap_or("");
-    let plural = match (text("apiVersion"), text("kind")) {
-        ("v1", "Pod") => "pods",
-        ("v1", "Node") => "nodes",
-        ("v1", "Secret") => "secrets",
-        (version, kind) => {
-            let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let plural = match (group, text("kind")) {
+        ("", "Pod") => "pods",
+        ("", "Node") => "nodes",
+        ("", "Secret") => "secrets",
+        (group, kind) => {
             let why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
             return Err(Status::bad_request(why));
         }
@@ -183,7 +183,8 @@ fn claims(call: &Call, request: &Value, account: &Value, bound: Private) -> Clai
     let audiences = request["spec"]["audiences"].as_array().into_iter().flatten();
     let aud: Vec<String> = audiences.filter_map(Value::as_str).map(str::to_owned).collect();
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
-    let extended = bound.pod.is_some() && seconds == KUBELET_SECONDS && aud == [ISSUER];
+    let is_for_us = aud.iter().all(|audience| audience == ISSUER);
+    let extended = bound.pod.is_some() && seconds == KUBELET_SECONDS && is_for_us;
     let lifetime = if extended { EXTENDED_SECONDS } else { seconds };
     Claims {
         aud,

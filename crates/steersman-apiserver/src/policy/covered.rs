@@ -15,7 +15,7 @@ pub(super) fn missing(rules: &[Rule], existing: &[Value]) -> Vec<Value> {
 
 /// Whether a rule stands in a document as it is.
 fn is(rule: &Rule, document: &Value) -> bool {
-    let known = document.as_object().map_or(0, |fields| fields.len());
+    let known = document.as_object().map_or(0, serde_json::Map::len);
     let same = |(field, words): (&str, &str)| {
         let list = document[field].as_array();
         list.is_some_and(|list| list.iter().map(Value::as_str).eq(words.split(' ').map(Some)))

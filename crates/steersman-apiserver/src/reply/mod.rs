@@ -146,7 +146,12 @@ fn check_metadata(call: &Call, reply: &Reply) -> Result<()> {
 
 /// Adds what the client is warned of, whether its request succeeded or not.
 pub(crate) fn warn(call: &Call, response: &mut Response<ResponseBody>) {
-    for warning in call.warnings.texts() {
+    tell(response, &call.warnings.texts());
+}
+
+/// Adds warnings to an answer.
+pub(crate) fn tell(response: &mut Response<ResponseBody>, warnings: &[String]) {
+    for warning in warnings {
         let text = format!("299 - {warning:?}");
         if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
             response.headers_mut().append(header::WARNING, value);

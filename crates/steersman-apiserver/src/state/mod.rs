@@ -18,12 +18,13 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission_registration::Webhooks;
+use crate::authentication::{Authentication, Issuer};
 use crate::authz::Authorizer;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
 use crate::webhook_client::Origins;
-use crate::{lookup, on_demand, status, user};
+use crate::{lookup, on_demand, status};
 use effects::Registered;
 use events::SharedEvents;
 use node_ports::NodePorts;
@@ -41,7 +42,10 @@ pub(crate) struct Server {
     pub(crate) shutdown: CancellationToken,
     /// Ends what runs beside requests when nobody serves them any more.
     pub(crate) ended: DropGuard,
-    pub(crate) tokens: user::Tokens,
+    /// Who is known beside whom the cluster itself knows.
+    pub(crate) authentication: Authentication,
+    /// Who else issues tokens.
+    pub(crate) issuers: Vec<Issuer>,
     /// Decides who may do what.
     pub(crate) authorizer: Authorizer,
     /// Held while a custom resource definition is written, for its names depend on the others'.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The statements of a token.
+/// The statements of a token that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claims {
     pub(crate) aud: Vec<String>,
@@ -37,6 +37,25 @@ pub(crate) struct Reference {
     pub(crate) name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) uid: String,
+}
+
+/// The statements of a token that lies in a Secret and never expires.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SecretClaims {
+    pub(crate) iss: String,
+    #[serde(rename = "kubernetes.io/serviceaccount/namespace")]
+    pub(crate) namespace: String,
+    #[serde(rename = "kubernetes.io/serviceaccount/secret.name")]
+    pub(crate) secret: String,
+    #[serde(rename = "kubernetes.io/serviceaccount/service-account.name")]
+    pub(crate) account: String,
+    #[serde(rename = "kubernetes.io/serviceaccount/service-account.uid")]
+    pub(crate) account_uid: String,
+    pub(crate) sub: String,
+    /// Such a token is for this server, unless it says for whom.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) aud: Vec<String>,
 }
 
 /// The user name of a service account.

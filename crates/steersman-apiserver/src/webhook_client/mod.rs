@@ -1,4 +1,5 @@
-//! Calling webhooks: a POST of JSON to whom a `clientConfig` names, within a time.
+//! Calling webhooks: a POST of JSON to whom a `clientConfig` names, within a time. Issuers of
+//! tokens are asked for their keys in the same way.
 //!
 //! [`target`] reads a `clientConfig`, [`https`] speaks to the network, with whom [`trust`] lets it;
 //! [`backend`] finds out where a service is. Servers in this process
@@ -68,6 +69,31 @@ impl Origins {
             .header(header::USER_AGENT, "kube-apiserver-admission")
             .body(Bytes::from(document.to_string()))
             .map_err(|error| failed(error.to_string()))?;
+        let response = self.send(store, target, request, within).await;
+        read(&response.map_err(failed)?)
+    }
+
+    /// Gets what is at a URL of a target, or the text of what went wrong.
+    pub(crate) async fn get(
+        &self,
+        store: &dyn Store,
+        target: &Target,
+        url: &str,
+        within: Duration,
+    ) -> Result<Response<Bytes>, String> {
+        let failed = |why: String| format!("Get {url:?}: {why}");
+        let request = Request::get(url).header(header::ACCEPT, "application/json");
+        let request = request.body(Bytes::new()).map_err(|error| failed(error.to_string()))?;
+        self.send(store, target, request, within).await.map_err(failed)
+    }
+
+    async fn send(
+        &self,
+        store: &dyn Store,
+        target: &Target,
+        request: Request<Bytes>,
+        within: Duration,
+    ) -> Result<Response<Bytes>, String> {
         let answer = async {
             match self.handler(target) {
                 Some(handler) => in_process(&handler, request).await,
@@ -77,9 +103,8 @@ impl Origins {
                 }
             }
         };
-        let late = |_| failed("context deadline exceeded".to_owned());
-        let response = tokio::time::timeout(within, answer).await.map_err(late)?;
-        read(&response.map_err(failed)?)
+        let late = |_| "context deadline exceeded".to_owned();
+        tokio::time::timeout(within, answer).await.map_err(late)?
     }
 }
 

@@ -41,18 +41,23 @@ impl Target {
             Some(service) => service_url(service),
             None => path::cleaned(config["url"].as_str().unwrap_or("")),
         };
+        let bundle = STANDARD.decode(config["caBundle"].as_str().unwrap_or(""));
+        Self { service: service.map(service_of), ..Self::at(&url, bundle.unwrap_or_default()) }
+    }
+
+    /// Who is at a URL, and who vouches for it, in PEM; nobody stands for whom the system trusts.
+    pub(crate) fn at(url: &str, authorities: Vec<u8>) -> Self {
         let uri: Uri = url.parse().unwrap_or_default();
         let host = uri.host().unwrap_or("").trim_matches(['[', ']']).to_owned();
-        let bundle = STANDARD.decode(config["caBundle"].as_str().unwrap_or(""));
         Self {
-            origin: normal_origin(&url),
+            origin: normal_origin(url),
             host,
             port: uri.port_u16().unwrap_or(HTTPS_PORT),
-            service: service.map(service_of),
-            authorities: bundle.unwrap_or_default(),
+            service: None,
+            authorities,
             tls: OnceLock::new(),
             idle: Mutex::default(),
-            url,
+            url: url.to_owned(),
         }
     }
 

@@ -60,3 +60,25 @@ pub(crate) async fn keep(
         kept => kept.map(drop),
     }
 }
+
+/// Changes an object that is there, in what the server itself notes on it.
+pub(crate) async fn amend(
+    server: &Arc<Server>,
+    path: [&str; 3],
+    place: Place<'_>,
+    note: impl Fn(&mut Value) + Send + Sync,
+) -> Result<()> {
+    let table = server.registry.table();
+    let [group, version, plural] = path;
+    let resource = table.get(group, version, plural).ok_or_else(Status::no_such_resource)?;
+    let writer = Writer { trusted: true, ..Writer::internal(server, resource) };
+    let amended = change::change(&writer, place, |old| {
+        let mut new = old.clone();
+        note(&mut new);
+        if new != *old {
+            writer.track(Some(old), &mut new);
+        }
+        Ok(new)
+    });
+    amended.await.map(drop)
+}

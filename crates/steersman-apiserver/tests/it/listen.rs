@@ -39,7 +39,7 @@ async fn start() -> Secure {
     let serving = listen::serve(
         api.server.clone(),
         listener,
-        pki.server_config().unwrap(),
+        pki.server_tls().unwrap(),
         shutdown.clone(),
         Duration::from_secs(1),
     );

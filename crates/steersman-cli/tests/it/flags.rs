@@ -48,6 +48,36 @@ fn a_bad_flag_or_value_is_one_clear_line() {
 }
 
 #[test]
+fn files_about_users_that_make_no_sense_are_one_clear_line() {
+    let directory = directory();
+    let file = |name: &str, text: &str| {
+        let path = directory.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let config = |jwt: &str| {
+        format!(
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n{jwt}\n"
+        )
+    };
+    let expression = config(
+        "jwt: [{issuer: {url: https://i.test, audiences: [a]}, claimMappings: {username: \
+         {expression: claims.sub}}}]",
+    );
+    for (flag, path, parts) in [
+        ("--token-auth-file", file("short.csv", "token,jane\n"), ["short.csv", "3 columns"]),
+        ("--token-auth-file", "/nowhere.csv".to_owned(), ["/nowhere.csv", "No such file"]),
+        ("--authentication-config", file("odd.yaml", "jwt: [\n"), ["odd.yaml", "not an"]),
+        ("--authentication-config", file("unknown.yaml", &config("jwts: []")), ["unknown", "jwts"]),
+        ("--authentication-config", file("cel.yaml", &expression), ["username.expression", "CEL"]),
+        ("--requestheader-client-ca-file", file("ca.pem", "none"), ["ca.pem", "requestheader"]),
+    ] {
+        let text = refused(&["up", "--memory", "--listen", "127.0.0.1:0", flag, &path]);
+        assert!(parts.iter().all(|part| text.contains(part)) && text.contains(flag), "{text}");
+    }
+}
+
+#[test]
 fn ctrl_c_stops_it_cleanly_within_a_second() {
     let mut program = Program::up(&[]);
     let pid = program.child.id().to_string();

@@ -44,6 +44,7 @@ async fn under_what_it_prints_nothing_is_refused() {
     // The token is good for that and no more.
     let bearing = program.bearing(&token);
     program.says(&format!("{bearing} get appservices"), &["shop"]);
-    let user = "User \"system:serviceaccount:default:app-services\" cannot list resource \"secrets\"";
+    let user =
+        "User \"system:serviceaccount:default:app-services\" cannot list resource \"secrets\"";
     program.refuses(&format!("{bearing} get secrets"), &[user]);
 }

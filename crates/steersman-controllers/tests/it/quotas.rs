@@ -1,14 +1,16 @@
 //! Quotas say what is used, whatever becomes of it, and nobody gets more than they limit.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
-use http::Request;
+use bytes::Bytes;
+use futures::future::{BoxFuture, join_all};
+use http::{Request, Response};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota};
 use kube::api::{DeleteParams, Patch};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use steersman::Result;
+use steersman::{Error, Result};
 use steersman_testkit::Cluster;
 
 use crate::garbage::{boat_kind, boats, fleet, serve};
@@ -205,6 +207,66 @@ async fn a_resource_is_watched_when_a_quota_asks_for_it_and_no_longer(
     cluster.advance(SECOND).await;
     assert_eq!(watches(&cluster).await?, before + 2, "the first one has ended");
     Ok(())
+}
+
+/// Converts by changing the version alone, and takes its time on the way to the store.
+fn slow_converter()
+-> Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync> {
+    Arc::new(|request| {
+        let review: Value = serde_json::from_slice(request.body()).unwrap();
+        let to = review["request"]["desiredAPIVersion"].clone();
+        let mut objects = review["request"]["objects"].as_array().unwrap().clone();
+        objects.iter_mut().for_each(|object| object["apiVersion"] = to.clone());
+        let response = json!({
+            "uid": review["request"]["uid"], "result": {"status": "Success"},
+            "convertedObjects": objects,
+        });
+        let answer = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+            "response": response,
+        });
+        Box::pin(async move {
+            if to == "example.com/v1" {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            Response::new(answer.to_string().into())
+        })
+    })
+}
+
+#[steersman::test]
+async fn a_charge_is_not_taken_off_while_its_object_is_still_to_be_written(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.serve_webhooks("https://convert.test", slow_converter());
+    let mut definition = boats(&[("v1", true), ("v2", true)]);
+    definition.spec.conversion = Some(object(json!({
+        "strategy": "Webhook",
+        "webhook": {
+            "conversionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://convert.test/convert"},
+        },
+    })));
+    cluster.client().create(&definition).await?;
+    cluster.client().create(&config_map("a", &[])).await?;
+    let there = config_maps(&cluster).await?;
+    limit(&cluster, json!({"count/boats.example.com": "1", "configmaps": "99"})).await?;
+    cluster.advance(60 * SECOND).await;
+    let launch = async |name: &str| {
+        let boat = DynamicObject::new(name, &boat_kind("v2"));
+        fleet("v2", &cluster).create(&Default::default(), &boat).await
+    };
+    let meanwhile = async {
+        cluster.advance(Duration::from_millis(20)).await;
+        delete_map(&cluster, "a").await?; // whoever counts now finds no boat
+        cluster.advance(Duration::from_millis(40)).await;
+        Ok::<_, Error>(launch("bounty").await.is_err())
+    };
+    let (launched, refused) = tokio::join!(launch("argo"), meanwhile);
+    launched?;
+    assert!(refused?, "there is room for one");
+    let maps = (there - 1).to_string();
+    uses(&cluster, json!({"count/boats.example.com": "1", "configmaps": maps})).await
 }
 
 #[steersman::test]

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::amounts::Amounts;
 use super::evaluator::Evaluator;
+use super::limits::Quota;
 use super::measure::Measure;
-use super::quota::Quota;
 
 /// A write that wants something of quotas.
 #[derive(Clone, Copy, Debug)]

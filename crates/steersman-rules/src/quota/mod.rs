@@ -11,10 +11,10 @@ mod amounts;
 mod charges;
 mod devices;
 mod evaluator;
+mod limits;
 mod measure;
 mod pod_resources;
 mod pods;
-mod quota;
 pub mod scopes;
 mod services;
 #[cfg(test)]
@@ -24,5 +24,5 @@ mod volume_claims;
 pub use amounts::Amounts;
 pub use charges::{Demand, charges};
 pub use evaluator::{Evaluator, Path, counted_by, is_counted};
+pub use limits::Quota;
 pub use measure::Measure;
-pub use quota::Quota;

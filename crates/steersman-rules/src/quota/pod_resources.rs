@@ -93,7 +93,7 @@ fn of_container(pod: &Value, container: &Value, list: &str) -> Amounts {
 fn status<'a>(pod: &'a Value, container: &Value) -> Option<&'a Value> {
     let status = &pod["status"];
     let lists = [&status["containerStatuses"], &status["initContainerStatuses"]];
-    let mut all = lists.into_iter().flat_map(|list| items(list));
+    let mut all = lists.into_iter().flat_map(items);
     all.find(|status| status["name"] == container["name"])
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use steersman::controller::Reconciling;
 use steersman::ObjectKey;
+use steersman::controller::Reconciling;
 use steersman::manifests::Manifests;
 use steersman_cluster::User;
 

@@ -170,7 +170,8 @@ async fn without_a_rule_that_it_prints_it_is_refused() -> Result<()> {
     let folder = Folder::new("refused")?;
     let mut program = Program::start(&folder.write("kubeconfig", &kubeconfig)?, None)?;
     open(&cluster.client()).await?;
-    let refused = "User \"system:serviceaccount:default:shop\" cannot patch resource \"shops/status\"";
+    let refused =
+        "User \"system:serviceaccount:default:shop\" cannot patch resource \"shops/status\"";
     let line = timeout(PATIENCE, program.line_with("forbidden")).await??;
     // Quotes within a field of a log line are escaped.
     let line = line.unwrap_or_default().replace('\\', "");

@@ -3,6 +3,7 @@
 mod escalation;
 mod evaluator;
 mod matrix;
+mod node;
 mod requests;
 mod reviews;
 mod routes;

@@ -1,5 +1,6 @@
 //! What plug-ins make of pods, and which pods they refuse: `DefaultTolerationSeconds`,
-//! `RuntimeClass`, `AlwaysPullImages`, `ExtendedResourceToleration` and `PodResizeValidator`.
+//! `RuntimeClass`, `AlwaysPullImages`, `ExtendedResourceToleration`, `PodResizeValidator` and
+//! `NodeDeclaredFeatureValidator`.
 
 use serde_json::{Value, json};
 
@@ -221,4 +222,45 @@ async fn a_pod_is_not_resized_beyond_its_node() {
     }
     let refused = resize("g", "gone", "2", "1Gi").await.refused(403);
     assert_eq!(why(&refused), "pods \"g\" is forbidden: node \"gone\" not found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_resized_only_in_ways_that_its_node_declares() {
+    let api = Api::start().await;
+    let all =
+        ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"];
+    for (name, features) in [("able", &all[..]), ("half", &all[1..]), ("old", &[])] {
+        let allocatable = json!({"cpu": "8", "memory": "8Gi"});
+        let status = json!({"allocatable": allocatable, "declaredFeatures": features});
+        api.post(NODES, &json!({"metadata": {"name": name}, "status": status})).await.ok();
+    }
+    let resources = |cpu: &str| json!({"requests": {"cpu": cpu}, "limits": {"cpu": cpu}});
+    let spec = |cpu: &str| {
+        json!({
+            "resources": resources(cpu),
+            "initContainers": [{"name": "i", "image": "b", "resources": resources(cpu)}],
+            "containers": [{"name": "web", "image": "nginx"}],
+        })
+    };
+    let resize = async |node: &str| {
+        let mut wanted = spec("1");
+        wanted["nodeName"] = node.into();
+        api.post(PODS, &pod_with(node, &wanted)).await.ok();
+        let patch = json!({"spec": spec("2")});
+        let path = format!("{PODS}/{node}/resize");
+        api.patch(&path, "application/strategic-merge-patch+json", &patch).await
+    };
+    resize("able").await.ok();
+    for (node, missing) in [("half", all[0].to_owned()), ("old", all.join(", "))] {
+        let refused = resize(node).await.refused(403);
+        assert_eq!(
+            why(&refused),
+            format!(
+                "pods {node:?} is forbidden: pod update requires features {missing} which are not \
+                 available on node {node:?}"
+            )
+        );
+    }
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    api.merge(&format!("{PODS}/old"), &label).await.ok();
 }

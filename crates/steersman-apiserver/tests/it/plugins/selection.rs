@@ -7,10 +7,10 @@ use super::{PODS, pod_with, why, with};
 use crate::api::{Api, CONFIG_MAPS, config_map, pod};
 
 /// As in Kubernetes 1.36 (`pkg/kubeapiserver/options/plugins.go`); a minus is before those that are
-/// off by default.
+/// off by default. `NodeRestriction` is on as kubeadm has it.
 const UPSTREAM: &str = "
     -AlwaysAdmit -NamespaceAutoProvision NamespaceLifecycle -NamespaceExists
-    -LimitPodHardAntiAffinityTopology LimitRanger ServiceAccount -NodeRestriction
+    -LimitPodHardAntiAffinityTopology LimitRanger ServiceAccount NodeRestriction
     TaintNodesByCondition -AlwaysPullImages -ImagePolicyWebhook PodSecurity -PodNodeSelector
     Priority DefaultTolerationSeconds -PodTolerationRestriction -EventRateLimit
     -ExtendedResourceToleration DefaultStorageClass StorageObjectInUseProtection

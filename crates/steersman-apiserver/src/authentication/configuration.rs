@@ -1,0 +1,385 @@
+//! `AuthenticationConfiguration` of `apiserver.config.k8s.io`: read, checked with Kubernetes'
+//! words, and made into what the server goes by.
+//!
+//! Everything that is an expression in CEL is refused, as this server does not know CEL. One field
+//! is our own: `issuer.jwksFile` names a file that has the issuer's keys, for one whose discovery
+//! document cannot be reached.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+use steersman_rules::field::FieldError;
+
+use super::Anonymous;
+use super::issuer::{Claim, IssuerSettings, KeySet};
+use crate::pki::ClientAuthorities;
+use crate::token::ISSUER;
+
+const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1"];
+const KIND: &str = "AuthenticationConfiguration";
+const ISSUERS_MAX: usize = 64;
+const NO_CEL: &str = "this server does not evaluate CEL expressions yet";
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigurationError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// It is not a document of the kind.
+    #[error("not an {KIND}: {0}")]
+    Malformed(String),
+    /// It says what it may not say.
+    #[error("invalid authentication configuration: {0}")]
+    Invalid(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Document {
+    api_version: String,
+    kind: String,
+    #[serde(default)]
+    jwt: Vec<Authenticator>,
+    anonymous: Option<AnonymousDocument>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AnonymousDocument {
+    #[serde(default)]
+    enabled: bool,
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Condition {
+    path: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Authenticator {
+    issuer: IssuerDocument,
+    #[serde(default)]
+    claim_validation_rules: Vec<ClaimRule>,
+    claim_mappings: Mappings,
+    #[serde(default)]
+    user_validation_rules: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct IssuerDocument {
+    #[serde(default)]
+    url: String,
+    #[serde(default, rename = "discoveryURL")]
+    discovery_url: String,
+    #[serde(default)]
+    certificate_authority: String,
+    #[serde(default)]
+    audiences: Vec<String>,
+    #[serde(default)]
+    audience_match_policy: String,
+    #[serde(default)]
+    egress_selector_type: String,
+    #[serde(default)]
+    jwks_file: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[derive(Default)]
+struct ClaimRule {
+    claim: String,
+    required_value: String,
+    expression: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Mappings {
+    #[serde(default)]
+    username: Mapping,
+    #[serde(default)]
+    groups: Mapping,
+    #[serde(default)]
+    uid: Mapping,
+    #[serde(default)]
+    extra: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Mapping {
+    claim: String,
+    prefix: Option<String>,
+    expression: String,
+}
+
+/// Reads a configuration: who issues tokens, and what it says of requests without credentials.
+pub(super) fn parse(
+    text: &str,
+    folder: &Path,
+) -> Result<(Vec<IssuerSettings>, Option<Anonymous>), ConfigurationError> {
+    let malformed = ConfigurationError::Malformed;
+    let document: Document =
+        serde_saphyr::from_str(text).map_err(|error| malformed(error.to_string()))?;
+    if document.kind != KIND || !VERSIONS.contains(&document.api_version.as_str()) {
+        let (version, kind) = (&document.api_version, &document.kind);
+        let known = VERSIONS.join(" and ");
+        return Err(malformed(format!("it is {version:?}, {kind:?}; known are {known}, {KIND}")));
+    }
+    let errors = check(&document);
+    if !errors.is_empty() {
+        return Err(ConfigurationError::Invalid(together(&errors)));
+    }
+    let issuers = document.jwt.into_iter().map(|authenticator| settings(authenticator, folder));
+    let anonymous = document.anonymous.map(|anonymous| Anonymous {
+        enabled: anonymous.enabled,
+        paths: anonymous.conditions.into_iter().map(|condition| condition.path).collect(),
+    });
+    Ok((issuers.collect::<Result<_, _>>()?, anonymous))
+}
+
+/// Mistakes as Go writes them together.
+fn together(errors: &[FieldError]) -> String {
+    match errors {
+        [one] => one.message(),
+        several => {
+            let texts: Vec<String> = several.iter().map(FieldError::message).collect();
+            format!("[{}]", texts.join(", "))
+        }
+    }
+}
+
+fn settings(
+    authenticator: Authenticator,
+    folder: &Path,
+) -> Result<IssuerSettings, ConfigurationError> {
+    let Authenticator { issuer, claim_mappings: mappings, claim_validation_rules, .. } =
+        authenticator;
+    let some = |text: String| Some(text).filter(|text| !text.is_empty());
+    let claim = |mapping: Mapping| Claim {
+        claim: mapping.claim,
+        prefix: mapping.prefix.unwrap_or_default(),
+    };
+    let keys = some(issuer.jwks_file).map(|file| read_keys(&folder.join(file))).transpose()?;
+    Ok(IssuerSettings {
+        url: issuer.url,
+        discovery_url: some(issuer.discovery_url),
+        authorities: issuer.certificate_authority.into_bytes(),
+        audiences: issuer.audiences,
+        username: claim(mappings.username),
+        groups: Some(claim(mappings.groups)).filter(|groups| !groups.claim.is_empty()),
+        uid: some(mappings.uid.claim),
+        required: claim_validation_rules
+            .into_iter()
+            .map(|rule| (rule.claim, rule.required_value))
+            .collect(),
+        keys,
+    })
+}
+
+fn read_keys(path: &Path) -> Result<KeySet, ConfigurationError> {
+    let wrong = |reason: String| ConfigurationError::Read { path: path.to_owned(), reason };
+    let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let keys = KeySet::parse(&bytes).map_err(wrong)?;
+    if keys.is_empty() {
+        return Err(wrong("there is no key in it that can be used".to_owned()));
+    }
+    Ok(keys)
+}
+
+/// Says everything that is wrong.
+fn check(document: &Document) -> Vec<FieldError> {
+    let count = document.jwt.len();
+    if count > ISSUERS_MAX {
+        return vec![FieldError::too_many("jwt", count, ISSUERS_MAX)];
+    }
+    let mut errors = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (n, authenticator) in document.jwt.iter().enumerate() {
+        let path = format!("jwt[{n}]");
+        check_issuer(&authenticator.issuer, &format!("{path}.issuer"), &mut errors);
+        check_rules(authenticator, &path, &mut errors);
+        check_mappings(&authenticator.claim_mappings, &path, &mut errors);
+        let issuer = &authenticator.issuer;
+        for (field, url) in [("url", &issuer.url), ("discoveryURL", &issuer.discovery_url)] {
+            if !url.is_empty() && !seen.insert((field, url)) {
+                let field = format!("{path}.issuer.{field}");
+                errors.push(FieldError::duplicate(field, &url.as_str().into()));
+            }
+        }
+    }
+    if let Some(anonymous) = &document.anonymous
+        && !anonymous.enabled
+        && !anonymous.conditions.is_empty()
+    {
+        let paths = anonymous.conditions.iter().map(|condition| condition.path.as_str());
+        let why = "enabled should be set to true when conditions are defined";
+        errors.push(FieldError::invalid("anonymous.conditions", &paths.collect(), why));
+    }
+    errors
+}
+
+fn check_issuer(issuer: &IssuerDocument, path: &str, errors: &mut Vec<FieldError>) {
+    let IssuerDocument { url, discovery_url, .. } = issuer;
+    let field = |name: &str| format!("{path}.{name}");
+    if url.is_empty() {
+        errors.push(FieldError::required(field("url"), ""));
+    } else {
+        if url == ISSUER {
+            let why = format!("URL must not overlap with disallowed issuers: [{ISSUER}]");
+            errors.push(FieldError::invalid(field("url"), &url.as_str().into(), &why));
+        }
+        check_url(url, &field("url"), errors);
+    }
+    if !discovery_url.is_empty() {
+        let given: Value = discovery_url.as_str().into();
+        if url.trim_end_matches('/') == discovery_url.trim_end_matches('/') {
+            let why = "discoveryURL must be different from URL";
+            errors.push(FieldError::invalid(field("discoveryURL"), &given, why));
+        }
+        check_url(discovery_url, &field("discoveryURL"), errors);
+        if !issuer.jwks_file.is_empty() {
+            let why = "may not be specified when discoveryURL is set";
+            errors.push(FieldError::forbidden(field("jwksFile"), why));
+        }
+    }
+    check_audiences(issuer, path, errors);
+    let authority = issuer.certificate_authority.as_bytes();
+    if !authority.is_empty() && ClientAuthorities::from_pem(authority).is_err() {
+        let why = "data does not contain any valid RSA or ECDSA certificates";
+        let omitted = "<omitted>".into();
+        errors.push(FieldError::invalid(field("certificateAuthority"), &omitted, why));
+    }
+    if !issuer.egress_selector_type.is_empty() {
+        let why = "this server has no egress selectors";
+        errors.push(FieldError::forbidden(field("egressSelectorType"), why));
+    }
+}
+
+fn check_url(url: &str, field: &str, errors: &mut Vec<FieldError>) {
+    let mut wrong = |why: &str| errors.push(FieldError::invalid(field, &url.into(), why));
+    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (scheme, rest) = rest.split_once("://").unwrap_or(("", rest));
+    let authority = rest.split('/').next().unwrap_or("");
+    if !scheme.eq_ignore_ascii_case("https") {
+        wrong("URL scheme must be https");
+    } else if url.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::len)).is_none() {
+        wrong("it cannot be parsed");
+    }
+    if authority.contains('@') {
+        wrong("URL must not contain a username or password");
+    }
+    if !query.is_empty() {
+        wrong("URL must not contain a query");
+    }
+    if !fragment.is_empty() {
+        wrong("URL must not contain a fragment");
+    }
+}
+
+fn check_audiences(issuer: &IssuerDocument, path: &str, errors: &mut Vec<FieldError>) {
+    let field = format!("{path}.audiences");
+    if issuer.audiences.is_empty() {
+        let why = format!("at least one {field} is required");
+        return errors.push(FieldError::required(field, &why));
+    }
+    let mut seen = BTreeSet::new();
+    for (n, audience) in issuer.audiences.iter().enumerate() {
+        if audience.is_empty() {
+            errors.push(FieldError::required(format!("{field}[{n}]"), ""));
+        }
+        if !seen.insert(audience) {
+            errors.push(FieldError::duplicate(format!("{field}[{n}]"), &audience.as_str().into()));
+        }
+    }
+    let policy = issuer.audience_match_policy.as_str();
+    let why = match issuer.audiences.len() {
+        2.. if policy != "MatchAny" => {
+            "audienceMatchPolicy must be MatchAny for multiple audiences"
+        }
+        1 if !["", "MatchAny"].contains(&policy) => {
+            "audienceMatchPolicy must be empty or MatchAny for single audience"
+        }
+        _ => return,
+    };
+    errors.push(FieldError::invalid(format!("{path}.audienceMatchPolicy"), &policy.into(), why));
+}
+
+fn check_rules(authenticator: &Authenticator, path: &str, errors: &mut Vec<FieldError>) {
+    let mut seen = BTreeSet::new();
+    for (n, rule) in authenticator.claim_validation_rules.iter().enumerate() {
+        let field = format!("{path}.claimValidationRules[{n}]");
+        match (rule.claim.as_str(), rule.expression.as_str()) {
+            ("", "") => errors.push(FieldError::required(field, "claim or expression is required")),
+            ("", _) => errors.push(FieldError::forbidden(format!("{field}.expression"), NO_CEL)),
+            (claim, "") => {
+                if !rule.message.is_empty() {
+                    let why = "may not be specified when claim is set";
+                    let given = rule.message.as_str().into();
+                    errors.push(FieldError::invalid(format!("{field}.message"), &given, why));
+                }
+                if !seen.insert(claim) {
+                    errors.push(FieldError::duplicate(format!("{field}.claim"), &claim.into()));
+                }
+            }
+            (claim, _) => {
+                let why = "claim and expression can't both be set";
+                errors.push(FieldError::invalid(field, &claim.into(), why));
+            }
+        }
+    }
+    if !authenticator.user_validation_rules.is_empty() {
+        errors.push(FieldError::forbidden(format!("{path}.userValidationRules"), NO_CEL));
+    }
+}
+
+fn check_mappings(mappings: &Mappings, path: &str, errors: &mut Vec<FieldError>) {
+    let path = format!("{path}.claimMappings");
+    let named = [("username", &mappings.username), ("groups", &mappings.groups)];
+    for (name, mapping) in named.into_iter().chain([("uid", &mappings.uid)]) {
+        let field = format!("{path}.{name}");
+        match (mapping.claim.as_str(), mapping.expression.as_str()) {
+            ("", "") if name == "username" => {
+                errors.push(FieldError::required(field, "claim or expression is required"));
+            }
+            ("", "") => {}
+            ("", _) => errors.push(FieldError::forbidden(format!("{field}.expression"), NO_CEL)),
+            (_, "") if name != "uid" && mapping.prefix.is_none() => {
+                let why = "prefix is required when claim is set. It can be set to an empty string \
+                           to disable prefixing";
+                errors.push(FieldError::required(format!("{field}.prefix"), why));
+            }
+            (_, "") => {}
+            _ => {
+                let why = "claim and expression can't both be set";
+                errors.push(FieldError::invalid(field, &"".into(), why));
+            }
+        }
+    }
+    if mappings.uid.prefix.is_some() {
+        errors.push(FieldError::forbidden(format!("{path}.uid.prefix"), "a uid has no prefix"));
+    }
+    // An extra is always made by an expression.
+    if !mappings.extra.is_empty() {
+        errors.push(FieldError::forbidden(format!("{path}.extra"), NO_CEL));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! What a configuration may say, and how it is told what it may not.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::parse;
+
+fn authenticator() -> Value {
+    json!({
+        "issuer": {"url": "https://issuer.test", "audiences": ["kube"]},
+        "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
+    })
+}
+
+fn configuration(jwt: &Value) -> Value {
+    json!({
+        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+        "jwt": jwt,
+    })
+}
+
+fn refused(configuration: &Value) -> String {
+    match parse(&configuration.to_string(), Path::new("")) {
+        Ok(_) => panic!("{configuration} is taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn issuers_and_anonymous_requests_are_configured() {
+    let text = "\
+apiVersion: apiserver.config.k8s.io/v1beta1
+kind: AuthenticationConfiguration
+jwt:
+- issuer:
+    url: https://issuer.test/realm
+    discoveryURL: https://elsewhere.test/.well-known/openid-configuration
+    audiences: [kube, cli]
+    audienceMatchPolicy: MatchAny
+  claimValidationRules:
+  - claim: hd
+    requiredValue: example.com
+  claimMappings:
+    username: {claim: email, prefix: 'oidc:'}
+    groups: {claim: groups, prefix: ''}
+    uid: {claim: sub}
+anonymous:
+  enabled: true
+  conditions:
+  - path: /livez
+";
+    let (issuers, anonymous) = parse(text, Path::new("")).unwrap();
+    let [issuer] = issuers.as_slice() else { panic!("{issuers:?}") };
+    assert_eq!((issuer.url.as_str(), issuer.audiences.len()), ("https://issuer.test/realm", 2));
+    assert_eq!(issuer.username.prefix, "oidc:");
+    assert_eq!(issuer.required, [("hd".to_owned(), "example.com".to_owned())]);
+    let anonymous = anonymous.unwrap();
+    assert!(anonymous.covers("/livez") && !anonymous.covers("/livez/ping"));
+    let (issuers, anonymous) =
+        parse(&configuration(&json!([])).to_string(), Path::new("")).unwrap();
+    assert!(issuers.is_empty() && anonymous.is_none());
+}
+
+#[test]
+fn what_may_not_be_said_is_told_in_kubernetes_words() {
+    let cel = "Forbidden: this server does not evaluate CEL expressions yet";
+    let at = |field: &str, text: &str| format!("jwt[0].{field}: {text}");
+    let cases: [(&str, Value, String); 19] = [
+        ("/issuer/url", json!(""), at("issuer.url", "Required value")),
+        (
+            "/issuer/url",
+            json!("http://issuer.test"),
+            at("issuer.url", "Invalid value: \"http://issuer.test\": URL scheme must be https"),
+        ),
+        ("/issuer/url", json!("https://u:p@i.test"), "must not contain a username".to_owned()),
+        ("/issuer/url", json!("https://i.test?a=b"), "must not contain a query".to_owned()),
+        ("/issuer/url", json!("https://i.test#a"), "must not contain a fragment".to_owned()),
+        (
+            "/issuer/url",
+            json!("https://kubernetes.default.svc.cluster.local"),
+            "URL must not overlap with disallowed issuers".to_owned(),
+        ),
+        (
+            "/issuer/discoveryURL",
+            json!("https://issuer.test/"),
+            "discoveryURL must be different from URL".to_owned(),
+        ),
+        (
+            "/issuer/audiences",
+            json!([]),
+            at(
+                "issuer.audiences",
+                "Required value: at least one jwt[0].issuer.audiences is required",
+            ),
+        ),
+        ("/issuer/audiences", json!([""]), at("issuer.audiences[0]", "Required value")),
+        (
+            "/issuer/audiences",
+            json!(["a", "b"]),
+            "audienceMatchPolicy must be MatchAny for multiple audiences".to_owned(),
+        ),
+        (
+            "/issuer/audienceMatchPolicy",
+            json!("MatchAll"),
+            "audienceMatchPolicy must be empty or MatchAny for single audience".to_owned(),
+        ),
+        (
+            "/issuer/certificateAuthority",
+            json!("none"),
+            at("issuer.certificateAuthority", "Invalid value: \"<omitted>\""),
+        ),
+        (
+            "/claimMappings/username",
+            json!({}),
+            at("claimMappings.username", "Required value: claim or expression is required"),
+        ),
+        (
+            "/claimMappings/username",
+            json!({"claim": "sub"}),
+            at(
+                "claimMappings.username.prefix",
+                "Required value: prefix is required when claim is set",
+            ),
+        ),
+        (
+            "/claimMappings/username",
+            json!({"expression": "claims.sub"}),
+            at("claimMappings.username.expression", cel),
+        ),
+        (
+            "/claimMappings/extra",
+            json!([{"key": "a.test/b", "valueExpression": "claims.c"}]),
+            at("claimMappings.extra", cel),
+        ),
+        (
+            "/claimValidationRules",
+            json!([{"expression": "true"}]),
+            at("claimValidationRules[0].expression", cel),
+        ),
+        (
+            "/claimValidationRules",
+            json!([{"claim": "a"}, {"claim": "a"}]),
+            at("claimValidationRules[1].claim", "Duplicate value: \"a\""),
+        ),
+        ("/userValidationRules", json!([{"expression": "true"}]), at("userValidationRules", cel)),
+    ];
+    for (path, value, expected) in cases {
+        let mut one = authenticator();
+        let (parent, field) = path.rsplit_once('/').unwrap();
+        one.pointer_mut(parent).unwrap()[field] = value;
+        let error = refused(&configuration(&json!([one])));
+        assert!(error.contains(&expected), "{path}: {error}\nexpected: {expected}");
+    }
+    let twice = refused(&configuration(&json!([authenticator(), authenticator()])));
+    assert!(
+        twice.contains("jwt[1].issuer.url: Duplicate value: \"https://issuer.test\""),
+        "{twice}"
+    );
+    let many = refused(&configuration(&json!(vec![authenticator(); 65])));
+    assert!(many.contains("jwt: Too many: 65: must have at most 64 items"), "{many}");
+}
+
+#[test]
+fn other_documents_and_unknown_fields_are_refused() {
+    let mut other = configuration(&json!([]));
+    other["kind"] = "Pod".into();
+    assert!(refused(&other).contains("it is \"apiserver.config.k8s.io/v1\", \"Pod\""));
+    let mut one = authenticator();
+    one["issuer"]["clientID"] = "x".into();
+    let error = refused(&configuration(&json!([one])));
+    assert!(error.contains("clientID"), "{error}");
+    let mut closed = configuration(&json!([]));
+    closed["anonymous"] = json!({"enabled": false, "conditions": [{"path": "/livez"}]});
+    let error = refused(&closed);
+    assert!(error.contains("enabled should be set to true when conditions are defined"), "{error}");
+    let mut file = authenticator();
+    file["issuer"]["jwksFile"] = "nowhere.json".into();
+    let error = refused(&configuration(&json!([file])));
+    assert!(error.contains("cannot read nowhere.json"), "{error}");
+}
