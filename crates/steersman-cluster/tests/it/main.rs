@@ -13,7 +13,7 @@ use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
 use steersman_cluster::disk::OpenError;
-use steersman_cluster::{Cluster, ForkError, StartError, Storage};
+use steersman_cluster::{Cluster, ForkError, StartError, Storage, User};
 use steersman_store::{Expected, Store, WriteRequest};
 use tokio::time::{interval, timeout};
 
@@ -195,4 +195,26 @@ async fn a_controller_does_only_what_its_role_allows() {
     let refused = timeout(PATIENCE, refused).await.unwrap();
     let who = "User \"system:serviceaccount:kube-system:replicaset-controller\" cannot ";
     assert!(refused.contains(who), "{refused}");
+}
+
+#[tokio::test]
+async fn a_client_of_a_user_may_do_what_roles_allow_that_user() {
+    let cluster = Cluster::builder().nodes(0).controllers(false).start().await.unwrap();
+    let client = cluster.client_as(User::service_account("shops", "shop"));
+    assert_eq!(client.default_namespace(), "shops");
+    let maps: Api<ConfigMap> = Api::all(client);
+    let refused = maps.list(&ListParams::default()).await.unwrap_err().to_string();
+    let user = "User \"system:serviceaccount:shops:shop\" cannot list resource \"configmaps\"";
+    assert!(refused.contains(user), "{refused}");
+    let binding = json!({
+        "metadata": {"name": "shops"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "Group", "name": "system:serviceaccounts:shops"}],
+    });
+    let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client());
+    let binding = serde_json::from_value(binding).unwrap();
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
+    maps.list(&ListParams::default()).await.unwrap();
+    let someone = cluster.client_as(User::known("jane", &[]));
+    assert_eq!(someone.default_namespace(), "default");
 }

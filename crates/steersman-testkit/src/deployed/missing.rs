@@ -145,11 +145,16 @@ impl Program {
             .collect();
         let home = self.account.namespace.as_deref();
         let at_home = refused.iter().all(|(refusal, _)| namespace(&refusal.target) == home);
+        let granted: Vec<&str> =
+            refused.iter().filter_map(|(refusal, _)| granted(&refusal.target)).collect();
         let by_hand = by_hand(place, &resource, &verbs);
         let advice = match &*resource {
             "leases.coordination.k8s.io" if at_home => format!(".leader_election(), or {by_hand}"),
             "tokenreviews.authentication.k8s.io" | "subjectaccessreviews.authorization.k8s.io" => {
                 format!(".authenticated_metrics(), or {by_hand}")
+            }
+            _ if !granted.is_empty() => {
+                format!(".allow(…) of what it grants: {}", granted.join(", "))
             }
             _ if verbs.iter().any(|verb| verb == "watch") => {
                 format!("{by_hand}, or .controller(…) of one that declares the kind")
@@ -167,6 +172,9 @@ impl Program {
 
     /// Where a rule has to be added.
     fn place(&self, target: &Target) -> Place {
+        if let Target::Grant { .. } = target {
+            return Place::Nowhere;
+        }
         let works_in = |namespace: &str| self.namespaces.iter().any(|known| known == namespace);
         match namespace(target) {
             _ if self.namespaces.is_empty() => Place::WhereItWorks,
@@ -183,6 +191,8 @@ enum Place {
     WhereItWorks,
     Everywhere,
     In(String),
+    /// It is not one rule of its own.
+    Nowhere,
 }
 
 /// The line that allows it by hand.
@@ -199,7 +209,7 @@ fn by_hand(place: &Place, resource: &str, verbs: &[String]) -> String {
         format!("rule([{}], {resource:?})", quoted.join(", "))
     };
     match place {
-        Place::WhereItWorks => format!(".allow({rule})"),
+        Place::WhereItWorks | Place::Nowhere => format!(".allow({rule})"),
         Place::Everywhere => format!(".allow_everywhere({rule})"),
         Place::In(namespace) => format!(".allow_in({namespace:?}, {rule})"),
     }
@@ -209,6 +219,7 @@ fn by_hand(place: &Place, resource: &str, verbs: &[String]) -> String {
 fn resource(target: &Target) -> String {
     match target {
         Target::Path(path) => path.clone(),
+        Target::Grant { by, .. } => by.clone(),
         Target::Resource { group, resource, .. } if group.is_empty() => resource.clone(),
         Target::Resource { group, resource, .. } => match resource.split_once('/') {
             Some((resource, subresource)) => format!("{resource}.{group}/{subresource}"),
@@ -220,7 +231,15 @@ fn resource(target: &Target) -> String {
 fn namespace(target: &Target) -> Option<&str> {
     match target {
         Target::Resource { namespace, .. } => namespace.as_deref(),
-        Target::Path(_) => None,
+        Target::Path(_) | Target::Grant { .. } => None,
+    }
+}
+
+/// The rules that were to be granted, if it was about that.
+fn granted(target: &Target) -> Option<&str> {
+    match target {
+        Target::Grant { rules, .. } => Some(rules),
+        _ => None,
     }
 }
 
@@ -232,6 +251,7 @@ fn scope(target: &Target) -> String {
         }
         Target::Resource { namespace: None, .. } => "at the cluster scope".to_owned(),
         Target::Path(_) => "which is no resource".to_owned(),
+        Target::Grant { .. } => "for what it may not do itself".to_owned(),
     }
 }
 

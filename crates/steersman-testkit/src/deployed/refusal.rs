@@ -21,6 +21,13 @@ pub(super) enum Target {
     },
     /// A path that names no resource.
     Path(String),
+    /// Rules for somebody else, that whoever grants them must have.
+    Grant {
+        /// What was to grant them, with its group.
+        by: String,
+        /// As the server lists them.
+        rules: String,
+    },
 }
 
 impl Refusal {
@@ -28,6 +35,9 @@ impl Refusal {
     /// namespace that is being deleted, have the same code and reason; only the text tells them
     /// apart: `User "x" cannot list resource "pods" in API group "" in the namespace "y"`.
     pub(super) fn read(message: &str, user: &str) -> Option<Self> {
+        if let Some(target) = granted(message, user) {
+            return Some(Self { target, verb: "grant".to_owned() });
+        }
         let (_, rest) = message.split_once(&format!("User {user:?} cannot "))?;
         let (verb, rest) = rest.split_once(' ')?;
         let target = match rest.strip_prefix("resource ") {
@@ -42,6 +52,14 @@ impl Refusal {
         };
         Some(Self { target, verb: verb.to_owned() })
     }
+}
+
+/// Reads that a user must not grant others what it may not do itself.
+fn granted(message: &str, user: &str) -> Option<Target> {
+    let (before, rest) = message.split_once(&format!("user {user:?} (groups="))?;
+    let (_, rules) = rest.split_once("attempting to grant RBAC permissions not currently held:")?;
+    let by = before.split(' ').next().unwrap_or_default().to_owned();
+    Some(Target::Grant { by, rules: rules.trim().replace('\n', ", ") })
 }
 
 /// A text in quotes, and what follows.
@@ -84,6 +102,16 @@ mod tests {
             (
                 r#"forbidden: User "system:serviceaccount:operators:shop" cannot get path "/metrics""#,
                 Refusal { target: Target::Path("/metrics".into()), verb: "get".into() },
+            ),
+            (
+                "roles.rbac.authorization.k8s.io \"r\" is forbidden: user \"system:serviceaccount:operators:shop\" (groups=[\"system:serviceaccounts\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\"]}",
+                Refusal {
+                    target: Target::Grant {
+                        by: "roles.rbac.authorization.k8s.io".into(),
+                        rules: r#"{APIGroups:[""], Resources:["pods"], Verbs:["get"]}"#.into(),
+                    },
+                    verb: "grant".into(),
+                },
             ),
         ] {
             assert_eq!(Refusal::read(message, USER), Some(expected), "{message}");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret};
+use k8s_openapi::api::rbac::v1::Role;
 use kube::api::DeleteParams;
 use steersman::election::LeaderElection;
 use steersman::informer::Informer;
@@ -124,6 +125,21 @@ async fn refusals_for_other_reasons_do_not_count(cluster: Cluster) -> Result<()>
     let client = Client::new(deployed.client_with(&faults), "test");
     assert_eq!(client.get::<Secret>("x").await.unwrap_err().status().unwrap().code, 403);
     assert_eq!(deployed.missing(), []);
+    Ok(())
+}
+
+/// Who makes roles must have what they allow.
+#[steersman::test(nodes = 0, controllers = false)]
+async fn what_a_program_may_not_grant_is_told(cluster: Cluster) -> Result<()> {
+    let roles = rule(["create"], "roles.rbac.authorization.k8s.io");
+    let deployed = cluster.deploy(&manifests().allow(roles)).await?;
+    let mut role = Role { rules: Some(vec![rule(["get"], "pods")]), ..Role::default() };
+    role.metadata.name = Some("reader".into());
+    let client = Client::new(deployed.client(), "test");
+    assert!(client.create(&role).await.is_err());
+    let text = deployed.missing()[0].to_string();
+    let granted = r#"{APIGroups:[""], Resources:["pods"], Verbs:["get"]}"#;
+    assert!(text.contains(&format!(".allow(…) of what it grants: {granted}")), "{text}");
     Ok(())
 }
 

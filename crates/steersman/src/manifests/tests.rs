@@ -71,15 +71,40 @@ fn a_program_of_some_namespaces_may_nothing_elsewhere() {
 
 #[test]
 fn what_cannot_be_inferred_can_be_said() {
-    let rule = PolicyRule {
-        api_groups: Some(vec![String::new()]),
-        resources: Some(vec!["secrets".into()]),
-        verbs: vec!["get".into()],
-        ..PolicyRule::default()
-    };
-    let objects = Manifests::new("shop", "operators").allow(rule).objects();
+    let objects =
+        Manifests::new("shop", "operators").allow(rule(["get"], "secrets")).objects();
     let role = find(&objects, "ClusterRole", None);
     assert!(rules(role).contains(&"/secrets: get".to_owned()));
+}
+
+#[test]
+fn what_is_said_holds_where_it_was_said() {
+    let objects = Manifests::new("shop", "operators")
+        .in_namespaces(["a"])
+        .allow(rule(["get"], "secrets"))
+        .allow_in("b", rule(["create"], "pods/eviction"))
+        .allow_in("a", rule(["get"], "pods/log"))
+        .allow_everywhere(rule(["patch"], "nodes"))
+        .objects();
+    assert_eq!(rules(find(&objects, "ClusterRole", None)), ["/nodes: patch"]);
+    assert_eq!(rules(find(&objects, "Role", Some("b"))), ["/pods/eviction: create"]);
+    let a = ["/pods/log: get", "events.k8s.io/events: create patch update", "/secrets: get"];
+    assert_eq!(rules(find(&objects, "Role", Some("a"))), a);
+    find(&objects, "RoleBinding", Some("b"));
+}
+
+/// Those about what is in no namespace are in `default`.
+#[test]
+fn events_can_be_written_where_they_belong() {
+    let events = ["events.k8s.io/events: create patch update"];
+    let nodes = Controller::of::<Node>()
+        .reconcile(async |_: Arc<Node>, _: Context<Node>| Ok(Next::Settled));
+    let manifests = Manifests::new("shop", "operators").controller(&nodes);
+    let restricted = manifests.clone().in_namespaces(["a"]).objects();
+    assert_eq!(rules(find(&restricted, "Role", Some("default"))), events);
+    assert_eq!(rules(find(&restricted, "Role", Some("a"))), events);
+    let everywhere = manifests.objects();
+    assert!(everywhere.iter().all(|object| object["kind"] != "Role"), "{everywhere:#?}");
 }
 
 #[test]

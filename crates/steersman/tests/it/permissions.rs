@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret, Service};
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{DeleteParams, Patch};
 use kube::{CustomResource, CustomResourceExt, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman::events::NewEvent;
-use steersman::manifests::Manifests;
+use steersman::manifests::{Manifests, rule};
 use steersman::shard::Sharding;
 use steersman::webhook::{
     AdmissionRequest, ClientConfig, Defaulter, Denied, SharedCa, WebhookServer,
@@ -115,6 +116,37 @@ async fn of_a_controller_with_everything(cluster: Cluster) -> Result<()> {
     ring(&cluster).await?;
     let events = cluster.client().list::<Event>(&ListOptions::default()).await?;
     assert!(events.iter().any(|event| event.reason.as_deref() == Some("Rang")), "{events:#?}");
+    Ok(())
+}
+
+/// Without any of them it is told of just that one.
+#[steersman::test]
+async fn none_of_which_can_be_left_out(cluster: Cluster) -> Result<()> {
+    for resource in [
+        "configmaps",
+        "events.events.k8s.io",
+        "nodes",
+        "secrets",
+        "services",
+        "tills.demo.example.com",
+        "tills.demo.example.com/status",
+    ] {
+        let fork = cluster.fork().await?;
+        let deployed = fork.deploy(&manifests()).await?;
+        let mut role: ClusterRole = fork.client().get("tills").await?.unwrap();
+        let left_out = rule([""; 0], resource);
+        for rule in role.rules.iter_mut().flatten().filter(|it| it.api_groups == left_out.api_groups) {
+            let left_out = left_out.resources.as_ref().unwrap();
+            rule.resources.as_mut().unwrap().retain(|resource| !left_out.contains(resource));
+        }
+        role.rules.as_mut().unwrap().retain(|rule| rule.resources != Some(Vec::new()));
+        fork.client().update(&role).await?;
+        deployed.run(tills());
+        fork.client().create(&Till::new("till", TillSpec { rounds: 1 })).await?;
+        fork.advance(Duration::from_secs(120)).await;
+        let missing: Vec<String> = deployed.missing().into_iter().map(|it| it.resource).collect();
+        assert_eq!(missing, [resource]);
+    }
     Ok(())
 }
 
