@@ -60,7 +60,8 @@ async fn an_approved_request_gets_its_certificate_and_a_denied_one_does_not(
     cluster.client().create(&request("open", signer, &["client auth"])).await?;
     decided(&cluster, &request("jane", signer, &["client auth"]), "Approved").await?;
     let signed = |request: &CertificateSigningRequest| certificate(request).is_some();
-    let jane: CertificateSigningRequest = cluster.eventually("jane", signed).await?;
+    cluster.eventually("jane", signed).await?;
+    let jane: CertificateSigningRequest = cluster.client().get("jane").await?.unwrap();
     assert!(certificate(&jane).unwrap().starts_with(b"-----BEGIN CERTIFICATE-----\n"));
     cluster.settle().await;
     for name in ["denied", "other", "open"] {
@@ -80,7 +81,9 @@ async fn a_request_for_something_else_is_told_that_it_failed(cluster: Cluster) -
         let failed = conditions.iter().find(|condition| condition.type_ == "Failed")?;
         Some((failed.reason.clone()?, failed.message.clone()?))
     };
-    let jane = cluster.eventually("jane", |request| failure(request).is_some()).await?;
+    let is_told = |request: &CertificateSigningRequest| failure(request).is_some();
+    cluster.eventually("jane", is_told).await?;
+    let jane: CertificateSigningRequest = cluster.client().get("jane").await?.unwrap();
     let (reason, message) = failure(&jane).unwrap();
     assert_eq!(reason, "SignerValidationFailure");
     assert_eq!(message, "invalid usage for client certificate: server auth");
@@ -115,8 +118,10 @@ async fn a_secret_for_a_token_is_filled_and_ends_with_its_account(cluster: Clust
     let robot = cluster.client().create(&account()).await?;
     cluster.client().create(&secret()).await?;
     let filled = |secret: &Secret| value(secret, "token").is_some();
-    let held: Secret = cluster.eventually("default/robot-token", filled).await?;
-    let published: ConfigMap = cluster.eventually("default/kube-root-ca.crt", |_| true).await?;
+    cluster.eventually("default/robot-token", filled).await?;
+    let held: Secret = cluster.client().get("default/robot-token").await?.unwrap();
+    cluster.eventually("default/kube-root-ca.crt", |_: &ConfigMap| true).await?;
+    let published: ConfigMap = cluster.client().get("default/kube-root-ca.crt").await?.unwrap();
     assert_eq!(value(&held, "ca.crt").as_ref(), published.data.unwrap_or_default().get("ca.crt"));
     assert_eq!(value(&held, "namespace").as_deref(), Some("default"));
     let annotations = held.metadata.annotations.clone().unwrap_or_default();
