@@ -5,12 +5,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::Value;
 use steersman_apiserver::user::User;
-use steersman_cluster::Cluster;
+use steersman_cluster::{Cluster, PluginSelection};
 
 use crate::side::Side;
 
 /// What stands for the user here.
 const TOKEN: &str = "compare";
+
+/// What the other server has on by default, and ours only where the controllers run that belong to
+/// it. They run on neither side.
+const AS_THERE: [&str; 3] =
+    ["ServiceAccount", "StorageObjectInUseProtection", "TaintNodesByCondition"];
 
 /// A running server; it stops when dropped.
 pub(crate) struct Ours {
@@ -24,6 +29,7 @@ impl Ours {
     pub(crate) async fn start(user: &Value) -> Result<Self, String> {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let builder = Cluster::builder().nodes(0).controllers(false).listen(any_port);
+        let builder = builder.admission(PluginSelection::new(AS_THERE, [])?);
         let cluster = builder.start().await.map_err(|error| error.to_string())?;
         cluster.api().tokens().insert(TOKEN, known(user));
         let endpoint = cluster.endpoint().ok_or("the cluster does not listen")?;

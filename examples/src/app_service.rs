@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use kube::CustomResource;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use steersman::manifests::Manifests;
 use steersman::prelude::*;
 
 /// What the author of an AppService asks for.
@@ -49,6 +50,12 @@ async fn reconcile(app: Arc<AppService>, ctx: Context<AppService>) -> Result<Nex
 /// The controller of AppServices.
 pub fn app_services() -> Controller {
     Controller::of::<AppService>().owns::<Deployment>().reconcile(reconcile)
+}
+
+/// What a cluster must have before.
+pub fn manifests() -> Manifests {
+    let manifests = Manifests::new("app-services", "default").definition(AppService::crd());
+    manifests.controller(&app_services())
 }
 
 /// An AppService with a Deployment of the same name.

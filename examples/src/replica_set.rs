@@ -8,9 +8,10 @@ use std::cmp::Reverse;
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{CustomResource, ResourceExt};
+use kube::{CustomResource, CustomResourceExt, ResourceExt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use steersman::manifests::Manifests;
 use steersman::prelude::*;
 
 /// Says which Pod is the cheapest to delete; the lower, the sooner it goes.
@@ -49,6 +50,12 @@ pub struct PodSetStatus {
 /// The controller of PodSets.
 pub fn pod_sets() -> Controller {
     Controller::of::<PodSet>().owns::<Pod>().reconcile(reconcile)
+}
+
+/// What a cluster must have before.
+pub fn manifests() -> Manifests {
+    let manifests = Manifests::new("pod-sets", "default").definition(PodSet::crd());
+    manifests.controller(&pod_sets())
 }
 
 /// Brings the number of Pods closer to what is wanted, and reports what was there before.

@@ -16,8 +16,13 @@ const LISTS: usize = 20;
 
 /// Measures every line; the objects are gone afterwards.
 pub(super) async fn all(target: &Target, objects: usize) -> Result<Figures, String> {
-    let mut figures = super::figures();
     target.connect().await?.ask(requests::namespace()).await?;
+    in_namespace(target, objects).await
+}
+
+/// The same, where the namespace exists.
+pub(super) async fn in_namespace(target: &Target, objects: usize) -> Result<Figures, String> {
+    let mut figures = super::figures();
     let mut load = Load { target, objects, figures: &mut figures };
     load.run(["create", "create, p99"], requests::create).await?;
     load.run(["get", "get, p99"], requests::get).await?;

@@ -1,7 +1,8 @@
 //! The API itself: reads, writes and watches of ConfigMaps, over HTTPS and in process.
 //!
 //! One client ([`wire`]) asks every system the same things: our program, a server that does no
-//! more than HTTPS and JSON ([`bare`], the ceiling), and with `--rival` a kube-apiserver over
+//! more than HTTPS and JSON ([`bare`], the ceiling), the same service in process for an
+//! administrator and for a [user among many](user), and with `--rival` a kube-apiserver over
 //! etcd ([`rival`](mod@rival)). [`lines`] says what is measured, [`fan_out`] how long a write takes to
 //! reach its watchers.
 
@@ -12,6 +13,7 @@ mod measured;
 mod requests;
 mod rival;
 mod target;
+mod user;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -37,9 +39,10 @@ pub(crate) struct Extent {
 /// A system, and how it is measured.
 type System = (&'static str, fn(&Extent) -> Result<Figures, String>);
 
-const SYSTEMS: [System; 4] = [
+const SYSTEMS: [System; 5] = [
     ("steersman", over_https),
     ("in process", in_process),
+    ("as a user", as_a_user),
     ("bare https", ceiling),
     (RIVAL, rival),
 ];
@@ -100,6 +103,19 @@ fn in_process(extent: &Extent) -> Result<Figures, String> {
         let target = Target::service(cluster.api().clone());
         let mut figures = lines::all(&target, extent.objects).await?;
         fan_out::both(&target, &mut figures).await?;
+        cluster.stop().await;
+        Ok(figures)
+    })
+}
+
+/// The same for a user who may edit one namespace, in a cluster of many users.
+fn as_a_user(extent: &Extent) -> Result<Figures, String> {
+    runtime()?.block_on(async {
+        let cluster = steersman_cluster::Cluster::builder().nodes(0).start().await;
+        let cluster = cluster.map_err(|error| error.to_string())?;
+        user::bind_many(&cluster.client()).await.map_err(|error| error.to_string())?;
+        let target = Target::service(cluster.api().acting_as(user::ordinary()));
+        let figures = lines::in_namespace(&target, extent.objects).await?;
         cluster.stop().await;
         Ok(figures)
     })

@@ -5,7 +5,7 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 
 /// The namespace of everything here.
-const NAMESPACE: &str = "bench";
+pub(super) const NAMESPACE: &str = "bench";
 
 pub(super) type Call = Request<Bytes>;
 

@@ -7,6 +7,7 @@ mod discovery;
 mod errors;
 mod fields;
 mod kinds;
+mod policy;
 mod verbs;
 mod watch;
 
@@ -18,6 +19,7 @@ pub(crate) fn phases(run: &str) -> Vec<Vec<Scenario>> {
     let kinds = kinds::all();
     let mut still = errors::scenarios(run);
     still.extend(discovery::scenarios(&kinds));
+    still.push(policy::scenario());
     let mut moving = verbs::scenarios(&kinds, run);
     moving.extend(fields::scenarios(&kinds, run));
     moving.extend(watch::scenarios(&kinds, run));

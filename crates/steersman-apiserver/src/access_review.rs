@@ -6,11 +6,14 @@ use steersman_rules::field::{FieldError, FieldErrorKind};
 use steersman_rules::metadata;
 use steersman_rules::resource::Named;
 
+use crate::authz::rule::Rule;
+use crate::authz::{Attributes, Decision, Target, selector};
 use crate::call::Call;
 use crate::mutate;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::token_review;
+use crate::user::User;
 use crate::write::OTHER_NAMESPACE;
 
 const SYSTEM_FIELDS: [&str; 5] =
@@ -38,13 +41,8 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     let status = match kind {
         "SelfSubjectReview" => json!({"userInfo": call.user.to_info()}),
         "TokenReview" => token_review::status(call, &review).await?,
-        "SelfSubjectRulesReview" => json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": false,
-        }),
-        // Whoever is known may do everything.
-        _ => json!({"allowed": true}),
+        "SelfSubjectRulesReview" => rules_status(call, &review["spec"]),
+        _ => access_status(call, &review["spec"]).await?,
     };
     // What is about oneself is answered by a document that has nothing of the question.
     match kind {
@@ -59,6 +57,86 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
     }
     review["status"] = status;
     Ok(Some(Reply::Document { code: StatusCode::CREATED, value: review }))
+}
+
+/// What the user of a call may do in a namespace.
+fn rules_status(call: &Call, spec: &Value) -> Value {
+    let namespace = spec["namespace"].as_str().unwrap_or_default();
+    let authorizer = &call.server.authorizer;
+    if authorizer.allows_everything() {
+        return json!({
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": false,
+        });
+    }
+    let (rules, unresolved) = authorizer.rbac.rules_of(&call.user, namespace);
+    let resources: Vec<Value> = rules.iter().filter_map(Rule::resource_rule).collect();
+    let paths: Vec<Value> = rules.iter().filter_map(Rule::path_rule).collect();
+    let untold = authorizer.untold(&call.user).map(str::to_owned);
+    let wrong: Vec<String> = untold.into_iter().chain(unresolved).collect();
+    let mut status = json!({
+        "resourceRules": resources, "nonResourceRules": paths, "incomplete": !wrong.is_empty(),
+    });
+    match wrong.as_slice() {
+        [] => {}
+        [one] => status["evaluationError"] = one.as_str().into(),
+        more => status["evaluationError"] = format!("[{}]", more.join(", ")).into(),
+    }
+    status
+}
+
+/// Whether somebody may do something: the user of the call, or the one of the question.
+async fn access_status(call: &Call, spec: &Value) -> Result<Value> {
+    let is_own = call.resource.kind == "SelfSubjectAccessReview";
+    let other = (!is_own).then(|| user_of(spec));
+    let user = other.as_ref().unwrap_or(&call.user);
+    let text = |value: &'_ Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let asked = &spec["resourceAttributes"];
+    let resource = ["group", "resource", "subresource", "namespace", "name"];
+    let [group, resource, subresource, namespace, name] = resource.map(|field| text(asked, field));
+    let path = text(&spec["nonResourceAttributes"], "path");
+    let attributes = match asked.is_object() {
+        true => Target::Resource {
+            group: &group,
+            resource: &resource,
+            subresource: &subresource,
+            namespace: &namespace,
+            name: &name,
+        },
+        false => Target::Path(&path),
+    };
+    let about = if asked.is_object() { asked } else { &spec["nonResourceAttributes"] };
+    let verb = text(about, "verb");
+    let (fields, ignored) = selector::of_review(&asked["fieldSelector"]);
+    let asked = Attributes { fields: &fields, ..Attributes::new(user, &verb, attributes) };
+    let authorizer = &call.server.authorizer;
+    authorizer.look(&*call.server.store, &asked).await?;
+    let Decision { allowed, reason } = authorizer.decide(&asked);
+    let mut status = json!({"allowed": allowed});
+    if !reason.is_empty() {
+        status["reason"] = reason.into();
+    }
+    if let Some(ignored) = ignored {
+        status["evaluationError"] = ignored.into();
+    }
+    Ok(status)
+}
+
+/// The user of a question about another one.
+fn user_of(spec: &Value) -> User {
+    let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();
+    let texts = |value: &Value| -> Vec<String> {
+        let items = value.as_array().into_iter().flatten();
+        items.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let extra = spec["extra"].as_object().into_iter().flatten();
+    User {
+        name: text("user"),
+        groups: texts(&spec["groups"]),
+        uid: text("uid"),
+        extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
+    }
 }
 
 /// Refuses a review that asks nothing, or too much.

@@ -24,7 +24,7 @@ use crate::state::Server;
 use crate::status::{self, Status};
 use crate::token::claims::{Claims, SecretClaims};
 use crate::token::{ISSUER, SECRET_ISSUER, Statement, jwt};
-use crate::user::{self, User};
+use crate::user::User;
 
 pub(crate) use certificate::ClientCertificate;
 
@@ -93,16 +93,13 @@ impl From<IdentityError> for Refused {
     }
 }
 
-/// Who a request comes from, or acts as.
+/// Who a request comes from.
 pub(crate) async fn request(
     server: &Arc<Server>,
     credentials: &Credentials<'_>,
 ) -> status::Result<Authenticated> {
     match authenticated(server, credentials).await {
-        Ok(mut found) => {
-            found.user = user::impersonated(found.user, credentials.headers)?;
-            Ok(found)
-        }
+        Ok(found) => Ok(found),
         Err(Refused::Token(why)) => {
             tracing::debug!(%why, "credential refused");
             Err(Status::unauthorized())

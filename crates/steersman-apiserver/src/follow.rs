@@ -1,5 +1,6 @@
 //! Following what other servers over the same store write: definitions, whose resources must be
-//! served here as well, and configurations of webhooks, which must be asked here as well.
+//! served here as well, configurations of webhooks, which must be asked here as well, and roles and
+//! their bindings, by which requests here are authorised.
 //!
 //! What this server writes itself it has taken in before its client hears of it; news that are
 //! none change nothing. A watch that ends, for whatever reason, is begun anew behind a fresh look
@@ -11,13 +12,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::select_all;
 use steersman_store::{Event, Revision, StoreError, Watch, WatchRequest};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::state::Server;
 use crate::status::{Result, Status, panic_text};
-use crate::{admission_registration, crd};
+use crate::{admission_registration, authz, crd};
 
 /// How long to wait before looking again after a failure.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -32,7 +34,8 @@ const CARE_PERIOD: Duration = Duration::from_secs(10);
 pub(crate) async fn read(server: &Server) -> Result<Revision> {
     let definitions = crd::refresh(server).await?;
     let webhooks = server.load_webhooks().await?;
-    Ok(definitions.min(webhooks))
+    let roles = server.authorizer.rbac.load(&*server.store).await?;
+    Ok(definitions.min(webhooks).min(roles))
 }
 
 /// Follows from now on.
@@ -94,6 +97,7 @@ async fn begin(server: &Weak<Server>, seen: &mut Revision) -> Result<Option<Watc
         tracing::warn!(%from, %seen, "the history of the store was replaced, relisting");
         server.registry.forget_after(from);
         server.webhooks.forget();
+        server.authorizer.rbac.forget();
         *seen = Revision(0);
         // What was read by revisions of the other history is read again.
         return Err(Status::expired("the store has another history"));
@@ -106,11 +110,12 @@ async fn begin(server: &Weak<Server>, seen: &mut Revision) -> Result<Option<Watc
 enum News {
     Definitions(Vec<Arc<Event>>),
     Webhooks(Vec<Arc<Event>>),
+    Roles(Vec<Arc<Event>>),
 }
 
 impl News {
     fn revision(&self) -> Revision {
-        let (Self::Definitions(events) | Self::Webhooks(events)) = self;
+        let (Self::Definitions(events) | Self::Webhooks(events) | Self::Roles(events)) = self;
         events.last().map_or(Revision(0), |event| event.revision)
     }
 
@@ -118,6 +123,9 @@ impl News {
         match self {
             Self::Definitions(events) => {
                 events.iter().for_each(|event| crd::followed(server, event));
+            }
+            Self::Roles(events) => {
+                events.iter().for_each(|event| server.authorizer.rbac.follow(event));
             }
             Self::Webhooks(_) => {
                 if server.webhooks.revision() < self.revision() {
@@ -133,25 +141,36 @@ impl News {
 struct Watches {
     definitions: Box<dyn Watch>,
     webhooks: [Box<dyn Watch>; 2],
+    /// Roles and bindings.
+    roles: [Box<dyn Watch>; 4],
 }
 
 impl Watches {
     async fn open(server: &Server, after: Revision) -> Result<Self, StoreError> {
         let watch = |prefix: String| server.store.watch(WatchRequest { prefix, after });
         let [mutating, validating] = admission_registration::folders();
+        let [cluster_roles, roles, cluster_bindings, bindings] = authz::folders();
         Ok(Self {
             definitions: watch(crd::folder()).await?,
             webhooks: [watch(mutating).await?, watch(validating).await?],
+            roles: [
+                watch(cluster_roles).await?,
+                watch(roles).await?,
+                watch(cluster_bindings).await?,
+                watch(bindings).await?,
+            ],
         })
     }
 
     /// Waits for news; `None` when a definition needs care first.
     async fn next(&mut self, care: &mut Care) -> Result<Option<News>, StoreError> {
         let [mutating, validating] = &mut self.webhooks;
+        let roles = select_all(self.roles.iter_mut().map(|watch| watch.next()));
         Ok(Some(tokio::select! {
             events = self.definitions.next() => News::Definitions(events?),
             events = mutating.next() => News::Webhooks(events?),
             events = validating.next() => News::Webhooks(events?),
+            (events, ..) = roles => News::Roles(events?),
             () = care.due() => return Ok(None),
         }))
     }

@@ -27,6 +27,7 @@ pub mod authentication;
 
 // What all requests share.
 mod admission_registration;
+mod authz;
 pub mod document;
 pub mod registry;
 mod state;
@@ -34,9 +35,9 @@ mod webhook_client;
 
 // A request, from bytes to a call, and its answer.
 mod authn;
-mod authz;
 mod call;
 mod conversion;
+mod impersonation;
 pub mod listen;
 mod negotiate;
 pub mod on_demand;
@@ -71,12 +72,14 @@ mod effects;
 // What runs beside requests.
 mod bootstrap;
 mod follow;
+mod policy;
 mod presence;
 mod retention;
 mod starts;
 
 pub use admission_plugins::PluginSelection;
 pub use authentication::Authentication;
+pub use authz::AuthorizationMode;
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
 pub use server::{ApiServer, Config};

@@ -1,4 +1,4 @@
-//! The pipeline: path → user → non-resource paths → resource → verb → answer.
+//! The pipeline: path → user → permission → non-resource paths → resource → verb → answer.
 //!
 //! Every kind takes it; verbs only differ in the function at its end, in [`perform`].
 
@@ -13,21 +13,22 @@ use steersman_rules::resource::{Resource, Subresource, Verb};
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use crate::authz::Attributes;
 use crate::call::Call;
 use crate::caller::Caller;
+use crate::impersonation::impersonated;
 use crate::metrics::{Asked, Requests};
 use crate::negotiate::{Offer, Output, Route, Shape, Wishes};
 use crate::on_demand::{Held, Wanted};
 use crate::openapi::Published;
 use crate::reply::{self, Reply, ResponseBody};
-use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, is_long_running, segments};
+use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, decode, is_long_running, segments};
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::user::User;
 use crate::warnings::Warnings;
 use crate::{
-    access_review, authz, component, connect, discovery, health, metrics, mutate, openapi, openid,
-    read,
+    access_review, component, connect, discovery, health, metrics, mutate, openapi, openid, read,
 };
 
 /// What requests pass through: the server, and what is kept only for those who ask about it.
@@ -77,8 +78,9 @@ async fn try_answer(
     let deadline = if long { DEADLINE_MAX } else { query.deadline()? };
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
     let caller = parts.extensions.remove::<Caller>().unwrap_or_default();
-    authz::authorize(&user, &path)?;
     let Pipeline { server, requests, .. } = pipeline;
+    let user = authorized(server, user, &parts, &path, &query).await;
+    let user = user.inspect_err(|refusal| tell_of_own(server, caller, refusal))?;
     let began = Instant::now();
     let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
     let _under_way = (!long).then(|| requests.begin(mutating));
@@ -128,6 +130,41 @@ async fn try_answer(
     }
     .instrument(span)
     .await
+}
+
+/// A part of the cluster that may not do what it does has the wrong role: nobody else would notice.
+fn tell_of_own(server: &Server, caller: Caller, refusal: &Status) {
+    if caller == Caller::Own && refusal.code == 403 {
+        tracing::error!(why = %refusal.message, "a part of the cluster lacks a permission");
+        server.part_refused.send_replace(Some(refusal.message.clone()));
+    }
+}
+
+/// The user whom a request is authorised for: the one that it comes from, or acts as. Everything is
+/// decided by method, path and query, before anybody looks at the body.
+async fn authorized(
+    server: &Server,
+    user: User,
+    parts: &Parts,
+    path: &[String],
+    query: &Query,
+) -> Result<User> {
+    let whole = decode(parts.uri.path())?;
+    let asked = Attributes::of_request(&user, &parts.method, &whole, path, query);
+    let authorizer = &server.authorizer;
+    match impersonated(authorizer, &asked, &parts.headers)? {
+        Some(acting) => {
+            let asked = Attributes { user: &acting, ..asked };
+            authorizer.look(&*server.store, &asked).await?;
+            authorizer.authorize(&asked)?;
+            Ok(acting)
+        }
+        None => {
+            authorizer.look(&*server.store, &asked).await?;
+            authorizer.authorize(&asked)?;
+            Ok(user)
+        }
+    }
 }
 
 /// Waits for an answer, but no longer than the client wants and the server allows. A watch is

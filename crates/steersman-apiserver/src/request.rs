@@ -219,6 +219,8 @@ impl RequestInfo {
     fn verb_of(&self, method: &Method, watched: bool) -> (Verb, Known) {
         let of_custom_resources = Known::ToCustomResources;
         match (method, self.name.is_some()) {
+            // Whoever may watch may not write by the way.
+            (method, _) if watched && method != Method::GET => (Verb::Watch, Known::ToNone),
             (&Method::GET, _) if watched || self.asks_to_watch() => (Verb::Watch, Known::ToAll),
             (&Method::GET, true) => (Verb::Get, Known::ToAll),
             (&Method::GET, false) => (Verb::List, Known::ToAll),
@@ -315,6 +317,8 @@ mod tests {
             (Method::PUT, "/api/v1/namespaces/a/pods", (Verb::Update, Known::ToCustomResources)),
             (Method::POST, "/api/v1/namespaces/a/pods/x/eviction", (Verb::Create, Known::ToAll)),
             (Method::TRACE, "/api/v1/pods", (Verb::Get, Known::ToNone)),
+            (Method::POST, "/api/v1/watch/namespaces/a/pods", (Verb::Watch, Known::ToNone)),
+            (Method::DELETE, "/api/v1/watch/namespaces/a/pods/x", (Verb::Watch, Known::ToNone)),
         ] {
             let info = parse(&method, path, "");
             assert_eq!((info.verb, info.method), expected, "{method} {path}");

@@ -22,6 +22,7 @@ use crate::admission_plugins::PluginSelection;
 use crate::admission_registration::Webhooks;
 use crate::authentication::{Authentication, Issuer};
 use crate::authn::{ClientCertificate, Credentials};
+use crate::authz::{AuthorizationMode, Authorizer};
 use crate::caller::Caller;
 use crate::negotiate::Wishes;
 use crate::on_demand::OnDemand;
@@ -37,7 +38,7 @@ use crate::status::{BODY_LIMIT, Result, Status, panic_text};
 use crate::token::Signer;
 use crate::user::User;
 use crate::webhook_client::{Origins, WebhookHandler};
-use crate::{allocate, authn, bootstrap, crd, effects, follow, presence, starts, user};
+use crate::{allocate, authn, bootstrap, crd, effects, follow, policy, presence, starts, user};
 
 /// A body larger than this is worked on apart.
 const HEAVY: usize = 64 * 1024;
@@ -59,12 +60,17 @@ pub struct Config {
     pub shutdown: CancellationToken,
     /// How users of the network are known.
     pub authentication: Authentication,
-    /// Which admission plug-ins are on.
+    /// How requests are authorised.
+    pub authorization: AuthorizationMode,
+    /// Which admission plug-ins are on. For a server by itself these are Kubernetes' own but for
+    /// `ServiceAccount`, which would refuse every Pod: no controller makes the account `default`
+    /// of a namespace.
     pub admission: PluginSelection,
 }
 
 impl Config {
-    /// A server over a store, with a seed of zero and nobody known but whom the cluster knows.
+    /// A server over a store, with a seed of zero, nobody known but whom the cluster knows, and the
+    /// plug-ins of a server beside which no controllers run.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
         Self {
             store,
@@ -72,7 +78,8 @@ impl Config {
             seed: 0,
             shutdown: CancellationToken::new(),
             authentication: Authentication::default(),
-            admission: PluginSelection::default(),
+            authorization: AuthorizationMode::default(),
+            admission: PluginSelection::without_controllers(),
         }
     }
 }
@@ -85,6 +92,8 @@ impl Config {
 pub struct ApiServer {
     pipeline: Arc<Pipeline>,
     caller: Caller,
+    /// Whom requests come from that do not say.
+    user: Option<Arc<User>>,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -95,7 +104,7 @@ impl std::fmt::Debug for ApiServer {
 
 impl ApiServer {
     /// Starts to serve what is in the store, and writes what every cluster has: the system's
-    /// namespaces and the service `kubernetes`.
+    /// namespaces, the service `kubernetes` and the bootstrap policy.
     pub async fn start(config: Config) -> Result<Self> {
         let start = starts::count(&*config.store).await?;
         let server = Arc::new(Server {
@@ -107,27 +116,33 @@ impl ApiServer {
             shutdown: config.shutdown,
             issuers: config.authentication.issuers.iter().map(Issuer::new).collect(),
             authentication: config.authentication,
+            authorizer: Authorizer::new(config.authorization),
             definitions: Arc::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
             effects: effects::all(),
             signer: Signer::default(),
             plugins: config.admission.plugins(),
-            webhooks: Webhooks::default(),
+            webhooks: Webhooks::new(config.admission.webhooks()),
             origins: Origins::default(),
             endpoint: OnceLock::new(),
             advertised: Notify::new(),
             moved: watch::Sender::new(()),
+            part_refused: watch::Sender::new(None),
             on_demand: OnceLock::new(),
         });
         follow::read(&server).await?;
         allocate::repair(&server).await?;
         bootstrap::run(&server).await?;
+        policy::reconcile(&server).await?;
+        // Whoever wrote them, the roles that every cluster has count from the first request on.
+        server.authorizer.rbac.load(&*server.store).await?;
         follow::start(&server);
         allocate::start_repairs(&server);
         bookmarks::start(&server);
         tokio::spawn(crd::tend(Arc::clone(&server)));
-        Ok(Self { pipeline: Arc::new(Pipeline::new(server)), caller: Caller::default() })
+        let pipeline = Arc::new(Pipeline::new(server));
+        Ok(Self { pipeline, caller: Caller::default(), user: None })
     }
 
     /// The same service for clients that call it themselves, with nothing in between that could
@@ -145,9 +160,29 @@ impl ApiServer {
         Self { caller: Caller::Own, ..self.clone() }
     }
 
+    /// The same for a user: requests that do not say whom they come from come from that one, and
+    /// may do what roles allow it.
+    #[must_use]
+    pub fn acting_as(&self, user: User) -> Self {
+        Self { user: Some(Arc::new(user)), ..self.clone() }
+    }
+
     /// Lets somebody keep objects up to date only while others look at them. The first one stays.
     pub fn on_demand(&self, keeper: Arc<dyn OnDemand>) {
         let _ = self.server().on_demand.set(keeper);
+    }
+
+    /// Waits until a [part of the cluster](Self::for_own_parts) is refused something for lack of a
+    /// permission, and says what: its role is wrong then, or was changed.
+    pub fn part_refused(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut refused = self.server().part_refused.subscribe();
+        async move {
+            match refused.wait_for(Option::is_some).await.map(|refused| refused.clone()) {
+                Ok(Some(refused)) => refused,
+                // Nobody serves any more.
+                _ => std::future::pending().await,
+            }
+        }
     }
 
     /// Ends all watches; the service goes on answering other requests.
@@ -180,8 +215,8 @@ impl ApiServer {
         presence::withdraw(self.server()).await
     }
 
-    /// Who a request from the network comes from, or acts as: the user of its connection's
-    /// certificate, which was verified, or of its bearer token.
+    /// Who a request from the network comes from: the user of its connection's certificate, which
+    /// was verified, or of its bearer token.
     pub async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -212,10 +247,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let Self { pipeline, caller } = self.clone();
+        let Self { pipeline, caller, user } = self.clone();
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             parts.extensions.insert(caller);
+            if let Some(user) = user.filter(|_| parts.extensions.get::<User>().is_none()) {
+                parts.extensions.insert(User::clone(&user));
+            }
             let wishes = Wishes::of(&parts.uri, &parts.headers);
             let body = read_body(body).await;
             let is_heavy = body.as_ref().is_ok_and(|body| body.len() > HEAVY);

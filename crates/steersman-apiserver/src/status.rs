@@ -186,7 +186,9 @@ impl Status {
     /// 403: it may not be done, for this reason.
     pub fn forbidden(what: Named<'_>, why: &str, causes: Vec<Cause>) -> Self {
         let subject = what.qualified();
-        let message = if what.name.is_empty() {
+        let message = if subject.is_empty() {
+            format!("forbidden: {why}")
+        } else if what.name.is_empty() {
             format!("{subject} is forbidden: {why}")
         } else {
             format!("{subject} {:?} is forbidden: {why}", what.name)
@@ -349,6 +351,15 @@ impl std::fmt::Display for Status {
 impl std::error::Error for Status {}
 
 impl Cause {
+    /// A namespace takes nothing new.
+    pub(crate) fn namespace_terminating(namespace: &str) -> Self {
+        Self {
+            reason: "NamespaceTerminating".to_owned(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        }
+    }
+
     fn of_field(error: &FieldError) -> Self {
         Self {
             reason: error.reason().to_owned(),

@@ -1,9 +1,7 @@
 //! Users: who asks, by a client certificate, a bearer token that someone was given, or nobody.
 //!
 //! The common name of a certificate is the user, its organisations are the groups. How a request
-//! comes to its user is in [`crate::authn`], whom users act as in [`impersonation`].
-
-mod impersonation;
+//! comes to its user is in [`crate::authn`], whom users act as in [`crate::impersonation`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock};
@@ -14,19 +12,17 @@ use x509_parser::der_parser::{Oid, oid};
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::AttributeTypeAndValue;
 
-pub(crate) use impersonation::impersonated;
-
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
 
 /// The group of everybody who is known.
-const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
 /// The group of nobody.
-const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// The name of nobody.
-const ANONYMOUS: &str = "system:anonymous";
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
 /// Where a user's extra tells by which credential it is known.
 pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
@@ -45,8 +41,6 @@ pub struct User {
     pub uid: String,
     /// What else is known, such as the pod that a token belongs to.
     pub extra: BTreeMap<String, Vec<String>>,
-    /// Whether somebody who is known acts as this user, and so vouches for what it does.
-    pub vouched: bool,
 }
 
 impl User {
@@ -60,6 +54,13 @@ impl User {
     /// The one who calls from within the process.
     pub fn in_process() -> Self {
         Self::known("system:admin", &[MASTERS])
+    }
+
+    /// A service account, as its tokens make it known.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        let group = format!("system:serviceaccounts:{namespace}");
+        let name = format!("system:serviceaccount:{namespace}:{name}");
+        Self::known(&name, &["system:serviceaccounts", &group])
     }
 
     /// Nobody.
@@ -91,7 +92,7 @@ impl User {
 
     /// Whether nobody vouched for this user.
     pub fn is_anonymous(&self) -> bool {
-        self.name == ANONYMOUS && !self.vouched
+        self.name == ANONYMOUS
     }
 
     /// This user as one who is known: of `system:authenticated`, unless its groups say something
@@ -128,7 +129,7 @@ impl User {
         let print: String = print.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let extra = [(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={print}")])].into();
         let groups = subject.iter_organization().map(text).collect();
-        Ok(Some(Self { name, groups, uid, extra, vouched: false }.authenticated()))
+        Ok(Some(Self { name, groups, uid, extra }.authenticated()))
     }
 }
 

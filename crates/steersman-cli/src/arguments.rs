@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use steersman_cluster::Controllers;
+use steersman_cluster::{Controllers, PluginSelection};
 
 /// A Kubernetes-compatible cluster in one process, for people who write and test controllers.
 #[derive(Parser)]
@@ -53,6 +53,8 @@ pub(crate) struct Up {
     /// is one of them.
     #[arg(long, value_name = "LIST", default_value = "*")]
     pub(crate) controllers: Controllers,
+    #[command(flatten)]
+    pub(crate) admission: AdmissionFlags,
     /// How many seconds of history watches and paged lists can go back to.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) history: u64,
@@ -63,6 +65,27 @@ pub(crate) struct Up {
     pub(crate) authentication: AuthenticationFlags,
     #[command(flatten, next_help_heading = "Storage")]
     pub(crate) storage: StorageFlags,
+}
+
+/// Which admission plug-ins are on.
+#[derive(Args)]
+pub(crate) struct AdmissionFlags {
+    /// Admission plug-ins to switch on beside those that Kubernetes has on by default, by its
+    /// names. ServiceAccount is on if serviceaccount-controller runs.
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',')]
+    enable_admission_plugins: Vec<String>,
+    /// Admission plug-ins to switch off although they are on by default.
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',')]
+    disable_admission_plugins: Vec<String>,
+}
+
+impl AdmissionFlags {
+    /// The plug-ins that were chosen.
+    pub(crate) fn chosen(&self) -> Result<PluginSelection, String> {
+        let on = self.enable_admission_plugins.iter().map(String::as_str);
+        let off = self.disable_admission_plugins.iter().map(String::as_str);
+        PluginSelection::new(on, off).map_err(|why| format!("{why}; see `steersman up --help`"))
+    }
 }
 
 /// Who is known, beside those whom the cluster itself has given a certificate or a token.
@@ -282,6 +305,7 @@ mod tests {
         assert_eq!(chosen("steersman up"), "*");
         assert_eq!(chosen("steersman up --controllers none"), "none");
         let kept = "namespace-controller,serviceaccount-controller,\
+                    clusterrole-aggregation-controller,resourcequota-controller,\
                     root-ca-certificate-publisher-controller,\
                     certificatesigningrequest-signing-controller,\
                     serviceaccount-token-controller,kube-scheduler";
@@ -292,6 +316,28 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
         assert_eq!(text.lines().count(), 1, "{text}");
+    }
+
+    #[test]
+    fn plug_ins_are_switched_by_name_with_commas_or_again() {
+        let chosen = |line: &str| match CommandLine::try_parse_from(line.split(' ')) {
+            Ok(CommandLine { command: Command::Up(up) }) => up.admission.chosen(),
+            _ => panic!("{line} is refused"),
+        };
+        let selection = PluginSelection::new(["AlwaysPullImages", "AlwaysDeny"], ["Priority"]);
+        let enable = "--enable-admission-plugins";
+        let disable = "--disable-admission-plugins=Priority";
+        for enabled in [
+            format!("{enable}=AlwaysPullImages,AlwaysDeny"),
+            format!("{enable} AlwaysPullImages {enable} AlwaysDeny"),
+        ] {
+            assert_eq!(chosen(&format!("steersman up {enabled} {disable}")), selection);
+        }
+        assert_eq!(chosen("steersman up"), Ok(PluginSelection::default()));
+        let why = chosen(&format!("steersman up {enable} PodNode")).unwrap_err();
+        assert!(why.starts_with("enable-admission-plugins plugin \"PodNode\" is unknown"), "{why}");
+        let why = chosen(&format!("steersman up {enable} Priority {disable}")).unwrap_err();
+        assert!(why.contains("overlapped"), "{why}");
     }
 
     #[test]

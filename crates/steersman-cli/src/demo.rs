@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
-use kube::CustomResourceExt;
 use kube::api::DeleteParams;
 use steersman::controller::ReconcileRecord;
 use steersman::informer::{Event, Informer};
 use steersman::reflector::Selection;
 use steersman::{Client, Error, Manager, Object, ObjectKey, Result};
-use steersman_cluster::Cluster;
-use steersman_examples::app_service::{AppService, app_service, app_services};
+use steersman_cluster::{Cluster, User};
+use steersman_examples::app_service::{AppService, app_service, app_services, manifests};
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 
@@ -25,8 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
     say!("\nThe demo: AppService shop asks for a Deployment with {REPLICAS} Pods.\n");
     let client = Client::new(cluster.client(), "demo");
-    client.apply(&AppService::crd()).await?;
-    let manager = Manager::new(cluster.client()).with(app_services());
+    let manifests = manifests();
+    manifests.apply(&cluster.client()).await?;
+    let ObjectKey { namespace, name } = manifests.account();
+    let account = User::service_account(&namespace.unwrap_or_default(), &name);
+    let manager = Manager::new(cluster.client_as(account)).with(app_services());
     let mut screen = Screen::new(cluster, manager.reconciles());
     let apps = screen.show(cluster, app).await;
     let deployments = screen.show(cluster, deployment).await;

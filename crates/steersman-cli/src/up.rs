@@ -28,7 +28,7 @@ async fn serve(up: Up) -> Result<(), String> {
     let storage = storage::chosen(&up.storage, history)?;
     let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);
     let builder = builder.pod_termination(Duration::from_secs_f64(up.pod_termination));
-    let builder = builder.controllers(up.controllers);
+    let builder = builder.controllers(up.controllers).admission(up.admission.chosen()?);
     let builder = builder.authentication(authentication::chosen(&up.authentication)?);
     let mut builder = builder.history(history).storage(storage.clone());
     if let Some(address) = up.advertise_address {

@@ -3,10 +3,25 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use steersman_apiserver::Authentication;
+use steersman_apiserver::{Authentication, PluginSelection};
 
 use crate::controllers::Controllers;
 use crate::storage::Storage;
+
+/// Admission plug-ins that begin something, and the controllers that end it. Without those, Pods
+/// would be refused, Nodes never be scheduled to, and claims never go.
+const ENDED_BY: [(&str, &[&str]); 3] = [
+    ("ServiceAccount", &["serviceaccount-controller"]),
+    ("TaintNodesByCondition", &["node-lifecycle-controller"]),
+    (
+        "StorageObjectInUseProtection",
+        &[
+            "persistentvolume-protection-controller",
+            "persistentvolumeclaim-protection-controller",
+            "volumeattributesclass-protection-controller",
+        ],
+    ),
+];
 
 /// What a cluster is to have.
 #[derive(Clone, Debug)]
@@ -14,6 +29,7 @@ pub struct Builder {
     pub(crate) nodes: usize,
     pub(crate) pod_termination: Duration,
     pub(crate) controllers: Controllers,
+    pub(crate) admission: PluginSelection,
     pub(crate) seed: Option<u64>,
     pub(crate) history: Duration,
     pub(crate) listen: Option<SocketAddr>,
@@ -31,6 +47,7 @@ impl Default for Builder {
             nodes: 3,
             pod_termination: Duration::ZERO,
             controllers: Controllers::ALL,
+            admission: PluginSelection::default(),
             seed: None,
             history: Duration::from_secs(300),
             listen: None,
@@ -65,6 +82,27 @@ impl Builder {
     pub fn controllers(mut self, run: impl Into<Controllers>) -> Self {
         self.controllers = run.into();
         self
+    }
+
+    /// Which admission plug-ins are switched on or off by name. Those that begin what a controller
+    /// ends are on by default only if it runs: `ServiceAccount` with the controller that makes the
+    /// account `default` of each namespace, `TaintNodesByCondition` and
+    /// `StorageObjectInUseProtection` with those that take the taints and the finalizers away
+    /// again, which are not built yet.
+    #[must_use]
+    pub fn admission(mut self, plugins: PluginSelection) -> Self {
+        self.admission = plugins;
+        self
+    }
+
+    /// The plug-ins of the API server.
+    pub(crate) fn plugins(&self) -> PluginSelection {
+        let mut plugins = self.admission.clone();
+        for (plugin, controllers) in ENDED_BY {
+            let runs = controllers.iter().all(|name| self.controllers.runs(name));
+            plugins = plugins.by_default(plugin, runs);
+        }
+        plugins
     }
 
     /// What everything random follows from; without it, every start is different.
@@ -136,4 +174,43 @@ fn another_seed(seed: u64, n: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use steersman_apiserver::PluginSelection;
+
+    use super::{Builder, Controllers, ENDED_BY};
+
+    fn has(builder: &Builder, plugin: &str) -> bool {
+        builder.plugins().on().any(|on| on == plugin)
+    }
+
+    #[test]
+    fn what_a_controller_ends_is_begun_if_it_runs() {
+        for (controllers, is_on) in [
+            ("*", true),
+            ("serviceaccount-controller", true),
+            ("none", false),
+            ("*,-serviceaccount-controller", false),
+        ] {
+            let chosen: Controllers = controllers.parse().unwrap();
+            let builder = Builder::default().controllers(chosen);
+            assert_eq!(has(&builder, "ServiceAccount"), is_on, "{controllers}");
+            assert!(has(&builder, "Priority"));
+        }
+        let all = Builder::default();
+        assert!(!has(&all, "TaintNodesByCondition"), "nobody would take the taint away");
+        assert!(!has(&all, "StorageObjectInUseProtection"), "nobody would let go");
+    }
+
+    #[test]
+    fn what_is_switched_by_name_stays_so() {
+        let names = ENDED_BY.map(|(plugin, _)| plugin);
+        let chosen = PluginSelection::new(names, []).unwrap();
+        let builder = Builder::default().controllers(false).admission(chosen);
+        assert!(names.iter().all(|name| has(&builder, name)));
+        let chosen = PluginSelection::new([], ["ServiceAccount"]).unwrap();
+        assert!(!has(&Builder::default().admission(chosen), "ServiceAccount"));
+    }
 }

@@ -22,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::attention::Attention;
 use crate::controllers::Controllers;
+use crate::identities;
 
 /// How long reconciles under way get to end when the cluster stops: what they did not do is done
 /// after the next start, or by the next leader.
@@ -38,7 +39,8 @@ const RECORDS_MAX: usize = 4096;
 /// What there is to run.
 #[derive(Clone)]
 pub(crate) struct Parts {
-    pub(crate) client: kube::Client,
+    /// The API server, which each part calls under its own identity.
+    pub(crate) api: ApiServer,
     pub(crate) nodes: usize,
     pub(crate) pod_termination: Duration,
     pub(crate) controllers: Controllers,
@@ -51,7 +53,10 @@ pub(crate) struct Parts {
 impl Parts {
     /// A manager of everything but the nodes.
     fn manager(&self) -> Manager {
-        let manager = Manager::new(self.client.clone()).graceful_timeout(CONTROLLERS_GRACE);
+        let api = self.api.clone();
+        let manager = Manager::new(identities::shared_client(&api))
+            .client_for(move |part| Some(identities::client_of(&api, part)))
+            .graceful_timeout(CONTROLLERS_GRACE);
         let manager = steersman_controllers::restrict_caches(manager);
         let runs = |name: &str| self.controllers.runs(name);
         let root_ca = self.root_ca.as_deref();

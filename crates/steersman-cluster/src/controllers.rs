@@ -163,7 +163,8 @@ mod tests {
             (
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,namespace-controller,\
-                 serviceaccount-controller,certificatesigningrequest-signing-controller,\
+                 serviceaccount-controller,clusterrole-aggregation-controller,\
+                 resourcequota-controller,certificatesigningrequest-signing-controller,\
                  serviceaccount-token-controller,kube-scheduler",
             ),
         ] {

@@ -16,8 +16,10 @@ mod attention;
 mod authority;
 mod built_in;
 mod fork;
+mod identities;
 
 mod cluster;
+mod identity;
 
 mod start;
 
@@ -26,7 +28,9 @@ pub use cluster::{Cluster, Endpoint};
 pub use controllers::{ChoiceError, Controllers};
 pub use error::StartError;
 pub use fork::ForkError;
-pub use steersman_apiserver::{ApiServer, Authentication, WebhookHandler, authentication, pki};
+pub use steersman_apiserver::user::User;
+pub use steersman_apiserver::{ApiServer, Authentication, PluginSelection, WebhookHandler};
+pub use steersman_apiserver::{authentication, pki};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};

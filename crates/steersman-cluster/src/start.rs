@@ -63,6 +63,7 @@ impl Builder {
             seed,
             shutdown: shutdown.clone(),
             authentication: self.authentication.clone(),
+            admission: self.plugins(),
             ..Config::new(Arc::new(store.clone()), Arc::new(clock::now))
         };
         let api = ApiServer::start(config).await?;
@@ -86,7 +87,7 @@ impl Builder {
 
         let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
         let parts = Parts {
-            client: kube::Client::new(api.for_own_parts(), "default"),
+            api: api.for_own_parts(),
             nodes: self.nodes,
             pod_termination: self.pod_termination,
             controllers: self.controllers,

@@ -103,6 +103,28 @@ pub(crate) async fn served_resources(
     Ok(Discovered { resources, failures })
 }
 
+/// Asks the server for one resource, whatever its version; `None` if it is not served.
+pub(crate) async fn served_resource(
+    client: &Client,
+    group: &str,
+    plural: &str,
+) -> Result<Option<ServedResource>> {
+    let is_it = |resource: &ServedResource| resource.api.plural == plural;
+    if group.is_empty() {
+        let core = client.kube().list_core_api_resources("v1").await?;
+        return Ok(resources_of("v1", core).into_iter().find(is_it));
+    }
+    let groups = client.kube().list_api_groups().await?.groups;
+    let group = groups.iter().find(|it| it.name == group);
+    for version in group.into_iter().flat_map(versions) {
+        let list = client.kube().list_api_group_resources(version).await?;
+        if let found @ Some(_) = resources_of(version, list).into_iter().find(is_it) {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
 /// What went wrong, in the server's words where it has some.
 pub(crate) fn reason(error: &kube::Error) -> String {
     match error {

@@ -10,10 +10,12 @@ mod discovery;
 mod pod;
 
 mod certificate_signing;
+mod clusterrole_aggregation;
 mod deployment;
 mod garbage_collector;
 mod namespace;
 mod replicaset;
+mod resourcequota;
 mod root_ca;
 mod serviceaccount;
 mod token_secret;
@@ -27,11 +29,13 @@ pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 8] = [
+pub const NAMES: [(&str, &str); 10] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("namespace-controller", "namespace"),
     ("serviceaccount-controller", "serviceaccount"),
+    ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
+    ("resourcequota-controller", "resourcequota"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
@@ -63,6 +67,8 @@ pub fn all() -> Vec<Controller> {
         replicaset::controller(),
         namespace::controller(),
         serviceaccount::controller(),
+        clusterrole_aggregation::controller(),
+        resourcequota::controller(),
     ]
 }
 

@@ -12,6 +12,9 @@ use crate::addresses::{Block, node_address};
 
 /// The version that simulated nodes claim to run.
 const KUBELET_VERSION: &str = "v1.36.0-steersman";
+/// What not every kubelet can do, and these can: it is all the same to a simulated container.
+const FEATURES: [&str; 2] =
+    ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"];
 /// Type, status, reason and message of what a healthy kubelet reports.
 const CONDITIONS: [(&str, &str, &str, &str); 4] = [
     (
@@ -91,6 +94,7 @@ impl Machine {
             resources.get_or_insert_default().extend(own);
         }
         status.node_info = Some(self.system());
+        status.declared_features = Some(FEATURES.map(str::to_owned).into());
         report(status.conditions.get_or_insert_default(), now);
         status
     }
@@ -171,6 +175,7 @@ mod tests {
         let status = node.status.unwrap();
         assert_eq!(status.allocatable.unwrap()["memory"].0, "32Gi");
         assert_eq!(status.addresses.unwrap()[0].address, "172.18.0.4");
+        assert_eq!(status.declared_features.unwrap(), FEATURES);
         let ready = status.conditions.unwrap().into_iter().find(|c| c.type_ == "Ready").unwrap();
         assert_eq!(ready.status, "True");
     }

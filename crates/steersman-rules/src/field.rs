@@ -118,7 +118,7 @@ fn shown(value: &Value) -> String {
 }
 
 /// A text in quotes, as Go's `%q` writes it.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -24,6 +24,9 @@ pub mod patch;
 pub mod selector;
 pub mod table;
 
+// How much of what an object uses.
+pub mod quota;
+
 // The words that rules are made of.
 pub mod field;
 pub mod metadata;

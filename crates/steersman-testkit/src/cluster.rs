@@ -15,6 +15,7 @@ use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
 use steersman_cluster::{Controllers, Storage};
 use tokio::sync::{broadcast, watch};
 
+use crate::deployed::Refusals;
 use crate::faults::Faults;
 use crate::link::Link;
 use crate::settings::Settings;
@@ -44,13 +45,17 @@ pub struct Cluster {
     client: Client,
     /// The controllers under test that reach the cluster as the test does.
     controllers: Running,
-    /// Those that reach it through faults or over a link.
-    troubled: Mutex<Vec<Running>>,
+    /// Those that reach it through faults or over a link, or as somebody else.
+    apart: Mutex<Vec<Arc<Running>>>,
     records: broadcast::Sender<Arc<ReconcileRecord>>,
     /// Keeps the last reconciles, to be shown when something does not come true.
     history: Mutex<broadcast::Receiver<Arc<ReconcileRecord>>>,
     leftovers: Leftovers,
     failures: Failures,
+    /// What deployed programs were refused here or in a fork.
+    refusals: Refusals,
+    /// How a cluster that exists is reached.
+    config: Option<kube::Config>,
 }
 
 impl Cluster {
@@ -60,7 +65,7 @@ impl Cluster {
         let controllers = if settings.controllers { settings.which } else { Controllers::NONE };
         let builder = builder.nodes(settings.nodes).pod_termination(settings.termination);
         let builder = builder.controllers(controllers);
-        Ok(Self::ours(builder.start().await?, Failures::default()))
+        Ok(Self::ours(builder.start().await?, Failures::default(), Refusals::default()))
     }
 
     /// Another cluster that holds all that this one does at this moment, with Pods that run, and
@@ -73,24 +78,32 @@ impl Cluster {
     /// If the test runs on a cluster that existed before it.
     pub async fn fork(&self) -> Result<Self> {
         let fork = self.inner().fork().await?;
-        Ok(Self::ours(fork, self.failures.clone()))
+        Ok(Self::ours(fork, self.failures.clone(), self.refusals.clone()))
     }
 
     /// A cluster made for a test, or a fork of it.
-    fn ours(inner: steersman_cluster::Cluster, failures: Failures) -> Self {
+    fn ours(inner: steersman_cluster::Cluster, failures: Failures, refusals: Refusals) -> Self {
         let client = inner.client();
         let failed = inner.failed();
+        let refused = inner.api().part_refused();
         let told = failures.clone();
         tokio::spawn(async move {
-            let error = failed.await;
-            told.send_replace(Some(error.to_string()));
+            let why = tokio::select! {
+                error = failed => error.to_string(),
+                why = refused => format!("a part of the cluster lacks a permission: {why}"),
+            };
+            told.send_replace(Some(why));
         });
-        Self { failures, ..Self::new(client, Some(inner), Leftovers::default()) }
+        Self { failures, refusals, ..Self::new(client, Some(inner), Leftovers::default()) }
     }
 
     /// A cluster that exists already, as this client sees it.
-    pub(crate) fn existing(client: kube::Client, leftovers: Leftovers) -> Self {
-        Self::new(client, None, leftovers)
+    pub(crate) fn existing(
+        client: kube::Client,
+        config: kube::Config,
+        leftovers: Leftovers,
+    ) -> Self {
+        Self { config: Some(config), ..Self::new(client, None, leftovers) }
     }
 
     fn new(
@@ -110,11 +123,13 @@ impl Cluster {
             inner,
             client: Client::new(client, "test"),
             controllers,
-            troubled: Mutex::default(),
+            apart: Mutex::default(),
             records,
             history,
             leftovers,
             failures: Failures::default(),
+            refusals: Refusals::default(),
+            config: None,
         }
     }
 
@@ -153,6 +168,16 @@ impl Cluster {
     /// Whether the cluster was made for this test.
     pub(crate) fn is_ours(&self) -> bool {
         self.inner.is_some()
+    }
+
+    /// How the cluster is reached, if it existed before the test.
+    pub(crate) fn config(&self) -> Option<&kube::Config> {
+        self.config.as_ref()
+    }
+
+    /// What deployed programs are refused.
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// Does this when the test has ended, however it ends.
@@ -223,8 +248,15 @@ impl Cluster {
     }
 
     fn run_apart(&self, client: kube::Client, controller: Controller) {
-        let manager = Manager::new(client).with(controller).reconciles_to(self.records.clone());
-        self.troubled.lock().unwrap_or_else(PoisonError::into_inner).push(manager.start());
+        self.start_manager(Manager::new(client).with(controller));
+    }
+
+    /// Starts a manager until the test ends, whose reconciles the test hears of.
+    pub(crate) fn start_manager(&self, manager: Manager) -> Arc<Running> {
+        let running = Arc::new(manager.reconciles_to(self.records.clone()).start());
+        let mut apart = self.apart.lock().unwrap_or_else(PoisonError::into_inner);
+        apart.push(Arc::clone(&running));
+        running
     }
 
     /// Hears of every reconcile of the controllers under test from now on.
@@ -299,10 +331,12 @@ impl Cluster {
             (None, Err(error)) => format!("absent: {error}"), // such as a kind that nobody installed
             (None, Ok(_)) => "absent".into(),
         };
+        let refused = self.refusals.complaint().map(|complaint| format!("\n{complaint}"));
         Err(Error::message(format!(
-            "{kind} {key} is not {what} after {} seconds\nit was last seen as {last}\n{}",
+            "{kind} {key} is not {what} after {} seconds\nit was last seen as {last}\n{}{}",
             patience.as_secs(),
             self.last_reconciles(),
+            refused.unwrap_or_default(),
         )))
     }
 

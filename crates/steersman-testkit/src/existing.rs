@@ -27,15 +27,18 @@ pub(crate) fn kubeconfig() -> Option<String> {
 pub(crate) fn run(kubeconfig: &str, test: Test<'_>) {
     let runtime = tokio::runtime::Runtime::new().expect("the machine has threads to give");
     runtime.block_on(async {
-        let client = connect(kubeconfig).await.expect("the cluster of the kubeconfig answers");
+        let (client, config) =
+            connect(kubeconfig).await.expect("the cluster of the kubeconfig answers");
         let namespace = client.default_namespace().to_owned();
         let leftovers = Leftovers::default();
-        let cluster = Cluster::existing(client.clone(), Arc::clone(&leftovers));
+        let cluster = Cluster::existing(client.clone(), config, Arc::clone(&leftovers));
+        let refusals = cluster.refusals().clone();
         let test = AssertUnwindSafe(test(cluster)).catch_unwind();
         let ended = tokio::time::timeout(PATIENCE, test).await;
         let cleaned = clean_up(&leftovers).await;
         let client = Client::new(client, "test");
         let deleted = client.delete::<Namespace>(&*namespace, &DeleteParams::background()).await;
+        refusals.fail_if_any();
         match ended.expect("the test has not ended in ten minutes") {
             Ok(()) => {
                 cleaned.expect("what the test has left can be cleaned up");
@@ -56,8 +59,8 @@ async fn clean_up(leftovers: &Leftovers) -> Result<()> {
     }
 }
 
-/// A client whose default namespace is new.
-async fn connect(path: &str) -> Result<kube::Client> {
+/// A client whose default namespace is new, and how others like it are made.
+async fn connect(path: &str) -> Result<(kube::Client, kube::Config)> {
     let kubeconfig = Kubeconfig::read_from(path)?;
     let options = KubeConfigOptions::default();
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
@@ -67,5 +70,5 @@ async fn connect(path: &str) -> Result<kube::Client> {
         ObjectMeta { generate_name: Some("steersman-test-".into()), ..ObjectMeta::default() };
     let namespace = client.create(&Namespace { metadata, ..Namespace::default() }).await?;
     config.default_namespace = namespace.metadata.name.unwrap_or_default();
-    Ok(kube::Client::try_from(config)?)
+    Ok((kube::Client::try_from(config.clone())?, config))
 }

@@ -25,10 +25,14 @@
 //!
 //! `RUST_LOG=debug cargo test` shows the logs, on the clock of the test ([`VirtualTime`]).
 //!
+//! [`Cluster::deploy`] runs controllers under the permissions that their manifests grant, and no
+//! others: a missing rule fails the test and says what to add.
+//!
 //! [`faults`] puts trouble between a client and that cluster, from a seed; a [`link`] between
 //! them can be slow, lossy or held up.
 
 mod cluster;
+mod deployed;
 mod existing;
 pub mod faults;
 pub mod link;
@@ -41,6 +45,7 @@ mod test;
 mod webhooks;
 
 pub use cluster::Cluster;
+pub use deployed::{Deployed, MissingRule};
 pub use faults::{Fault, Faults};
 pub use link::{Condition, Link};
 pub use logs::VirtualTime;

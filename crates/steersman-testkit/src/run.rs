@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 
+use futures::FutureExt;
 use jiff::Timestamp;
 use steersman::{clock, random};
 use steersman_cluster::{MemoryStore, Storage};
@@ -26,8 +28,9 @@ pub fn run<R, Fut: Future<Output = R>>(test: impl FnOnce(Cluster) -> Fut) -> R {
 ///
 /// # Panics
 ///
-/// If the cluster cannot be started, or the test has not ended within its
-/// [limit](Settings::limit) of virtual time.
+/// If the cluster cannot be started, the test has not ended within its
+/// [limit](Settings::limit) of virtual time, or what it [deployed](Cluster::deploy) lacks
+/// permissions.
 pub fn run_with<R, Fut: Future<Output = R>>(
     settings: Settings,
     test: impl FnOnce(Cluster) -> Fut,
@@ -67,14 +70,22 @@ pub(crate) fn run_on(Origin { settings, prepared, start }: Origin, test: Test<'_
         let cluster = Cluster::start(settings, storage).await;
         let cluster = cluster.expect("the cluster of the test starts");
         let failed = cluster.failed();
+        let refusals = cluster.refusals().clone();
+        let test = AssertUnwindSafe(test(cluster)).catch_unwind();
         tokio::select! {
-            () = test(cluster) => (),
+            ended = test => {
+                // It explains what else went wrong, which has been told if it was a panic.
+                refusals.fail_if_any();
+                ended.unwrap_or_else(|panic| resume_unwind(panic));
+            }
             error = failed => panic!("part of the cluster failed: {error}"),
             () = tokio::time::sleep(settings.limit) => {
                 let limit = Days(settings.limit);
+                let refused = refusals.complaint().map(|complaint| format!("\n{complaint}"));
                 panic!(
                     "the test has not ended after {limit} of virtual time, which is its limit; if \
-                     it needs longer: #[steersman::test(limit = \"…\")], or Settings::limit"
+                     it needs longer: #[steersman::test(limit = \"…\")], or Settings::limit{}",
+                    refused.unwrap_or_default(),
                 )
             }
         }

@@ -60,11 +60,11 @@ mod tests {
 
     use super::*;
 
-    /// A whole cluster, in milliseconds, on virtual time.
+    /// A whole cluster, in milliseconds, on virtual time. The controller may do what the manifests
+    /// allow, and no more.
     #[steersman::test]
     async fn a_shop_opens(cluster: Cluster) -> Result<()> {
-        cluster.install::<Shop>().await?;
-        cluster.run(shops());
+        cluster.deploy(&manifests()).await?.run(shops());
         cluster.client().create(&Shop::new("corner", ShopSpec { replicas: 3 })).await?;
         let open = |shop: &Shop| shop.status.as_ref().is_some_and(|status| status.available == 3);
         cluster.eventually("corner", open).await

@@ -2,10 +2,8 @@
 //! argument `manifests` it only prints what a cluster must be told before:
 //! `cargo run -p steersman-examples --bin replica_set manifests | kubectl apply -f -`.
 
-use kube::CustomResourceExt;
-use steersman::manifests::Manifests;
 use steersman::prelude::*;
-use steersman_examples::replica_set::{PodSet, pod_sets};
+use steersman_examples::replica_set::{manifests, pod_sets};
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
@@ -21,6 +19,5 @@ async fn main() -> Result<()> {
 
 #[expect(clippy::print_stdout, reason = "this is what was asked for")]
 fn print_manifests() {
-    let manifests = Manifests::new("pod-sets", "default").definition(PodSet::crd());
-    print!("{}", manifests.controller(&pod_sets()));
+    print!("{}", manifests());
 }

@@ -3,20 +3,18 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch};
 use serde_json::json;
 use steersman::{ListOptions, Result};
-use steersman_examples::app_service::{AppService, app_service, app_services};
+use steersman_examples::app_service::{AppService, app_service, app_services, manifests};
 use steersman_testkit::Cluster;
 
 async fn shop(cluster: &Cluster, replicas: i32) -> Result<()> {
-    cluster.install::<AppService>().await?;
-    cluster.run(app_services());
+    cluster.deploy(&manifests()).await?.run(app_services());
     cluster.client().create(&app_service("shop", replicas)).await?;
     cluster.eventually("shop", |app: &AppService| app.available() == replicas).await
 }
 
 #[steersman::test]
 async fn an_app_service_becomes_available(cluster: Cluster) -> Result<()> {
-    cluster.install::<AppService>().await?;
-    cluster.run(app_services());
+    cluster.deploy(&manifests()).await?.run(app_services());
     cluster.client().create(&app_service("shop", 3)).await?;
     cluster.eventually("shop", |app: &AppService| app.available() == 3).await
 }

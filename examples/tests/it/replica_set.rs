@@ -8,7 +8,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::json;
 use steersman::controller::ReconcileRecord;
 use steersman::{Context, Controller, ListOptions, ObjectKey, Result};
-use steersman_examples::replica_set::{self, PodSet, PodSetSpec, pod_sets};
+use steersman_examples::replica_set::{self, PodSet, PodSetSpec, manifests, pod_sets};
 use steersman_testkit::Cluster;
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::Receiver;
@@ -62,7 +62,7 @@ fn heard(records: &mut Receiver<Arc<ReconcileRecord>>) -> Vec<String> {
 async fn with_five_wanted_and_three_there_exactly_two_are_created(cluster: Cluster) -> Result<()> {
     set_with_pods(&cluster, 5, 3).await?;
     let before: BTreeSet<_> = pods(&cluster).await?.iter().map(ResourceExt::uid).collect();
-    cluster.run(pod_sets());
+    cluster.deploy(&manifests()).await?.run(pod_sets());
     cluster.eventually("web", ready(5)).await?;
     cluster.advance(Duration::from_secs(600)).await;
     let pods = pods(&cluster).await?;
@@ -78,7 +78,7 @@ async fn what_was_there_at_the_start_causes_one_reconcile(cluster: Cluster) -> R
     set_with_pods(&cluster, 20, 20).await?;
     cluster.advance(Duration::from_secs(60)).await; // all Pods run
     let mut records = cluster.reconciles();
-    cluster.run(pod_sets());
+    cluster.deploy(&manifests()).await?.run(pod_sets());
     cluster.eventually("web", ready(20)).await?;
     cluster.advance(Duration::from_secs(60)).await;
     let causes = heard(&mut records);
@@ -102,7 +102,8 @@ async fn many_events_during_a_reconcile_cause_one_more(cluster: Cluster) -> Resu
             replica_set::reconcile(set, ctx).await
         }
     };
-    cluster.run(Controller::of::<PodSet>().owns::<Pod>().concurrency(4).reconcile(gated));
+    let gated = Controller::of::<PodSet>().owns::<Pod>().concurrency(4).reconcile(gated);
+    cluster.deploy(&manifests()).await?.run(gated);
     cluster.eventually("web", ready(20)).await?;
     cluster.advance(Duration::from_secs(10)).await;
     let mut records = cluster.reconciles();
@@ -127,7 +128,7 @@ async fn many_events_during_a_reconcile_cause_one_more(cluster: Cluster) -> Resu
 #[steersman::test]
 async fn of_too_many_pods_those_that_are_worth_least_go(cluster: Cluster) -> Result<()> {
     let set = set_with_pods(&cluster, 3, 0).await?;
-    cluster.run(pod_sets());
+    cluster.deploy(&manifests()).await?.run(pod_sets());
     cluster.eventually("web", ready(3)).await?;
     let running: Vec<_> = pods(&cluster).await?.iter().map(ResourceExt::uid).collect();
     let mut nowhere = pod_of(&set, "nowhere");
@@ -148,7 +149,7 @@ async fn a_pod_deleted_by_hand_is_replaced_and_none_once_the_set_is_deleted(
     cluster: Cluster,
 ) -> Result<()> {
     set_with_pods(&cluster, 2, 0).await?;
-    cluster.run(pod_sets());
+    cluster.deploy(&manifests()).await?.run(pod_sets());
     cluster.eventually("web", ready(2)).await?;
     let lost = pods(&cluster).await?.remove(0);
     cluster.client().delete::<Pod>(ObjectKey::of(&lost), &DeleteParams::default()).await?;

@@ -51,7 +51,8 @@ impl Refusal {
 }
 
 /// Lets mutating webhooks change an object, in order, and those that wish so a second time if
-/// others have changed it after them. Says whether anything changed.
+/// others have changed it after them: other webhooks, or plug-ins, which look again at what
+/// webhooks have changed. Says whether anything changed.
 pub(super) async fn mutate(
     hooks: &Hooks,
     request: &Request<'_>,
@@ -80,6 +81,11 @@ pub(super) async fn mutate(
             if webhook.is_reinvoked {
                 seen.push(index);
             }
+        }
+        if let Some(object) = object.as_mut().filter(|_| round == 0 && changed)
+            && request.admit(object, old).await?
+        {
+            again.extend(mem::take(&mut seen));
         }
     }
     Ok(changed)

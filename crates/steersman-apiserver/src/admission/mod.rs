@@ -3,7 +3,8 @@
 //! A write asks them through a [`Request`]: the [plug-ins](crate::state::plugins) that are switched
 //! on, in order, and the webhooks that are [registered](crate::admission_registration):
 //! mutating webhooks one after the other, before the object is validated, validating ones all at
-//! once, right before it is stored. [`crate::write`] is where it asks; a write that finds the
+//! once, right before it is stored. Plug-ins see what mutating webhooks have changed once more, so
+//! that a container that one adds is treated like the others. [`crate::write`] is where it asks; a write that finds the
 //! object changed asks again, but not for ever. Nothing is locked meanwhile, so webhooks may call
 //! back.
 //!

@@ -8,6 +8,7 @@ use steersman_rules::resource::{Place, Resource};
 use super::{admission_review, dispatch};
 use crate::admission_registration::{Hooks, Operation};
 use crate::call::Call;
+use crate::state::effects::Taken;
 use crate::state::plugins::{Attributes, Concerned};
 use crate::status::Result;
 
@@ -37,6 +38,20 @@ pub(crate) struct About<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) place: Place<'a>,
     pub(crate) dry_run: bool,
+}
+
+/// Who has changed an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) plugins: bool,
+    pub(crate) webhooks: bool,
+}
+
+impl Changes {
+    /// Whether anybody has.
+    pub(crate) fn any(self) -> bool {
+        self.plugins || self.webhooks
+    }
 }
 
 impl<'a> Request<'a> {
@@ -81,17 +96,22 @@ impl<'a> Request<'a> {
         request.validate(Some(body), None).await
     }
 
-    /// Lets plug-ins, then mutating webhooks change an object; says whether one did.
-    pub(crate) async fn mutate(&self, object: &mut Value, old: Option<&Value>) -> Result<bool> {
-        let changed = self.plugins.admit(self.attributes(), object, old).await?;
+    /// Lets plug-ins, then mutating webhooks change an object; says who did.
+    pub(crate) async fn mutate(&self, object: &mut Value, old: Option<&Value>) -> Result<Changes> {
+        let plugins = self.admit(object, old).await?;
         let Some(hooks) = self.hooks.as_ref().filter(|hooks| !hooks.mutating.is_empty()) else {
-            return Ok(changed);
+            return Ok(Changes { plugins, webhooks: false });
         };
         let mut current = Some(std::mem::take(object));
         // On the heap, so that requests stay small that nobody is asked about.
         let mutated = Box::pin(dispatch::mutate(hooks, self, &mut current, old)).await;
         *object = current.unwrap_or_default();
-        Ok(mutated? || changed)
+        Ok(Changes { plugins, webhooks: mutated? })
+    }
+
+    /// Lets plug-ins change an object; says whether one did.
+    pub(super) async fn admit(&self, object: &mut Value, old: Option<&Value>) -> Result<bool> {
+        self.plugins.admit(self.attributes(), object, old).await
     }
 
     /// Asks everybody whether an object may be deleted.
@@ -109,6 +129,15 @@ impl<'a> Request<'a> {
             Box::pin(dispatch::validate(hooks, self, object, old)).await?;
         }
         self.plugins.validate_late(self.attributes(), object, old).await
+    }
+
+    /// Lets plug-ins take what the write of an object needs that nobody has refused.
+    pub(crate) async fn take(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<Vec<Box<dyn Taken>>> {
+        self.plugins.take(self.attributes(), object, old).await
     }
 
     /// The write, as plug-ins see it.

@@ -1,24 +1,127 @@
 //! Kubernetes' admission plug-ins, one file or folder each, and which of them are on.
 //!
 //! [`ORDER`] has them in the order in which they are asked, which is Kubernetes'. What a plug-in is
-//! and when it is asked says [`crate::state::plugins`].
+//! and when it is asked says [`crate::state::plugins`]. What they read of other objects they take
+//! from [`stored`]; [`fields`], [`secrets`] and [`tolerations`] look into documents for them.
+
+mod fields;
+mod secrets;
+mod signing_request;
+mod stored;
+mod tolerations;
+
+mod always_deny;
+mod always_pull_images;
+mod certificates;
+mod default_ingress_class;
+mod default_storage_class;
+mod default_toleration_seconds;
+mod deny_service_external_ips;
+mod extended_resource_toleration;
+mod limit_pod_hard_anti_affinity_topology;
+mod namespace_exists;
+mod namespace_lifecycle;
+mod node_declared_feature_validator;
+mod node_restriction;
+mod persistent_volume_claim_resize;
+mod pod_node_selector;
+mod pod_resize_validator;
+mod pod_toleration_restriction;
+mod pod_topology_labels;
+mod priority;
+mod runtime_class;
+mod service_account;
+mod storage_object_in_use_protection;
+mod taint_nodes_by_condition;
+
+mod resource_quota;
+
+mod limit_ranger;
+mod pod_security;
 
 use std::collections::BTreeSet;
 
+use crate::admission_registration::Asked;
 use crate::state::plugins::{Plugin, Plugins};
 
-/// A plug-in that this server has.
+/// A plug-in that Kubernetes has.
 struct Known {
     name: &'static str,
     /// Whether it is on unless switched off.
     on: bool,
-    /// Whether it is asked after the webhooks.
-    late: bool,
-    make: fn() -> Box<dyn Plugin>,
+    part: Part,
 }
 
-/// All plug-ins, in the order in which they are asked.
-const ORDER: &[Known] = &[];
+/// Where this server has a plug-in.
+enum Part {
+    /// Here; asked before the webhooks.
+    Early(fn() -> Box<dyn Plugin>),
+    /// Here; asked after the webhooks.
+    Late(fn() -> Box<dyn Plugin>),
+    /// In the part of the server whose business it is, which knows whether it is on.
+    Elsewhere,
+    /// Nowhere: in Kubernetes it is asked and does nothing, or waits for a feature that is off.
+    Idle,
+    /// Nowhere yet.
+    Missing,
+}
+
+use Part::{Early, Elsewhere, Idle, Late, Missing};
+
+/// All plug-ins of Kubernetes, in the order in which they are asked.
+#[rustfmt::skip]
+const ORDER: &[Known] = &[
+    off("AlwaysAdmit", Idle),
+    off("NamespaceAutoProvision", Elsewhere),
+    on("NamespaceLifecycle", Early(|| Box::new(namespace_lifecycle::NamespaceLifecycle))),
+    off("NamespaceExists", Early(|| Box::new(namespace_exists::NamespaceExists))),
+    off("LimitPodHardAntiAffinityTopology", Early(|| Box::new(limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology))),
+    on("LimitRanger", Early(limit_ranger::plugin)),
+    on("ServiceAccount", Early(|| Box::new(service_account::ServiceAccount))),
+    // Kubernetes has it off, and kubeadm switches it on wherever nodes are authorised by what they run.
+    on("NodeRestriction", Early(|| Box::new(node_restriction::NodeRestriction))),
+    on("TaintNodesByCondition", Early(|| Box::new(taint_nodes_by_condition::TaintNodesByCondition))),
+    off("AlwaysPullImages", Early(|| Box::new(always_pull_images::AlwaysPullImages))),
+    off("ImagePolicyWebhook", Missing),
+    on("PodSecurity", Early(pod_security::plugin)),
+    off("PodNodeSelector", Early(|| Box::new(pod_node_selector::PodNodeSelector))),
+    on("Priority", Early(|| Box::new(priority::Priority))),
+    on("DefaultTolerationSeconds", Early(|| Box::new(default_toleration_seconds::DefaultTolerationSeconds))),
+    off("PodTolerationRestriction", Early(|| Box::new(pod_toleration_restriction::PodTolerationRestriction))),
+    off("EventRateLimit", Missing),
+    off("ExtendedResourceToleration", Early(|| Box::new(extended_resource_toleration::ExtendedResourceToleration))),
+    on("DefaultStorageClass", Early(|| Box::new(default_storage_class::DefaultStorageClass))),
+    on("StorageObjectInUseProtection", Early(|| Box::new(storage_object_in_use_protection::StorageObjectInUseProtection))),
+    on("PodGroupProtection", Idle),
+    off("OwnerReferencesPermissionEnforcement", Missing),
+    on("PersistentVolumeClaimResize", Early(|| Box::new(persistent_volume_claim_resize::PersistentVolumeClaimResize))),
+    on("RuntimeClass", Early(|| Box::new(runtime_class::RuntimeClass))),
+    on("CertificateApproval", Early(|| Box::new(certificates::CertificateApproval))),
+    on("CertificateSigning", Early(|| Box::new(certificates::CertificateSigning))),
+    on("ClusterTrustBundleAttest", Idle),
+    on("CertificateSubjectRestriction", Early(|| Box::new(certificates::CertificateSubjectRestriction))),
+    on("DefaultIngressClass", Early(|| Box::new(default_ingress_class::DefaultIngressClass))),
+    off("DenyServiceExternalIPs", Early(|| Box::new(deny_service_external_ips::DenyServiceExternalIps))),
+    on("PodTopologyLabels", Early(|| Box::new(pod_topology_labels::PodTopologyLabels))),
+    on("PodGroupWorkloadExists", Idle),
+    on("NodeDeclaredFeatureValidator", Early(|| Box::new(node_declared_feature_validator::NodeDeclaredFeatureValidator))),
+    on("JobValidation", Idle),
+    on("PodResizeValidator", Early(|| Box::new(pod_resize_validator::PodResizeValidator))),
+    on("MutatingAdmissionPolicy", Missing),
+    on("MutatingAdmissionWebhook", Elsewhere),
+    on("ValidatingAdmissionPolicy", Missing),
+    on("ValidatingAdmissionWebhook", Elsewhere),
+    on("ResourceQuota", Late(|| Box::new(resource_quota::ResourceQuota::default()))),
+    off("AlwaysDeny", Late(|| Box::new(always_deny::AlwaysDeny))),
+];
+
+const fn on(name: &'static str, part: Part) -> Known {
+    Known { name, on: true, part }
+}
+
+const fn off(name: &'static str, part: Part) -> Known {
+    Known { name, on: false, part }
+}
 
 /// Which plug-ins are on: those that Kubernetes has on by default, but for what was switched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +136,8 @@ impl PluginSelection {
     ///
     /// # Errors
     ///
-    /// If there is no plug-in of a name, or one is switched both on and off.
+    /// If there is no plug-in of a name, one that this server lacks is switched on, or one is
+    /// switched both on and off.
     pub fn new<'a>(
         enabled: impl IntoIterator<Item = &'a str>,
         disabled: impl IntoIterator<Item = &'a str>,
@@ -41,10 +145,13 @@ impl PluginSelection {
         let enabled: BTreeSet<String> = enabled.into_iter().map(str::to_owned).collect();
         let disabled: BTreeSet<String> = disabled.into_iter().map(str::to_owned).collect();
         for (names, flag) in [(&enabled, "enable"), (&disabled, "disable")] {
-            let is_known = |name: &&String| ORDER.iter().any(|known| known.name == **name);
-            if let Some(name) = names.iter().find(|name| !is_known(name)) {
+            if let Some(name) = names.iter().find(|name| known(name).is_none()) {
                 return Err(format!("{flag}-admission-plugins plugin {name:?} is unknown"));
             }
+        }
+        let is_missing = |name: &&String| known(name).is_some_and(Known::is_missing);
+        if let Some(name) = enabled.iter().find(is_missing) {
+            return Err(format!("enable-admission-plugins plugin {name:?} is not supported"));
         }
         if let Some(name) = enabled.intersection(&disabled).next() {
             return Err(format!(
@@ -54,17 +161,76 @@ impl PluginSelection {
         Ok(Self { enabled, disabled })
     }
 
-    fn has(&self, known: &Known) -> bool {
+    /// The plug-ins of a server beside which no controllers run: all that are on by default, but
+    /// not `ServiceAccount`, for nobody makes the accounts that every Pod would need.
+    pub fn without_controllers() -> Self {
+        Self::default().by_default("ServiceAccount", false)
+    }
+
+    /// The same, with a plug-in on or off unless it was switched by name.
+    #[must_use]
+    pub fn by_default(mut self, name: &str, on: bool) -> Self {
+        if !self.enabled.contains(name) && !self.disabled.contains(name) {
+            let names = if on { &mut self.enabled } else { &mut self.disabled };
+            names.insert(name.to_owned());
+        }
+        self
+    }
+
+    /// The names of all plug-ins of Kubernetes, in the order in which they are asked.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ORDER.iter().map(|known| known.name)
+    }
+
+    /// The names of the plug-ins that are on, in the same order. Some of them this server lacks,
+    /// see [`Self::is_supported`].
+    pub fn on(&self) -> impl Iterator<Item = &'static str> + '_ {
+        ORDER.iter().filter(|known| self.selects(known)).map(|known| known.name)
+    }
+
+    /// Whether this server has a plug-in of this name.
+    pub fn is_supported(name: &str) -> bool {
+        known(name).is_some_and(|known| !known.is_missing())
+    }
+
+    fn selects(&self, known: &Known) -> bool {
         self.enabled.contains(known.name) || (known.on && !self.disabled.contains(known.name))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        known(name).is_some_and(|known| self.selects(known))
     }
 
     /// The plug-ins that are on.
     pub(crate) fn plugins(&self) -> Plugins {
         let mut plugins = Plugins::default();
-        for known in ORDER.iter().filter(|known| self.has(known)) {
-            let side = if known.late { &mut plugins.late } else { &mut plugins.early };
-            side.push((known.make)());
+        plugins.namespace_lifecycle = self.has("NamespaceLifecycle");
+        plugins.namespace_provision = self.has("NamespaceAutoProvision");
+        for known in ORDER.iter().filter(|known| self.selects(known)) {
+            match known.part {
+                Early(make) => plugins.push(make()),
+                Late(make) => plugins.push_late(make()),
+                Elsewhere | Idle | Missing => {}
+            }
         }
         plugins
     }
+
+    /// Which webhooks are asked.
+    pub(crate) fn webhooks(&self) -> Asked {
+        Asked {
+            mutating: self.has("MutatingAdmissionWebhook"),
+            validating: self.has("ValidatingAdmissionWebhook"),
+        }
+    }
+}
+
+impl Known {
+    fn is_missing(&self) -> bool {
+        matches!(self.part, Missing)
+    }
+}
+
+fn known(name: &str) -> Option<&'static Known> {
+    ORDER.iter().find(|known| known.name == name)
 }

@@ -35,9 +35,17 @@ pub(crate) struct Hooks {
     pub(crate) validating: Vec<Webhook>,
 }
 
+/// Which webhooks are asked at all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) mutating: bool,
+    pub(crate) validating: bool,
+}
+
 /// The webhooks that are configured now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Webhooks {
+    asked: Asked,
     /// Whether there is any.
     any: AtomicBool,
     /// The lock is held for moments, never over a wait.
@@ -45,6 +53,11 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
+    /// Without any, until they are [loaded](Self::load).
+    pub(crate) fn new(asked: Asked) -> Self {
+        Self { asked, any: AtomicBool::default(), hooks: RwLock::default() }
+    }
+
     /// The webhooks that may have a say in writes of a resource; `None` if there are none.
     pub(crate) fn of(&self, resource: &Resource) -> Option<Arc<Hooks>> {
         if !self.any.load(Ordering::Acquire) || is_exempt(resource) {
@@ -68,8 +81,14 @@ impl Webhooks {
     /// Reads the configurations that the store holds: when the server starts, after each write of
     /// one, before the client hears of it, and when another server has written one.
     pub(crate) async fn load(&self, store: &dyn Store, table: &Table) -> Result<Revision> {
-        let (mutating, at) = read(store, table, MUTATING, None).await?;
-        let (validating, revision) = read(store, table, VALIDATING, Some(at)).await?;
+        let (mut mutating, at) = read(store, table, MUTATING, None).await?;
+        let (mut validating, revision) = read(store, table, VALIDATING, Some(at)).await?;
+        if !self.asked.mutating {
+            mutating.clear();
+        }
+        if !self.asked.validating {
+            validating.clear();
+        }
         self.install(Hooks { revision, mutating, validating });
         Ok(revision)
     }

@@ -65,7 +65,7 @@ impl FrontProxyHeaders {
         let groups = self.group.iter().flat_map(|name| headers.get_all(name)).map(text);
         let groups = groups.filter(|group| !group.is_empty()).collect();
         let uid = first(&self.uid);
-        let user = User { name, groups, uid, extra: self.extra(headers), vouched: false };
+        let user = User { name, groups, uid, extra: self.extra(headers) };
         Some(user.authenticated())
     }
 

@@ -1,6 +1,7 @@
 //! The kinds whose writes mean something to the server itself, in one list, and those of them that
 //! have no room of their own.
 
+mod access;
 mod limit_range;
 mod signing_request;
 mod volume;
@@ -16,6 +17,7 @@ pub(crate) fn all() -> Registered {
     Registered::default()
         .with(Effect::Definition, crd::Definitions)
         .with(Effect::Instance, crd::Instances)
+        .with(Effect::Permission, access::Permissions)
         .with(Effect::LimitRange, limit_range::LimitRanges)
         .with(Effect::PersistentVolume, volume::Volumes)
         .with(Effect::Service, allocate::Services)

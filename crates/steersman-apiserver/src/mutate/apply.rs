@@ -96,6 +96,7 @@ async fn create_applied(
         return Err(Status::not_found(call.resource.named(place.name)));
     }
     let object = merged(writer, None, applied, force)?;
+    call.may_create()?;
     let object = create_object(writer, place.namespace, object, Tracking::Recorded).await?;
     Ok(Reply::Object { code: StatusCode::CREATED, object })
 }

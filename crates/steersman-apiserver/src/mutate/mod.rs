@@ -19,7 +19,9 @@ pub(crate) mod token_request;
 pub(crate) mod update;
 
 use serde_json::{Value, json};
+use steersman_rules::resource::Place;
 
+use crate::authz::{Attributes, Target};
 use crate::call::Call;
 use crate::conversion::Known;
 use crate::status::Result;
@@ -46,6 +48,21 @@ impl Call {
             scale: None,
             known: Known::default(),
         })
+    }
+}
+
+impl Call {
+    /// Refuses to create what an update or an apply finds missing, unless the user may create it.
+    fn may_create(&self) -> Result<()> {
+        let Place { namespace, name } = self.place();
+        let target = Target::Resource {
+            group: &self.resource.group,
+            resource: &self.resource.plural,
+            subresource: self.subresource(),
+            namespace,
+            name,
+        };
+        self.server.authorizer.authorize(&Attributes::new(&self.user, "create", target))
     }
 }
 

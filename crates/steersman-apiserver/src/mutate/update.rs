@@ -42,6 +42,7 @@ pub(crate) async fn update(call: &Call) -> Result<Reply> {
 /// Creates what an update finds missing.
 async fn create(call: &Call, writer: &Writer<'_>, object: &Value) -> Result<Reply> {
     prepare::check_uid(writer, call.place(), "", object)?;
+    call.may_create()?;
     let mut new = object.clone();
     metadata::set(&mut new, "resourceVersion", None);
     let namespace = call.place().namespace;

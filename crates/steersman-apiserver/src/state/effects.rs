@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::future::{self, BoxFuture};
 use serde_json::Value;
 use steersman_rules::field::FieldError;
-use steersman_rules::resource::{Effect, Resource};
+use steersman_rules::resource::{Effect, Place, Resource};
 use steersman_store::{Revision, StoreError};
 use tokio::sync::OwnedMutexGuard;
 
@@ -88,6 +88,18 @@ pub(crate) trait Taken: Send {
 pub(crate) trait Effects: Send + Sync {
     /// Names a new object for which nobody has a name.
     fn name(&self, _write: Write<'_>, _object: &mut Value) {}
+
+    /// Refuses what its writer may not write, whatever the verb; `place` is that of the request,
+    /// without a name where a collection is written to.
+    fn permit(
+        &self,
+        _write: Write<'_>,
+        _place: Place<'_>,
+        _old: Option<&Value>,
+        _new: &Value,
+    ) -> Result<()> {
+        Ok(())
+    }
 
     /// Refuses a new object that cannot be taken now.
     fn accept(&self, _write: Write<'_>) -> Result<()> {

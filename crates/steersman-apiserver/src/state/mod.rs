@@ -19,6 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission_registration::Webhooks;
 use crate::authentication::{Authentication, Issuer};
+use crate::authz::Authorizer;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
@@ -45,6 +46,8 @@ pub(crate) struct Server {
     pub(crate) authentication: Authentication,
     /// Who else issues tokens.
     pub(crate) issuers: Vec<Issuer>,
+    /// Decides who may do what.
+    pub(crate) authorizer: Authorizer,
     /// Held while a custom resource definition is written, for its names depend on the others'.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     /// Events as they were written for the first who watches.
@@ -67,6 +70,8 @@ pub(crate) struct Server {
     pub(crate) advertised: Notify,
     /// Told now and then if anything was written.
     pub(crate) moved: watch::Sender<()>,
+    /// What a part of the cluster was last refused for lack of a permission.
+    pub(crate) part_refused: watch::Sender<Option<String>>,
     /// Who keeps objects up to date only while somebody looks.
     pub(crate) on_demand: on_demand::Registered,
 }

@@ -1,19 +1,25 @@
 //! Admission plug-ins: parts of the server that may change or refuse what is written, under the
 //! names and in the order of Kubernetes.
 //!
-//! A plug-in says which writes concern it, changes what it is given ([`Plugin::admit`]) and refuses
-//! what must not be ([`Plugin::validate`]). [`crate::admission`] calls those that are switched on;
+//! A plug-in says which writes concern it, changes what it is given ([`Plugin::admit`]), refuses
+//! what must not be ([`Plugin::validate`]) and takes what a write that nobody refuses needs
+//! ([`Plugin::take`]). [`crate::admission`] calls those that are switched on;
 //! they are in [`crate::admission_plugins`], one file or folder each.
 
+use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use futures::future::{self, BoxFuture};
+use futures::future::BoxFuture;
 use serde_json::Value;
+use steersman_rules::metadata;
 use steersman_rules::resource::{Place, Resource};
 
 use super::Server;
+use super::effects::Taken;
 use crate::admission_registration::Operation;
-use crate::status::Result;
+use crate::status::{Cause, Result, Status};
 use crate::user::User;
 use crate::warnings::Warnings;
 
@@ -23,6 +29,7 @@ use crate::warnings::Warnings;
 pub(crate) struct Attributes<'a> {
     pub(crate) server: &'a Arc<Server>,
     /// Who writes.
+    #[allow(dead_code, reason = "for plug-ins to come")]
     pub(crate) user: &'a User,
     pub(crate) operation: Operation,
     pub(crate) resource: &'a Resource,
@@ -31,8 +38,10 @@ pub(crate) struct Attributes<'a> {
     /// The place in the path; without a name where one is yet to be generated.
     pub(crate) place: Place<'a>,
     /// Whether everything is done but the write.
+    #[allow(dead_code, reason = "for plug-ins to come")]
     pub(crate) dry_run: bool,
     /// Takes what the client is told although its write succeeds.
+    #[allow(dead_code, reason = "for plug-ins to come")]
     pub(crate) warnings: &'a Warnings,
 }
 
@@ -41,6 +50,33 @@ impl Attributes<'_> {
     pub(crate) fn is_of(&self, group: &str, plural: &str) -> bool {
         self.subresource.is_empty() && self.resource.is(group, plural)
     }
+
+    /// Whether it makes a new object of a kind.
+    pub(crate) fn creates(&self, group: &str, plural: &str) -> bool {
+        self.operation == Operation::Create && self.is_of(group, plural)
+    }
+
+    /// Whether it makes or changes objects of a kind.
+    pub(crate) fn writes(&self, group: &str, plural: &str) -> bool {
+        self.operation != Operation::Delete && self.is_of(group, plural)
+    }
+
+    /// A refusal in the name of the object, as far as it has one.
+    pub(crate) fn forbidden(&self, object: &Value, why: &str) -> Status {
+        self.forbidden_because(object, why, Vec::new())
+    }
+
+    /// The same, with causes for programs.
+    pub(crate) fn forbidden_because(
+        &self,
+        object: &Value,
+        why: &str,
+        causes: Vec<Cause>,
+    ) -> Status {
+        let own = ["name", "generateName"].map(|field| metadata::text(object, field));
+        let name = [self.place.name, own[0], own[1], "Unknown"].into_iter().find(|n| !n.is_empty());
+        Status::forbidden(self.resource.named(name.unwrap_or_default()), why, causes)
+    }
 }
 
 /// A part of the server that has a say in writes.
@@ -48,15 +84,16 @@ pub(crate) trait Plugin: Send + Sync {
     /// Whether it has a say in such writes. Every write asks, so this must cost nearly nothing.
     fn handles(&self, write: &Attributes<'_>) -> bool;
 
-    /// Changes a new version of an object, or refuses it; `old` is what it replaces. Only called
-    /// where there is a new version: not for deletions.
+    /// Changes a new version of an object, or refuses it; `old` is what it replaces. Says whether
+    /// it changed anything. Only called where there is a new version: not for deletions. What
+    /// webhooks have changed since is shown once more.
     fn admit<'a>(
         &'a self,
         _write: Attributes<'a>,
         _new: &'a mut Value,
         _old: Option<&'a Value>,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(future::ready(Ok(())))
+    ) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(Content(PhantomData))
     }
 
     /// Refuses what must not be written, once nobody changes it any more. There is no new version
@@ -67,41 +104,92 @@ pub(crate) trait Plugin: Send + Sync {
         _new: Option<&'a Value>,
         _old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(future::ready(Ok(())))
+        Box::pin(Content(PhantomData))
+    }
+
+    /// Takes what the write of a new version needs, once nobody refuses it any more, or refuses it
+    /// because that cannot be had. The outcome of the write decides what is given back. Only those
+    /// after the webhooks are asked, and a dry run takes nothing.
+    fn take<'a>(
+        &'a self,
+        _write: Attributes<'a>,
+        _new: &'a Value,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Taken>>>> {
+        Box::pin(Content(PhantomData))
     }
 }
 
-/// The plug-ins that are switched on, in order.
+/// Has nothing to say. It is of no size, so that its box is not allocated.
+struct Content<T>(PhantomData<fn() -> T>);
+
+impl<T: Default> Future for Content<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(T::default()))
+    }
+}
+
+/// The plug-ins that are switched on.
 #[derive(Default)]
 pub(crate) struct Plugins {
-    /// Those before the webhooks.
-    pub(crate) early: Vec<Box<dyn Plugin>>,
-    /// Those after them.
-    pub(crate) late: Vec<Box<dyn Plugin>>,
+    /// In order; at most 64 of them.
+    all: Vec<Box<dyn Plugin>>,
+    /// Those after the webhooks: the n-th bit is for the n-th.
+    late: u64,
+    /// Whether objects live only in namespaces that exist and stay. [`crate::write`] sees to it,
+    /// for it has to look again once it has written.
+    pub(crate) namespace_lifecycle: bool,
+    /// Whether a namespace that is not there is made for the first object in it; also by
+    /// [`crate::write`], before it looks.
+    pub(crate) namespace_provision: bool,
 }
 
 /// The plug-ins that have a say in one write.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Concerned<'a> {
-    early: Vec<&'a dyn Plugin>,
-    late: Vec<&'a dyn Plugin>,
+    /// Those that are switched on.
+    all: &'a [Box<dyn Plugin>],
+    /// Who of them: the n-th bit is for the n-th.
+    asked: u64,
+    late: u64,
 }
 
 impl Plugins {
+    /// Adds one that is asked before the webhooks.
+    pub(crate) fn push(&mut self, plugin: Box<dyn Plugin>) {
+        assert!(self.all.len() < 64, "there is a bit for each plug-in");
+        self.all.push(plugin);
+    }
+
+    /// Adds one that is asked after them.
+    pub(crate) fn push_late(&mut self, plugin: Box<dyn Plugin>) {
+        self.late |= 1 << self.all.len();
+        self.push(plugin);
+    }
+
     /// Who has a say in a write.
     pub(crate) fn concerned(&self, write: &Attributes<'_>) -> Concerned<'_> {
-        Concerned { early: of(&self.early, write), late: of(&self.late, write) }
+        let mut asked = 0;
+        for (n, plugin) in self.all.iter().enumerate() {
+            asked |= u64::from(plugin.handles(write)) << n;
+        }
+        Concerned { all: &self.all, asked, late: self.late }
     }
 }
 
-fn of<'a>(plugins: &'a [Box<dyn Plugin>], write: &Attributes<'_>) -> Vec<&'a dyn Plugin> {
-    plugins.iter().map(|plugin| &**plugin).filter(|plugin| plugin.handles(write)).collect()
-}
-
-impl Concerned<'_> {
+impl<'a> Concerned<'a> {
     /// Whether nobody has.
     pub(crate) fn is_empty(&self) -> bool {
-        self.early.is_empty() && self.late.is_empty()
+        self.asked == 0
+    }
+
+    /// Those of some bits, in order.
+    fn among(&self, bits: u64) -> impl Iterator<Item = &'a dyn Plugin> + use<'a> {
+        let asked = self.asked & bits;
+        let all = self.all.iter().enumerate();
+        all.filter(move |(n, _)| asked >> n & 1 == 1).map(|(_, plugin)| &**plugin)
     }
 
     /// Lets them change an object; says whether one did.
@@ -111,14 +199,11 @@ impl Concerned<'_> {
         new: &mut Value,
         old: Option<&Value>,
     ) -> Result<bool> {
-        if self.is_empty() {
-            return Ok(false);
+        let mut changed = false;
+        for plugin in self.among(u64::MAX) {
+            changed |= plugin.admit(write, new, old).await?;
         }
-        let before = new.clone();
-        for plugin in self.early.iter().chain(&self.late) {
-            plugin.admit(write, new, old).await?;
-        }
-        Ok(*new != before)
+        Ok(changed)
     }
 
     /// Lets those before the webhooks refuse an object.
@@ -128,7 +213,7 @@ impl Concerned<'_> {
         new: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<()> {
-        for plugin in &self.early {
+        for plugin in self.among(!self.late) {
             plugin.validate(write, new, old).await?;
         }
         Ok(())
@@ -141,9 +226,23 @@ impl Concerned<'_> {
         new: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<()> {
-        for plugin in &self.late {
+        for plugin in self.among(self.late) {
             plugin.validate(write, new, old).await?;
         }
         Ok(())
+    }
+
+    /// Lets them take what the write needs.
+    pub(crate) async fn take(
+        &self,
+        write: Attributes<'_>,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Result<Vec<Box<dyn Taken>>> {
+        let mut taken = Vec::new();
+        for plugin in self.among(self.late) {
+            taken.extend(plugin.take(write, new, old).await?);
+        }
+        Ok(taken)
     }
 }

@@ -31,7 +31,8 @@ pub(crate) async fn change(
 }
 
 /// Replaces the object at a place by what a client wants to make of it, which `decide` has from
-/// [`prepare`](super::prepare::prepare): webhooks may change it, mistakes are refused, webhooks may refuse it.
+/// [`prepare`](super::prepare::prepare): plug-ins and webhooks may change it, mistakes are refused,
+/// plug-ins and webhooks may refuse it.
 pub(crate) async fn write(
     writer: &Writer<'_>,
     place: Place<'_>,
@@ -54,7 +55,7 @@ struct Change<'a> {
     writer: &'a Writer<'a>,
     place: Place<'a>,
     decide: &'a mut (dyn FnMut(&Value) -> Result<Value> + Send),
-    /// The webhooks that have a say, if any.
+    /// The plug-ins and webhooks that have a say, if any.
     asked: Option<Request<'a>>,
     checks: Checks,
 }
@@ -72,21 +73,24 @@ impl Swap for Change<'_> {
         let old = &found.old;
         let mut new = self.decided(old).await?;
         if self.checks == Checks::All {
-            new = admitted(writer, self.asked.as_ref(), old, new).await?;
+            new = admitted(writer, self.asked.as_ref(), self.place, old, new).await?;
         }
         let same = new == *old && found.is_stored_right;
         let effects = writer.effects();
-        let taken = match effects {
-            Some(effects) if !same => effects.take(writer.seen(), Some(old), &mut new).await?,
-            _ => None,
-        };
+        let mut held = Held::default();
+        if let Some(effects) = effects.filter(|_| !same) {
+            held.taken.extend(effects.take(writer.seen(), Some(old), &mut new).await?);
+        }
         if let Some(request) = &self.asked {
             request.validate(Some(&shown(writer, &new)), Some(&shown(writer, old))).await?;
         }
         if same {
             return Ok(Attempt::Unchanged(found.stored));
         }
-        let mut held = Held { taken, turn: None };
+        if let Some(request) = &self.asked {
+            let (new, old) = (shown(writer, &new), shown(writer, old));
+            held.taken.extend(request.take(&new, Some(&old)).await?);
+        }
         if let Some(effects) = effects {
             held.turn = effects.turn(writer.seen()).await;
             effects.prepare_in_turn(writer.seen(), Some(old), &mut new);
@@ -154,23 +158,20 @@ impl Found {
     }
 }
 
-/// What becomes of a client's change when webhooks have changed it, too: it is prepared again,
-/// and refused if there are mistakes in it.
+/// What becomes of a client's change when plug-ins and webhooks have changed it, too: it is prepared
+/// again, and refused if there are mistakes in it.
 async fn admitted(
     writer: &Writer<'_>,
     asked: Option<&Request<'_>>,
+    place: Place<'_>,
     old: &Value,
     mut new: Value,
 ) -> Result<Value> {
     if let Some(request) = asked {
-        let mut object = shown(writer, &new).into_owned();
-        if request.mutate(&mut object, Some(&shown(writer, old))).await? {
-            let wanted = match writer.scale {
-                Some(paths) => scale::scaled(&new, paths, &object),
-                None => object,
-            };
-            new = shape(writer, old, wanted);
-        }
+        new = changed(writer, request, old, new).await?;
+    }
+    if let Some(effects) = writer.effects() {
+        effects.permit(writer.seen(), place, Some(old), &new)?;
     }
     if PARTS.contains(&writer.subresource) {
         part::check(writer, old, &new)?;
@@ -181,7 +182,23 @@ async fn admitted(
     Ok(new)
 }
 
-/// What of an object webhooks are asked about: the Scale, if one is written.
+/// What plug-ins and webhooks make of a change.
+async fn changed(
+    writer: &Writer<'_>,
+    request: &Request<'_>,
+    old: &Value,
+    mut new: Value,
+) -> Result<Value> {
+    let Some(paths) = writer.scale else {
+        let changes = request.mutate(&mut new, Some(old)).await?;
+        return Ok(if changes.any() { shape(writer, old, new) } else { new });
+    };
+    let mut scale = scale::scale_of(&new, paths);
+    let changes = request.mutate(&mut scale, Some(&scale::scale_of(old, paths))).await?;
+    Ok(if changes.any() { shape(writer, old, scale::scaled(&new, paths, &scale)) } else { new })
+}
+
+/// What of an object plug-ins and webhooks are asked about: the Scale, if one is written.
 fn shown<'a>(writer: &Writer<'_>, object: &'a Value) -> Cow<'a, Value> {
     match writer.scale {
         Some(paths) => Cow::Owned(scale::scale_of(object, paths)),

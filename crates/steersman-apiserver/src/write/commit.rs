@@ -14,7 +14,7 @@ use crate::state::effects::{Outcome, Taken, Turn, Written};
 #[derive(Default)]
 pub(crate) struct Held {
     /// What was taken for it.
-    pub(crate) taken: Option<Box<dyn Taken>>,
+    pub(crate) taken: Vec<Box<dyn Taken>>,
     /// The turn to write.
     pub(crate) turn: Option<Turn>,
 }
@@ -35,23 +35,27 @@ impl Writer<'_> {
         let key = self.resource.key(place).into();
         let ttl = self.resource.rules.ttl().filter(|_| !gone);
         let request = WriteRequest { key, value: bytes, expected, ttl };
-        let Some(effects) = self.effects() else {
-            return Ok(self.server.store.write(request).await?.revision);
-        };
-        let Held { taken, turn } = held;
-        let released = if gone { effects.release(self.server, object) } else { None };
-        if taken.is_none() && released.is_none() && !effects.follow(gone) {
+        let Held { mut taken, turn } = held;
+        let mut follows = false;
+        if let Some(effects) = self.effects() {
+            if gone {
+                taken.extend(effects.release(self.server, object));
+            }
+            follows = effects.follow(gone);
+        }
+        if taken.is_empty() && !follows {
             return Ok(self.server.store.write(request).await?.revision);
         }
         let server = Arc::clone(self.server);
         let resource = self.resource.clone();
         let object = object.clone();
         // A client that goes away must not leave the definition written and not served, the
-        // service written and its address free, nor the webhook configured and not asked.
+        // service written and its address free, the pod written and its quota not charged, nor
+        // the webhook configured and not asked.
         let written = tokio::spawn(async move {
             let written = server.store.write(request).await;
             let outcome = Outcome::from(&written);
-            for held in [taken, released].into_iter().flatten() {
+            for held in taken {
                 held.settle(outcome).await;
             }
             let revision = written?.revision;

@@ -4,13 +4,14 @@
 //! 2. Its namespace, and its definition if it is a custom resource, must take new objects.
 //! 3. What only the server may say is taken out, and defaults are filled in.
 //! 4. It is recorded who owns which fields; what the server generates from here on, nobody owns.
-//! 5. Mutating webhooks may change it; then 1 and 3 hold of what they made of it.
+//! 5. Plug-ins and mutating webhooks may change it; then 1 and 3 hold of what webhooks made of it.
+//!    Whoever may not write such an object at all, such as a role that grants too much, is refused.
 //! 6. A name is generated, if it has only the beginning of one.
 //! 7. It gets a uid, a time and a generation, what the rules of its kind reset or generate, and
 //!    the defaults that follow from its name and from what was generated.
 //! 8. Mistakes are refused, and what is hardly meant is told.
 //! 9. What it needs is taken, such as the addresses of a service.
-//! 10. Validating webhooks may refuse it.
+//! 10. Plug-ins and validating webhooks may refuse it; what nobody refuses is charged to quotas.
 //! 11. Whoever writes a definition waits for its turn, and looks again whether its names are free.
 //! 12. It is encoded in the version of its storage and stored, if its name is free; what follows from
 //!     it happens, such as serving a definition.
@@ -59,10 +60,14 @@ pub(crate) async fn create_object(
         writer.track(None, &mut object);
     }
     if let Some(request) = writer.asks(Operation::Create, Place { namespace, name: &name })
-        && request.mutate(&mut object, None).await?
+        && request.mutate(&mut object, None).await?.webhooks
     {
         put_into(writer, namespace, &mut object)?;
         complete(writer, &mut object);
+    }
+    if let Some(effects) = writer.effects() {
+        let name = writer.call.map_or("", |call| call.place().name);
+        effects.permit(writer.seen(), Place { namespace, name }, None, &object)?;
     }
     let creation = Creation { writer, namespace, seen };
     let base = metadata::text(&object, "generateName").to_owned();
@@ -131,10 +136,11 @@ impl Creation<'_> {
         }
         let mut held = Held::default();
         if let Some(effects) = writer.effects() {
-            held.taken = effects.take(writer.seen(), None, &mut object).await?;
+            held.taken.extend(effects.take(writer.seen(), None, &mut object).await?);
         }
         if let Some(request) = writer.asks(Operation::Create, self.place(&object)) {
             request.validate(Some(&object), None).await?;
+            held.taken.extend(request.take(&object, None).await?);
         }
         if let Some(effects) = writer.effects() {
             held.turn = effects.turn(writer.seen()).await;

@@ -60,9 +60,6 @@ impl Swap for Deletion<'_> {
         let stored = Stored::from(entry);
         let old = stored.decode(&version(writer, &stored))?;
         check_preconditions(writer, &old, options)?;
-        if let Some(why) = writer.resource.rules.refuses_deletion(&old) {
-            return Err(Status::forbidden(writer.resource.named(place.name), why, Vec::new()));
-        }
         if let Some(request) = writer.asks(Operation::Delete, place) {
             let seen = conversion::object(writer.server, writer.resource, &old).await?;
             request.with_options(options.to_document()).delete(&seen).await?;

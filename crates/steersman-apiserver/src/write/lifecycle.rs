@@ -1,16 +1,21 @@
-//! Objects live in namespaces that exist and stay.
+//! Objects live in namespaces that exist and stay: the plug-in `NamespaceLifecycle`, which is here
+//! because looking once before the write is not enough.
 //!
 //! A create looks at its namespace before it writes: what this server has heard of is enough to go
 //! on, and what is not there is looked for in the store. Once it has written, it looks at the
 //! namespace as it was at that very revision: if it was not going then, whoever empties it later
-//! finds the object, whatever this or another server had heard by then.
+//! finds the object, whatever this or another server had heard by then. While the plug-in is off
+//! nobody looks. With `NamespaceAutoProvision` a namespace that is not there is made first.
 
+use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::json;
 use steersman_rules::resource::Named;
 use steersman_store::{Entry, Revision};
 
-use super::Writer;
+use super::create::create_object;
+use super::{Tracking, Writer};
 use crate::status::{Cause, Result, Status};
 
 #[derive(Deserialize)]
@@ -33,6 +38,13 @@ pub(super) async fn accepts(
     name: &str,
 ) -> Result<Option<Revision>> {
     if !writer.resource.namespaced {
+        return Ok(None);
+    }
+    let plugins = &writer.server.plugins;
+    if plugins.namespace_provision && writer.call.is_some() && !writer.dry_run {
+        provide(writer, namespace, name).await?;
+    }
+    if !plugins.namespace_lifecycle {
         return Ok(None);
     }
     let missing = Named { group: "", resource: "namespaces", name: namespace };
@@ -62,6 +74,32 @@ pub(super) async fn accepted(
     }
 }
 
+/// Makes a namespace that is not there. Boxed, for it is itself created on this way.
+fn provide<'a>(
+    writer: &'a Writer<'a>,
+    namespace: &'a str,
+    name: &'a str,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        if writer.server.known(&key(namespace)).await?.is_some() {
+            return Ok(());
+        }
+        let table = writer.server.registry.table();
+        let namespaces = table.get("", "v1", "namespaces").ok_or_else(Status::no_such_resource)?;
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
+        });
+        let own = Writer::internal(writer.server, namespaces);
+        match create_object(&own, "", object, Tracking::Record).await {
+            Err(status) if status.reason != "AlreadyExists" => {
+                let named = writer.resource.named(name);
+                Err(Status::forbidden(named, &status.message, Vec::new()))
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
 fn key(namespace: &str) -> String {
     format!("/registry/namespaces/{namespace}")
 }
@@ -76,10 +114,6 @@ fn terminating(writer: &Writer<'_>, namespace: &str, name: &str) -> Status {
     let why = format!(
         "unable to create new content in namespace {namespace} because it is being terminated"
     );
-    let cause = Cause {
-        reason: "NamespaceTerminating".to_owned(),
-        message: format!("namespace {namespace} is being terminated"),
-        field: "metadata.namespace".to_owned(),
-    };
+    let cause = Cause::namespace_terminating(namespace);
     Status::forbidden(writer.resource.named(name), &why, vec![cause])
 }

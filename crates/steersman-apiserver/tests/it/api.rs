@@ -8,7 +8,8 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyDataStream, BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use steersman_apiserver::{ApiServer, Clock, Config, ResponseBody};
+use steersman_apiserver::user::User;
+use steersman_apiserver::{ApiServer, Clock, Config, PluginSelection, ResponseBody};
 use steersman_store::Store;
 use steersman_store::memory::MemoryStore;
 use tokio::time::Instant;
@@ -75,9 +76,30 @@ impl Api {
     }
 
     pub(crate) async fn over(store: Arc<dyn Store>) -> Self {
-        let config = Config::new(Arc::clone(&store), clock());
+        Self::with(store, |_| {}).await
+    }
+
+    /// With these admission plug-ins.
+    pub(crate) async fn with_plugins(plugins: PluginSelection) -> Self {
+        Self::with_plugins_over(Arc::new(MemoryStore::new()), plugins).await
+    }
+
+    /// With these admission plug-ins, over what is there already.
+    pub(crate) async fn with_plugins_over(store: Arc<dyn Store>, plugins: PluginSelection) -> Self {
+        Self::with(store, |config| config.admission = plugins).await
+    }
+
+    async fn with(store: Arc<dyn Store>, settle: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::new(Arc::clone(&store), clock());
+        settle(&mut config);
         let server = ApiServer::start(config).await.unwrap();
         Self { server, store }
+    }
+
+    /// The same server for a user, who may do what roles allow.
+    pub(crate) fn acting_as(&self, name: &str, groups: &[&str]) -> Self {
+        let server = self.server.acting_as(User::known(name, groups));
+        Self { server, store: Arc::clone(&self.store) }
     }
 
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Answer {

@@ -1,24 +1,22 @@
 //! Acting as another: who the server then takes the client for.
 
-use http::{HeaderMap, Method, Request, header};
+use http::{Method, Request, header};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use steersman_apiserver::user::User;
 
 use crate::api::{Answer, Api};
+use crate::authorization::{bind, role, rule};
 use crate::parts::REQUEST;
 
 /// Posts as an administrator who acts as somebody.
 async fn post_as(api: &Api, path: &str, acting: &[(&str, &str)], body: &Value) -> Answer {
     let admin = User::known("admin", &["system:masters"]);
-    let mut headers = HeaderMap::new();
+    let mut request = Request::builder().method(Method::POST).uri(path).extension(admin);
     for (name, value) in acting {
-        let name: header::HeaderName = format!("impersonate-{name}").parse().unwrap();
-        headers.append(name, value.parse().unwrap());
+        request = request.header(format!("impersonate-{name}"), *value);
     }
-    let user = api.server.authenticate(&headers, Some(&admin)).await.unwrap();
-    let mut request = Request::builder().method(Method::POST).uri(path);
-    request = request.header(header::CONTENT_TYPE, "application/json").extension(user);
+    request = request.header(header::CONTENT_TYPE, "application/json");
     api.send(request.body(Full::new(body.to_string().into())).unwrap()).await
 }
 
@@ -38,15 +36,23 @@ async fn uid_and_extra_stand_in_a_review_of_oneself() {
             "extra": {"acme.com/project": ["x"]},
         })
     );
-    let review = post_as(&api, path, &[("user", "system:anonymous")], &json!({})).await.ok();
-    let nobody = json!({"username": "system:anonymous", "groups": ["system:unauthenticated"]});
-    assert_eq!(review["status"]["userInfo"], nobody);
+    let refused =
+        post_as(&api, path, &[("user", "system:anonymous")], &json!({})).await.refused(403);
+    assert_eq!(
+        refused["message"],
+        "selfsubjectreviews.authentication.k8s.io is forbidden: User \"system:anonymous\" cannot \
+         create resource \"selfsubjectreviews\" in API group \"authentication.k8s.io\" at the cluster \
+         scope"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn uid_and_extra_stand_in_a_signing_request() {
     let api = Api::start().await;
     let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let rules = [rule(&["create"], &["certificates.k8s.io"], &["certificatesigningrequests"])];
+    role(&api, "", "asker", &rules).await;
+    bind(&api, "", "ClusterRole", "asker", "bob").await;
     let request = json!({
         "metadata": {"name": "r"},
         "spec": {"request": REQUEST, "signerName": "example.com/s", "usages": ["client auth"]},

@@ -12,6 +12,8 @@ mod helm;
 mod kubectl;
 mod load;
 mod openapi;
+mod operator;
+mod permissions;
 mod program;
 mod restart;
 mod servers;

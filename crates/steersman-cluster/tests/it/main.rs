@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Pod};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
@@ -70,10 +71,8 @@ async fn created(cluster: &Cluster) -> String {
     maps.create(&PostParams::default(), &map).await.unwrap().metadata.uid.unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_stops_and_starts_again_as_it_was() {
-    let scratch = Scratch::new();
-    let cluster = start(&scratch.0, 1).await.unwrap();
+/// Creates a Deployment of three replicas.
+async fn deploy(cluster: &Cluster) {
     let labels = json!({"app": "web"});
     let web = json!({
         "metadata": {"name": "web"},
@@ -85,6 +84,13 @@ async fn a_cluster_stops_and_starts_again_as_it_was() {
     let deployments: Api<Deployment> = Api::default_namespaced(cluster.client());
     let web = serde_json::from_value(web).unwrap();
     deployments.create(&PostParams::default(), &web).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_stops_and_starts_again_as_it_was() {
+    let scratch = Scratch::new();
+    let cluster = start(&scratch.0, 1).await.unwrap();
+    deploy(&cluster).await;
     let before = running_pods(&cluster, 3).await;
     let mut uids = vec![created(&cluster).await];
     let authority = |cluster: &Cluster| {
@@ -176,4 +182,17 @@ async fn a_server_is_reached_where_it_says_not_where_it_listens() {
     assert_eq!(found.addresses.unwrap()[0].ip, "127.0.0.2");
     assert_eq!(found.ports.unwrap()[0].port, i32::from(port));
     cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_controller_does_only_what_its_role_allows() {
+    let cluster = Cluster::builder().start().await.unwrap();
+    let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client());
+    let name = "system:controller:replicaset-controller";
+    bindings.delete(name, &Default::default()).await.unwrap();
+    let refused = cluster.api().part_refused();
+    deploy(&cluster).await;
+    let refused = timeout(PATIENCE, refused).await.unwrap();
+    let who = "User \"system:serviceaccount:kube-system:replicaset-controller\" cannot ";
+    assert!(refused.contains(who), "{refused}");
 }

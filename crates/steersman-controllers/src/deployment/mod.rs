@@ -30,6 +30,7 @@ pub(crate) fn controller() -> Controller {
         .owns::<ReplicaSet>()
         .watches(move |set: &ReplicaSet| orphans.of_orphan(&set.metadata))
         .concurrency(5)
+        .updates_status()
         .reconcile(reconcile::reconcile)
 }
 

@@ -140,6 +140,8 @@ async fn sync_revision(rollout: &Rollout, ctx: &Context<Deployment>) -> Result<(
     if wanted.is_none() || wanted == revision(&rollout.deployment.metadata.annotations) {
         return Ok(());
     }
-    let patch = Patch::Merge(json!({"metadata": {"annotations": {REVISION: wanted}}}));
-    ctx.patch::<Deployment, _>(ctx.key(), &patch).await.map(drop)
+    let mut deployment = Deployment::clone(ctx.object());
+    let annotations = deployment.metadata.annotations.get_or_insert_default();
+    annotations.extend(wanted.map(|revision| (REVISION.to_owned(), revision)));
+    ctx.update(&deployment).await.map(drop)
 }

@@ -27,6 +27,7 @@ pub(crate) fn controller() -> Controller {
         .owns::<Pod>()
         .watches(move |pod: &Pod| orphans.of_orphan(&pod.metadata))
         .concurrency(5)
+        .updates_status()
         .reconcile(reconcile::reconcile)
 }
 

@@ -164,7 +164,7 @@ async fn what_a_custom_resource_owned_goes_with_its_definition(cluster: Cluster)
 }
 
 /// The definition of boats in these versions, each served or not.
-fn boats(versions: &[(&str, bool)]) -> CustomResourceDefinition {
+pub(crate) fn boats(versions: &[(&str, bool)]) -> CustomResourceDefinition {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let version = |(name, served): &(&str, bool)| json!({"name": name, "served": served, "storage": *name == "v1", "schema": schema});
     object(json!({
@@ -181,18 +181,18 @@ fn boats(versions: &[(&str, bool)]) -> CustomResourceDefinition {
 }
 
 /// Changes which versions of boats are served.
-async fn serve(versions: &[(&str, bool)], cluster: &Cluster) -> Result<()> {
+pub(crate) async fn serve(versions: &[(&str, bool)], cluster: &Cluster) -> Result<()> {
     let mut current: CustomResourceDefinition =
         cluster.client().get("boats.example.com").await?.expect("boats are defined");
     current.spec = boats(versions).spec;
     cluster.client().update(&current).await.map(drop)
 }
 
-fn boat_kind(version: &str) -> ApiResource {
+pub(crate) fn boat_kind(version: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", version, "Boat"))
 }
 
-fn fleet(version: &str, cluster: &Cluster) -> kube::Api<DynamicObject> {
+pub(crate) fn fleet(version: &str, cluster: &Cluster) -> kube::Api<DynamicObject> {
     let client = cluster.client().kube().clone();
     kube::Api::namespaced_with(client, "default", &boat_kind(version))
 }

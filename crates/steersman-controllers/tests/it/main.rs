@@ -1,5 +1,6 @@
 //! The built-in controllers on a whole cluster, on virtual time.
 
+mod aggregation;
 mod credentials;
 mod deployments;
 mod events;
@@ -7,4 +8,5 @@ mod garbage;
 mod namespaces;
 mod objects;
 mod pods;
+mod quotas;
 mod scheduling;

@@ -35,7 +35,7 @@ mod tests;
 use kind::Kind;
 
 pub use apiextensions::custom_resource_definition;
-pub use core::service;
+pub use core::{qos_class, service};
 
 use crate::resource::Resource;
 

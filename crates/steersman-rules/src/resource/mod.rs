@@ -102,6 +102,8 @@ pub enum Effect {
     Instance,
     /// Gets its name from the server where nobody names it.
     LimitRange,
+    /// Says who may do what.
+    Permission,
     /// Says when its phase changed.
     PersistentVolume,
     /// Holds addresses and node ports.

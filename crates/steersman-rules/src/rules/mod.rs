@@ -66,8 +66,6 @@ pub struct Rules {
     /// How long deletion waits for a graceful end, in seconds, if the client asked for so many;
     /// zero deletes at once.
     pub(crate) grace_period: fn(&Value, Option<i64>) -> i64,
-    /// Why an object may not be deleted, if it may not.
-    pub(crate) refuses_deletion: fn(&Value) -> Option<&'static str>,
     /// Marks an object whose deletion begins, such as a namespace's phase.
     pub(crate) begin_deletion: fn(&mut Value),
     /// Whether something besides `metadata.finalizers` still holds a deleted object.
@@ -93,7 +91,6 @@ impl Rules {
         is_new_generation: |_, _| false,
         ttl: None,
         grace_period: |_, _| 0,
-        refuses_deletion: |_| None,
         begin_deletion: |_| {},
         holds_deletion: |_| false,
     };
@@ -191,11 +188,6 @@ impl Rules {
     /// `requested` is what the client asked for.
     pub fn grace_period(&self, object: &Value, requested: Option<i64>) -> i64 {
         (self.grace_period)(object, requested)
-    }
-
-    /// Why an object may not be deleted, if it may not.
-    pub fn refuses_deletion(&self, object: &Value) -> Option<&'static str> {
-        (self.refuses_deletion)(object)
     }
 
     /// Marks an object whose deletion begins, such as a namespace's phase.

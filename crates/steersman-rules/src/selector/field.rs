@@ -23,18 +23,24 @@ pub struct FieldRequirement {
 impl FieldSelector {
     /// Reads a selector over the fields that the resource lets be selected.
     pub fn parse(text: &str, resource: &Resource) -> Result<Self, InvalidSelector> {
-        let mut requirements = Vec::new();
-        for part in split(text).iter().filter(|part| !part.is_empty()) {
-            let (field, equal, value) = parse_requirement(part).ok_or_else(|| {
-                InvalidSelector(format!("invalid selector: '{text}'; can't understand '{part}'"))
-            })?;
-            let value = unescape(value).map_err(InvalidSelector)?;
-            if !is_selectable(&field, resource) {
-                return Err(InvalidSelector(unknown_field(&field, resource)));
+        let requirements = requirements(text).map(|requirement| {
+            let requirement = requirement?;
+            match is_selectable(&requirement.field, resource) {
+                true => Ok(requirement),
+                false => Err(InvalidSelector(unknown_field(&requirement.field, resource))),
             }
-            requirements.push(FieldRequirement { field, value, equal });
-        }
-        Ok(Self(requirements))
+        });
+        requirements.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Reads a selector over whatever fields, of a resource that need not exist.
+    pub fn of_anything(text: &str) -> Result<Self, InvalidSelector> {
+        requirements(text).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether the selector requires a field to be a value.
+    pub fn requires(&self, field: &str, value: &str) -> bool {
+        self.0.iter().any(|r| r.equal && r.field == field && r.value == value)
     }
 
     /// Adds that the name must be this.
@@ -123,6 +129,17 @@ fn unknown_field(field: &str, resource: &Resource) -> String {
     }
 }
 
+/// The requirements in a text, or what cannot be understood of it.
+fn requirements(text: &str) -> impl Iterator<Item = Result<FieldRequirement, InvalidSelector>> {
+    split(text).into_iter().filter(|part| !part.is_empty()).map(move |part| {
+        let (field, equal, value) = parse_requirement(part).ok_or_else(|| {
+            InvalidSelector(format!("invalid selector: '{text}'; can't understand '{part}'"))
+        })?;
+        let value = unescape(value).map_err(InvalidSelector)?;
+        Ok(FieldRequirement { field, value, equal })
+    })
+}
+
 /// Splits at commas that are not escaped.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
@@ -195,6 +212,9 @@ mod tests {
         ] {
             assert_eq!(FieldSelector::parse(text, pods).unwrap_err().0, message);
         }
+        let anything = FieldSelector::of_anything(r"spec.x=a\,b,spec.y!=c").unwrap();
+        assert!(anything.requires("spec.x", "a,b"));
+        assert!(!anything.requires("spec.y", "c"));
         assert!(unescape("\\").is_err());
     }
 }

@@ -1,6 +1,8 @@
 //! The test kit's own promises.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod admission;
+mod deployed;
 mod fork;
 mod idle;
 mod servers;

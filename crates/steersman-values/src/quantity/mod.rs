@@ -80,6 +80,13 @@ impl Quantity {
     /// One.
     pub const ONE: Self = Self { digits: 1, ..Self::ZERO };
 
+    /// So many whole units.
+    pub fn units(number: usize) -> Self {
+        let mut quantity = Self { digits: number as u128, ..Self::ZERO };
+        quantity.normalise();
+        quantity
+    }
+
     /// Reads a quantity.
     pub fn parse(text: &str) -> Result<Self, ParseQuantityError> {
         let (negative, rest) = match text.as_bytes().first() {
@@ -132,6 +139,13 @@ impl Quantity {
         self
     }
 
+    /// Rounds away from zero to whole units.
+    #[must_use]
+    pub fn rounded_to_units(mut self) -> Self {
+        self.round_up_to(0);
+        self
+    }
+
     /// Whether it is below zero.
     pub fn is_negative(self) -> bool {
         self.negative && self.digits > 0
@@ -158,6 +172,11 @@ impl Quantity {
         let mut sum = Self { negative: sum < 0, digits: sum.unsigned_abs(), exponent, format };
         sum.normalise();
         Some(sum)
+    }
+
+    /// The difference; `None` where it has too many digits.
+    pub fn checked_sub(self, other: Self) -> Option<Self> {
+        self.checked_add(Self { negative: !other.negative, ..other })
     }
 
     /// Whether it is a multiple of another amount; both must be integers.

@@ -206,3 +206,30 @@ fn what_is_out_of_range_counts_as_the_largest_or_the_smallest_amount() {
     assert_eq!(Quantity::parse(&format!("2.{}", "0".repeat(60))).unwrap().value(), 2);
     assert_eq!(Quantity::parse("0e999").unwrap().value(), 0);
 }
+
+#[test]
+fn a_difference_is_written_as_what_it_is_taken_from() {
+    let quantity = |text: &str| Quantity::parse(text).unwrap();
+    for (one, other, difference) in [
+        ("1Gi", "512Mi", "512Mi"),
+        ("1", "250m", "750m"),
+        ("250m", "1", "-750m"),
+        ("2k", "2000", "0"),
+        ("0", "1Ki", "-1Ki"),
+        ("-1", "-3", "2"),
+    ] {
+        let found = quantity(one).checked_sub(quantity(other)).unwrap();
+        assert_eq!(found.to_string(), difference, "{one} - {other}");
+    }
+    assert_eq!(quantity("1e999").checked_sub(Quantity::ONE), None);
+}
+
+#[test]
+fn whole_units_are_rounded_away_from_zero() {
+    for (text, units) in [("1500m", "2"), ("-1500m", "-2"), ("1Gi", "1Gi"), ("0", "0")] {
+        assert_eq!(Quantity::parse(text).unwrap().rounded_to_units().to_string(), units);
+    }
+    for number in [0, 1, 10, 1024] {
+        assert_eq!(Quantity::units(number).to_string(), number.to_string());
+    }
+}

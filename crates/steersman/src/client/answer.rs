@@ -60,7 +60,7 @@ impl<'a> Answer<'a> {
     }
 
     /// What was answered, which is not an object of the kind.
-    pub(super) fn other<T: DeserializeOwned>(self) -> Result<T> {
+    pub(crate) fn other<T: DeserializeOwned>(self) -> Result<T> {
         self.decoded()
     }
 

@@ -97,7 +97,7 @@ impl<'a> Requests<'a> {
     }
 
     /// Replaces a subresource that speaks the object's own kind.
-    pub(super) fn replace_subresource(
+    pub(crate) fn replace_subresource(
         self,
         sub: &'a str,
         key: ObjectKey,

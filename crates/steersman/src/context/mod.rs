@@ -54,6 +54,8 @@ pub(crate) struct Equipment {
     pub(crate) recorder: Recorder,
     /// What earlier applies left different.
     pub(crate) applied: AppliedMemory,
+    /// How the status is written.
+    pub(crate) status_way: Way,
     /// Which fields of the status a server is known to keep or to prune.
     pub(crate) status_fields: LookedAt,
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::report::{Report, Reported};
 use super::{Context, ErasedContext};
-use crate::client::{Answer, Pending, names_an_object};
+use crate::client::{Answer, Encoded, Pending, Way, names_an_object};
 use crate::clock;
 use crate::codec;
 use crate::conditions::NewCondition;
@@ -68,7 +68,7 @@ impl<K: AnyObject> Context<K> {
     }
 
     fn current_status(&self) -> Result<Value> {
-        status_of(codec::encode(&*self.object))
+        status_of(&codec::encode(&*self.object)?)
     }
 }
 
@@ -80,8 +80,9 @@ impl ErasedContext {
         encode: &dyn Fn(&dyn ErasedObject) -> serde_json::Result<Vec<u8>>,
     ) -> Pending<'a, ()> {
         let Some(report) = self.take_report() else { return Box::pin(ready(Ok(()))) };
-        match status_of(encode(self.object())) {
-            Ok(current) => self.write_status(report, current),
+        let object = encode(self.object());
+        match object.map_err(Error::from).and_then(|object| Ok((status_of(&object)?, object))) {
+            Ok((current, object)) => self.write_status(report, current, object),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
@@ -102,16 +103,25 @@ impl ErasedContext {
     }
 
     /// Writes what was reported of an object that has this status, if it changes anything.
-    fn write_status(&self, report: Report, current: Value) -> Pending<'_, ()> {
+    fn write_status(&self, report: Report, current: Value, object: Vec<u8>) -> Pending<'_, ()> {
         Box::pin(async move {
             let generation = self.meta().generation;
             let about = Reported { status: &current, generation, now: clock::now_time() };
-            let difference = report.wanted(&about).and_then(|wanted| merge_diff(&current, &wanted));
-            let Some(difference) = difference else {
-                return Ok(());
+            let Some(wanted) = report.wanted(&about) else { return Ok(()) };
+            let Some(difference) = merge_diff(&current, &wanted) else { return Ok(()) };
+            let requests = self.own_requests();
+            let written = match self.equipment.status_way {
+                Way::Patch => {
+                    requests.merge_patch_status(&self.key, self.status_patch(&difference)).await
+                }
+                Way::Update => match self.with_status(&object, wanted).await {
+                    Ok(whole) => {
+                        requests.replace_subresource("status", self.key.clone(), whole).await
+                    }
+                    Err(error) => Err(error),
+                },
             };
-            let patch = self.status_patch(&difference);
-            match self.own_requests().merge_patch_status(&self.key, patch).await {
+            match written {
                 Ok(answer) => {
                     self.look_at_fields(&difference, &answer);
                     answer.metadata().map(drop)
@@ -144,6 +154,26 @@ impl ErasedContext {
         }
     }
 
+    /// The whole object with another status. If this reconcile wrote it, what it wrote is read
+    /// again: what was read before would undo it.
+    async fn with_status(&self, object: &[u8], status: Value) -> Result<Encoded> {
+        let own = self.notes().own_version().clone();
+        let mut whole: Value = match &own {
+            None => serde_json::from_slice(object)?,
+            Some(_) => match self.own_requests().get(self.key.clone()).await? {
+                Some(live) => live.other()?,
+                // Writing what is gone tells so.
+                None => serde_json::from_slice(object)?,
+            },
+        };
+        if let Some(own) = own {
+            // Whatever somebody else wrote since then is a conflict.
+            whole["metadata"]["resourceVersion"] = own.into();
+        }
+        whole["status"] = status;
+        Ok(serde_json::to_vec(&whole))
+    }
+
     /// The patch is for this object and no other of its name. A list is replaced whole, so with
     /// one in it, nobody may have changed the object since it was read.
     fn status_patch(&self, difference: &Value) -> Value {
@@ -158,13 +188,13 @@ impl ErasedContext {
 }
 
 /// The status of an encoded object.
-fn status_of(object: serde_json::Result<Vec<u8>>) -> Result<Value> {
+fn status_of(object: &[u8]) -> Result<Value> {
     #[derive(Deserialize)]
     struct Reporting {
         #[serde(default)]
         status: Value,
     }
-    let Reporting { status } = serde_json::from_slice(&object?)?;
+    let Reporting { status } = serde_json::from_slice(object)?;
     Ok(status)
 }
 

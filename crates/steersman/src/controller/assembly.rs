@@ -14,6 +14,7 @@ use super::source::{Attach, Held};
 use super::worker::{self, ErasedReconciler, Worker};
 use super::{Controller, Environment, Filter, View, sharded};
 use crate::caches::{CachedKind, Caches};
+use crate::client::Way;
 use crate::codec::Codec;
 use crate::context::{AppliedMemory, Declared, Equipment, LookedAt};
 use crate::kind::ErasedKind;
@@ -42,6 +43,7 @@ pub(super) struct Assembly {
     pub(super) cleanups: Cleanups,
     pub(super) deletions: Option<Arc<Deletions>>,
     pub(super) sharding: Option<Sharding>,
+    pub(super) status_way: Way,
     pub(super) reconciler: Box<dyn ErasedReconciler>,
 }
 
@@ -101,6 +103,7 @@ impl Assembly {
             own_writes: Arc::clone(&keys.own_writes),
             recorder: env.recorder.reporting(name),
             applied: AppliedMemory::default(),
+            status_way: self.status_way,
             status_fields: LookedAt::default(),
         };
         let worker = Worker {

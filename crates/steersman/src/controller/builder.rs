@@ -15,7 +15,7 @@ use super::source::{self, Attach, IntoWatch, Reconciled, Source, Watch};
 use super::typed::Typed;
 use super::{Controller, DeclaredKind, Filter, Observer, Reconciler, Role};
 use crate::caches::CachedKind;
-use crate::client::Client;
+use crate::client::{Client, Way};
 use crate::codec::Codec;
 use crate::context::Declared;
 use crate::error::Result;
@@ -50,6 +50,7 @@ pub struct Builder<K> {
     pub(super) cleanups: Cleanups,
     pub(super) on_deleted: Option<Hook>,
     pub(super) sharding: Option<Sharding>,
+    pub(super) status_way: Way,
 }
 
 impl<K: AnyObject> Builder<K> {
@@ -76,6 +77,7 @@ impl<K: AnyObject> Builder<K> {
             cleanups: Cleanups::default(),
             on_deleted: None,
             sharding: None,
+            status_way: Way::Patch,
         }
     }
 
@@ -259,6 +261,14 @@ impl<K: AnyObject> Builder<K> {
         self
     }
 
+    /// Writes the status by an update of the whole instead of a patch of what changed: for a role
+    /// that allows no more than `update`. Then nobody may have changed the object since it was read,
+    /// or the reconcile is tried again.
+    pub fn updates_status(mut self) -> Self {
+        self.status_way = Way::Update;
+        self
+    }
+
     /// Completes the controller.
     #[track_caller]
     pub fn reconcile<R: Reconciler<K>>(mut self, reconciler: R) -> Controller {
@@ -290,6 +300,7 @@ impl<K: AnyObject> Builder<K> {
             cleanups: self.cleanups,
             deletions,
             sharding: self.sharding,
+            status_way: self.status_way,
             reconciler: Box::new(Typed::new(self.kind, reconciler)),
         };
         assembly.into_controller(self.graph)

@@ -8,6 +8,7 @@
 mod assembly;
 mod builder;
 mod cleanup;
+mod current;
 mod deleted;
 mod graph;
 mod history;
@@ -49,6 +50,7 @@ use crate::workqueue::Dump;
 pub use crate::hot_loop::HotLoop;
 pub use builder::Builder;
 pub use cleanup::Cleanup;
+pub use current::Reconciling;
 pub use deleted::Gone;
 pub(crate) use graph::{DeclaredKind, Role};
 pub use history::{ControllerHistory, RunningReconcile};

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::cleanup::Cleanups;
+use super::current::Reconciling;
 use super::deleted::Deletions;
 use super::history::{RunningReconcile, Slot};
 use super::keys::{KeyTable, Why};
@@ -148,7 +149,8 @@ impl Worker {
             slot,
             RunningReconcile { key: key.clone(), id, causes: causes.clone(), since: started },
         );
-        let outcome = self.work_on(work).instrument(span.clone()).await;
+        let current = Reconciling { controller: Arc::clone(&self.name), key: key.clone() };
+        let outcome = current.run(self.work_on(work).instrument(span.clone())).await;
         let ended = Instant::now();
         let duration = ended - began;
         self.metrics.ended(&outcome, duration);

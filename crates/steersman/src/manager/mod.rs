@@ -89,7 +89,12 @@ pub struct Manager {
     election: Option<Election>,
     records: broadcast::Sender<Arc<ReconcileRecord>>,
     graceful_timeout: Duration,
+    /// The client of a controller or runnable, by its name; the manager's where there is none.
+    clients: Option<Clients>,
 }
+
+/// Gives a controller or runnable a client of its own.
+type Clients = Arc<dyn Fn(&str) -> Option<kube::Client> + Send + Sync>;
 
 impl Manager {
     /// A manager of controllers that talk to this cluster.
@@ -115,6 +120,7 @@ impl Manager {
             election: None,
             records: broadcast::Sender::new(RECORDS_MAX),
             graceful_timeout: GRACEFUL_TIMEOUT,
+            clients: None,
         }
     }
 
@@ -288,12 +294,26 @@ impl Manager {
         self
     }
 
+    /// Gives controllers and runnables clients of their own, by their names, so that each acts under
+    /// an identity with no more permissions than it needs. Caches, events and the leader election go
+    /// through the manager's client, and so does whatever `client` has none for.
+    ///
+    /// Controllers in other clusters keep the client of theirs.
+    #[must_use]
+    pub fn client_for(
+        mut self,
+        client: impl Fn(&str) -> Option<kube::Client> + Send + Sync + 'static,
+    ) -> Self {
+        self.clients = Some(Arc::new(client));
+        self
+    }
+
     /// What queues and caches count.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// The client that controllers share.
+    /// The client that controllers share, unless they have [clients of their own](Self::client_for).
     pub fn client(&self) -> &Client {
         &self.client
     }

@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::group::{Failure, Groups};
 use super::leadership::Leadership;
 use super::part::{Group, Part};
-use super::{Addition, Manager, Runnable};
+use super::{Addition, Clients, Manager, Runnable};
 use crate::caches::Caches;
 use crate::client::Client;
 use crate::controller::{
@@ -35,8 +35,8 @@ const EVENTS_GRACE: Duration = Duration::from_secs(1);
 /// A manager at work. Dropping it stops everything at once.
 pub struct Running {
     pub(super) client: Client,
-    /// Writes only while this replica is the leader.
-    guarded: Client,
+    /// Clients of controllers and runnables that have their own.
+    clients: Option<Clients>,
     caches: Caches,
     pub(super) metrics: Metrics,
     pub(super) health: Health,
@@ -71,7 +71,7 @@ impl Running {
         let stop = CancellationToken::new();
         let broadcaster = tokio::spawn(manager.broadcaster.run(stop.clone()));
         let mut running = Self {
-            guarded: leadership.guard(&manager.client),
+            clients: manager.clients,
             client: manager.client,
             caches: manager.caches,
             metrics: manager.metrics,
@@ -115,8 +115,17 @@ impl Running {
 
     /// Starts one more controller. Its name must be its own.
     pub fn add(&self, controller: Controller) -> Result<()> {
-        let guarded = if controller.runs_everywhere() { &self.client } else { &self.guarded };
-        self.run_controller(controller, guarded.clone(), self.caches.clone())
+        let client = self.client_of(controller.name(), !controller.runs_everywhere());
+        self.run_controller(controller, client, self.caches.clone())
+    }
+
+    /// The client of a controller or runnable; one that is elected writes only while this replica
+    /// is the leader.
+    fn client_of(&self, name: &str, elected: bool) -> Client {
+        let own = self.clients.as_ref().and_then(|clients| clients(name));
+        let own = own.map(|own| Client::new(own, self.client.field_manager()));
+        let client = own.as_ref().unwrap_or(&self.client);
+        if elected { self.leadership.guard(client) } else { client.clone() }
     }
 
     /// Starts one more controller, whose objects are in another cluster.
@@ -168,8 +177,7 @@ impl Running {
     }
 
     fn add_part(&self, Runnable { name, group, run }: Runnable) {
-        let elected = group == Group::LeaderElected;
-        let client = if elected { self.guarded.clone() } else { self.client.clone() };
+        let client = self.client_of(&name, group == Group::LeaderElected);
         self.groups.add(Part::new(name, group, move |token| run(client, token)));
     }
 
@@ -203,7 +211,8 @@ impl Running {
         self.controllers.phases().into_iter().collect()
     }
 
-    /// The client that controllers share.
+    /// The client that controllers share, unless they have
+    /// [clients of their own](super::Manager::client_for).
     pub fn client(&self) -> &Client {
         &self.client
     }

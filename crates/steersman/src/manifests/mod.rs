@@ -4,8 +4,10 @@
 //! Permissions are inferred from what the controllers declared: a kind that is reconciled is
 //! read and its status written, one that is owned is written, one that is watched or read is
 //! read. What a reconciler does beyond that, past its declarations, no one can infer: say it
-//! with [`Manifests::allow`]. The namespace, the Deployment of the program and the Service in front
-//! of its webhooks are not among them: they must be there, or come with them.
+//! with [`Manifests::allow`] and a [`rule`]. A test finds out what is missing: the test kit's
+//! `cluster.deploy(&manifests)` runs controllers under these permissions and no others. The
+//! namespace, the Deployment of the program and the Service in front of its webhooks are not among
+//! the manifests: they must be there, or come with them.
 //!
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;
@@ -19,10 +21,12 @@
 //! assert!(manifests.to_string().contains("kind: ClusterRole"));
 //! ```
 
+mod apply;
 mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -37,10 +41,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::controller::{Controller, DeclaredKind, Role};
+use crate::object::ObjectKey;
 use crate::webhook::{ClientConfig, WebhookServer};
+pub use rules::rule;
 use rules::{READ, Rules, WRITE};
 
+/// Where the Events about what is in no namespace are.
+const EVENTS_OF_CLUSTER: &str = "default";
+
 /// The objects that a program of controllers needs in its cluster. Printed, they are YAML.
+#[derive(Clone)]
 #[must_use = "manifests do nothing until they are printed or applied"]
 pub struct Manifests {
     /// Of the program: its service account and roles have it.
@@ -56,13 +66,21 @@ pub struct Manifests {
     own: Rules,
     /// Needed where authorities are shared.
     authorities: Vec<Authority>,
+    /// Said by hand, for wherever the program works.
     extra: Vec<PolicyRule>,
+    /// Said by hand, for all namespaces and what is in none.
+    everywhere: Vec<PolicyRule>,
+    /// Whether it reconciles what is in no namespace.
+    is_about_the_cluster: bool,
+    /// Said by hand, for one namespace.
+    local: BTreeMap<String, Vec<PolicyRule>>,
     /// The only namespaces in which the program works; all if there are none.
     namespaces: Vec<String>,
     webhooks: Vec<Value>,
 }
 
 /// An authority that replicas share, and what that takes.
+#[derive(Clone)]
 struct Authority {
     /// Of the Secret; the program's own if it was not said.
     namespace: Option<String>,
@@ -84,10 +102,13 @@ impl Manifests {
             own: Rules::default(),
             authorities: Vec::new(),
             extra: Vec::new(),
+            everywhere: Vec::new(),
+            is_about_the_cluster: false,
+            local: BTreeMap::new(),
             namespaces: Vec::new(),
             webhooks: Vec::new(),
         };
-        manifests.namespaced.allow("events.k8s.io", "events", &["create", "patch", "update"]);
+        manifests.namespaced.merge(&events());
         manifests
     }
 
@@ -136,9 +157,24 @@ impl Manifests {
         self
     }
 
-    /// Allows what cannot be inferred.
+    /// Allows what cannot be inferred, wherever the program works:
+    /// `.allow(rule(["get"], "secrets"))`.
     pub fn allow(mut self, rule: PolicyRule) -> Self {
         self.extra.push(rule);
+        self
+    }
+
+    /// The same in one namespace, be it among those that the program works
+    /// [in](Self::in_namespaces) or not.
+    pub fn allow_in(mut self, namespace: impl Into<String>, rule: PolicyRule) -> Self {
+        self.local.entry(namespace.into()).or_default().push(rule);
+        self
+    }
+
+    /// The same in all namespaces, and on what is in none, although the program works only
+    /// [in some](Self::in_namespaces).
+    pub fn allow_everywhere(mut self, rule: PolicyRule) -> Self {
+        self.everywhere.push(rule);
         self
     }
 
@@ -150,6 +186,16 @@ impl Manifests {
     ) -> Self {
         self.namespaces.extend(namespaces.into_iter().map(Into::into));
         self
+    }
+
+    /// The service account that the program runs as.
+    pub fn account(&self) -> ObjectKey {
+        ObjectKey::namespaced(&*self.namespace, &*self.name)
+    }
+
+    /// The only namespaces in which the program works; all if there are none.
+    pub fn namespaces(&self) -> &[String] {
+        &self.namespaces
     }
 
     /// The objects, in the order in which they can be applied.
@@ -174,6 +220,7 @@ impl Manifests {
                 if controller.has_cleanup() {
                     rules.allow(group, plural, &["patch", "update"]);
                 }
+                self.is_about_the_cluster |= !namespaced;
             }
             Role::Owned => rules.allow(group, plural, WRITE),
             Role::Watched | Role::Read => rules.allow(group, plural, READ),
@@ -203,18 +250,27 @@ impl Manifests {
     /// Roles and their bindings.
     fn access(&self) -> Vec<Value> {
         let mut everywhere = self.cluster.policy_rules();
-        let mut objects = Vec::new();
+        let mut local = self.local.clone();
+        let mut where_it_works = self.namespaced.policy_rules();
+        where_it_works.extend(self.extra.iter().cloned());
         if self.namespaces.is_empty() {
-            everywhere.extend(self.namespaced.policy_rules());
-            everywhere.extend(self.extra.iter().cloned());
+            everywhere.extend(where_it_works);
+        } else {
+            if self.is_about_the_cluster {
+                let rules = local.entry(EVENTS_OF_CLUSTER.to_owned()).or_default();
+                rules.extend(events().policy_rules());
+            }
+            for namespace in &self.namespaces {
+                local.entry(namespace.clone()).or_default().extend(where_it_works.iter().cloned());
+            }
         }
+        everywhere.extend(self.everywhere.iter().cloned());
+        let mut objects = Vec::new();
         if !everywhere.is_empty() {
             objects.extend(self.cluster_role(everywhere));
         }
-        for namespace in &self.namespaces {
-            let mut rules = self.namespaced.policy_rules();
-            rules.extend(self.extra.iter().cloned());
-            objects.extend(self.role(&self.name, namespace, rules));
+        for (namespace, rules) in local {
+            objects.extend(self.role(&self.name, &namespace, rules));
         }
         if !self.own.is_empty() {
             let name = format!("{}-leases", self.name);
@@ -283,6 +339,13 @@ impl fmt::Display for Manifests {
         }
         Ok(())
     }
+}
+
+/// To record Events.
+fn events() -> Rules {
+    let mut rules = Rules::default();
+    rules.allow("events.k8s.io", "events", &["create", "patch", "update"]);
+    rules
 }
 
 fn role_ref(kind: &str, name: &str) -> RoleRef {

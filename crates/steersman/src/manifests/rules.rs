@@ -4,6 +4,35 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
+/// A rule that allows these verbs on a resource, which is named as kubectl names it, with its group
+/// and its subresource: `secrets`, `deployments.apps`, `deployments.apps/scale`, `pods/log`.
+///
+/// ```
+/// use steersman::manifests::rule;
+///
+/// let rule = rule(["get", "patch"], "deployments.apps/scale");
+/// assert_eq!(rule.api_groups.as_deref(), Some(&["apps".to_owned()][..]));
+/// assert_eq!(rule.resources.as_deref(), Some(&["deployments/scale".to_owned()][..]));
+/// assert_eq!(rule.verbs, ["get", "patch"]);
+/// ```
+pub fn rule(verbs: impl IntoIterator<Item = impl Into<String>>, resource: &str) -> PolicyRule {
+    let (resource, subresource) = match resource.split_once('/') {
+        Some((resource, subresource)) => (resource, Some(subresource)),
+        None => (resource, None),
+    };
+    let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let resource = match subresource {
+        Some(subresource) => format!("{resource}/{subresource}"),
+        None => resource.to_owned(),
+    };
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(vec![resource]),
+        verbs: verbs.into_iter().map(Into::into).collect(),
+        ..PolicyRule::default()
+    }
+}
+
 /// To follow a kind.
 pub(super) const READ: &[&str] = &["get", "list", "watch"];
 /// To follow a kind and to write its objects.
@@ -40,6 +69,13 @@ impl Rules {
         let (group, resource, names) = (group.to_owned(), resource.to_owned(), names.to_owned());
         let known = self.verbs.entry(Place { group, resource, names }).or_default();
         known.extend(verbs.iter().map(|&verb| verb.to_owned()));
+    }
+
+    /// Adds all that others allow.
+    pub(super) fn merge(&mut self, others: &Self) {
+        for (place, verbs) in &others.verbs {
+            self.verbs.entry(place.clone()).or_default().extend(verbs.iter().cloned());
+        }
     }
 
     /// Whether nothing was added.

@@ -7,10 +7,12 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use steersman::health::Liveness;
 use steersman::manager::{Running, Site};
+use steersman::manifests::Manifests;
 use steersman::webhook::WebhookServer;
 use steersman::{Context, Controller, Error, Manager, Next, Result};
 use steersman_testkit::Cluster;
@@ -116,7 +118,8 @@ async fn metrics_come_in_the_format_that_the_reader_prefers(cluster: Cluster) ->
 
 #[steersman::test]
 async fn metrics_ask_the_cluster_who_may_read_them(cluster: Cluster) -> Result<()> {
-    let running = manager(&cluster).start();
+    let manifests = Manifests::new("program", "operators").authenticated_metrics();
+    let running = Manager::new(cluster.deploy(&manifests).await?.client()).start();
     let site = Site::all(PUBLIC).authenticated();
     assert_eq!(get(&running, &site, "/metrics", &[]).await, (401, "Unauthorized\n".into()));
     let wrong = [("authorization", "Bearer nonsense")];
@@ -128,6 +131,17 @@ async fn metrics_ask_the_cluster_who_may_read_them(cluster: Cluster) -> Result<(
         TokenRequest { spec: Some(TokenRequestSpec::default()), ..TokenRequest::default() };
     let token = accounts.create_token_request("default", &PostParams::default(), &request).await?;
     let bearer = format!("Bearer {}", token.status.unwrap().token.unwrap());
+    let (code, text) = get(&running, &site, "/metrics", &[("authorization", &bearer)]).await;
+    assert_eq!(code, 403, "{text}");
+    let scraper: ClusterRole = serde_json::from_value(json!({"metadata": {"name": "scraper"},
+        "rules": [{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}]}))?;
+    cluster.client().create(&scraper).await?;
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": "scraper"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "scraper"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]}))?;
+    cluster.client().create(&binding).await?;
+    cluster.advance(Duration::from_secs(60)).await; // decisions are remembered for a while
     let (code, text) = get(&running, &site, "/metrics", &[("authorization", &bearer)]).await;
     assert_eq!(code, 200, "{text}");
     Ok(())

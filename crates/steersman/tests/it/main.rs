@@ -21,6 +21,7 @@ mod logged;
 mod manager;
 mod mapping;
 mod own_writes;
+mod permissions;
 mod reconcile;
 mod replicas;
 mod restricted;

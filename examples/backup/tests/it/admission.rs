@@ -50,10 +50,10 @@ async fn what_makes_no_sense_is_refused(cluster: Cluster) -> Result<()> {
 /// its finalizer, or nobody would be told what is wrong with it.
 #[steersman::test(nodes = 0, controllers = false)]
 async fn what_makes_no_sense_is_told_so(cluster: Cluster) -> Result<()> {
-    prepared(&cluster).await?;
+    let (operator, _) = prepared(&cluster).await?;
     cluster.client().create(&db("often", 3)).await?;
     cluster.webhooks(webhooks()).await?;
-    cluster.run(backups(Memory::default()));
+    operator.run(backups(Memory::default()));
     until(&cluster, "00:01:00").await;
     assert_eq!(read(&cluster).await?.status.unwrap().conditions[0].reason, "InvalidSchedule");
     Ok(())
@@ -63,9 +63,9 @@ async fn what_makes_no_sense_is_told_so(cluster: Cluster) -> Result<()> {
 /// its finalizer away, which is an update.
 #[steersman::test(nodes = 0, controllers = false)]
 async fn what_makes_no_sense_can_be_deleted(cluster: Cluster) -> Result<()> {
-    prepared(&cluster).await?;
+    let (operator, _) = prepared(&cluster).await?;
     let store = Memory::default();
-    cluster.run(backups(store.clone()));
+    operator.run(backups(store.clone()));
     cluster.client().create(&db("often", 3)).await?;
     until(&cluster, "00:01:00").await;
     assert_eq!(read(&cluster).await?.status.unwrap().conditions[0].reason, "InvalidSchedule");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use backup::operator::manifests;
 use backup::{Backup, backups};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
@@ -13,9 +14,9 @@ use crate::fixture::{Memory, credentials, db, prepared, read, until};
 
 #[steersman::test(nodes = 0, controllers = false)]
 async fn the_bucket_is_deleted_once_although_the_store_fails_twice(cluster: Cluster) -> Result<()> {
-    prepared(&cluster).await?;
+    let (operator, _) = prepared(&cluster).await?;
     let store = Memory::default();
-    cluster.run(backups(store.clone()));
+    operator.run(backups(store.clone()));
     cluster.client().create(&db("1h", 3)).await?;
     until(&cluster, "02:30:00").await;
     let bucket = read(&cluster).await?.bucket();
@@ -33,10 +34,10 @@ async fn the_bucket_is_deleted_once_although_the_store_fails_twice(cluster: Clus
 /// end them.
 #[steersman::test(nodes = 1, termination = Duration::from_secs(20))]
 async fn the_bucket_outlives_the_pods_that_write_into_it(cluster: Cluster) -> Result<()> {
-    cluster.install::<Backup>().await?;
+    let operator = cluster.deploy(&manifests(None)).await?;
     cluster.client().create(&credentials()).await?;
     let store = Memory::default();
-    cluster.run(backups(store.clone()));
+    operator.run(backups(store.clone()));
     cluster.client().create(&db("1m", 3)).await?;
     let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
     let run = "db-20300101-0001";

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use backup::backups;
+use steersman::Manager;
 use steersman_testkit::{Faults, Settings, run_with};
 
 use crate::fixture::{Memory, db, prepared, until};
@@ -11,9 +12,10 @@ use crate::fixture::{Memory, db, prepared, until};
 fn whatever_went_wrong_it_goes_on_and_starts_nothing_twice() {
     for seed in 1..=10 {
         run_with(Settings::bare(seed), |cluster| async move {
-            let node = prepared(&cluster).await.unwrap();
+            let (operator, node) = prepared(&cluster).await.unwrap();
             let faults = Faults::seeded(seed).all(0.05);
-            cluster.run_with(&faults, backups(Memory::default()));
+            let manager = Manager::new(operator.client_with(&faults));
+            let running = manager.with(backups(Memory::default())).start();
             cluster.client().create(&db("10m", 100)).await.unwrap();
             until(&cluster, "00:45:00").await;
             faults.heal();
@@ -23,6 +25,7 @@ fn whatever_went_wrong_it_goes_on_and_starts_nothing_twice() {
             assert!(seen.ends_with(&healed), "{faults}: {seen:?}");
             let different: BTreeSet<_> = seen.iter().collect();
             assert_eq!(different.len(), seen.len(), "{faults}: {seen:?}");
+            running.stop().await;
         });
     }
 }

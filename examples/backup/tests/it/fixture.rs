@@ -6,12 +6,13 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use backup::operator::manifests;
 use backup::{Backup, BackupSpec, Store};
 use k8s_openapi::api::core::v1::{Pod, PodStatus, Secret};
 use k8s_openapi::jiff::Timestamp;
 use steersman::informer::Event;
 use steersman::prelude::*;
-use steersman_testkit::Cluster;
+use steersman_testkit::{Cluster, Deployed};
 
 /// A store that can be looked into, and be out of order. Clones are the same store.
 #[derive(Clone, Default)]
@@ -111,13 +112,14 @@ pub(crate) fn credentials() -> Secret {
     secret
 }
 
-/// A cluster that has all that a Backup needs, and a node.
-pub(crate) async fn prepared(cluster: &Cluster) -> Result<Node> {
-    cluster.install::<Backup>().await?;
+/// A cluster that has all that a Backup needs, and a node. What runs as the operator may do what its
+/// manifests allow.
+pub(crate) async fn prepared(cluster: &Cluster) -> Result<(Deployed, Node)> {
+    let operator = cluster.deploy(&manifests(None)).await?;
     cluster.client().create(&credentials()).await?;
     let node = Node::default();
     cluster.run(node.controller());
-    Ok(node)
+    Ok((operator, node))
 }
 
 /// The names of the hourly Pods of `db`, so many hours after the clock of a test begins.

@@ -1,7 +1,6 @@
 //! Two replicas, of which one is elected.
 
-use backup::operator::{NAMESPACE, operator};
-use k8s_openapi::api::core::v1::Namespace;
+use backup::operator::operator;
 use steersman::Manager;
 use steersman::prelude::*;
 use steersman_testkit::{Cluster, Condition, Link};
@@ -10,15 +9,12 @@ use crate::fixture::{Memory, db, prepared, until};
 
 #[steersman::test(nodes = 0, controllers = false)]
 async fn the_other_replica_takes_over_where_the_leader_was_cut_off(cluster: Cluster) -> Result<()> {
-    let node = prepared(&cluster).await?;
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = Some(NAMESPACE.into());
-    cluster.client().create(&namespace).await?;
+    let (deployed, node) = prepared(&cluster).await?;
     let store = Memory::default();
     let link = Link::seeded(1);
-    let first = operator(Manager::new(cluster.client_over(&link)), store.clone()).start();
+    let first = operator(Manager::new(deployed.client_over(&link)), store.clone()).start();
     first.elected().await;
-    let second = operator(Manager::new(cluster.client().kube().clone()), store.clone()).start();
+    let second = operator(Manager::new(deployed.client()), store.clone()).start();
     second.ready().await?; // its caches are filled, and it waits
     cluster.client().create(&db("1m", 100)).await?;
     until(&cluster, "00:02:30").await;

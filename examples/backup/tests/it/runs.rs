@@ -16,8 +16,8 @@ use crate::fixture::{Memory, db, hourly, prepared, read, until};
 
 #[steersman::test(nodes = 0, controllers = false)]
 async fn there_is_a_pod_for_every_due_time_of_a_day(cluster: Cluster) -> Result<()> {
-    let node = prepared(&cluster).await?;
-    cluster.run(backups(Memory::default()));
+    let (operator, node) = prepared(&cluster).await?;
+    operator.run(backups(Memory::default()));
     cluster.client().create(&db("1h", 100)).await?;
     cluster.advance(Duration::from_secs(24 * 3600)).await;
     assert_eq!(node.seen(), hourly(1..=24));
@@ -29,8 +29,8 @@ async fn there_is_a_pod_for_every_due_time_of_a_day(cluster: Cluster) -> Result<
 
 #[steersman::test(nodes = 0, controllers = false)]
 async fn finished_runs_are_kept_as_many_as_asked_for(cluster: Cluster) -> Result<()> {
-    let node = prepared(&cluster).await?;
-    cluster.run(backups(Memory::default()));
+    let (operator, node) = prepared(&cluster).await?;
+    operator.run(backups(Memory::default()));
     cluster.client().create(&db("1h", 3)).await?;
     until(&cluster, "07:30:00").await;
     let pods = cluster.client().list::<Pod>(&ListOptions::default()).await?;
@@ -42,10 +42,10 @@ async fn finished_runs_are_kept_as_many_as_asked_for(cluster: Cluster) -> Result
 
 #[steersman::test(nodes = 0, controllers = false)]
 async fn after_a_pause_only_the_last_due_time_is_made_up_for(cluster: Cluster) -> Result<()> {
-    let node = prepared(&cluster).await?;
+    let (operator, node) = prepared(&cluster).await?;
     cluster.client().create(&db("1h", 100)).await?;
     until(&cluster, "05:30:00").await;
-    cluster.run(backups(Memory::default()));
+    operator.run(backups(Memory::default()));
     until(&cluster, "06:30:00").await;
     assert_eq!(node.seen(), hourly(5..=6));
     Ok(())
@@ -53,8 +53,8 @@ async fn after_a_pause_only_the_last_due_time_is_made_up_for(cluster: Cluster) -
 
 #[steersman::test(nodes = 0, controllers = false)]
 async fn a_run_that_somebody_deletes_is_not_repeated(cluster: Cluster) -> Result<()> {
-    let node = prepared(&cluster).await?;
-    cluster.run(backups(Memory::default()));
+    let (operator, node) = prepared(&cluster).await?;
+    operator.run(backups(Memory::default()));
     cluster.client().create(&db("1h", 100)).await?;
     until(&cluster, "01:10:00").await;
     cluster.client().delete::<Pod>(hourly(1..=1).remove(0), &DeleteParams::default()).await?;
@@ -65,12 +65,12 @@ async fn a_run_that_somebody_deletes_is_not_repeated(cluster: Cluster) -> Result
 
 #[steersman::test(nodes = 0, controllers = false)]
 async fn a_restart_in_the_middle_starts_no_second_run(cluster: Cluster) -> Result<()> {
-    let node = prepared(&cluster).await?;
+    let (operator, node) = prepared(&cluster).await?;
     let store = Memory::default();
     // It starts the run, and then cannot write down that it did.
     let no_status = Faults::seeded(1).with(Fault::ServerError, 1.0);
     let no_status = no_status.only(|uri| uri.path().ends_with("/status"));
-    let client = cluster.client_with(&no_status);
+    let client = operator.client_with(&no_status);
     let killed = Manager::new(client).with(backups(store.clone())).start();
     cluster.client().create(&db("1h", 100)).await?;
     until(&cluster, "01:30:00").await;
@@ -78,7 +78,7 @@ async fn a_restart_in_the_middle_starts_no_second_run(cluster: Cluster) -> Resul
     assert!(read(&cluster).await?.status.is_none());
 
     drop(killed);
-    cluster.run(backups(store));
+    operator.run(backups(store));
     until(&cluster, "02:30:00").await;
     assert_eq!(node.seen(), hourly(1..=2));
     let status = read(&cluster).await?.status.unwrap_or_default();
@@ -88,8 +88,8 @@ async fn a_restart_in_the_middle_starts_no_second_run(cluster: Cluster) -> Resul
 
 #[steersman::test(nodes = 0, controllers = false)]
 async fn a_failed_run_shows_in_the_condition(cluster: Cluster) -> Result<()> {
-    prepared(&cluster).await?;
-    cluster.run(backups(Memory::default()));
+    let (operator, _) = prepared(&cluster).await?;
+    operator.run(backups(Memory::default()));
     cluster.client().create(&db("1h", 3)).await?;
     until(&cluster, "01:30:00").await;
     let failed = json!({"status": {"phase": "Failed"}});

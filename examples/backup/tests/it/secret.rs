@@ -1,5 +1,6 @@
 //! The Secret that a Backup refers to.
 
+use backup::operator::manifests;
 use backup::{Backup, backups};
 use k8s_openapi::api::events::v1::Event;
 use steersman::ListOptions;
@@ -11,10 +12,10 @@ use crate::fixture::{Memory, Node, credentials, db, hourly, until};
 
 #[steersman::test(nodes = 0, controllers = false)]
 async fn without_its_secret_a_backup_waits_and_says_so(cluster: Cluster) -> Result<()> {
-    cluster.install::<Backup>().await?;
+    let operator = cluster.deploy(&manifests(None)).await?;
     let node = Node::default();
     cluster.run(node.controller());
-    cluster.run(backups(Memory::default()));
+    operator.run(backups(Memory::default()));
     cluster.client().create(&db("1h", 3)).await?;
     let missing = |backup: &Backup| {
         let conditions = backup.status.clone().unwrap_or_default().conditions;

@@ -21,6 +21,7 @@ pub mod service;
 mod service_account;
 
 use super::kind::Kind;
+pub use pod::qos_class;
 
 /// The name of the group.
 const GROUP: &str = "";

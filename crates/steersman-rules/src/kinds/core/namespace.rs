@@ -24,9 +24,6 @@ pub(super) const KIND: Kind = Kind {
 
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// What every cluster needs.
-const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
-
 const RULES: Rules = Rules {
     default,
     status: Some(|| json!({"phase": "Active"})),
@@ -40,10 +37,6 @@ const RULES: Rules = Rules {
         within(namespace, "status", |status| fill_text(status, "phase", "Active"));
     },
     check_status,
-    refuses_deletion: |namespace| {
-        let name = text(&namespace["metadata"]["name"]);
-        IMMORTAL.contains(&name).then_some("this namespace may not be deleted")
-    },
     begin_deletion: |namespace| {
         within(namespace, "status", |status| set(status, "phase", "Terminating"));
     },

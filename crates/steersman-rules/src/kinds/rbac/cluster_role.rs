@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::policy_rule::{self, Scope};
 use crate::kinds::kind::{Kind, Trait};
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::label_selector::label_selector;
@@ -14,6 +15,7 @@ pub(super) const KIND: Kind = Kind {
     plural: "clusterroles",
     name: "ClusterRole",
     traits: &[Trait::CreateOnUpdate],
+    effect: Some(Effect::Permission),
     rules: &RULES,
     ..Kind::of_cluster(super::GROUP, "v1")
 };

@@ -2,6 +2,7 @@
 
 use super::binding;
 use crate::kinds::kind::{Kind, Trait};
+use crate::resource::Effect;
 use crate::rules::Rules;
 
 /// What is said of `ClusterRoleBinding`.
@@ -9,6 +10,7 @@ pub(super) const KIND: Kind = Kind {
     plural: "clusterrolebindings",
     name: "ClusterRoleBinding",
     traits: &[Trait::CreateOnUpdate],
+    effect: Some(Effect::Permission),
     rules: &RULES,
     columns: binding::columns,
     ..Kind::of_cluster(super::GROUP, "v1")

@@ -2,6 +2,7 @@
 
 use super::policy_rule::{self, Scope};
 use crate::kinds::kind::{Kind, Trait};
+use crate::resource::Effect;
 use crate::rules::Rules;
 
 /// What is said of `Role`.
@@ -9,6 +10,7 @@ pub(super) const KIND: Kind = Kind {
     plural: "roles",
     name: "Role",
     traits: &[Trait::CreateOnUpdate],
+    effect: Some(Effect::Permission),
     rules: &RULES,
     ..Kind::namespaced(super::GROUP, "v1")
 };

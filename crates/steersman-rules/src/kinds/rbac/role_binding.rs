@@ -3,6 +3,7 @@
 
 use super::binding;
 use crate::kinds::kind::{Kind, Trait};
+use crate::resource::Effect;
 use crate::rules::Rules;
 
 /// What is said of `RoleBinding`.
@@ -10,6 +11,7 @@ pub(super) const KIND: Kind = Kind {
     plural: "rolebindings",
     name: "RoleBinding",
     traits: &[Trait::CreateOnUpdate],
+    effect: Some(Effect::Permission),
     rules: &RULES,
     columns: binding::columns,
     ..Kind::namespaced(super::GROUP, "v1")

@@ -33,12 +33,14 @@ mod volumes;
 pub(in crate::kinds) mod warnings;
 mod windows;
 
+pub use qos::class as qos_class;
+
 use serde_json::{Value, json};
 
 use crate::kinds::kind::{self, Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::{fill, fill_text, items, set, text, within};
+use crate::rules::document::{fill, items, set, text, within};
 
 /// What is said of `Pod`.
 pub(super) const KIND: Kind = Kind {
@@ -76,9 +78,6 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::namespaced(super::GROUP, "v1")
 };
 
-/// How long a pod stays on a node that is gone before it is evicted, unless it says otherwise.
-const EVICTION_SECONDS: i64 = 300;
-
 const RULES: Rules = Rules {
     default,
     create,
@@ -100,16 +99,8 @@ fn default(pod: &mut Value) {
     });
 }
 
-/// Also does what admission does in Kubernetes: service account, tolerations, priority.
 fn create(pod: &mut Value) {
-    within(pod, "spec", |spec| {
-        fill_text(spec, "serviceAccountName", "default");
-        let account = spec["serviceAccountName"].clone();
-        set(spec, "serviceAccount", account);
-        tolerate_lost_nodes(spec);
-        prioritise(spec);
-        resources::default_of_pod(spec);
-    });
+    within(pod, "spec", resources::default_of_pod);
     label_keys::merge(pod);
     let mut status = json!({"phase": "Pending", "qosClass": qos::class(&pod["spec"])});
     if !items(&pod["spec"]["schedulingGates"]).is_empty() {
@@ -124,17 +115,10 @@ fn create(pod: &mut Value) {
     set(pod, "status", status);
 }
 
-/// Also does what admission does in Kubernetes, which is asked about updates, too: whoever
-/// replaces a pod need not repeat the tolerations that every pod has.
 fn keep(old: &Value, new: &mut Value) {
-    within(new, "spec", |spec| {
-        tolerate_lost_nodes(spec);
-        for key in ["priority", "preemptionPolicy", "resources"] {
-            if !old["spec"][key].is_null() {
-                fill(spec, key, old["spec"][key].clone());
-            }
-        }
-    });
+    if !old["spec"]["resources"].is_null() {
+        within(new, "spec", |spec| fill(spec, "resources", old["spec"]["resources"].clone()));
+    }
 }
 
 fn check(pod: &At<'_, '_>, old: &Value, errors: &mut Errors) {
@@ -193,40 +177,4 @@ fn grace_period(pod: &Value, requested: Option<i64>) -> i64 {
         ..0 => 1,
         seconds => seconds,
     }
-}
-
-fn tolerate_lost_nodes(spec: &mut Value) {
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let tolerates = |toleration: &Value| {
-            let any = |field: &str, value: &str| {
-                let given = text(&toleration[field]);
-                given == value || given.is_empty()
-            };
-            any("key", key) && any("effect", "NoExecute")
-        };
-        if items(&spec["tolerations"]).iter().any(tolerates) {
-            continue;
-        }
-        fill(spec, "tolerations", json!([]));
-        if let Some(tolerations) = spec["tolerations"].as_array_mut() {
-            tolerations.push(json!({
-                "key": key,
-                "operator": "Exists",
-                "effect": "NoExecute",
-                "tolerationSeconds": EVICTION_SECONDS,
-            }));
-        }
-    }
-}
-
-/// The priority of the classes that always exist; others are resolved by admission.
-fn prioritise(spec: &mut Value) {
-    let priority = match text(&spec["priorityClassName"]) {
-        "" => 0,
-        "system-cluster-critical" => 2_000_000_000,
-        "system-node-critical" => 2_000_001_000,
-        _ => return,
-    };
-    fill(spec, "priority", priority);
-    fill(spec, "preemptionPolicy", "PreemptLowerPriority");
 }

@@ -8,7 +8,7 @@ use crate::rules::document::{is_empty, items};
 /// `Guaranteed` if every container has equal requests and limits of CPU and memory,
 /// `BestEffort` if none has any, `Burstable` otherwise. Resources of the pod as a whole, where
 /// there are any, count instead of those of its containers.
-pub(super) fn class(spec: &Value) -> &'static str {
+pub fn class(spec: &Value) -> &'static str {
     let whole = &spec["resources"];
     let lists = [&spec["containers"], &spec["initContainers"]];
     let resources: Vec<_> = if is_empty(&whole["requests"]) && is_empty(&whole["limits"]) {

@@ -1,0 +1,101 @@
+//! Where pods may go: `PodNodeSelector`, `PodTolerationRestriction`,
+//! `LimitPodHardAntiAffinityTopology`.
+
+use serde_json::{Value, json};
+
+use super::{NAMESPACES, PODS, pod_with, why, with};
+use crate::api::{Api, pod};
+
+const SHOP: &str = "/api/v1/namespaces/shop/pods";
+
+/// A server with a plug-in, and a namespace with an annotation.
+async fn annotated(plugin: &str, annotation: &str, text: &str) -> Api {
+    let api = with(&[plugin]).await;
+    let annotations = json!({format!("scheduler.alpha.kubernetes.io/{annotation}"): text});
+    let namespace = json!({"metadata": {"name": "shop", "annotations": annotations}});
+    api.post(NAMESPACES, &namespace).await.ok();
+    api
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_sends_its_pods_to_its_nodes() {
+    let api = annotated("PodNodeSelector", "node-selector", "zone=a, disk=fast").await;
+    let created = api.post(SHOP, &pod("p")).await.ok();
+    assert_eq!(created["spec"]["nodeSelector"], json!({"zone": "a", "disk": "fast"}));
+    let spec = json!({"nodeSelector": {"zone": "a", "gpu": "yes"}});
+    let created = api.post(SHOP, &pod_with("q", &spec)).await.ok();
+    let all = json!({"zone": "a", "disk": "fast", "gpu": "yes"});
+    assert_eq!(created["spec"]["nodeSelector"], all);
+    let spec = json!({"nodeSelector": {"zone": "b"}});
+    let refused = api.post(SHOP, &pod_with("r", &spec)).await.refused(403);
+    assert_eq!(
+        why(&refused),
+        "pods \"r\" is forbidden: pod node label selector conflicts with its namespace node label \
+         selector"
+    );
+    let created = api.post(PODS, &pod("p")).await.ok();
+    assert!(created["spec"].get("nodeSelector").is_none(), "{created}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_that_cannot_be_read_lets_no_pod_in() {
+    let api = annotated("PodNodeSelector", "node-selector", "zone").await;
+    let failed = api.post(SHOP, &pod("p")).await.refused(500);
+    assert_eq!(why(&failed), "invalid selector: [zone]");
+}
+
+fn keys(pod: &Value) -> Vec<&str> {
+    let all = pod["spec"]["tolerations"].as_array().unwrap().iter();
+    all.map(|one| one["key"].as_str().unwrap()).collect()
+}
+
+const LOST: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_gives_its_pods_tolerations() {
+    let text = r#"[{"key": "shop", "operator": "Exists"}]"#;
+    let api = annotated("PodTolerationRestriction", "defaultTolerations", text).await;
+    let created = api.post(SHOP, &pod("p")).await.ok();
+    assert_eq!(keys(&created), [&LOST[..], &["shop"]].concat());
+    let resources = json!({"requests": {"memory": "1Gi"}});
+    let container = json!([{"name": "c", "image": "a", "resources": resources}]);
+    let created = api.post(SHOP, &pod_with("q", &json!({"containers": container}))).await.ok();
+    let pressure = "node.kubernetes.io/memory-pressure";
+    assert_eq!(keys(&created), [&LOST[..], &["shop", pressure]].concat());
+    let created = api.post(PODS, &pod("p")).await.ok();
+    assert_eq!(keys(&created), LOST);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_allows_only_some_tolerations() {
+    let text = r#"[{"key": "shop", "operator": "Exists"},
+        {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]"#;
+    let api = annotated("PodTolerationRestriction", "tolerationsWhitelist", text).await;
+    let spec = json!({"tolerations": [{"key": "shop", "operator": "Equal", "value": "a"}]});
+    api.post(SHOP, &pod_with("p", &spec)).await.ok();
+    let spec = json!({"tolerations": [{"key": "other", "operator": "Exists"}]});
+    let failed = api.post(SHOP, &pod_with("q", &spec)).await.refused(500);
+    assert_eq!(
+        why(&failed),
+        "pod tolerations (possibly merged with namespace default tolerations) conflict with its \
+         namespace whitelist"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_keeps_others_off_its_node_only() {
+    let api = with(&["LimitPodHardAntiAffinityTopology"]).await;
+    let apart = |key: &str| {
+        let term = json!({"topologyKey": key, "labelSelector": {"matchLabels": {"a": "b"}}});
+        let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
+        json!({"affinity": {"podAntiAffinity": required}})
+    };
+    api.post(PODS, &pod_with("p", &apart("kubernetes.io/hostname"))).await.ok();
+    let spec = apart("topology.kubernetes.io/zone");
+    let refused = api.post(PODS, &pod_with("q", &spec)).await.refused(403);
+    assert_eq!(
+        why(&refused),
+        "pods \"q\" is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has \
+         TopologyKey topology.kubernetes.io/zone but only key kubernetes.io/hostname is allowed"
+    );
+}
