@@ -213,7 +213,7 @@ async fn stated(
     audiences: &[String],
 ) -> Result<Authenticated, Refused> {
     let here;
-    let meant = match statement {
+    let meant: &[String] = match statement {
         Statement::OfSecret(claims) if claims.aud.is_empty() => {
             here = [ISSUER.to_owned()];
             &here

@@ -3,25 +3,33 @@
 //! They act as Kubernetes' own do: each controller as a service account of `kube-system` with the
 //! role that Kubernetes gives it, the scheduler as `system:kube-scheduler`. What they read comes
 //! through shared caches, which are filled as `system:kube-controller-manager`, and that also writes
-//! their Events. Simulated nodes are as many kubelets as there are nodes behind one client, so that
+//! their Events and the tokens of service accounts. Simulated nodes are as many kubelets as there are nodes behind one client, so that
 //! they act as an administrator.
 
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::user::User;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 3] = [
+const ACCOUNTS: [(&str, &str); 4] = [
+    ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("garbage-collector", "generic-garbage-collector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("serviceaccount-controller", "service-account-controller"),
 ];
+
+/// Who acts as the controller manager itself: others get their tokens from it.
+const TOKENS: &str = "serviceaccount-token-controller";
 
 /// What stands for nodes.
 const NODES: [&str; 2] = ["kubelet", "node-heartbeat"];
 
 /// A client for what all parts share.
 pub(crate) fn shared_client(api: &ApiServer) -> kube::Client {
-    client(api, User::known("system:kube-controller-manager", &[]))
+    client(api, manager())
+}
+
+fn manager() -> User {
+    User::known("system:kube-controller-manager", &[])
 }
 
 /// A client for the part of this name.
@@ -39,6 +47,9 @@ fn user(part: &str) -> User {
     }
     if part == steersman_scheduler::SCHEDULER_NAME {
         return User::known("system:kube-scheduler", &[]);
+    }
+    if part == TOKENS {
+        return manager();
     }
     let renamed = ACCOUNTS.iter().find(|(name, _)| *name == part);
     User::service_account("kube-system", renamed.map_or(part, |(_, account)| account))
