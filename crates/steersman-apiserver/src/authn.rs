@@ -22,6 +22,7 @@ use crate::authentication::Circumstances;
 use crate::identity::IdentityError;
 use crate::state::Server;
 use crate::status::{self, Status};
+use crate::token::claims::{Claims, SecretClaims};
 use crate::token::{ISSUER, SECRET_ISSUER, Statement, jwt};
 use crate::user::User;
 
@@ -211,11 +212,14 @@ async fn stated(
     statement: &Statement,
     audiences: &[String],
 ) -> Result<Authenticated, Refused> {
-    let here = [ISSUER.to_owned()];
-    let meant = match statement {
-        Statement::Requested(claims) => claims.aud.as_slice(),
-        Statement::OfSecret(claims) if claims.aud.is_empty() => &here,
-        Statement::OfSecret(claims) => claims.aud.as_slice(),
+    let here;
+    let meant: &[String] = match statement {
+        Statement::OfSecret(claims) if claims.aud.is_empty() => {
+            here = [ISSUER.to_owned()];
+            &here
+        }
+        Statement::Requested(Claims { aud, .. }) => aud.as_slice(),
+        Statement::OfSecret(SecretClaims { aud, .. }) => aud.as_slice(),
     };
     let audiences_of_both = common(audiences, meant);
     if audiences_of_both.is_empty() {

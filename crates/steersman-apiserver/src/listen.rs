@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use self::impatient::Impatient;
-use crate::authentication::FrontProxyHeaders;
+use crate::authentication::clear_usual_headers;
 use crate::authn::{self, Authenticated, ClientCertificate, Credentials};
 use crate::negotiate::Wishes;
 use crate::pki::{ClientAuthorities, ServerTls};
@@ -209,7 +209,7 @@ async fn answer(
 /// Nobody behind needs the credentials, nor may take for true what only a proxy may say.
 fn forget_credentials(api: &ApiServer, headers: &mut HeaderMap) {
     headers.remove(header::AUTHORIZATION);
-    FrontProxyHeaders::default().clear(headers);
+    clear_usual_headers(headers);
     if let Some(proxy) = &api.server().authentication.front_proxy {
         proxy.headers.clear(headers);
     }

@@ -3,7 +3,7 @@
 //! They act as Kubernetes' own do: each controller as a service account of `kube-system` with the
 //! role that Kubernetes gives it, the scheduler as `system:kube-scheduler`. What they read comes
 //! through shared caches, which are filled as `system:kube-controller-manager`, and that also writes
-//! their Events. Simulated nodes are as many kubelets as there are nodes behind one client, so that
+//! their Events and the tokens of service accounts. Simulated nodes are as many kubelets as there are nodes behind one client, so that
 //! they act as an administrator.
 
 use steersman_apiserver::ApiServer;
@@ -16,6 +16,9 @@ const ACCOUNTS: [(&str, &str); 4] = [
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("serviceaccount-controller", "service-account-controller"),
 ];
+
+/// Who acts as the controller manager itself: others get their tokens from it.
+const TOKENS: &str = "serviceaccount-token-controller";
 
 /// What stands for nodes.
 const NODES: [&str; 2] = ["kubelet", "node-heartbeat"];
@@ -47,6 +50,9 @@ fn user(part: &str) -> User {
         // In Kubernetes it makes the tokens that the accounts of the others need.
         "serviceaccount-token-controller" => return manager(),
         _ => {}
+    }
+    if part == TOKENS {
+        return manager();
     }
     let renamed = ACCOUNTS.iter().find(|(name, _)| *name == part);
     User::service_account("kube-system", renamed.map_or(part, |(_, account)| account))

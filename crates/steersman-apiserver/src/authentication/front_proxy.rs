@@ -1,8 +1,9 @@
 //! A proxy in front of the server that has found out who its clients are, and says so in headers.
 //! Its word is taken if its own certificate is one of the right authority, and only then.
 
-use http::{HeaderMap, HeaderValue};
 use std::collections::BTreeMap;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::pki::ClientAuthorities;
 use crate::user::User;
@@ -95,6 +96,15 @@ impl FrontProxyHeaders {
     }
 }
 
+/// Removes the headers in which proxies usually name users, also where no proxy is known.
+pub(crate) fn clear_usual_headers(headers: &mut HeaderMap) {
+    let usual = headers.keys().filter(|name| name.as_str().starts_with("x-remote-"));
+    let usual: Vec<HeaderName> = usual.cloned().collect();
+    for name in usual {
+        headers.remove(name);
+    }
+}
+
 fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
@@ -103,7 +113,7 @@ fn text(value: &HeaderValue) -> String {
 mod tests {
     use http::{HeaderMap, HeaderName};
 
-    use super::FrontProxyHeaders;
+    use super::{FrontProxyHeaders, clear_usual_headers};
 
     #[test]
     fn a_proxy_names_the_user_in_headers_and_they_are_gone_afterwards() {
@@ -125,7 +135,10 @@ mod tests {
         assert_eq!((user.name.as_str(), user.uid.as_str()), ("jane", "u1"));
         assert_eq!(user.groups, ["dev", "ops", "system:authenticated"]);
         assert_eq!(user.extra["acme.com/project"], ["p"]);
+        let mut usual = headers.clone();
+        clear_usual_headers(&mut usual);
         names.clear(&mut headers);
+        assert_eq!(usual, headers);
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
         assert_eq!(names.user(&headers), None);
     }

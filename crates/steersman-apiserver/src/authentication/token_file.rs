@@ -135,7 +135,10 @@ mod tests {
 
     use super::users;
 
-    fn read(text: &str) -> Result<Vec<(String, String, String, Vec<String>)>, String> {
+    /// A token, and the name, the uid and the groups of its user.
+    type Read = (String, String, String, Vec<String>);
+
+    fn read(text: &str) -> Result<Vec<Read>, String> {
         let users = users(text, Path::new("tokens.csv")).map_err(|error| error.to_string())?;
         let flat = users.into_iter().map(|(token, user)| (token, user.name, user.uid, user.groups));
         Ok(flat.collect())

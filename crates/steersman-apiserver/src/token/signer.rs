@@ -22,6 +22,9 @@ use crate::identity::{Identity, IdentityError, KeyError, SigningKey};
 /// How many good tokens are remembered before all are forgotten.
 const REMEMBERED: usize = 1024;
 
+/// The longest token that is remembered, in bytes: who asks for one may name many audiences.
+const REMEMBERED_LENGTH: usize = 8 * 1024;
+
 /// No key has the name that a token's header gives.
 const NO_KEY: &str = "invalid signature, no keys found";
 
@@ -97,6 +100,9 @@ impl Signer {
             Ok(statement) => Arc::new(statement),
             Err(why) => return Ok(Err(why)),
         };
+        if token.len() > REMEMBERED_LENGTH {
+            return Ok(Ok(statement));
+        }
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         if good.len() >= REMEMBERED {
             good.clear();
@@ -217,5 +223,10 @@ mod tests {
             assert!(signer.read(&store, &token).await.unwrap().is_ok());
             assert!(signer.good.lock().unwrap().len() <= REMEMBERED);
         }
+        let known = signer.good.lock().unwrap().len();
+        let aud = vec!["a".repeat(8 * 1024)];
+        let long = signer.sign(&store, &Claims { aud, ..claims("long") }).await.unwrap();
+        assert!(signer.read(&store, &long).await.unwrap().is_ok());
+        assert_eq!(signer.good.lock().unwrap().len(), known);
     }
 }

@@ -62,11 +62,27 @@ anonymous:
     assert!(issuers.is_empty() && anonymous.is_none());
 }
 
+const CEL: &str = "Forbidden: this server does not evaluate CEL expressions yet";
+
+/// What is said about a field of the first issuer.
+fn at(field: &str, text: &str) -> String {
+    format!("jwt[0].{field}: {text}")
+}
+
+/// That a configuration with this value at this path is refused with this text.
+fn assert_refused(cases: impl IntoIterator<Item = (&'static str, Value, String)>) {
+    for (path, value, expected) in cases {
+        let mut one = authenticator();
+        let (parent, field) = path.rsplit_once('/').unwrap();
+        one.pointer_mut(parent).unwrap()[field] = value;
+        let error = refused(&configuration(&json!([one])));
+        assert!(error.contains(&expected), "{path}: {error}\nexpected: {expected}");
+    }
+}
+
 #[test]
-fn what_may_not_be_said_is_told_in_kubernetes_words() {
-    let cel = "Forbidden: this server does not evaluate CEL expressions yet";
-    let at = |field: &str, text: &str| format!("jwt[0].{field}: {text}");
-    let cases: [(&str, Value, String); 19] = [
+fn what_may_not_be_said_of_an_issuer_is_told_in_kubernetes_words() {
+    assert_refused([
         ("/issuer/url", json!(""), at("issuer.url", "Required value")),
         (
             "/issuer/url",
@@ -110,6 +126,17 @@ fn what_may_not_be_said_is_told_in_kubernetes_words() {
             json!("none"),
             at("issuer.certificateAuthority", "Invalid value: \"<omitted>\""),
         ),
+    ]);
+    let twice = refused(&configuration(&json!([authenticator(), authenticator()])));
+    let expected = "jwt[1].issuer.url: Duplicate value: \"https://issuer.test\"";
+    assert!(twice.contains(expected), "{twice}");
+    let many = refused(&configuration(&json!(vec![authenticator(); 65])));
+    assert!(many.contains("jwt: Too many: 65: must have at most 64 items"), "{many}");
+}
+
+#[test]
+fn what_may_not_be_said_of_claims_is_told_in_kubernetes_words() {
+    assert_refused([
         (
             "/claimMappings/username",
             json!({}),
@@ -126,39 +153,25 @@ fn what_may_not_be_said_is_told_in_kubernetes_words() {
         (
             "/claimMappings/username",
             json!({"expression": "claims.sub"}),
-            at("claimMappings.username.expression", cel),
+            at("claimMappings.username.expression", CEL),
         ),
         (
             "/claimMappings/extra",
             json!([{"key": "a.test/b", "valueExpression": "claims.c"}]),
-            at("claimMappings.extra", cel),
+            at("claimMappings.extra", CEL),
         ),
         (
             "/claimValidationRules",
             json!([{"expression": "true"}]),
-            at("claimValidationRules[0].expression", cel),
+            at("claimValidationRules[0].expression", CEL),
         ),
         (
             "/claimValidationRules",
             json!([{"claim": "a"}, {"claim": "a"}]),
             at("claimValidationRules[1].claim", "Duplicate value: \"a\""),
         ),
-        ("/userValidationRules", json!([{"expression": "true"}]), at("userValidationRules", cel)),
-    ];
-    for (path, value, expected) in cases {
-        let mut one = authenticator();
-        let (parent, field) = path.rsplit_once('/').unwrap();
-        one.pointer_mut(parent).unwrap()[field] = value;
-        let error = refused(&configuration(&json!([one])));
-        assert!(error.contains(&expected), "{path}: {error}\nexpected: {expected}");
-    }
-    let twice = refused(&configuration(&json!([authenticator(), authenticator()])));
-    assert!(
-        twice.contains("jwt[1].issuer.url: Duplicate value: \"https://issuer.test\""),
-        "{twice}"
-    );
-    let many = refused(&configuration(&json!(vec![authenticator(); 65])));
-    assert!(many.contains("jwt: Too many: 65: must have at most 64 items"), "{many}");
+        ("/userValidationRules", json!([{"expression": "true"}]), at("userValidationRules", CEL)),
+    ]);
 }
 
 #[test]

@@ -130,6 +130,9 @@ async fn a_certificate_that_names_nobody_or_is_for_servers_makes_no_user() {
     assert_eq!(server.version(with(&serving)).await, 401);
 }
 
+/// A signer, the name and the group of who asks, for what, and why it is refused.
+type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str], Option<&'a str>);
+
 #[tokio::test]
 async fn signers_sign_only_what_is_theirs() {
     let server = Server::start().await;
@@ -137,7 +140,7 @@ async fn signers_sign_only_what_is_theirs() {
     let serving = "kubernetes.io/kubelet-serving";
     let client = ["digital signature", "client auth"];
     let server_auth = ["digital signature", "server auth"];
-    let cases: [(&str, &str, &str, &[&str], Option<&str>); 10] = [
+    let cases: [Case<'_>; 10] = [
         (CLIENT, "jane", "dev", &["client auth"], None),
         (
             CLIENT,

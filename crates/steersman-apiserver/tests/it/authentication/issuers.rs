@@ -286,7 +286,7 @@ async fn an_issuer_that_lies_is_not_believed() {
         ("no place for keys", |shown| shown.keys_url = String::new()),
         ("keys without TLS", |shown| shown.keys_url = shown.keys_url.replace("https", "http")),
         ("keys that are not there", |shown| {
-            shown.keys_url = shown.keys_url.replace("keys", "none")
+            shown.keys_url = shown.keys_url.replace("keys", "none");
         }),
         ("no keys", |shown| shown.keys = Vec::new()),
     ] {
