@@ -3,8 +3,8 @@
 //! They act as Kubernetes' own do: each controller as a service account of `kube-system` with the
 //! role that Kubernetes gives it, the scheduler as `system:kube-scheduler`. What they read comes
 //! through shared caches, which are filled as `system:kube-controller-manager`, and that also writes
-//! their Events and the tokens of service accounts. Simulated nodes are as many kubelets as there are nodes behind one client, so that
-//! they act as an administrator.
+//! their Events and the tokens of service accounts. Simulated nodes are as many kubelets as there are
+//! nodes behind one client, so that they act as an administrator.
 
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::user::User;
@@ -47,12 +47,8 @@ fn user(part: &str) -> User {
     }
     match part {
         steersman_scheduler::SCHEDULER_NAME => return User::known("system:kube-scheduler", &[]),
-        // In Kubernetes it makes the tokens that the accounts of the others need.
-        "serviceaccount-token-controller" => return manager(),
+        TOKENS => return manager(),
         _ => {}
-    }
-    if part == TOKENS {
-        return manager();
     }
     let renamed = ACCOUNTS.iter().find(|(name, _)| *name == part);
     User::service_account("kube-system", renamed.map_or(part, |(_, account)| account))
