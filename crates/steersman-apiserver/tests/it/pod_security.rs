@@ -232,7 +232,7 @@ async fn labels_that_mean_nothing_are_refused() {
 async fn wrong_labels_from_before_may_stay_and_count_as_the_strictest() {
     let lax = Api::start().await;
     let mut config = Config::new(Arc::clone(&lax.store), clock());
-    config.admission = PluginSelection::new([], ["PodSecurity"]).unwrap();
+    config.admission = PluginSelection::new([], ["PodSecurity", "ServiceAccount"]).unwrap();
     let lax = Api { server: ApiServer::start(config).await.unwrap(), store: lax.store };
     lax.post("/api/v1/namespaces", &namespace(&[("enforce", "strict")])).await.ok();
     lax.post(PODS, &privileged("unjudged")).await.ok();

@@ -275,10 +275,14 @@ async fn objects_that_change_at_one_revision_are_all_told_to_everyone() {
 async fn plain_requests_ask_the_store_no_more_than_they_must() {
     let (api, store) = faulty().await;
     let path = format!("{CONFIG_MAPS}/a");
-    let [read, stale, write, create] = [[1, 0, 0], [0, 1, 0], [0, 1, 1], [0, 2, 1]];
+    let [read, stale, write, create] = [[1, 0, 0], [0, 1, 0], [0, 1, 1], [0, 3, 1]];
     store.counts();
     api.config_map("a", &json!({})).await;
-    assert_eq!(store.counts(), create, "create: its namespace before and after, and the write");
+    assert_eq!(
+        store.counts(),
+        create,
+        "create: its namespace before and after, its quotas, and the write"
+    );
     api.get(&path).await.ok();
     assert_eq!(store.counts(), read, "get");
     api.get(&format!("{path}?resourceVersion=0")).await.ok();

@@ -371,8 +371,11 @@ async fn a_namespace_without_quotas_pays_one_look_and_one_with_quotas_never_more
     assert_eq!(cost(&api, &store, "free").await, [reads, stale + 1, writes]);
     quota(&api, "q", json!({"configmaps": "1k"})).await;
     for stage in ["few", "more", "many"] {
-        // Before and in its turn, and once more at its namespace, since the charge came between.
-        assert_eq!(cost(&api, &store, stage).await, [reads, stale + 3, writes + 1], "{stage}");
+        let [charged_reads, charged_stale, charged_writes] = cost(&api, &store, stage).await;
+        assert_eq!((charged_reads, charged_writes), (reads, writes + 1), "{stage}");
+        // Before and in its turn, and perhaps once more at its namespace, since the charge came
+        // between.
+        assert!((stale + 2..=stale + 3).contains(&charged_stale), "{stage}: {charged_stale}");
         for n in 0..50 {
             api.config_map(&format!("{stage}-and-{n}"), &json!({})).await;
         }

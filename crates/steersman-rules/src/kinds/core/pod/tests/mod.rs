@@ -28,10 +28,17 @@ fn put(object: &mut Value, path: &str, value: Value) {
     if rest.is_empty() { *child = value } else { put(child, rest, value) }
 }
 
-/// A pod that has one of much, and no mistake.
+/// What admission plug-ins give to every pod.
+fn default_tolerations() -> Value {
+    let toleration = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+    json!(["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"].map(toleration))
+}
+
+/// A pod that has one of much, as admission leaves it, and no mistake.
 fn rich() -> Value {
     prepared(json!({
-        "restartPolicy": "Always",
+        "restartPolicy": "Always", "priority": 0, "serviceAccountName": "default",
+        "tolerations": default_tolerations(),
         "containers": [{
             "name": "c", "image": "nginx:1",
             "ports": [{"name": "http", "containerPort": 80}],
@@ -203,7 +210,8 @@ fn mistakes_are_named_as_kubernetes_names_them() {
 #[test]
 fn little_of_a_pod_may_change() {
     let change = |work: &dyn Fn(&mut Value)| {
-        let old = minimal();
+        let mut old = minimal();
+        old["spec"]["tolerations"] = default_tolerations();
         let mut new = old.clone();
         work(&mut new["spec"]);
         messages(&RULES.validate_update(&old, &new))

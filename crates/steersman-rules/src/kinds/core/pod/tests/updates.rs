@@ -92,12 +92,3 @@ fn a_gated_pod_may_be_told_more_narrowly_where_to_run() {
           (no mutations or deletions)"]
     );
 }
-
-#[test]
-fn a_writer_that_does_not_know_the_priority_keeps_it() {
-    let old = rich();
-    let mut new = old.clone();
-    new["spec"].as_object_mut().unwrap().remove("priority");
-    RULES.prepare_update(&old, &mut new);
-    assert_eq!(new, old);
-}
