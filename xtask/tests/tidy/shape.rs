@@ -64,6 +64,10 @@ fn one_pipeline_serves_every_kind() {
         let Some(module) = source.path.strip_prefix(SERVER) else {
             continue;
         };
+        // Kubernetes calls some plug-ins like the kind that they look after.
+        if module.starts_with("admission_plugins/") {
+            continue;
+        }
         let stem = Path::new(module).file_stem().unwrap().to_string_lossy().replace('_', "");
         let kind = KINDS
             .split_whitespace()
