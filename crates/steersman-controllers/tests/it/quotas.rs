@@ -209,9 +209,11 @@ async fn a_resource_is_watched_when_a_quota_asks_for_it_and_no_longer(
     Ok(())
 }
 
+/// Answers reviews in this process.
+type Converter = dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync;
+
 /// Converts by changing the version alone, and takes its time on the way to the store.
-fn slow_converter()
--> Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync> {
+fn slow_converter() -> Arc<Converter> {
     Arc::new(|request| {
         let review: Value = serde_json::from_slice(request.body()).unwrap();
         let to = review["request"]["desiredAPIVersion"].clone();
