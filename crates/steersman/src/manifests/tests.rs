@@ -71,8 +71,7 @@ fn a_program_of_some_namespaces_may_nothing_elsewhere() {
 
 #[test]
 fn what_cannot_be_inferred_can_be_said() {
-    let objects =
-        Manifests::new("shop", "operators").allow(rule(["get"], "secrets")).objects();
+    let objects = Manifests::new("shop", "operators").allow(rule(["get"], "secrets")).objects();
     let role = find(&objects, "ClusterRole", None);
     assert!(rules(role).contains(&"/secrets: get".to_owned()));
 }

@@ -135,7 +135,9 @@ async fn none_of_which_can_be_left_out(cluster: Cluster) -> Result<()> {
         let deployed = fork.deploy(&manifests()).await?;
         let mut role: ClusterRole = fork.client().get("tills").await?.unwrap();
         let left_out = rule([""; 0], resource);
-        for rule in role.rules.iter_mut().flatten().filter(|it| it.api_groups == left_out.api_groups) {
+        for rule in
+            role.rules.iter_mut().flatten().filter(|it| it.api_groups == left_out.api_groups)
+        {
             let left_out = left_out.resources.as_ref().unwrap();
             rule.resources.as_mut().unwrap().retain(|resource| !left_out.contains(resource));
         }
