@@ -15,9 +15,9 @@ use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
 use steersman_cluster::{Controllers, Storage};
 use tokio::sync::{broadcast, watch};
 
-use crate::deployed::Refusals;
 use crate::faults::Faults;
 use crate::link::Link;
+use crate::permissions::Refusals;
 use crate::settings::Settings;
 use crate::settle;
 

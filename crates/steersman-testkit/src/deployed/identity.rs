@@ -11,9 +11,8 @@ use steersman::{Error, ObjectKey, Result};
 use steersman_cluster::{ApiServer, User};
 use tower::Layer;
 
-use super::missing::Program;
-use super::watch::{Refused, Watched};
 use crate::cluster::Cluster;
+use crate::permissions::{Program, Refused, Watched};
 
 /// Who a program is.
 pub(super) struct Identity {

@@ -2,13 +2,9 @@
 //! permissions that their [`Manifests`] grant.
 //!
 //! [`Cluster::deploy`] writes the manifests as an administrator would and gives the identity; what
-//! the API server then refuses is noted by [`watch`], read by [`refusal`], and told by
-//! [`missing`] when the test ends, which fails it.
+//! the API server then [refuses](crate::permissions) fails the test when it ends.
 
 mod identity;
-mod missing;
-mod refusal;
-mod watch;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,9 +18,8 @@ use steersman::{Controller, Result};
 use crate::cluster::Cluster;
 use crate::faults::Faults;
 use crate::link::Link;
+use crate::permissions::{MissingRule, Program};
 use identity::Identity;
-pub use missing::MissingRule;
-pub(crate) use missing::{Program, Refusals};
 
 /// A program that was [deployed](Cluster::deploy): what runs here runs as its service account.
 pub struct Deployed {

@@ -16,10 +16,10 @@ use super::refusal::Refusal;
 
 /// Tells a program what it is refused: a layer for its client.
 #[derive(Clone)]
-pub(super) struct Refused(Arc<Program>);
+pub(crate) struct Refused(Arc<Program>);
 
 impl Refused {
-    pub(super) fn tell(program: &Arc<Program>) -> Self {
+    pub(crate) fn tell(program: &Arc<Program>) -> Self {
         Self(Arc::clone(program))
     }
 }
@@ -34,7 +34,7 @@ impl<S> Layer<S> for Refused {
 
 /// A service whose refusals are noted.
 #[derive(Clone)]
-pub(super) struct Watched<S> {
+pub(crate) struct Watched<S> {
     api: S,
     program: Arc<Program>,
 }

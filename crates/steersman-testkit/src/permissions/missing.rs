@@ -54,7 +54,7 @@ pub struct MissingRule {
 
 impl Refusals {
     /// Notes what a program is refused from now on.
-    pub(super) fn of_program(&self, manifests: &Manifests) -> Arc<Program> {
+    pub(crate) fn of_program(&self, manifests: &Manifests) -> Arc<Program> {
         let account = manifests.account();
         let namespace = account.namespace.as_deref().unwrap_or_default();
         let user = User::service_account(namespace, &account.name).name;
@@ -99,7 +99,7 @@ impl Program {
     }
 
     /// What was noted, which is forgotten.
-    pub(super) fn take(&self) -> Vec<MissingRule> {
+    pub(crate) fn take(&self) -> Vec<MissingRule> {
         self.rules(&std::mem::take(&mut *self.noted()))
     }
 
