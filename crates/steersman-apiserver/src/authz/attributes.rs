@@ -176,10 +176,10 @@ mod tests {
     use crate::user::User;
 
     /// What a request is authorised by, in one line.
-    fn told(method: Method, path: &str, query: &str) -> String {
+    fn told(method: &Method, path: &str, query: &str) -> String {
         let user = User::known("jane", &[]);
         let (segments, query) = (segments(path).unwrap(), Query::parse(query));
-        let asked = Attributes::of_request(&user, &method, path, &segments, &query);
+        let asked = Attributes::of_request(&user, method, path, &segments, &query);
         match asked.target {
             Target::Path(path) => format!("{} {path}", asked.verb),
             Target::Resource { group, resource, subresource, namespace, name } => {
@@ -224,7 +224,7 @@ mod tests {
             ),
             (Method::GET, "/api/v1/nodes/n/proxy/metrics", "", "get |nodes|proxy||n"),
         ] {
-            assert_eq!(told(method, path, query), expected, "{path}?{query}");
+            assert_eq!(told(&method, path, query), expected, "{path}?{query}");
         }
     }
 }

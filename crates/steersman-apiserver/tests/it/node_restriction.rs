@@ -66,44 +66,12 @@ async fn mirror(api: &Api) -> Value {
     )
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_node_makes_only_pods_that_mirror_what_it_runs() {
-    let (api, n1) = start().await;
-    let mirror = mirror(&api).await;
-    let owner = "metadata.ownerReferences.0";
-    let other = json!({"apiVersion": "v1", "kind": "Node", "name": "n2", "uid": "1"});
-    for (fields, why) in [
-        (
-            vec![("metadata.annotations", Value::Null)],
-            r#"pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods"#,
-        ),
-        (
-            vec![("spec.nodeName", "n2".into())],
-            r#"node "n1" can only create pods with spec.nodeName set to itself"#,
-        ),
-        (
-            vec![("metadata.ownerReferences", Value::Null)],
-            r#"node "n1" can only create pods with an owner reference set to itself"#,
-        ),
-        (
-            vec![(
-                "metadata.ownerReferences",
-                json!([mirror["metadata"]["ownerReferences"][0], other]),
-            )],
-            r#"node "n1" can only create pods with a single owner reference set to itself"#,
-        ),
-        (
-            vec![(owner, other.clone())],
-            r#"node "n1" can only create pods with an owner reference set to itself"#,
-        ),
-        (
-            vec![("metadata.ownerReferences.0.controller", false.into())],
-            r#"node "n1" can only create pods with a controller owner reference set to itself"#,
-        ),
-        (
-            vec![("metadata.ownerReferences.0.blockOwnerDeletion", true.into())],
-            r#"node "n1" must not set blockOwnerDeletion on an owner reference"#,
-        ),
+/// Fields of a Pod, and why a node may not set them so.
+type Refused = (Vec<(&'static str, Value)>, &'static str);
+
+/// What a mirror of what a node runs does not refer to.
+fn references() -> Vec<Refused> {
+    vec![
         (
             vec![("spec.serviceAccountName", "default".into())],
             r#"node "n1" can not create pods that reference serviceaccounts"#,
@@ -144,7 +112,51 @@ async fn a_node_makes_only_pods_that_mirror_what_it_runs() {
             vec![("spec.volumes", json!([{"name": "v", "projected": {"sources": [{}]}}]))],
             r#"error checking mirror pod for API references: unknown source for projected volume "v""#,
         ),
-    ] {
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_makes_only_pods_that_mirror_what_it_runs() {
+    let (api, n1) = start().await;
+    let mirror = mirror(&api).await;
+    let owner = "metadata.ownerReferences.0";
+    let other = json!({"apiVersion": "v1", "kind": "Node", "name": "n2", "uid": "1"});
+    for (fields, why) in [
+        (
+            vec![("metadata.annotations", Value::Null)],
+            r#"pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods"#,
+        ),
+        (
+            vec![("spec.nodeName", "n2".into())],
+            r#"node "n1" can only create pods with spec.nodeName set to itself"#,
+        ),
+        (
+            vec![("metadata.ownerReferences", Value::Null)],
+            r#"node "n1" can only create pods with an owner reference set to itself"#,
+        ),
+        (
+            vec![(
+                "metadata.ownerReferences",
+                json!([mirror["metadata"]["ownerReferences"][0], other]),
+            )],
+            r#"node "n1" can only create pods with a single owner reference set to itself"#,
+        ),
+        (
+            vec![(owner, other.clone())],
+            r#"node "n1" can only create pods with an owner reference set to itself"#,
+        ),
+        (
+            vec![("metadata.ownerReferences.0.controller", false.into())],
+            r#"node "n1" can only create pods with a controller owner reference set to itself"#,
+        ),
+        (
+            vec![("metadata.ownerReferences.0.blockOwnerDeletion", true.into())],
+            r#"node "n1" must not set blockOwnerDeletion on an owner reference"#,
+        ),
+    ]
+    .into_iter()
+    .chain(references())
+    {
         let answer = n1.post(PODS, &with(mirror.clone(), &fields)).await;
         refused(&answer, &format!("pods \"m\" is forbidden: {why}"));
     }

@@ -163,7 +163,7 @@ fn less_is_used_once_a_quota_was_left_alone_for_a_while_or_never_is() {
         assert_eq!(interest.wait_to_lower(&key, at(version * 1000)), expected, "{version}");
     }
     let pods = (String::new(), "pods".to_owned());
-    assert_eq!(interest.of(&pods, Some("team")), [key.clone()]);
+    assert_eq!(interest.of(&pods, Some("team")), std::slice::from_ref(&key));
     assert!(interest.of(&pods, Some("other")).is_empty());
     interest.forget(&key);
     assert!(!interest.has(&pods));

@@ -119,8 +119,7 @@ impl Program {
 
     /// One rule for all that can be allowed by one.
     fn rules(&self, noted: &BTreeMap<Refusal, BTreeSet<Why>>) -> Vec<MissingRule> {
-        let mut places: BTreeMap<(Place, String), Vec<(&Refusal, &BTreeSet<Why>)>> =
-            BTreeMap::new();
+        let mut places: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (refusal, why) in noted {
             let key = (self.place(&refusal.target), resource(&refusal.target));
             places.entry(key).or_default().push((refusal, why));

@@ -62,7 +62,9 @@ async fn reconcile(till: Arc<Till>, ctx: Context<Till>) -> Result<Next> {
     ctx.world().want(config_map("wanted", round)).settle().await?;
     let created = ctx.create(config_map(&format!("created-{round}"), round)).await;
     match created {
-        Ok(map) => drop(ctx.delete(&map).await?),
+        Ok(map) => {
+            ctx.delete(&map).await?;
+        }
         Err(error) if error.is_already_exists() => {}
         Err(error) => return Err(error),
     }

@@ -222,7 +222,7 @@ mod tests {
         relations.take_in(kind, &format!("{}{name}", kind.folder()).into(), None);
     }
 
-    fn pod(node: &str, spec: Value) -> Value {
+    fn pod(node: &str, spec: &Value) -> Value {
         let mut pod = json!({
             "metadata": {"name": "p", "namespace": "a", "uid": "1"}, "spec": spec,
         });
@@ -240,9 +240,9 @@ mod tests {
         let mut relations = Relations::default();
         let spec = json!({"serviceAccountName": "s"});
         for (name, node) in [("a/p", "n"), ("a/q", "n"), ("a/r", "m")] {
-            put(&mut relations, Kind::Pod, name, &pod(node, spec.clone()));
+            put(&mut relations, Kind::Pod, name, &pod(node, &spec));
         }
-        let mut pending = pod("", spec);
+        let mut pending = pod("", &spec);
         pending["spec"]["serviceAccountName"] = "t".into();
         put(&mut relations, Kind::Pod, "a/pending", &pending);
         let known = |relations: &Relations, node: &str| {
@@ -256,7 +256,7 @@ mod tests {
         remove(&mut relations, Kind::Pod, "a/q");
         assert!(!known(&relations, "n") && known(&relations, "m"));
         // One of the same name, but on another node.
-        let mut other = pod("o", json!({}));
+        let mut other = pod("o", &json!({}));
         other["metadata"]["uid"] = "2".into();
         put(&mut relations, Kind::Pod, "a/r", &other);
         assert!(!known(&relations, "m") && !known(&relations, "o"));
@@ -282,7 +282,7 @@ mod tests {
         };
         assert_eq!(all(&relations), [false; 3]);
         let claims = json!({"volumes": [{"persistentVolumeClaim": {"claimName": "c"}}]});
-        put(&mut relations, Kind::Pod, "a/p", &pod("n", claims));
+        put(&mut relations, Kind::Pod, "a/p", &pod("n", &claims));
         assert_eq!(all(&relations), [true; 3]);
         put(&mut relations, Kind::Volume, "v", &json!({"spec": {}}));
         assert_eq!(all(&relations), [true, false, false]);
