@@ -2,7 +2,7 @@
 //! with its features as they are by default.
 //!
 //! The policy is a table, by topic: what [everybody may know](discovery), what [people are
-//! given](users), what [parts of a cluster](components) and its [controllers](controllers) need,
+//! given](users), what [parts of a cluster](components) and its [controllers] need,
 //! and what is permitted [within a namespace](namespaced). [`reconcile`] brings it into the store
 //! at every start, as kube-apiserver does: what is missing is made, what exists is given what it
 //! lacks and keeps what it was given, and what is annotated with

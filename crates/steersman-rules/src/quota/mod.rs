@@ -3,7 +3,7 @@
 //!
 //! An [`Evaluator`] knows how objects of one resource are counted. It [measures](Measure) an
 //! object: the [`Amounts`] of resources that it uses, by the names that quotas have for them, and
-//! what [scopes](scopes) ask about. [`charges`] puts that beside what [quotas](Quota) have left.
+//! what [scopes] ask about. [`charges()`] puts that beside what [quotas](Quota) have left.
 //! Who charges, when a write is admitted, and who counts anew, when objects went, use the same
 //! functions and need not know each other.
 
