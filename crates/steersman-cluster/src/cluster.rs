@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman::controller::ReconcileRecord;
+use steersman_apiserver::user::User;
 use steersman_apiserver::{ApiServer, WebhookHandler};
 use steersman_store::disk;
 use tokio::sync::broadcast;
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::builder::Builder;
 use crate::built_in::BuiltIn;
 use crate::fork::{ForkError, Forking};
+use crate::identities;
 use crate::storage::OpenStore;
 
 /// How long open connections get to end when the cluster stops.
@@ -59,6 +61,13 @@ impl Cluster {
     /// The API server's service.
     pub fn api(&self) -> &ApiServer {
         &self.api
+    }
+
+    /// A client of a user, in process: it may do what roles allow that user, and nothing else.
+    /// Objects that name no namespace are in `default`, or in the namespace of a
+    /// [service account](User::service_account), as for a program that runs as one.
+    pub fn client_as(&self, user: User) -> kube::Client {
+        identities::client(&self.api.direct(), user)
     }
 
     /// Lets a handler of this process answer the webhooks of an origin, such as

@@ -37,8 +37,13 @@ pub(crate) fn client_of(api: &ApiServer, part: &str) -> kube::Client {
     client(api, user(part))
 }
 
-fn client(api: &ApiServer, user: User) -> kube::Client {
-    kube::Client::new(api.acting_as(user), "default")
+/// A client of a user. Objects that name no namespace are in `default`, or in the namespace of a
+/// service account.
+pub(crate) fn client(api: &ApiServer, user: User) -> kube::Client {
+    let account = user.name.strip_prefix("system:serviceaccount:");
+    let namespace = account.and_then(|account| account.split_once(':'));
+    let namespace = namespace.map_or("default", |(namespace, _)| namespace).to_owned();
+    kube::Client::new(api.acting_as(user), namespace)
 }
 
 fn user(part: &str) -> User {

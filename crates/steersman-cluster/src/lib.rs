@@ -19,7 +19,6 @@ mod fork;
 mod identities;
 
 mod cluster;
-mod identity;
 
 mod start;
 

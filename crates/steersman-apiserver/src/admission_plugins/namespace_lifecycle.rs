@@ -35,7 +35,11 @@ struct Metadata {
 impl Plugin for NamespaceLifecycle {
     fn handles(&self, write: &Attributes<'_>) -> bool {
         match write.operation {
-            Operation::Create => !write.subresource.is_empty() && write.resource.namespaced,
+            // What is created by itself looks at its namespace when it is written.
+            Operation::Create => {
+                write.is_of("", "bindings")
+                    || (!write.subresource.is_empty() && write.resource.namespaced)
+            }
             Operation::Update => false,
             Operation::Delete => write.is_of("", "namespaces"),
         }

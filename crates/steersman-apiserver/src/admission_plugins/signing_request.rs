@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use steersman_rules::signing_request;
-use x509_parser::prelude::{FromDer, X509CertificationRequest};
+use x509_parser::prelude::{AttributeTypeAndValue, FromDer, X509CertificationRequest};
 
 /// Whom a certificate is to be for.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,10 +22,15 @@ pub(super) fn subject(request: &Value) -> Result<Subject, String> {
     let read = X509CertificationRequest::from_der(&der);
     let (_, read) = read.map_err(|_| "asn1: structure error")?;
     let subject = &read.certification_request_info.subject;
-    let common_names = subject.iter_common_name().filter_map(|name| name.as_str().ok());
-    let organizations = subject.iter_organization().filter_map(|name| name.as_str().ok());
+    // A name that cannot be read is not passed over: whoever signs might read it.
+    let text = |name: &AttributeTypeAndValue<'_>| match name.as_str() {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err("asn1: structure error".to_owned()),
+    };
+    let common_names: Vec<String> =
+        subject.iter_common_name().map(text).collect::<Result<_, _>>()?;
     Ok(Subject {
-        common_name: common_names.last().unwrap_or_default().to_owned(),
-        organizations: organizations.map(str::to_owned).collect(),
+        common_name: common_names.into_iter().next_back().unwrap_or_default(),
+        organizations: subject.iter_organization().map(text).collect::<Result<_, _>>()?,
     })
 }

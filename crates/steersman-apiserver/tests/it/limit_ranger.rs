@@ -89,6 +89,20 @@ async fn a_pod_beyond_the_limits_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn amounts_that_are_too_large_to_be_added_are_not_small() {
+    let api = with(json!([{"type": "Pod", "max": {"memory": "1Gi"}}])).await;
+    let mut huge =
+        sized("x", json!({"limits": {"memory": "100000000000000000000000000000000000000"}}));
+    let mut other = huge["spec"]["containers"][0].clone();
+    other["name"] = "other".into();
+    other["resources"] = json!({"limits": {"memory": "1"}});
+    huge["spec"]["containers"].as_array_mut().unwrap().push(other);
+    let refused = api.post(PODS, &huge).await.refused(403);
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("maximum memory usage per Pod is 1Gi, but limit is"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_a_resize_of_a_pod_is_looked_at() {
     let api = Api::start().await;
     let limits = json!({"cpu": "2", "memory": "1Gi"});

@@ -197,7 +197,7 @@ impl PodSecurity {
     }
 
     /// What the namespace of a write asks, and what is wrong with its labels; `None` if it does
-    /// not exist.
+    /// not exist, or cannot be read.
     async fn policy(
         &self,
         write: Attributes<'_>,
@@ -208,10 +208,8 @@ impl PodSecurity {
             known => known,
         };
         let Some(entry) = entry else { return Ok(None) };
-        let labels = match serde_json::from_slice(&entry.value) {
-            Ok(Namespace { metadata: Metadata { labels } }) => labels,
-            Err(_) => Value::Null,
-        };
+        let read = serde_json::from_slice(&entry.value);
+        let Ok(Namespace { metadata: Metadata { labels } }) = read else { return Ok(None) };
         Ok(Some(Policy::of_labels(&labels, &self.config.defaults)))
     }
 }

@@ -30,6 +30,8 @@ async fn nothing_is_made_through_a_subresource_in_a_namespace_that_goes() {
         assert_eq!(why(&refused), format!("{named} {text}"));
         assert_eq!(refused["details"]["causes"][0]["reason"], "NamespaceTerminating");
     }
+    let refused = api.post(&format!("{SHOP}/bindings"), &binding).await.refused(403);
+    assert_eq!(refused["details"]["causes"][0]["reason"], "NamespaceTerminating");
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     api.merge(&format!("{SHOP}/pods/p"), &label).await.ok();
 }
