@@ -324,7 +324,7 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
     Ok(())
 }
 
-/// The verbs.
+/// The verbs. What writes is on the heap, for it is large, and reads should not carry it about.
 async fn perform(call: &Call) -> Result<Reply> {
     if let Some(reply) = access_review::answer(call).await? {
         return Ok(reply);
@@ -336,21 +336,25 @@ async fn perform(call: &Call) -> Result<Reply> {
         return connect::answer(call).await;
     }
     match (call.info.verb, call.subresource()) {
-        (Verb::Get, "scale") => mutate::scale::get(call).await,
+        (Verb::Get, "scale") => Box::pin(mutate::scale::get(call)).await,
         (Verb::Get, _) => read::get::get(call).await,
         (Verb::List, _) => read::list::list(call).await,
         (Verb::Watch, _) => read::watch::watch(call).await,
-        (Verb::Create, "binding") => mutate::binding::bind(call).await,
-        (Verb::Create, "token") => mutate::token_request::create(call).await,
-        (Verb::Create, "eviction") => mutate::eviction::evict(call).await,
-        (Verb::Create, "") if call.resource.is("", "bindings") => mutate::binding::bind(call).await,
-        (Verb::Create, "") => mutate::create::create(call).await,
+        (Verb::Create, "binding") => Box::pin(mutate::binding::bind(call)).await,
+        (Verb::Create, "token") => Box::pin(mutate::token_request::create(call)).await,
+        (Verb::Create, "eviction") => Box::pin(mutate::eviction::evict(call)).await,
+        (Verb::Create, "") if call.resource.is("", "bindings") => {
+            Box::pin(mutate::binding::bind(call)).await
+        }
+        (Verb::Create, "") => Box::pin(mutate::create::create(call)).await,
         (Verb::Create, _) => Err(Status::no_such_resource()),
-        (Verb::Update, "scale") => mutate::scale::update(call).await,
-        (Verb::Update, _) => mutate::update::update(call).await,
-        (Verb::Patch, "scale") => mutate::scale::patch(call).await,
-        (Verb::Patch, _) => mutate::patch::patch(call).await,
-        (Verb::Delete, _) => mutate::delete::delete(call).await,
-        (Verb::DeleteCollection, _) => mutate::delete_collection::delete_collection(call).await,
+        (Verb::Update, "scale") => Box::pin(mutate::scale::update(call)).await,
+        (Verb::Update, _) => Box::pin(mutate::update::update(call)).await,
+        (Verb::Patch, "scale") => Box::pin(mutate::scale::patch(call)).await,
+        (Verb::Patch, _) => Box::pin(mutate::patch::patch(call)).await,
+        (Verb::Delete, _) => Box::pin(mutate::delete::delete(call)).await,
+        (Verb::DeleteCollection, _) => {
+            Box::pin(mutate::delete_collection::delete_collection(call)).await
+        }
     }
 }
