@@ -29,7 +29,8 @@ impl Ours {
     pub(crate) async fn start(user: &Value) -> Result<Self, String> {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let builder = Cluster::builder().nodes(0).controllers(false).listen(any_port);
-        let builder = builder.admission(PluginSelection::new(AS_THERE, [])?);
+        let plugins = PluginSelection::new(AS_THERE, []).map_err(|error| error.to_string())?;
+        let builder = builder.admission(plugins);
         let cluster = builder.start().await.map_err(|error| error.to_string())?;
         cluster.api().tokens().insert(TOKEN, known(user));
         let endpoint = cluster.endpoint().ok_or("the cluster does not listen")?;

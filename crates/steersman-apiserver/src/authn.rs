@@ -190,7 +190,8 @@ pub(crate) async fn token(
         if let Some(issuer) = server.issuers.iter().find(|known| known.is(&issuer))
             && !here.is_empty()
         {
-            let (store, origins) = (&*server.store, &server.origins);
+            let store = &*server.store;
+            let origins = &server.origins;
             let now = (server.clock)();
             let user = issuer.user(token, Circumstances { store, origins, now }).await?;
             return Ok(Authenticated::new(user, here));
@@ -223,7 +224,8 @@ async fn stated(
     };
     let audiences_of_both = common(audiences, meant);
     if audiences_of_both.is_empty() {
-        let (meant, wanted) = (quoted(meant), quoted(audiences));
+        let meant = quoted(meant);
+        let wanted = quoted(audiences);
         return Err(format!(
             "token audiences {meant} is invalid for the target audiences {wanted}"
         )

@@ -215,6 +215,11 @@ fn depth(value: &Value) -> usize {
     }
 }
 
+/// The list in a field; empty where there is none.
+pub(crate) fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Revision, Stored, encode};

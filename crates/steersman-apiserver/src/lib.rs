@@ -77,7 +77,7 @@ mod presence;
 mod retention;
 mod starts;
 
-pub use admission_plugins::PluginSelection;
+pub use admission_plugins::{PluginSelection, SelectionError};
 pub use authentication::Authentication;
 pub use authz::AuthorizationMode;
 pub use read::continuation::Continuation;

@@ -187,7 +187,8 @@ async fn answer(
     certificate: Option<Arc<ClientCertificate>>,
     mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
-    let (headers, path) = (request.headers(), request.uri().path());
+    let headers = request.headers();
+    let path = request.uri().path();
     let credentials = Credentials { headers, path, certificate: certificate.as_deref() };
     match authn::request(api.server(), &credentials).await {
         Ok(Authenticated { user, warnings, .. }) => {

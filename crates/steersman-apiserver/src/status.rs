@@ -351,6 +351,13 @@ impl std::fmt::Display for Status {
 impl std::error::Error for Status {}
 
 impl Cause {
+    /// What is said of a namespace that takes nothing new.
+    pub(crate) fn no_new_content(namespace: &str) -> String {
+        format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        )
+    }
+
     /// A namespace takes nothing new.
     pub(crate) fn namespace_terminating(namespace: &str) -> Self {
         Self {

@@ -325,6 +325,7 @@ mod tests {
             _ => panic!("{line} is refused"),
         };
         let selection = PluginSelection::new(["AlwaysPullImages", "AlwaysDeny"], ["Priority"]);
+        let selection = selection.map_err(|why| why.to_string());
         let enable = "--enable-admission-plugins";
         let disable = "--disable-admission-plugins=Priority";
         for enabled in [

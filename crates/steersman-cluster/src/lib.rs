@@ -28,7 +28,9 @@ pub use controllers::{ChoiceError, Controllers};
 pub use error::StartError;
 pub use fork::ForkError;
 pub use steersman_apiserver::user::User;
-pub use steersman_apiserver::{ApiServer, Authentication, PluginSelection, WebhookHandler};
+pub use steersman_apiserver::{
+    ApiServer, Authentication, PluginSelection, SelectionError, WebhookHandler,
+};
 pub use steersman_apiserver::{authentication, pki};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use futures::future::{self, BoxFuture};
 use serde_json::{Value, json};
-use steersman_rules::names;
+use steersman_rules::rules::is_extended;
 
 use super::fields::{items, push, text};
 use crate::state::plugins::{Attributes, Plugin};
@@ -41,13 +41,6 @@ fn extended_resources(spec: &Value) -> BTreeSet<String> {
     let requests = containers.filter_map(|c| c["resources"]["requests"].as_object());
     let names = requests.flat_map(|requests| requests.keys());
     names.filter(|name| is_extended(name)).cloned().collect()
-}
-
-fn is_extended(name: &str) -> bool {
-    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    !is_native
-        && !name.starts_with("requests.")
-        && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
 fn tolerate(spec: &mut Value, resource: &str) -> bool {

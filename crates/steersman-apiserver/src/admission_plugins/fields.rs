@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-/// The list in a field; empty where there is none.
-pub(super) fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
+pub(super) use crate::document::items;
 
 /// The text in a field; empty where there is none.
 pub(super) fn text(value: &Value) -> &str {

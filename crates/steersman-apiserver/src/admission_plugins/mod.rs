@@ -123,6 +123,31 @@ const fn off(name: &'static str, part: Part) -> Known {
     Known { name, on: false, part }
 }
 
+/// Why plug-ins cannot be switched as was asked, in Kubernetes' words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// There is no plug-in of this name.
+    #[error("{flag}-admission-plugins plugin {name:?} is unknown")]
+    Unknown {
+        /// Which flag named it: `enable` or `disable`.
+        flag: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// This server lacks a plug-in that was switched on.
+    #[error("enable-admission-plugins plugin {name:?} is not supported")]
+    NotSupported {
+        /// Its name.
+        name: String,
+    },
+    /// A plug-in was switched both on and off.
+    #[error("[{name}] in enable-admission-plugins and disable-admission-plugins overlapped")]
+    Overlap {
+        /// Its name.
+        name: String,
+    },
+}
+
 /// Which plug-ins are on: those that Kubernetes has on by default, but for what was switched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginSelection {
@@ -141,22 +166,20 @@ impl PluginSelection {
     pub fn new<'a>(
         enabled: impl IntoIterator<Item = &'a str>,
         disabled: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, SelectionError> {
         let enabled: BTreeSet<String> = enabled.into_iter().map(str::to_owned).collect();
         let disabled: BTreeSet<String> = disabled.into_iter().map(str::to_owned).collect();
         for (names, flag) in [(&enabled, "enable"), (&disabled, "disable")] {
             if let Some(name) = names.iter().find(|name| known(name).is_none()) {
-                return Err(format!("{flag}-admission-plugins plugin {name:?} is unknown"));
+                return Err(SelectionError::Unknown { flag, name: name.clone() });
             }
         }
         let is_missing = |name: &&String| known(name).is_some_and(Known::is_missing);
         if let Some(name) = enabled.iter().find(is_missing) {
-            return Err(format!("enable-admission-plugins plugin {name:?} is not supported"));
+            return Err(SelectionError::NotSupported { name: name.clone() });
         }
         if let Some(name) = enabled.intersection(&disabled).next() {
-            return Err(format!(
-                "[{name}] in enable-admission-plugins and disable-admission-plugins overlapped"
-            ));
+            return Err(SelectionError::Overlap { name: name.clone() });
         }
         Ok(Self { enabled, disabled })
     }

@@ -4,11 +4,10 @@
 use futures::future::BoxFuture;
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use steersman_rules::resource::Named;
 
 use super::stored;
 use crate::state::plugins::{Attributes, Plugin};
-use crate::status::{Result, Status};
+use crate::status::Result;
 
 /// Refuses writes in namespaces that do not exist.
 pub(super) struct NamespaceExists;
@@ -25,11 +24,8 @@ impl Plugin for NamespaceExists {
         _old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let namespace = write.place.namespace;
-            let key = format!("/registry/namespaces/{namespace}");
-            let found: Option<IgnoredAny> = stored::object(write.server, &key).await?;
-            let missing = Named { group: "", resource: "namespaces", name: namespace };
-            found.map(drop).ok_or_else(|| Status::not_found(missing))
+            let _: IgnoredAny = stored::namespace(&write).await?;
+            Ok(())
         })
     }
 }

@@ -7,7 +7,6 @@
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
-use steersman_rules::resource::Named;
 
 use super::stored;
 use crate::admission_registration::Operation;
@@ -52,12 +51,8 @@ impl Plugin for NamespaceLifecycle {
         _old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
-            let namespace = write.place.namespace;
-            let key = format!("/registry/namespaces/{namespace}");
-            let missing = Named { group: "", resource: "namespaces", name: namespace };
-            let found: Option<Namespace> = stored::object(write.server, &key).await?;
-            let found = found.ok_or_else(|| Status::not_found(missing))?;
-            match found.metadata.deletion_timestamp {
+            let namespace: Namespace = stored::namespace(&write).await?;
+            match namespace.metadata.deletion_timestamp {
                 None => Ok(false),
                 Some(_) => Err(going(&write, new)),
             }
@@ -79,8 +74,6 @@ impl Plugin for NamespaceLifecycle {
 
 fn going(write: &Attributes<'_>, object: &Value) -> Status {
     let namespace = write.place.namespace;
-    let why = format!(
-        "unable to create new content in namespace {namespace} because it is being terminated"
-    );
+    let why = Cause::no_new_content(namespace);
     write.forbidden_because(object, &why, vec![Cause::namespace_terminating(namespace)])
 }

@@ -7,27 +7,15 @@ use std::collections::BTreeMap;
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
-use steersman_rules::resource::Named;
 use steersman_rules::{metadata, names};
 
 use super::fields::set;
-use super::stored;
+use super::stored::{self, Annotated};
 use crate::state::plugins::{Attributes, Plugin};
 use crate::status::{Result, Status};
 
 /// Adds the node selector of a namespace to its pods.
 pub(super) struct PodNodeSelector;
-
-#[derive(Deserialize)]
-struct Namespace {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default, deserialize_with = "stored::absent")]
-    annotations: Annotations,
-}
 
 #[derive(Default, Deserialize)]
 struct Annotations {
@@ -85,11 +73,7 @@ fn check(write: &Attributes<'_>, pod: &Value, selector: &BTreeMap<String, String
 }
 
 async fn selector_of_namespace(write: &Attributes<'_>) -> Result<BTreeMap<String, String>> {
-    let name = write.place.namespace;
-    let key = format!("/registry/namespaces/{name}");
-    let missing = Named { group: "", resource: "namespaces", name };
-    let namespace: Option<Namespace> = stored::object(write.server, &key).await?;
-    let namespace = namespace.ok_or_else(|| Status::not_found(missing))?;
+    let namespace: Annotated<Annotations> = stored::namespace(write).await?;
     let selector = namespace.metadata.annotations.selector.unwrap_or_default();
     read(&selector).map_err(Status::failure)
 }

@@ -3,10 +3,10 @@
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
-use steersman_rules::metadata;
 use steersman_rules::quantity::Quantity;
+use steersman_rules::{metadata, quota};
 
-use super::fields::{items, text};
+use super::fields::text;
 use super::stored;
 use crate::admission_registration::Operation;
 use crate::state::plugins::{Attributes, Plugin};
@@ -104,29 +104,11 @@ fn lacking(spec: &Value, allocatable: &Value) -> Vec<String> {
 
 /// How much of a resource a pod asks for in all.
 fn requested(spec: &Value, resource: &str) -> Quantity {
-    let of = |container: &Value| amount(&container["resources"]["requests"][resource]);
-    let containers = items(&spec["containers"]).iter().map(of).fold(Quantity::ZERO, sum);
-    // Sidecars stay; the other init containers run one after the other, beside those sidecars
-    // that have begun before them.
-    let (mut sidecars, mut starting) = (Quantity::ZERO, Quantity::ZERO);
-    for container in items(&spec["initContainers"]) {
-        let needed = sum(sidecars, of(container));
-        starting = starting.max(needed);
-        if container["restartPolicy"] == "Always" {
-            sidecars = needed;
-        }
-    }
-    let whole = &spec["resources"]["requests"][resource];
-    let all = Quantity::of(whole).unwrap_or_else(|| sum(containers, sidecars).max(starting));
-    sum(all, amount(&spec["overhead"][resource]))
+    quota::requests_of_spec(spec).get(resource).unwrap_or(Quantity::ZERO)
 }
 
 fn amount(value: &Value) -> Quantity {
     Quantity::of(value).unwrap_or(Quantity::ZERO)
-}
-
-fn sum(one: Quantity, other: Quantity) -> Quantity {
-    one.checked_add(other).unwrap_or(one.max(other))
 }
 
 #[cfg(test)]

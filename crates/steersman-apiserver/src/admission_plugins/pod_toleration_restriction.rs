@@ -7,27 +7,16 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use steersman_rules::kinds;
-use steersman_rules::resource::Named;
 
 use super::fields::{items, set};
-use super::{stored, tolerations};
+use super::stored::{self, Annotated};
+use super::tolerations;
 use crate::admission_registration::Operation;
 use crate::state::plugins::{Attributes, Plugin};
 use crate::status::{Result, Status};
 
 /// Adds the tolerations of a namespace to its pods, and refuses others.
 pub(super) struct PodTolerationRestriction;
-
-#[derive(Deserialize)]
-struct Namespace {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default, deserialize_with = "stored::absent")]
-    annotations: Annotations,
-}
 
 #[derive(Default, Deserialize)]
 struct Annotations {
@@ -83,11 +72,8 @@ impl Plugin for PodTolerationRestriction {
 }
 
 async fn annotations(write: &Attributes<'_>) -> Result<Annotations> {
-    let name = write.place.namespace;
-    let key = format!("/registry/namespaces/{name}");
-    let missing = Named { group: "", resource: "namespaces", name };
-    let namespace: Option<Namespace> = stored::object(write.server, &key).await?;
-    Ok(namespace.ok_or_else(|| Status::not_found(missing))?.metadata.annotations)
+    let namespace: Annotated<Annotations> = stored::namespace(write).await?;
+    Ok(namespace.metadata.annotations)
 }
 
 /// The tolerations in an annotation.

@@ -2,9 +2,11 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use steersman_rules::resource::Named;
 use steersman_store::{Entry, RangeRequest};
 
 use crate::state::Server;
+use crate::state::plugins::Attributes;
 use crate::status::{Result, Status};
 
 /// What is known of an object here; what is not, is looked for in the store.
@@ -18,6 +20,28 @@ pub(super) async fn object<T: DeserializeOwned>(server: &Server, key: &str) -> R
 /// What is known of an object here.
 pub(super) async fn known<T: DeserializeOwned>(server: &Server, key: &str) -> Result<Option<T>> {
     server.known(key).await?.as_ref().map(read).transpose()
+}
+
+/// The namespace of a write, of which it must be one.
+pub(super) async fn namespace<T: DeserializeOwned>(write: &Attributes<'_>) -> Result<T> {
+    let name = write.place.namespace;
+    let found = object(write.server, &format!("/registry/namespaces/{name}")).await?;
+    let missing = Named { group: "", resource: "namespaces", name };
+    found.ok_or_else(|| Status::not_found(missing))
+}
+
+/// An object of which nothing but some annotations is wanted.
+#[derive(Deserialize)]
+#[serde(bound = "A: Default + Deserialize<'de>")]
+pub(super) struct Annotated<A: Default> {
+    pub(super) metadata: AnnotatedMetadata<A>,
+}
+
+#[derive(Deserialize)]
+#[serde(bound = "A: Default + Deserialize<'de>")]
+pub(super) struct AnnotatedMetadata<A: Default> {
+    #[serde(default, deserialize_with = "absent")]
+    pub(super) annotations: A,
 }
 
 /// What is known of all objects in a folder, by name.

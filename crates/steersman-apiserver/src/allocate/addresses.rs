@@ -11,8 +11,9 @@ use steersman_rules::resource::Place;
 use steersman_store::{Entry, Expected, RangeRequest, StoreError, WriteRequest};
 
 use super::reservation::Reservation;
-use super::{invalid, items, place};
+use super::{invalid, place};
 use crate::document::encode;
+use crate::document::items;
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::write::Writer;

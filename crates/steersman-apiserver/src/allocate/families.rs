@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
 
-use super::{invalid, items};
+use super::invalid;
+use crate::document::items;
 use crate::status::Result;
 
 const POLICY: &str = "ipFamilyPolicy";

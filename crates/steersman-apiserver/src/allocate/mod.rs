@@ -75,11 +75,6 @@ fn place(object: &Value) -> Place<'_> {
     Place { namespace: metadata::text(object, "namespace"), name: metadata::text(object, "name") }
 }
 
-/// The list in a field; empty where there is none.
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
 /// A service that is invalid for one reason.
 fn invalid(service: &Value, error: steersman_rules::field::FieldError) -> crate::status::Status {
     let name = metadata::text(service, "name");

@@ -8,8 +8,9 @@ use serde_json::Value;
 use steersman_rules::field::FieldError;
 use steersman_rules::kinds::service::{has_node_ports, needs_health_check};
 
+use super::invalid;
 use super::reservation::Reservation;
-use super::{invalid, items};
+use crate::document::items;
 use crate::random::Random;
 use crate::state::node_ports::{PortError, Ports};
 use crate::status::{Result, Status};

@@ -137,7 +137,8 @@ pub(super) fn parse(
     let document: Document =
         serde_saphyr::from_str(text).map_err(|error| malformed(error.to_string()))?;
     if document.kind != KIND || !VERSIONS.contains(&document.api_version.as_str()) {
-        let (version, kind) = (&document.api_version, &document.kind);
+        let version = &document.api_version;
+        let kind = &document.kind;
         let known = VERSIONS.join(" and ");
         return Err(malformed(format!("it is {version:?}, {kind:?}; known are {known}, {KIND}")));
     }

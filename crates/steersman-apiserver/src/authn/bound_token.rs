@@ -42,7 +42,8 @@ pub(super) async fn user(server: &Server, claims: &Claims) -> Result<User, Refus
 }
 
 fn check_time(claims: &Claims, now: Timestamp) -> Result<(), &'static str> {
-    let (now, leeway) = (now.as_second(), LEEWAY.as_secs());
+    let now = now.as_second();
+    let leeway = LEEWAY.as_secs();
     if now + leeway < claims.nbf {
         return Err("service account token is not valid yet");
     }

@@ -178,7 +178,8 @@ mod tests {
     /// What a request is authorised by, in one line.
     fn told(method: &Method, path: &str, query: &str) -> String {
         let user = User::known("jane", &[]);
-        let (segments, query) = (segments(path).unwrap(), Query::parse(query));
+        let segments = segments(path).unwrap();
+        let query = Query::parse(query);
         let asked = Attributes::of_request(&user, method, path, &segments, &query);
         match asked.target {
             Target::Path(path) => format!("{} {path}", asked.verb),

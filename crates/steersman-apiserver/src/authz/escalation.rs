@@ -16,11 +16,7 @@ pub(crate) fn refusal(
     unresolved: Option<&str>,
     granted: &[Rule],
 ) -> Option<String> {
-    let missing: Vec<Rule> = granted
-        .iter()
-        .flat_map(parts)
-        .filter(|part| !held.iter().any(|rule| covers(rule, part)))
-        .collect();
+    let missing = missing(held, granted);
     if missing.is_empty() {
         return None;
     }
@@ -36,6 +32,13 @@ pub(crate) fn refusal(
         why.push_str(&format!("; resolution errors: [{unresolved}]"));
     }
     Some(why)
+}
+
+/// What rules allow that none of those held does, broken down to one verb and one resource, name or
+/// path each.
+pub(crate) fn missing(held: &[Rule], granted: &[Rule]) -> Vec<Rule> {
+    let parts = granted.iter().flat_map(parts);
+    parts.filter(|part| !held.iter().any(|rule| covers(rule, part))).collect()
 }
 
 /// What only somebody who may do everything has.

@@ -7,6 +7,7 @@
 use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
 
+use crate::document::items;
 use crate::state::effects::{Effects, Versions, Write};
 use crate::user::User;
 
@@ -106,9 +107,4 @@ fn conditions_mut(request: &mut Value) -> impl Iterator<Item = &mut Value> {
 
 fn of_type<'a>(request: &'a Value, kind: &str) -> Vec<&'a Value> {
     items(&request["status"]["conditions"]).iter().filter(|c| c["type"] == kind).collect()
-}
-
-/// The list in a field; empty where there is none.
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }

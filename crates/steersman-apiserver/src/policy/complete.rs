@@ -7,6 +7,7 @@ use steersman_rules::metadata;
 use super::covered::missing;
 use super::rules::{Rule, Subject};
 use super::wanted::Wanted;
+use crate::document::items;
 
 /// The annotation by which an object is kept up to date, or not.
 pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
@@ -74,10 +75,6 @@ fn bind(object: &mut Value, subjects: &[Subject]) -> bool {
     let missing = subjects.iter().map(|subject| subject.document());
     let missing = missing.filter(|subject| !existing.contains(subject)).collect();
     append(object, "subjects", missing)
-}
-
-fn items(list: &Value) -> &[Value] {
-    list.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Adds items to a list, which is made if there is none and something to add.

@@ -3,14 +3,17 @@
 
 use serde_json::Value;
 
-use super::rules::{Rule, Scope};
+use super::rules::Rule;
+use crate::authz::{escalation, rule};
 
 /// What to add to `existing` rules so that they permit all that these do. A rule that is there as
 /// it stands is not looked into.
 pub(super) fn missing(rules: &[Rule], existing: &[Value]) -> Vec<Value> {
     let unknown = rules.iter().filter(|rule| !existing.iter().any(|other| is(rule, other)));
-    let single = unknown.flat_map(single).filter(|rule| !existing.iter().any(|r| covers(r, rule)));
-    single.map(|rule| rule.document()).collect()
+    let wanted: Vec<rule::Rule> = unknown.map(|rule| rule::Rule::of(&rule.document())).collect();
+    let existing: Vec<rule::Rule> = existing.iter().map(rule::Rule::of).collect();
+    let missing = escalation::missing(&existing, &wanted);
+    missing.iter().filter_map(|rule| rule.resource_rule().or_else(|| rule.path_rule())).collect()
 }
 
 /// Whether a rule stands in a document as it is.
@@ -21,62 +24,6 @@ fn is(rule: &Rule, document: &Value) -> bool {
         list.is_some_and(|list| list.iter().map(Value::as_str).eq(words.split(' ').map(Some)))
     };
     known == rule.lists().count() && rule.lists().all(same)
-}
-
-/// The single permissions that a rule consists of.
-fn single(rule: &Rule) -> Vec<Rule> {
-    let mut all = Vec::new();
-    match rule.scope {
-        Scope::Resources { groups, resources, names } => {
-            for groups in groups.split(' ') {
-                for resources in resources.split(' ') {
-                    for verbs in rule.verbs.split(' ') {
-                        let scope = |names| Scope::Resources { groups, resources, names };
-                        let names =
-                            names.map_or(vec![None], |all| all.split(' ').map(Some).collect());
-                        all.extend(
-                            names.into_iter().map(|name| Rule { verbs, scope: scope(name) }),
-                        );
-                    }
-                }
-            }
-        }
-        Scope::Urls(urls) => {
-            for url in urls.split(' ') {
-                let of = |verbs| Rule { verbs, scope: Scope::Urls(url) };
-                all.extend(rule.verbs.split(' ').map(of));
-            }
-        }
-    }
-    all
-}
-
-/// Whether an existing rule permits what a single permission does.
-fn covers(existing: &Value, single: &Rule) -> bool {
-    let has = |field: &str, wanted: &str| words(existing, field).any(|word| word == wanted);
-    let permits = |field: &str, wanted: &str| has(field, "*") || has(field, wanted);
-    let all_names = words(existing, "resourceNames").next().is_none();
-    permits("verbs", single.verbs)
-        && match single.scope {
-            Scope::Resources { groups, resources, names } => {
-                let below = resources.split_once('/').map(|(_, below)| format!("*/{below}"));
-                permits("apiGroups", groups)
-                    && (permits("resources", resources)
-                        || below.is_some_and(|all| has("resources", &all)))
-                    && (all_names || names.is_some_and(|name| has("resourceNames", name)))
-            }
-            Scope::Urls(url) => {
-                all_names && words(existing, "nonResourceURLs").any(|path| covers_url(path, url))
-            }
-        }
-}
-
-fn covers_url(path: &str, url: &str) -> bool {
-    path == url || path.ends_with('*') && url.starts_with(path.trim_end_matches('*'))
-}
-
-fn words<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
-    rule[field].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[cfg(test)]

@@ -88,7 +88,8 @@ impl Swap for Change<'_> {
             return Ok(Attempt::Unchanged(found.stored));
         }
         if let Some(request) = &self.asked {
-            let (new, old) = (shown(writer, &new), shown(writer, old));
+            let new = shown(writer, &new);
+            let old = shown(writer, old);
             held.taken.extend(request.take(&new, Some(&old)).await?);
         }
         if let Some(effects) = effects {

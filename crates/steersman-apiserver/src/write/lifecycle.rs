@@ -111,9 +111,7 @@ fn stays(entry: &Entry) -> bool {
 }
 
 fn terminating(writer: &Writer<'_>, namespace: &str, name: &str) -> Status {
-    let why = format!(
-        "unable to create new content in namespace {namespace} because it is being terminated"
-    );
+    let why = Cause::no_new_content(namespace);
     let cause = Cause::namespace_terminating(namespace);
     Status::forbidden(writer.resource.named(name), &why, vec![cause])
 }

@@ -26,3 +26,4 @@ pub use charges::{Demand, charges};
 pub use evaluator::{Evaluator, Path, counted_by, is_counted};
 pub use limits::Quota;
 pub use measure::Measure;
+pub use pod_resources::requests_of_spec;

@@ -14,8 +14,16 @@ use crate::rules::resource_name::HUGE_PAGES;
 
 /// What a Pod asks for.
 pub(super) fn requests(pod: &Value) -> Amounts {
-    let mut requests = total(pod, "requests");
-    requests.add(&Amounts::of(&pod["spec"]["overhead"]));
+    with_overhead(total(pod, "requests"), &pod["spec"])
+}
+
+/// What a Pod of this spec asks for, whatever it has got so far.
+pub fn requests_of_spec(spec: &Value) -> Amounts {
+    with_overhead(of_containers(spec, &Value::Null, "requests"), spec)
+}
+
+fn with_overhead(mut requests: Amounts, spec: &Value) -> Amounts {
+    requests.add(&Amounts::of(&spec["overhead"]));
     requests
 }
 
@@ -41,16 +49,19 @@ fn for_all(spec: &Value, list: &str) -> Amounts {
 
 /// What the containers have, and the Pod itself says.
 fn total(pod: &Value, list: &str) -> Amounts {
-    let spec = &pod["spec"];
+    of_containers(&pod["spec"], &pod["status"], list)
+}
+
+fn of_containers(spec: &Value, status: &Value, list: &str) -> Amounts {
     let mut running = Amounts::default();
     for container in items(&spec["containers"]) {
-        running.add(&of_container(pod, container, list));
+        running.add(&of_container(status, container, list));
     }
     let mut beside = Amounts::default(); // init containers that keep running
     let mut starting = Amounts::default(); // the most that is needed while init containers run
     for container in items(&spec["initContainers"]) {
         let mut needed = if keeps_running(container) {
-            let own = of_container(pod, container, list);
+            let own = of_container(status, container, list);
             running.add(&own);
             beside.add(&own);
             Amounts::default()
@@ -72,9 +83,10 @@ fn keeps_running(container: &Value) -> bool {
 }
 
 /// What a container has, or wants if that is more and can be.
-fn of_container(pod: &Value, container: &Value, list: &str) -> Amounts {
+fn of_container(pod_status: &Value, container: &Value, list: &str) -> Amounts {
     let wanted = Amounts::of(&container["resources"][list]);
-    let Some(status) = status(pod, container).filter(|status| status["resources"].is_object())
+    let Some(status) =
+        status(pod_status, container).filter(|status| status["resources"].is_object())
     else {
         return wanted;
     };
@@ -82,7 +94,7 @@ fn of_container(pod: &Value, container: &Value, list: &str) -> Amounts {
     if list == "requests" {
         has.raise(&Amounts::of(&status["allocatedResources"]));
     }
-    if is_infeasible(pod) {
+    if is_infeasible(pod_status) {
         return has;
     }
     let mut most = wanted;
@@ -90,16 +102,15 @@ fn of_container(pod: &Value, container: &Value, list: &str) -> Amounts {
     most
 }
 
-fn status<'a>(pod: &'a Value, container: &Value) -> Option<&'a Value> {
-    let status = &pod["status"];
+fn status<'a>(status: &'a Value, container: &Value) -> Option<&'a Value> {
     let lists = [&status["containerStatuses"], &status["initContainerStatuses"]];
     let mut all = lists.into_iter().flat_map(items);
     all.find(|status| status["name"] == container["name"])
 }
 
 /// Whether the node has said that it cannot give what is wanted.
-fn is_infeasible(pod: &Value) -> bool {
-    let mut conditions = items(&pod["status"]["conditions"]).iter();
+fn is_infeasible(status: &Value) -> bool {
+    let mut conditions = items(&status["conditions"]).iter();
     let pending = conditions.find(|condition| condition["type"] == "PodResizePending");
     pending.is_some_and(|condition| text(&condition["reason"]) == "Infeasible")
 }

@@ -15,6 +15,8 @@ pub(crate) mod resource_name;
 pub(crate) mod rollout;
 pub(crate) mod webhook_client;
 
+pub use resource_name::is_extended;
+
 use std::time::Duration;
 
 use serde_json::Value;

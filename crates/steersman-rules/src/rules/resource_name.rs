@@ -29,7 +29,7 @@ pub(crate) fn is_native(name: &str) -> bool {
 }
 
 /// Whether a resource is one that someone else brought, by a name that a quota can have, too.
-pub(crate) fn is_extended(name: &str) -> bool {
+pub fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && names::qualified_name(&format!("requests.{name}")).is_empty()

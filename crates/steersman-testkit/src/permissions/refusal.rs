@@ -79,7 +79,8 @@ mod tests {
         (group, resource): (&str, &str),
         namespace: Option<&str>,
     ) -> Refusal {
-        let (group, resource) = (group.to_owned(), resource.to_owned());
+        let group = group.to_owned();
+        let resource = resource.to_owned();
         let namespace = namespace.map(str::to_owned);
         Refusal { target: Target::Resource { group, resource, namespace }, verb: verb.to_owned() }
     }

@@ -45,12 +45,9 @@ impl Amounts {
         for (name, other) in &others.0 {
             match self.0.get_mut(name) {
                 Some(amount) => {
+                    let [own, more] = [amount.quantity, other.quantity];
                     // What cannot be added is at least as much as the larger one.
-                    let larger = match amount.quantity < other.quantity {
-                        true => other.quantity,
-                        false => amount.quantity,
-                    };
-                    amount.quantity = amount.quantity.checked_add(other.quantity).unwrap_or(larger);
+                    amount.quantity = own.checked_add(more).unwrap_or_else(|| own.max(more));
                     amount.text = amount.quantity.to_string();
                 }
                 None => self.set(name, other),

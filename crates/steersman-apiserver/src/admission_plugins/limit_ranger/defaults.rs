@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::totals::items;
+use super::super::fields::items;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 

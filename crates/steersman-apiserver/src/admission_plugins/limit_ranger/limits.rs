@@ -4,8 +4,9 @@
 use serde_json::Value;
 use steersman_rules::quantity::Quantity;
 
+use super::super::fields::items;
 use super::amounts::{Amount, Amounts, Requirements};
-use super::totals::{self, items};
+use super::totals;
 
 /// Up to here amounts are compared in thousandths, above in whole units.
 const MILLI_MAX: i64 = i64::MAX / 1000;
@@ -80,7 +81,8 @@ impl<'a> Bounds<'a> {
     /// What is less than a minimum.
     fn below(&self, (name, bound): Bound<'_>, needs: &Requirements) -> Option<String> {
         let compared = Compared::of(name, needs, bound);
-        let (minimum, subject) = (&bound.text, self.subject);
+        let minimum = &bound.text;
+        let subject = self.subject;
         let least = format!("minimum {name} usage per {subject} is {minimum}");
         let Some(request) = needs.requests.get(name) else {
             return Some(format!("{least}.  No request is specified"));
@@ -124,7 +126,8 @@ impl<'a> Bounds<'a> {
     /// Limits too far above requests.
     fn apart(&self, (name, bound): Bound<'_>, needs: &Requirements) -> Option<String> {
         let compared = Compared::of(name, needs, bound);
-        let (subject, most) = (self.subject, &bound.text);
+        let subject = self.subject;
+        let most = &bound.text;
         let most = format!("{name} max limit to request ratio per {subject} is {most}");
         if compared.request == 0 {
             return Some(format!("{most}, but no request is specified or request is 0"));

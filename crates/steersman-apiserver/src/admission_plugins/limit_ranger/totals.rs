@@ -12,6 +12,7 @@
 
 use serde_json::Value;
 
+use super::super::fields::items;
 use super::amounts::{Amounts, Requirements};
 
 /// What a Pod may say itself.
@@ -49,9 +50,4 @@ fn total(spec: &Value, list: &str) -> Amounts {
         }
     }
     together
-}
-
-/// The list in a field; empty where there is none.
-pub(super) fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }

@@ -68,7 +68,8 @@ struct Asked<'a> {
 
 async fn check(write: Attributes<'_>, new: Option<&Value>, old: Option<&Value>) -> Result<()> {
     let Some(node) = node_of(write.user) else { return Ok(()) };
-    let (new, old) = (new.unwrap_or(&Value::Null), old.unwrap_or(&Value::Null));
+    let new = new.unwrap_or(&Value::Null);
+    let old = old.unwrap_or(&Value::Null);
     let asked = Asked { write, node, new, old };
     if node.is_empty() {
         let why = format!("could not determine node from user {:?}", write.user.name);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::super::fields::items;
 use super::Asked;
 use crate::admission_registration::Operation;
 use crate::status::Result;
@@ -68,10 +69,6 @@ pub(super) fn check(asked: &Asked<'_>) -> Result<()> {
 
 fn owners(object: &Value) -> &[Value] {
     items(&object["metadata"]["ownerReferences"])
-}
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// The labels that differ and that a node may not touch, as they are told.

@@ -105,7 +105,8 @@ async fn owned(asked: &Asked<'_>, owner: &Value) -> Result<()> {
         stored::object(asked.write.server, &format!("/registry/minions/{node}")).await?;
     let itself = itself
         .ok_or_else(|| Status::not_found(Named { group: "", resource: "node", name: node }))?;
-    let (wanted, is) = (text(&owner["uid"]), metadata::text(&itself, "uid"));
+    let wanted = text(&owner["uid"]);
+    let is = metadata::text(&itself, "uid");
     if wanted != is {
         return refuse(format!("node {node} UID mismatch: expected {wanted} got {is}"));
     }

@@ -227,7 +227,8 @@ struct Metadata {
 
 /// Whether Pods may violate what is enforced although they met what was.
 fn asks_more(policy: &Policy, before: &Policy) -> bool {
-    let (new, old) = (policy.enforce, before.enforce);
+    let new = policy.enforce;
+    let old = before.enforce;
     let relaxed = new.version == old.version && new.level <= old.level;
     new.level != Level::Privileged && !relaxed
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+pub(super) use super::super::fields::{items, text};
+
 /// The lists of containers, in the order in which refusals name what is in them.
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
@@ -66,7 +68,8 @@ impl<'a> Pod<'a> {
     /// what a Pod lets itself be changed, that is its images, and containers that are added.
     pub(super) fn differs_from(self, old: Pod<'_>) -> bool {
         let fixed = |list: &str| {
-            let (new, old) = (items(&self.spec[list]), items(&old.spec[list]));
+            let new = items(&self.spec[list]);
+            let old = items(&old.spec[list]);
             new.len() != old.len() || new.iter().zip(old).any(|(new, old)| images_differ(new, old))
         };
         let added = |new: &Value| {
@@ -101,14 +104,4 @@ impl<'a> Container<'a> {
 
 fn images_differ(new: &Value, old: &Value) -> bool {
     text(&new["image"]) != text(&old["image"])
-}
-
-/// The list in a field; empty where there is none.
-pub(super) fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The text in a field; empty where there is none.
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }

@@ -101,7 +101,8 @@ impl Key {
 
 impl Material {
     fn has_signed(&self, jwt: &Jwt<'_>) -> bool {
-        let (message, signature) = (jwt.signed.as_bytes(), jwt.signature.as_slice());
+        let message = jwt.signed.as_bytes();
+        let signature = jwt.signature.as_slice();
         match self {
             Self::Rsa { n, e } => rsa(&jwt.algorithm).is_some_and(|algorithm| {
                 RsaPublicKeyComponents { n, e }.verify(algorithm, message, signature).is_ok()

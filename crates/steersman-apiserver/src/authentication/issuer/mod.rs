@@ -80,7 +80,8 @@ impl Issuer {
         let jwt = Jwt::parse(token).ok_or_else(|| failed("oidc: malformed jwt".to_owned()))?;
         if !keys::ALGORITHMS.contains(&jwt.algorithm.as_str()) {
             let known: Vec<String> = keys::ALGORITHMS.iter().map(|a| format!("{a:?}")).collect();
-            let (known, found) = (known.join(" "), &jwt.algorithm);
+            let known = known.join(" ");
+            let found = &jwt.algorithm;
             return Err(failed(format!(
                 "oidc: id token signed with unsupported algorithm, expected [{known}] got {found:?}"
             )));

@@ -160,7 +160,8 @@ impl Remote {
             format!("oidc: failed to decode provider discovery object: {why}")
         })?;
         if document.issuer != self.issuer {
-            let (expected, found) = (&self.issuer, &document.issuer);
+            let expected = &self.issuer;
+            let found = &document.issuer;
             return Err(format!(
                 "oidc: issuer did not match the issuer returned by provider, expected \
                  {expected:?} got {found:?}"

@@ -124,7 +124,8 @@ impl Found<'_> {
         let name = name.as_str().unwrap_or_default();
         let is_known = |known: &Reference| known.kind == kind && known.name == name;
         if !name.is_empty() && !self.references.iter().any(is_known) {
-            let (namespace, name) = (self.namespace.to_owned(), name.to_owned());
+            let namespace = self.namespace.to_owned();
+            let name = name.to_owned();
             self.references.push(Reference { kind, namespace, name });
         }
     }
@@ -175,7 +176,8 @@ pub(super) fn of_volume(volume: &Value) -> Option<Volume> {
     };
     let mut secrets = Vec::new();
     let mut add = |name: &Value, namespace: &Value, default: &str| {
-        let (name, mut namespace) = (text(name), text(namespace));
+        let name = text(name);
+        let mut namespace = text(namespace);
         if namespace.is_empty() {
             default.clone_into(&mut namespace);
         }

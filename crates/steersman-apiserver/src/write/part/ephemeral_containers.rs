@@ -4,7 +4,7 @@ use serde_json::Value;
 use steersman_rules::field::FieldError;
 use steersman_rules::rules::internal;
 
-use super::items;
+use crate::document::items;
 
 const LIST: &str = "ephemeralContainers";
 

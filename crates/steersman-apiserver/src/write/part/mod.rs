@@ -13,6 +13,7 @@ use steersman_rules::metadata;
 use steersman_rules::names;
 
 use super::{Writer, validate};
+use crate::document::items;
 use crate::state::effects::Versions;
 use crate::status::{Result, Status};
 
@@ -82,11 +83,6 @@ fn with(old: &Value, new: &Value, part: &str) -> Value {
         (None, _) => None,
     };
     result
-}
-
-/// The list in a field; empty where there is none.
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn finalizers(namespace: &Value) -> Vec<FieldError> {

@@ -5,7 +5,7 @@ use steersman_rules::field::FieldError;
 use steersman_rules::rules::Rules;
 
 use super::ephemeral_containers::MIRROR;
-use super::items;
+use crate::document::items;
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 

@@ -36,7 +36,8 @@ impl Key {
     }
 
     pub(super) fn p384() -> Self {
-        let (random, algorithm) = (SystemRandom::new(), &ECDSA_P384_SHA384_FIXED_SIGNING);
+        let random = SystemRandom::new();
+        let algorithm = &ECDSA_P384_SHA384_FIXED_SIGNING;
         let made = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
         Self::P384(EcdsaKeyPair::from_pkcs8(algorithm, made.as_ref(), &random).unwrap())
     }

@@ -93,7 +93,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let shutdown = CancellationToken::new();
-        let (tls, end) = (pki.server_tls().unwrap(), shutdown.clone());
+        let tls = pki.server_tls().unwrap();
+        let end = shutdown.clone();
         tokio::spawn(listen::serve(server.clone(), listener, tls, end, Duration::from_secs(1)));
         let api = Api { server, store };
         Self { api, identity, pki, port, seconds, _stop: shutdown.drop_guard() }

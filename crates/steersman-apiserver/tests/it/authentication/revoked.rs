@@ -55,7 +55,8 @@ async fn a_bound_token_ends_with_its_object_and_is_not_taken_over_by_the_next() 
         assert_eq!(server.refused(&token).await, INVALIDATED, "{kind}");
         let new = server.create(&path, object).await;
         let why = server.refused(&token).await;
-        let (uid, kind) = (new["metadata"]["uid"].as_str().unwrap(), kind.to_lowercase());
+        let uid = new["metadata"]["uid"].as_str().unwrap();
+        let kind = kind.to_lowercase();
         let expected =
             format!("{kind} UID ({uid}) does not match service account {kind} ref claim (");
         assert!(why.starts_with(&expected), "{why}");

@@ -53,7 +53,7 @@ fn what_is_unknown_not_built_or_switched_twice_is_refused() {
         ),
     ] {
         let refused = PluginSelection::new(on.iter().copied(), off.iter().copied());
-        assert_eq!(refused.unwrap_err(), why);
+        assert_eq!(refused.unwrap_err().to_string(), *why);
     }
     assert!(!PluginSelection::is_supported("ImagePolicyWebhook"));
     assert!(PluginSelection::is_supported("Priority"));

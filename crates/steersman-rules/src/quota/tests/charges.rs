@@ -91,7 +91,8 @@ fn a_change_is_charged_what_it_adds() {
                 .to_owned()),
         ),
     ] {
-        let (old, new) = (claim(old), claim(new));
+        let old = claim(old);
+        let new = claim(new);
         let charged = charges(&quotas, demand(&evaluator, &new, Some(&old)));
         assert_eq!(charged.map(|charges| charges[0].to_value()), expected, "{old} to {new}");
         let status = Demand { is_status: true, ..demand(&evaluator, &new, Some(&old)) };

@@ -31,7 +31,8 @@ pub(super) fn since_1_0(pod: Pod<'_>) -> Option<Violation> {
         !more.is_empty()
     });
     let detail = || {
-        let (bad, added) = (containers(&bad), quoted(&added));
+        let bad = containers(&bad);
+        let added = quoted(&added);
         format!("{bad} must not include {added} in securityContext.capabilities.add")
     };
     (!bad.is_empty()).then(|| Violation::new("non-default capabilities", detail()))

@@ -23,7 +23,8 @@ pub(super) fn since_1_22(pod: Pod<'_>) -> Option<Violation> {
         details.push(format!("{keeping} must set securityContext.capabilities.drop=[\"ALL\"]"));
     }
     if !adding.is_empty() {
-        let (adding, added) = (containers(&adding), quoted(&added));
+        let adding = containers(&adding);
+        let added = quoted(&added);
         details
             .push(format!("{adding} must not include {added} in securityContext.capabilities.add"));
     }

@@ -17,7 +17,8 @@ pub(super) fn since_1_0(pod: Pod<'_>) -> Option<Violation> {
         bad
     });
     let detail = || {
-        let (bad, types) = (containers(&bad), quoted(&types));
+        let bad = containers(&bad);
+        let types = quoted(&types);
         format!("{bad} must not set securityContext.procMount to {types}")
     };
     (!bad.is_empty()).then(|| Violation::new("procMount", detail()))
