@@ -211,6 +211,10 @@ mod tests {
         let expected = Expected::table().unwrap();
         let report = Report::new(&findings, &expected);
         assert!(report.agrees());
-        assert!(report.text(Extent { ids: 1, width: 80 }).contains("requests are not audited"));
+        assert!(
+            report
+                .text(Extent { ids: 1, width: 80 })
+                .contains("every request goes by a name of its own")
+        );
     }
 }

@@ -9,8 +9,16 @@ The chores of this repository.
                                      ARGS go to cargo test, which is then all that runs
   cargo xtask conformance [SUITE]... run the clients of other languages against the program:
                                      python, javascript, go, or all
-  cargo xtask soak [SEEDS]           the sweeps over seeds that the tests run briefly, over 2000
-                                     seeds or so many
+  cargo xtask attack [NAME]... [--short] [--etcd] [--program FILE] [--list]
+                                     attack the program as a hostile client would, on the
+                                     loopback interface, and say what it withstood
+  cargo xtask fuzz [TARGET]... [--seconds N]
+                                     look for bytes with which a reader of foreign bytes does
+                                     not hold to what it must; needs a C++ compiler
+  cargo xtask soak [sweeps|fuzz|mixed]... [SEEDS] [--minutes N]
+                                     the sweeps over seeds that the tests run briefly, over 2000
+                                     seeds or so many; the fuzzer; 30 minutes of everything at
+                                     once, kills included
   cargo xtask upstream --controller-manager COMMAND --scheduler COMMAND [--kubectl COMMAND]
                                      let Kubernetes' own programs, which you have, work on a
                                      cluster of ours

@@ -1,12 +1,14 @@
 //! The chores of this repository, as `cargo xtask COMMAND`; one file per command.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the terminal is its interface")]
 
+mod attack;
 mod bench;
 mod clients;
 mod compare;
 mod conformance;
 mod debian;
 mod etcd;
+mod fuzz;
 mod help;
 mod package;
 mod process;
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
         "conformance" => conformance::run(&rest),
         "upstream" => upstream::run(&rest),
         "soak" => soak::run(&rest),
+        "attack" => attack::run(&rest),
+        "fuzz" => fuzz::run(&rest),
         "bench" => bench::run(&rest),
         "compare" => compare::run(&rest),
         "tidy" => tidy::run(&rest),

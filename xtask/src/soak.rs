@@ -1,15 +1,57 @@
-//! `cargo xtask soak`: the sweeps over seeds that the tests run briefly, for as long as one likes.
+//! `cargo xtask soak`: what the tests run briefly, for as long as one likes: sweeps over seeds, the
+//! fuzzer, and a cluster on which everything happens at once.
 
+use crate::fuzz;
 use crate::process::{self, Outcome};
 
 /// So many seeds unless said otherwise.
 const SEEDS: &str = "2000";
+/// So many minutes of everything at once.
+const MINUTES: &str = "30";
+/// How long the fuzzer looks at each target.
+const FUZZED: [&str; 2] = ["--seconds", "20"];
+
+/// Runs the parts that are named (`sweeps`, `fuzz`, `mixed`), or all.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let mut seeds = SEEDS;
+    let mut minutes = MINUTES;
+    let mut parts = Vec::new();
+    let mut rest = arguments.iter().map(String::as_str);
+    while let Some(argument) = rest.next() {
+        match argument {
+            "--minutes" => minutes = rest.next().ok_or("--minutes of how many?")?,
+            "sweeps" | "fuzz" | "mixed" => parts.push(argument),
+            number if number.parse::<u32>().is_ok() => seeds = number,
+            other => return Err(format!("there is no part `{other}` of the soak")),
+        }
+    }
+    let wanted = |part: &str| parts.is_empty() || parts.contains(&part);
+    if wanted("sweeps") {
+        sweep(seeds)?;
+    }
+    if wanted("fuzz") {
+        fuzz::run(&FUZZED.map(str::to_owned))?;
+    }
+    if wanted("mixed") {
+        mix(minutes)?;
+    }
+    Ok(())
+}
 
 /// Runs the sweeps of the framework's tests over so many seeds. Each reports the seed with which
 /// it fails, and runs with that one alone if `STEERSMAN_SEED` names it.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let seeds = arguments.first().map_or(SEEDS, String::as_str);
+fn sweep(seeds: &str) -> Outcome {
     let sweeps = ["whatever_the_network_does", "once_all_faults_are_over"];
     let test = ["test", "--package", "steersman", "--test", "it", "--locked", "--"];
     process::run(process::cargo().env("STEERSMAN_SEEDS", seeds).args(test).args(sweeps))
+}
+
+/// Load, churn of definitions, watches that come and go, and kills, on the optimised program.
+fn mix(minutes: &str) -> Outcome {
+    let both = ["--package", "steersman-cli", "--package", "steersman-attack"];
+    process::run(process::cargo().args(["build", "--release", "--locked"]).args(both))?;
+    let soak = ["--package", "steersman-attack", "--bin", "steersman-soak", "--"];
+    let mut command = process::cargo();
+    command.args(["run", "--release", "--locked"]).args(soak).args(["--minutes", minutes]);
+    process::run(&mut command)
 }

@@ -2,7 +2,8 @@
 //!
 //! One client ([`wire`]) asks every system the same things: our program, a server that does no
 //! more than HTTPS and JSON ([`bare`], the ceiling), the same service in process for an
-//! administrator and for a [user among many](user), and with `--rival` a kube-apiserver over
+//! administrator, for a [user among many](user) and for that user where everybody may do
+//! everything, and with `--rival` a kube-apiserver over
 //! etcd ([`rival`](mod@rival)). [`lines`] says what is measured, [`fan_out`] how long a write takes to
 //! reach its watchers.
 
@@ -18,6 +19,7 @@ mod wire;
 
 use std::collections::BTreeMap;
 
+use steersman_cluster::AuthorizationMode;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::program::Program;
@@ -39,10 +41,11 @@ pub(crate) struct Extent {
 /// A system, and how it is measured.
 type System = (&'static str, fn(&Extent) -> Result<Figures, String>);
 
-const SYSTEMS: [System; 5] = [
+const SYSTEMS: [System; 6] = [
     ("steersman", over_https),
     ("in process", in_process),
     ("as a user", as_a_user),
+    ("unauthorised", unauthorised),
     ("bare https", ceiling),
     (RIVAL, rival),
 ];
@@ -110,8 +113,18 @@ fn in_process(extent: &Extent) -> Result<Figures, String> {
 
 /// The same for a user who may edit one namespace, in a cluster of many users.
 fn as_a_user(extent: &Extent) -> Result<Figures, String> {
+    user_under(AuthorizationMode::NodeRbac, extent)
+}
+
+/// The same user of the same cluster, where nobody asks for permissions.
+fn unauthorised(extent: &Extent) -> Result<Figures, String> {
+    user_under(AuthorizationMode::AlwaysAllow, extent)
+}
+
+fn user_under(mode: AuthorizationMode, extent: &Extent) -> Result<Figures, String> {
     runtime()?.block_on(async {
-        let cluster = steersman_cluster::Cluster::builder().nodes(0).start().await;
+        let builder = steersman_cluster::Cluster::builder().nodes(0).authorization(mode);
+        let cluster = builder.start().await;
         let cluster = cluster.map_err(|error| error.to_string())?;
         user::bind_many(&cluster.client()).await.map_err(|error| error.to_string())?;
         let target = Target::service(cluster.api().acting_as(user::ordinary()));

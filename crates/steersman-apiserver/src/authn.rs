@@ -14,6 +14,7 @@ mod secret_token;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, header};
 use steersman_store::StoreError;
@@ -27,6 +28,9 @@ use crate::token::{ISSUER, SECRET_ISSUER, Statement, jwt};
 use crate::user::User;
 
 pub(crate) use certificate::ClientCertificate;
+
+/// How long it may take to find out who it is.
+const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Nothing is known of a token.
 const INVALID: &str = "invalid bearer token";
@@ -98,7 +102,9 @@ pub(crate) async fn request(
     server: &Arc<Server>,
     credentials: &Credentials<'_>,
 ) -> status::Result<Authenticated> {
-    match authenticated(server, credentials).await {
+    let found = tokio::time::timeout(TIME_MAX, authenticated(server, credentials)).await;
+    let late = |_| Refused::Unknown(Status::timeout("authentication took too long"));
+    match found.map_err(late).flatten() {
         Ok(found) => Ok(found),
         Err(Refused::Token(why)) => {
             tracing::debug!(%why, "credential refused");

@@ -3,15 +3,19 @@
 //! The [pipeline](crate::pipeline) makes it; the verbs take from it what they need.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use serde_json::Value;
-use steersman_rules::resource::{Place, Resource};
+use steersman_rules::resource::{Place, Resource, Subresource, Verb};
 
+use crate::audit::Trail;
 use crate::caller::Caller;
 use crate::conversion;
 use crate::document::Stored;
+use crate::metrics::Asked;
 use crate::negotiate::{self, Output};
 use crate::request::RequestInfo;
 use crate::state::Server;
@@ -36,6 +40,10 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     /// What the client is told although its request succeeds.
     pub(crate) warnings: Warnings,
+    /// What is audited of it, if anything is.
+    pub(crate) trail: Option<Arc<Trail>>,
+    /// How long it has waited for webhooks, in nanoseconds.
+    pub(crate) webhooks_took: AtomicU64,
 }
 
 impl Call {
@@ -64,6 +72,41 @@ impl Call {
         negotiate::media_type(self.content_type()) == APPLY
     }
 
+    /// What it is counted as.
+    pub(crate) fn asked(&self) -> Asked {
+        let Self { info, resource, .. } = self;
+        let sub = resource.subresource(self.subresource());
+        Asked {
+            verb: match info.verb {
+                _ if sub.is_some_and(Subresource::is_connection) => "CONNECT",
+                Verb::Get => "GET",
+                Verb::List => "LIST",
+                Verb::Watch => "WATCH",
+                Verb::Create => "POST",
+                Verb::Update => "PUT",
+                Verb::Patch if self.is_apply() => "APPLY",
+                Verb::Patch => "PATCH",
+                Verb::Delete | Verb::DeleteCollection => "DELETE",
+            },
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            resource: resource.plural.clone(),
+            subresource: sub.map(|sub| sub.name.clone()).unwrap_or_default(),
+            scope: match (&info.name, &info.namespace) {
+                _ if info.verb == Verb::Create => "resource",
+                (Some(_), _) => "resource",
+                (None, Some(_)) => "namespace",
+                (None, None) => "cluster",
+            },
+            dry_run: match info.query.get("dryRun") {
+                None => "",
+                Some("All") => "All",
+                Some(_) => "invalid",
+            },
+            component: "apiserver",
+        }
+    }
+
     /// The body as a document.
     pub(crate) fn document(&self) -> Result<Value> {
         negotiate::decode(self.content_type(), &self.body)
@@ -86,6 +129,17 @@ impl Call {
         let entry = self.server.get(&self.resource.key(place)).await?;
         let entry = entry.ok_or_else(|| Status::not_found(self.resource.named(place.name)))?;
         conversion::read(&self.server, &self.resource, Stored::from(&entry)).await
+    }
+
+    /// It has waited for webhooks.
+    pub(crate) fn waited(&self, took: Duration) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.webhooks_took.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// How long it has waited for webhooks.
+    pub(crate) fn webhooks_took(&self) -> Duration {
+        Duration::from_nanos(self.webhooks_took.load(Ordering::Relaxed))
     }
 
     /// Tells the client something that did not stop its request, once.

@@ -1,5 +1,11 @@
 //! Where a request comes from, which decides what can happen to its answer on the way.
 
+use std::net::IpAddr;
+
+/// The address of the other end of the connection that a request came over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
 /// Where a request comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Caller {

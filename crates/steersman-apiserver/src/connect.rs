@@ -6,19 +6,28 @@
 
 use http::StatusCode;
 
+use steersman_rules::resource::Verb;
+
+use crate::authz::{Attributes, Target};
 use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 
+/// What lets one act inside a Pod.
+const INTO_PODS: [&str; 3] = ["attach", "exec", "portforward"];
+
 /// Answers a request to be connected.
 pub(crate) async fn answer(call: &Call) -> Result<Reply> {
+    if call.resource.is("", "pods") && INTO_PODS.contains(&call.subresource()) {
+        may_create(call)?;
+    }
     let object = call.stored().await?.decode(&call.api_version)?;
     let unassigned = object["spec"]["nodeName"].as_str().unwrap_or("").is_empty();
     if unassigned && call.resource.is("", "pods") {
         match call.subresource() {
             // Who has not begun has said nothing.
             "log" => return Ok(Reply::Nothing(StatusCode::NO_CONTENT)),
-            "attach" | "exec" | "portforward" => {
+            subresource if INTO_PODS.contains(&subresource) => {
                 let name = call.place().name;
                 let why = format!("pod {name} does not have a host assigned");
                 return Err(Status::bad_request(why));
@@ -27,4 +36,28 @@ pub(crate) async fn answer(call: &Call) -> Result<Reply> {
         }
     }
     Err(Status::not_implemented(&call.resource.qualified(), call.subresource()))
+}
+
+/// A WebSocket begins with a GET, and whoever may read a Pod must not get into it that way: that takes
+/// the verb `create`, as it does by POST.
+fn may_create(call: &Call) -> Result<()> {
+    if call.info.verb == Verb::Create {
+        return Ok(());
+    }
+    let place = call.place();
+    let target = Target::Resource {
+        group: &call.resource.group,
+        resource: &call.resource.plural,
+        subresource: call.subresource(),
+        namespace: place.namespace,
+        name: place.name,
+    };
+    let decision = call.server.authorizer.decide(&Attributes::new(&call.user, "create", target));
+    match decision.allowed {
+        true => Ok(()),
+        false => {
+            let named = call.resource.named(place.name);
+            Err(Status::forbidden(named, &decision.reason, Vec::new()))
+        }
+    }
 }

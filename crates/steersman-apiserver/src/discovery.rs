@@ -5,6 +5,7 @@
 
 mod documents;
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
@@ -103,18 +104,20 @@ impl Group<'_> {
 /// All groups: built-in ones in their order, then those of definitions by name.
 fn all_groups(table: &Table) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut known: HashMap<(usize, &str), usize> = HashMap::new();
     for resource in table.resources() {
-        let index = groups.iter().position(|group| group.name == resource.group);
-        let index = index.unwrap_or_else(|| {
+        let index = *places.entry(&resource.group).or_insert_with(|| {
             let custom = resource.is_custom();
             groups.push(Group { name: &resource.group, custom, versions: Vec::new() });
             groups.len() - 1
         });
         let versions = &mut groups[index].versions;
-        match versions.iter_mut().find(|(version, _)| *version == resource.version) {
-            Some((_, resources)) => resources.push(resource),
-            None => versions.push((&resource.version, vec![resource])),
-        }
+        let version = *known.entry((index, &resource.version)).or_insert_with(|| {
+            versions.push((&resource.version, Vec::new()));
+            versions.len() - 1
+        });
+        versions[version].1.push(resource);
     }
     for group in &mut groups {
         group.versions.sort_by(|(a, _), (b, _)| versions::order(b, a));

@@ -57,7 +57,8 @@ impl Stored {
     }
 
     /// The document as its schema has it now: what an older schema let be written is pruned, and
-    /// gets the defaults that it lacks. Only custom resources' schemas change.
+    /// gets the defaults that it lacks. Only custom resources' schemas change. Where the defaults
+    /// would make it too large to be stored, it stays as it is.
     #[must_use]
     pub fn refreshed(self, schema: &Schema) -> Self {
         if !schema.is_newer_than(self.revision.0) {
@@ -65,7 +66,9 @@ impl Stored {
         }
         let Ok(mut object) = serde_json::from_slice(&self.bytes) else { return self };
         schema.prune(&mut object);
-        schema.apply_defaults(&mut object);
+        if schema.apply_defaults(&mut object).is_err() {
+            return self;
+        }
         encode(&object).map_or(self.clone(), |bytes| Self { bytes, ..self })
     }
 
@@ -145,6 +148,31 @@ pub fn encode(object: &Value) -> Result<Bytes> {
     encode_all(object, |field| field != "resourceVersion")
 }
 
+/// Whether an object takes more than so many bytes even without the record of who owns its fields.
+/// What is counted is what it takes at least.
+pub(crate) fn exceeds(object: &Value, max: usize) -> bool {
+    fn spend(value: &Value, left: usize) -> Option<usize> {
+        match value {
+            Value::Object(fields) => {
+                fields.iter().try_fold(left.checked_sub(1)?, |left, (key, value)| {
+                    spend(value, left.checked_sub(key.len() + 4)?)
+                })
+            }
+            Value::Array(items) => items
+                .iter()
+                .try_fold(left.checked_sub(1)?, |left, item| spend(item, left.checked_sub(1)?)),
+            Value::String(text) => left.checked_sub(text.len() + 2),
+            _ => left.checked_sub(1),
+        }
+    }
+    let managed = object.pointer("/metadata/managedFields");
+    // These are not counted, so there is as much more room.
+    let room = managed.and_then(|managed| {
+        Some(usize::MAX / 2 - spend(managed, usize::MAX / 2)? + "managedFields".len() + 4)
+    });
+    spend(object, max.saturating_add(room.unwrap_or(0))).is_none()
+}
+
 /// Encodes an object, with those fields of its metadata that are `told`.
 fn encode_all(object: &Value, told: impl Fn(&str) -> bool) -> Result<Bytes> {
     let fields = object.as_object().ok_or_else(|| Status::internal("not an object"))?;
@@ -176,8 +204,9 @@ fn encode_all(object: &Value, told: impl Fn(&str) -> bool) -> Result<Bytes> {
         }
     }
     out.push(b'}');
-    // The store keeps this for long: no byte more than needed.
-    Ok(out.into_boxed_slice().into())
+    // The store keeps this for long: no byte more than needed. It is copied, because an allocator
+    // that shrinks in place keeps up to half of what it gave.
+    Ok(Bytes::copy_from_slice(&out))
 }
 
 const METADATA: &[u8] = br#""metadata":{"#;

@@ -1,6 +1,7 @@
 //! Following what other servers over the same store write: definitions, whose resources must be
-//! served here as well, configurations of webhooks, which must be asked here as well, and roles and
-//! their bindings, by which requests here are authorised.
+//! served here as well, configurations of webhooks, which must be asked here as well, roles and
+//! their bindings, by which requests here are authorised, and flow schemas and priority levels, by
+//! which they are served. Of the last, this server's own writes are heard of here as well.
 //!
 //! What this server writes itself it has taken in before its client hears of it; news that are
 //! none change nothing. A watch that ends, for whatever reason, is begun anew behind a fresh look
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::state::Server;
 use crate::status::{Result, Status, panic_text};
-use crate::{admission_registration, authz, crd};
+use crate::{admission_registration, authz, crd, fairness, flow_control};
 
 /// How long to wait before looking again after a failure.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -35,7 +36,8 @@ pub(crate) async fn read(server: &Server) -> Result<Revision> {
     let definitions = crd::refresh(server).await?;
     let webhooks = server.load_webhooks().await?;
     let roles = server.authorizer.rbac.load(&*server.store).await?;
-    Ok(definitions.min(webhooks).min(roles))
+    let flows = server.fairness.load(&*server.store).await?;
+    Ok(definitions.min(webhooks).min(roles).min(flows))
 }
 
 /// Follows from now on.
@@ -111,21 +113,29 @@ enum News {
     Definitions(Vec<Arc<Event>>),
     Webhooks(Vec<Arc<Event>>),
     Roles(Vec<Arc<Event>>),
+    Flows(Vec<Arc<Event>>),
 }
 
 impl News {
     fn revision(&self) -> Revision {
-        let (Self::Definitions(events) | Self::Webhooks(events) | Self::Roles(events)) = self;
+        let (Self::Definitions(events)
+        | Self::Webhooks(events)
+        | Self::Roles(events)
+        | Self::Flows(events)) = self;
         events.last().map_or(Revision(0), |event| event.revision)
     }
 
-    async fn take_in(&self, server: &Server) -> Result<()> {
+    async fn take_in(&self, server: &Arc<Server>) -> Result<()> {
         match self {
             Self::Definitions(events) => {
                 events.iter().for_each(|event| crd::followed(server, event));
             }
             Self::Roles(events) => {
                 events.iter().for_each(|event| server.authorizer.rbac.follow(event));
+            }
+            Self::Flows(events) => {
+                server.fairness.follow(events);
+                flow_control::tell_whether_dangling(server).await?;
             }
             Self::Webhooks(_) => {
                 if server.webhooks.revision() < self.revision() {
@@ -143,6 +153,8 @@ struct Watches {
     webhooks: [Box<dyn Watch>; 2],
     /// Roles and bindings.
     roles: [Box<dyn Watch>; 4],
+    /// Flow schemas and priority levels.
+    flows: [Box<dyn Watch>; 2],
 }
 
 impl Watches {
@@ -150,6 +162,7 @@ impl Watches {
         let watch = |prefix: String| server.store.watch(WatchRequest { prefix, after });
         let [mutating, validating] = admission_registration::folders();
         let [cluster_roles, roles, cluster_bindings, bindings] = authz::folders();
+        let [schemas, levels] = fairness::folders();
         Ok(Self {
             definitions: watch(crd::folder()).await?,
             webhooks: [watch(mutating).await?, watch(validating).await?],
@@ -159,6 +172,7 @@ impl Watches {
                 watch(cluster_bindings).await?,
                 watch(bindings).await?,
             ],
+            flows: [watch(schemas).await?, watch(levels).await?],
         })
     }
 
@@ -166,11 +180,13 @@ impl Watches {
     async fn next(&mut self, care: &mut Care) -> Result<Option<News>, StoreError> {
         let [mutating, validating] = &mut self.webhooks;
         let roles = select_all(self.roles.iter_mut().map(|watch| watch.next()));
+        let flows = select_all(self.flows.iter_mut().map(|watch| watch.next()));
         Ok(Some(tokio::select! {
             events = self.definitions.next() => News::Definitions(events?),
             events = mutating.next() => News::Webhooks(events?),
             events = validating.next() => News::Webhooks(events?),
             (events, ..) = roles => News::Roles(events?),
+            (events, ..) = flows => News::Flows(events?),
             () = care.due() => return Ok(None),
         }))
     }

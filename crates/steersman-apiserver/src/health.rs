@@ -129,7 +129,7 @@ async fn check(server: &Server, name: &str) -> Result<(), String> {
     match name {
         "etcd" => store(server).await,
         "etcd-readiness" => server.store.health().map_err(|error| error.to_string()),
-        "shutdown" if server.shutdown.is_cancelled() => Err("process is shutting down".to_owned()),
+        "shutdown" if server.is_stopping() => Err("process is shutting down".to_owned()),
         _ => Ok(()),
     }
 }

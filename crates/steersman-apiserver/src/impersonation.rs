@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderValue};
+use steersman_rules::field::{Errors, FieldError};
 use steersman_rules::names;
 
 use crate::authz::{Attributes, Authorizer, Target};
@@ -19,8 +20,19 @@ const EXTRA: &str = "impersonate-extra-";
 /// The group of what constrained ways name.
 const GROUP: &str = "authentication.k8s.io";
 
+/// From how many on it is tried first, in the constrained ways, whether all are allowed.
+const MANY: usize = 4;
+
 /// What a service account's token says about the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+
+/// Whom a request acts as.
+#[derive(Debug)]
+pub(crate) struct Acting {
+    pub(crate) user: User,
+    /// The constrained verb that allows it; none if it is the one that allows everything.
+    pub(crate) constraint: Option<String>,
+}
 
 /// The user that a request acts as, which the one that it comes from must be allowed to; `None`
 /// if it acts as none but that one.
@@ -28,7 +40,7 @@ pub(crate) fn impersonated(
     authorizer: &Authorizer,
     asked: &Attributes<'_>,
     headers: &HeaderMap,
-) -> Result<Option<User>> {
+) -> Result<Option<Acting>> {
     let is_asked = |name: &str| name.starts_with("impersonate-");
     if !headers.keys().any(|name| is_asked(name.as_str())) {
         return Ok(None);
@@ -44,7 +56,10 @@ pub(crate) fn impersonated(
     let mut refused = None;
     for way in Way::ALL.iter().filter(|way| way.fits(&wanted, asked.user)) {
         match way.check(authorizer, asked, &wanted) {
-            Ok(()) => return Ok(Some(way.with_groups(wanted))),
+            Ok(()) => {
+                let constraint = way.name().map(|name| format!("impersonate:{name}"));
+                return Ok(Some(Acting { user: way.with_groups(wanted), constraint }));
+            }
             Err(refusal) => refused = refused.or(Some(refusal)),
         }
     }
@@ -110,63 +125,68 @@ impl Way {
             authorizer.authorize(&Attributes { verb: &on, ..*asked })?;
             verb = format!("{verb}:{name}");
         }
-        let may = |group, resource, subresource, namespace, name| {
-            let target = Target::Resource { group, resource, subresource, namespace, name };
-            authorizer.authorize(&Attributes::new(asked.user, &verb, target))
-        };
+        let requestor = Requestor { authorizer, user: asked.user, verb: &verb };
         let group = if self == Self::Legacy { "" } else { GROUP };
-        match (node(&wanted.name), service_account(&wanted.name)) {
+        requestor.may(match (node(&wanted.name), service_account(&wanted.name)) {
             // Whichever node it is: it is the one that the Pod is on.
-            (Some(_), _) if self == Self::AssociatedNode => may(group, "nodes", "", "", "*")?,
-            (Some(node), _) if self != Self::Legacy => may(group, "nodes", "", "", node)?,
-            (_, Some([namespace, name])) => may(group, "serviceaccounts", "", namespace, name)?,
-            _ => may(group, "users", "", "", &wanted.name)?,
-        }
-        if self != Self::Legacy {
-            self.check_sound(asked.user, &verb, wanted)?;
-        }
-        if !wanted.uid.is_empty() {
-            may(GROUP, "uids", "", "", &wanted.uid)?;
-        }
-        for name in &wanted.groups {
-            may(group, "groups", "", "", name)?;
-        }
-        for (key, values) in &wanted.extra {
-            for value in values {
-                may(GROUP, "userextras", key, "", value)?;
+            (Some(_), _) if self == Self::AssociatedNode => target(group, "nodes", "*"),
+            (Some(node), _) if self != Self::Legacy => target(group, "nodes", node),
+            (_, Some([namespace, name])) => {
+                let (resource, subresource) = ("serviceaccounts", "");
+                Target::Resource { group, resource, subresource, namespace, name }
             }
+            _ => target(group, "users", &wanted.name),
+        })?;
+        if !wanted.uid.is_empty() {
+            requestor.may(target(GROUP, "uids", &wanted.uid))?;
         }
-        Ok(())
+        self.check_groups(&requestor, group, &wanted.groups)?;
+        self.check_extra(&requestor, &wanted.extra)
     }
 
-    /// Refuses what no rule allows in the constrained ways: to act as one who may do everything, and
-    /// what says nothing.
-    fn check_sound(self, user: &User, verb: &str, wanted: &User) -> Result<()> {
-        let refused = |group, resource, name, why: &str| {
-            let target = Target::Resource { group, resource, subresource: "", namespace: "", name };
-            Err(Attributes::new(user, verb, target).refusal(why))
+    /// Refuses groups. In the constrained ways no rule allows to act as one who may do everything, or
+    /// as a group that is none; who names many may be allowed all of them at once.
+    fn check_groups(self, requestor: &Requestor<'_>, group: &str, groups: &[String]) -> Result<()> {
+        let may = |name: &str| requestor.may(target(group, "groups", name));
+        if self != Self::Legacy {
+            let refused = |name, why| requestor.refused(target(GROUP, "groups", name), why);
+            if groups.iter().any(String::is_empty) {
+                return refused("", "impersonating the empty string group is not allowed");
+            }
+            if groups.iter().any(|group| group == MASTERS) {
+                return refused(MASTERS, "impersonating the system:masters group is not allowed");
+            }
+            if groups.len() >= MANY && may("*").is_ok() {
+                return Ok(());
+            }
+        }
+        groups.iter().try_for_each(|name| may(name))
+    }
+
+    /// Refuses what else is said of a user, likewise.
+    fn check_extra(
+        self,
+        requestor: &Requestor<'_>,
+        extra: &BTreeMap<String, Vec<String>>,
+    ) -> Result<()> {
+        let may = |key: &str, value: &str| {
+            let (group, resource, namespace) = (GROUP, "userextras", "");
+            let subresource = key;
+            let name = value;
+            requestor.may(Target::Resource { group, resource, subresource, namespace, name })
         };
-        if wanted.groups.iter().any(String::is_empty) {
-            let why = "impersonating the empty string group is not allowed";
-            return refused(GROUP, "groups", "", why);
+        if self != Self::Legacy {
+            if let Some(why) = extra.iter().find_map(|(key, values)| unsound(key, values)) {
+                return requestor.refused(target(GROUP, "userextras", ""), &why);
+            }
+            let is_large =
+                extra.len() >= MANY || extra.values().map(Vec::len).sum::<usize>() >= MANY;
+            if is_large && may("*", "*").is_ok() {
+                return Ok(());
+            }
         }
-        if wanted.groups.iter().any(|group| group == MASTERS) {
-            let why = "impersonating the system:masters group is not allowed";
-            return refused(GROUP, "groups", MASTERS, why);
-        }
-        for (key, values) in &wanted.extra {
-            let why = if key.is_empty() {
-                "impersonating the empty string key in extra is not allowed".to_owned()
-            } else if *key != key.to_lowercase() {
-                format!("impersonating a non-lowercase key in extra is not allowed: {key:?}")
-            } else if values.iter().any(String::is_empty) {
-                "impersonating the empty string value in extra is not allowed".to_owned()
-            } else {
-                continue;
-            };
-            return refused(GROUP, "userextras", "", &why);
-        }
-        Ok(())
+        let mut all = extra.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
+        all.try_for_each(|(key, value)| may(key, value))
     }
 
     /// Adds the groups that follow from the name.
@@ -187,6 +207,53 @@ impl Way {
         };
         user.groups.extend(missing.map(str::to_owned));
         user
+    }
+}
+
+/// Who wants to act as another, by a verb.
+struct Requestor<'a> {
+    authorizer: &'a Authorizer,
+    user: &'a User,
+    verb: &'a str,
+}
+
+impl Requestor<'_> {
+    /// Refuses what rules do not allow.
+    fn may(&self, target: Target<'_>) -> Result<()> {
+        self.authorizer.authorize(&Attributes::new(self.user, self.verb, target))
+    }
+
+    /// Refuses what no rule could allow.
+    fn refused(&self, target: Target<'_>, why: &str) -> Result<()> {
+        Err(Attributes::new(self.user, self.verb, target).refusal(why))
+    }
+}
+
+/// Something of the cluster.
+fn target<'a>(group: &'a str, resource: &'a str, name: &'a str) -> Target<'a> {
+    Target::Resource { group, resource, subresource: "", namespace: "", name }
+}
+
+/// What is wrong with something said of a user.
+fn unsound(key: &str, values: &[String]) -> Option<String> {
+    if key.is_empty() {
+        return Some("impersonating the empty string key in extra is not allowed".to_owned());
+    }
+    let mut mistakes = Errors::default();
+    names::domain_prefixed_path(key, "extra.key", &mut mistakes);
+    let texts: Vec<String> = mistakes.iter().map(FieldError::message).collect();
+    let invalid =
+        |text: &str| Some(format!("impersonating an invalid key in extra is not allowed: {text}"));
+    match texts.as_slice() {
+        [] if key != key.to_lowercase() => {
+            Some(format!("impersonating a non-lowercase key in extra is not allowed: {key:?}"))
+        }
+        [] if values.iter().any(String::is_empty) => {
+            Some("impersonating the empty string value in extra is not allowed".to_owned())
+        }
+        [] => None,
+        [one] => invalid(one),
+        several => invalid(&format!("[{}]", several.join(", "))),
     }
 }
 
@@ -267,7 +334,7 @@ mod tests {
         let admin = User::known("admin", &[MASTERS]);
         let asked = Attributes::new(&admin, "get", Target::Path("/version"));
         let acting = impersonated(&Authorizer::default(), &asked, &map)?;
-        Ok(acting.unwrap_or(admin))
+        Ok(acting.map_or(admin, |acting| acting.user))
     }
 
     #[test]

@@ -11,7 +11,9 @@
 
 // What everybody knows.
 mod caller;
+mod clock;
 mod lookup;
+mod metrics;
 mod random;
 pub mod status;
 pub mod user;
@@ -25,23 +27,33 @@ mod token;
 // Who its users are.
 pub mod authentication;
 
+// What of it is encrypted where it is stored.
+pub mod encryption;
+
 // What all requests share.
 mod admission_registration;
+mod apart;
+pub mod audit;
 mod authz;
 pub mod document;
+mod fairness;
 pub mod registry;
 mod state;
 mod webhook_client;
 
 // A request, from bytes to a call, and its answer.
+mod admit;
 mod authn;
+mod bodies;
 mod call;
 mod conversion;
 mod impersonation;
 pub mod listen;
 mod negotiate;
+mod noted;
 pub mod on_demand;
 mod pipeline;
+mod records;
 mod reply;
 pub mod request;
 mod server;
@@ -51,10 +63,10 @@ mod component;
 mod connect;
 mod discovery;
 mod health;
-mod metrics;
 mod openapi;
 mod openid;
 mod read;
+mod scrape;
 
 // Writes.
 mod access_review;
@@ -71,18 +83,22 @@ mod effects;
 
 // What runs beside requests.
 mod bootstrap;
+mod flow_control;
 mod follow;
 mod policy;
 mod presence;
 mod retention;
 mod starts;
 
-pub use admission_plugins::{PluginSelection, SelectionError};
+pub use admission_plugins::{
+    AdmissionConfiguration, AdmissionConfigurationError, PluginSelection, SelectionError,
+};
 pub use authentication::Authentication;
-pub use authz::AuthorizationMode;
+pub use authz::{AuthorizationMode, UnknownMode};
+pub use clock::Clock;
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
-pub use server::{ApiServer, Config};
-pub use state::Clock;
+pub use scrape::MetricsSource;
+pub use server::{ApiServer, Config, REQUESTS_INFLIGHT_MAX};
 pub use token::{SecretToken, sign_for_secret};
 pub use webhook_client::WebhookHandler;

@@ -1,76 +1,100 @@
-//! The pipeline: path → user → permission → non-resource paths → resource → verb → answer.
+//! The pipeline: path → user → permission → seat → non-resource paths → resource → body → verb →
+//! answer.
 //!
-//! Every kind takes it; verbs only differ in the function at its end, in [`perform`].
+//! Every kind takes it; verbs only differ in the function at its end, in [`perform`]. The body of a
+//! request is not read before the request is known to be allowed: what strangers send stays with
+//! them.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
 
-use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
-use steersman_rules::protobuf;
-use steersman_rules::resource::{Resource, Subresource, Verb};
+use steersman_rules::resource::{Place, Resource, Subresource, Verb};
+use steersman_rules::{names, protobuf};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::authz::Attributes;
+use crate::admit::{Answering, Turn, admit};
+use crate::apart::{LONG_BYTES, LONG_BYTES_YAML, LONG_LIST};
+use crate::audit::Trail;
+use crate::authz::{Attributes, Authorizer};
+use crate::bodies::{self, Bodies, Received, Unread};
 use crate::call::Call;
 use crate::caller::Caller;
+use crate::fairness::Flow;
 use crate::impersonation::impersonated;
-use crate::metrics::{Asked, Requests};
+use crate::metrics::{Answered, Asked};
 use crate::negotiate::{Offer, Output, Route, Shape, Wishes};
 use crate::on_demand::{Held, Wanted};
 use crate::openapi::Published;
 use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, decode, is_long_running, segments};
+use crate::scrape::Others;
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::user::User;
 use crate::warnings::Warnings;
 use crate::{
-    access_review, component, connect, discovery, health, metrics, mutate, openapi, openid, read,
+    access_review, component, connect, discovery, health, mutate, openapi, openid, read, records,
+    scrape,
 };
 
 /// What requests pass through: the server, and what is kept only for those who ask about it.
 pub(crate) struct Pipeline {
     pub(crate) server: Arc<Server>,
-    /// What was asked for, how often, and how long it took.
-    requests: Requests,
+    /// Who else has metrics to tell.
+    pub(crate) others: Others,
     /// The OpenAPI documents' parts of what definitions add.
     openapi: Published,
+    /// The bodies that are being worked with.
+    pub(crate) bodies: Bodies,
 }
 
 impl Pipeline {
     /// A pipeline to a server that nobody has asked anything yet.
     pub(crate) fn new(server: Arc<Server>) -> Self {
-        Self { server, requests: Requests::default(), openapi: Published::default() }
+        let (others, openapi) = (Others::default(), Published::default());
+        Self { server, others, openapi, bodies: Bodies::default() }
     }
 
     /// Answers any request. Never fails: what goes wrong is an answer, too.
     pub(crate) async fn answer(
         &self,
         parts: Parts,
-        body: Result<Bytes>,
+        body: Unread<'_>,
         wishes: &Wishes,
     ) -> Response<ResponseBody> {
-        let answer = try_answer(self, parts, body, wishes).await;
-        let mut response = answer.unwrap_or_else(|status| refuse(&status, wishes));
+        let trail = parts.extensions.get::<Arc<Trail>>().cloned();
+        let mut flow = None;
+        let answer = try_answer(self, parts, body, wishes, &mut flow).await;
+        let mut response =
+            answer.unwrap_or_else(|status| refuse(&status, wishes, trail.as_deref()));
+        if let Some(flow) = flow {
+            flow.mark(response.headers_mut());
+        }
         reply::keep_private(&mut response);
         response
     }
 }
 
 /// Answers with what went wrong, in a form that the client accepts.
-fn refuse(status: &Status, wishes: &Wishes) -> Response<ResponseBody> {
+fn refuse(status: &Status, wishes: &Wishes, trail: Option<&Trail>) -> Response<ResponseBody> {
+    if let Some(trail) = trail {
+        trail.fails(status);
+    }
     tracing::debug!(code = status.code, reason = %status.reason, message = %status.message, "request refused");
     reply::failure(status, wishes)
 }
 
+/// Answers a request; `told` is the flow that it turns out to belong to, if anybody wants to know.
 async fn try_answer(
     pipeline: &Pipeline,
     mut parts: Parts,
-    body: Result<Bytes>,
+    body: Unread<'_>,
     wishes: &Wishes,
+    told: &mut Option<Arc<Flow>>,
 ) -> Result<Response<ResponseBody>> {
     let path = segments(parts.uri.path())?;
     let query = Query::parse(parts.uri.query().unwrap_or(""));
@@ -78,27 +102,61 @@ async fn try_answer(
     let deadline = if long { DEADLINE_MAX } else { query.deadline()? };
     let user = parts.extensions.remove::<User>().unwrap_or_else(User::in_process);
     let caller = parts.extensions.remove::<Caller>().unwrap_or_default();
-    let Pipeline { server, requests, .. } = pipeline;
-    let user = authorized(server, user, &parts, &path, &query).await;
+    let server = &pipeline.server;
+    let trail = parts.extensions.remove::<Arc<Trail>>();
+    let whole = decode(parts.uri.path())?;
+    let user = authorized(server, user, &parts, (&whole, &path), &query, trail.as_deref()).await;
     let user = user.inspect_err(|refusal| tell_of_own(server, caller, refusal))?;
     let began = Instant::now();
     let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
+    let requests = &server.metrics.requests;
     let _under_way = (!long).then(|| requests.begin(mutating));
-    if let Some(response) = not_a_resource(pipeline, &parts, &path, &query).await? {
-        if let Some(asked) = Asked::of_path(&parts.method, &path) {
-            requests.answered(&asked, response.status().as_u16(), began.elapsed());
-        }
+    let asked = Attributes::of_request(&user, &parts.method, &whole, &path, &query);
+    // What is streamed to a Pod takes no seat.
+    let is_seated = !long || asked.verb == "watch";
+    let flow = is_seated.then(|| server.fairness.classify(&asked, began)).flatten();
+    // The cluster's own parts do not look at headers.
+    *told = flow.clone().filter(|_| caller != Caller::Own);
+    if !is_resource(&path) {
+        let _turn = match admit(server, flow, &asked, (version(&path), &query), deadline).await {
+            Ok(turn) => turn,
+            Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
+        };
+        let response = not_a_resource(pipeline, &parts, &path, &query).await?;
+        count(server, &parts.method, &path, began, response.status().as_u16());
         return Ok(response);
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
     let (resource, output) = resolve(server, &info, wishes)?;
+    check_key(&resource, &info)?;
+    let Received { bytes: body, room: _held } = match info.verb {
+        Verb::Get | Verb::List | Verb::Watch => Received::default(),
+        _ => receive(pipeline, body, caller, &user).await?,
+    };
+    // Not before the body is there: nobody holds a seat by sending slowly.
+    let asked = Attributes::of_request(&user, &parts.method, &whole, &path, &info.query);
+    let turn = match admit(server, flow, &asked, (version(&path), &info.query), deadline).await {
+        Ok(turn) => turn,
+        Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
+    };
     let headers = parts.headers;
-    let body = body?;
     let api_version = resource.api_version();
     let warnings = Warnings::of(resource.deprecation.iter().map(ToString::to_string));
     let server = Arc::clone(server);
-    let call =
-        Call { server, user, caller, info, resource, api_version, output, headers, body, warnings };
+    let call = Call {
+        server,
+        user,
+        caller,
+        info,
+        resource,
+        api_version,
+        output,
+        headers,
+        body,
+        warnings,
+        trail,
+        webhooks_took: AtomicU64::new(0),
+    };
     let span = tracing::info_span!(
         "request",
         verb = ?call.info.verb,
@@ -106,30 +164,115 @@ async fn try_answer(
         key = %format_args!("{}/{}", call.place().namespace, call.place().name),
         user = %call.user.name,
     );
-    async {
+    let times = Times { began, end: began + deadline };
+    Ok(served(&call, turn, times, wishes).instrument(span).await)
+}
+
+/// Counts a request for a path that names no resource.
+fn count(server: &Server, method: &Method, path: &[String], began: Instant, code: u16) {
+    let Some(asked) = Asked::of_path(method, path) else { return };
+    let took = began.elapsed();
+    let requests = &server.metrics.requests;
+    requests.awaited(asked).answered(Answered { code, took, ..Answered::default() });
+}
+
+/// Reads a body, for which there must be room; what comes from this process has it anyway.
+async fn receive<'a>(
+    pipeline: &'a Pipeline,
+    body: Unread<'_>,
+    caller: Caller,
+    user: &User,
+) -> Result<Received<'a>> {
+    let room = (!caller.is_direct()).then(|| pipeline.bodies.room(&user.name));
+    bodies::read(body, room).await
+}
+
+/// When a request began, and when it must be answered.
+#[derive(Clone, Copy)]
+struct Times {
+    began: Instant,
+    end: Instant,
+}
+
+/// Answers a call whose turn it is.
+async fn served(call: &Call, turn: Turn, times: Times, wishes: &Wishes) -> Response<ResponseBody> {
+    let is_long = is_long_work(call, &turn);
+    if let Some(trail) = &call.trail {
+        records::request(call, trail);
+    }
+    let awaited = call.server.metrics.requests.awaited(call.asked());
+    let work = pin!(async {
         let mut held = None;
-        let reply = in_time(deadline, async {
-            held = bring_up_to_date(&call).await;
-            perform(&call).await
+        let reply = in_time(times.end, async {
+            held = bring_up_to_date(call).await;
+            perform(call).await
         });
         let reply = reply.await;
-        let rendered = reply.and_then(|reply| reply::render(&call, reply));
-        // A body that no path of the kind reads is refused before anybody looks at the kind.
-        let is_looked_at = !matches!(&rendered, Err(status) if *status == Status::no_route_reads());
-        let mut response = rendered.unwrap_or_else(|status| refuse(&status, wishes));
-        if is_looked_at {
-            reply::warn(&call, &mut response);
+        if let (Some(trail), Ok(reply)) = (&call.trail, &reply) {
+            records::reply(call, trail, reply);
         }
-        let asked = Asked::of(&call);
-        requests.answered(&asked, response.status().as_u16(), began.elapsed());
-        Ok(if call.info.verb == Verb::Watch && response.status().is_success() {
-            response.map(|body| body.holding((requests.goes_on(&asked), held)))
-        } else {
-            response
-        })
+        (reply.and_then(|reply| reply::render(call, reply)), held)
+    });
+    let (rendered, held) = call.server.apart.run(is_long, work).await;
+    // A body that no path of the kind reads is refused before anybody looks at the kind.
+    let is_looked_at = !matches!(&rendered, Err(status) if *status == Status::no_route_reads());
+    let terminated = rendered.as_ref().is_err_and(|status| status.code == 504);
+    let mut response =
+        rendered.unwrap_or_else(|status| refuse(&status, wishes, call.trail.as_deref()));
+    if is_looked_at {
+        reply::warn(call, &mut response);
     }
-    .instrument(span)
-    .await
+    let counted = awaited.answered(Answered {
+        code: response.status().as_u16(),
+        took: times.began.elapsed(),
+        others_took: call.webhooks_took(),
+        terminated,
+    });
+    let Turn { seat, watched, .. } = turn;
+    if call.info.verb == Verb::Watch && response.status().is_success() {
+        let kept = (counted.goes_on(), held, watched);
+        return response.map(|body| body.until_silent(seat.map(Answering::with)).holding(kept));
+    }
+    let is_streamed = response.body().is_streamed();
+    let response = match call.info.verb {
+        Verb::Get | Verb::List => {
+            response.map(|body| body.measured(move |bytes| counted.sized(bytes)))
+        }
+        _ => response,
+    };
+    if is_streamed {
+        response.map(|body| body.holding(seat.map(Answering::with)))
+    } else {
+        response
+    }
+}
+
+/// Whether a path names a resource.
+fn is_resource(path: &[String]) -> bool {
+    match path {
+        [api, _, _, ..] if api == "api" => true,
+        [apis, _, _, _, ..] if apis == "apis" => true,
+        _ => false,
+    }
+}
+
+/// The version that a path of the API names.
+fn version(path: &[String]) -> &str {
+    match path {
+        [api, version, ..] if api == "api" => version,
+        [apis, _, version, ..] if apis == "apis" => version,
+        _ => "",
+    }
+}
+
+/// Whether a call is so much work that others should not have to wait for it: by its body, or by
+/// what it reads. What is stored is looked at where it is [changed](crate::write).
+fn is_long_work(call: &Call, turn: &Turn) -> bool {
+    let bytes = match call.content_type() {
+        Some(media_type) if media_type.contains("yaml") => LONG_BYTES_YAML,
+        _ => LONG_BYTES,
+    };
+    call.body.len() > bytes || turn.objects > LONG_LIST
 }
 
 /// A part of the cluster that may not do what it does has the wrong role: nobody else would notice.
@@ -146,32 +289,45 @@ async fn authorized(
     server: &Server,
     user: User,
     parts: &Parts,
-    path: &[String],
+    (whole, path): (&str, &[String]),
     query: &Query,
+    trail: Option<&Trail>,
 ) -> Result<User> {
-    let whole = decode(parts.uri.path())?;
-    let asked = Attributes::of_request(&user, &parts.method, &whole, path, query);
+    let asked = Attributes::of_request(&user, &parts.method, whole, path, query);
     let authorizer = &server.authorizer;
-    match impersonated(authorizer, &asked, &parts.headers)? {
-        Some(acting) => {
-            let asked = Attributes { user: &acting, ..asked };
-            authorizer.look(&*server.store, &asked).await?;
-            authorizer.authorize(&asked)?;
-            Ok(acting)
-        }
-        None => {
-            authorizer.look(&*server.store, &asked).await?;
-            authorizer.authorize(&asked)?;
-            Ok(user)
+    let acting = impersonated(authorizer, &asked, &parts.headers)?;
+    if let (Some(trail), Some(acting)) = (trail, &acting) {
+        trail.acts_as(&acting.user, acting.constraint.clone());
+    }
+    let asked = Attributes { user: acting.as_ref().map_or(&user, |acting| &acting.user), ..asked };
+    let decided = match authorizer.look(&*server.store, &asked).await {
+        Ok(()) => decide(authorizer, &asked, trail),
+        Err(status) => Err(status),
+    };
+    let access = &server.metrics.access;
+    match decided {
+        Ok(()) => access.allows(),
+        Err(status) => {
+            access.allows_not(status.code);
+            return Err(status);
         }
     }
+    Ok(acting.map_or(user, |acting| acting.user))
+}
+
+/// Refuses what is not allowed. Why something is decided is only found out for those who ask.
+fn decide(authorizer: &Authorizer, asked: &Attributes<'_>, trail: Option<&Trail>) -> Result<()> {
+    let Some(trail) = trail else { return authorizer.authorize(asked) };
+    let decision = authorizer.decide(asked);
+    trail.decided(&decision);
+    if decision.allowed { Ok(()) } else { Err(asked.refusal(&decision.reason)) }
 }
 
 /// Waits for an answer, but no longer than the client wants and the server allows. A watch is
 /// answered at once and then goes on.
-async fn in_time(deadline: Duration, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
+async fn in_time(end: Instant, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
     let late = |_| Status::timeout("request did not complete within the allotted timeout");
-    tokio::time::timeout(deadline, answer).await.map_err(late)?
+    tokio::time::timeout_at(end, answer).await.map_err(late)?
 }
 
 /// Lets whoever keeps the objects of a request up to date on demand do so.
@@ -193,18 +349,14 @@ async fn not_a_resource(
     parts: &Parts,
     path: &[String],
     query: &Query,
-) -> Result<Option<Response<ResponseBody>>> {
+) -> Result<Response<ResponseBody>> {
     let server = &*pipeline.server;
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    let is_resource = matches!(path.as_slice(), ["api", _, _, ..] | ["apis", _, _, _, ..]);
-    if is_resource {
-        return Ok(None);
-    }
     if !allows(&parts.method, &path) {
         let nothing = matches!(path.as_slice(), ["apis", group, version]
             if !server.registry.table().serves(group, version));
         let refused = Status::method_not_allowed();
-        return if nothing { Ok(Some(reply::no_such_page())) } else { Err(refused) };
+        return if nothing { Ok(reply::no_such_page()) } else { Err(refused) };
     }
     let response = match path.as_slice() {
         ["healthz" | "livez" | "readyz" | "metrics" | "openapi", ..]
@@ -213,20 +365,24 @@ async fn not_a_resource(
             Err(Status::no_such_resource())
         }
         ["healthz" | "livez" | "readyz", ..] => health::answer(server, &path, query).await,
-        ["metrics"] => Ok(metrics::answer(server, &pipeline.requests).await),
+        ["metrics"] => Ok(scrape::answer(server, &pipeline.others).await),
         ["openapi", ..] => {
             let headers = &parts.headers;
             let asked = openapi::Asked { server, published: &pipeline.openapi, query, headers };
             openapi::answer(asked, &path).await
         }
         [".well-known" | "openid", ..] => openid::answer(server, &path).await,
+        ["debug", "api_priority_and_fairness", table] => match server.fairness.dump(table) {
+            Some(text) => Ok(reply::text(text)),
+            None => Ok(reply::no_such_page()),
+        },
         _ => discovery::answer(server, &path, parts),
     };
     match response {
         Err(status) if status == Status::no_such_resource() && !is_api(server, &path) => {
-            Ok(Some(reply::no_such_page()))
+            Ok(reply::no_such_page())
         }
-        response => response.map(Some),
+        response => response,
     }
 }
 
@@ -320,6 +476,25 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
             _ if info.name.is_none() => Err(Status::method_not_allowed()),
             _ => Err(Status::no_such_resource()),
         };
+    }
+    Ok(())
+}
+
+/// Whether what the path names can be the key of something. As in Kubernetes, who looks into a
+/// namespace that is a way out of its folder is told so by the store; who writes there is told that
+/// there is no such namespace.
+fn check_key(resource: &Resource, info: &RequestInfo) -> Result<()> {
+    let name = info.name.as_deref().unwrap_or("");
+    let wrong = names::path_segment(name);
+    if !wrong.is_empty() {
+        let wrong = wrong.join(";");
+        return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {wrong}")));
+    }
+    let namespace = info.namespace.as_deref().unwrap_or("");
+    if info.verb != Verb::Create && matches!(namespace, "." | "..") {
+        let key = resource.key(Place { namespace, name });
+        let key = key.trim_start_matches("/registry").trim_end_matches('/');
+        return Err(Status::failure(format!("invalid key: {key:?}")));
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ const SLICES: [&str; 3] = ["discovery.k8s.io", "v1", "endpointslices"];
 pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
     let Some(endpoint) = server.reachable() else { return Ok(()) };
     // Who is about to stop is no longer to be found.
-    if !server.shutdown.is_cancelled() {
+    if !server.is_stopping() {
         let request = WriteRequest::put(lease(endpoint), endpoint.to_string(), Expected::Any);
         server.store.write(request.expiring(TTL)).await?;
     }

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use crate::read::list;
 use crate::server::ApiServer;
 use crate::state::Server;
-use crate::{bootstrap, lookup};
+use crate::status::Result;
+use crate::{bootstrap, fairness, flow_control, lookup};
 
 /// How long after a change it is checked that everything is there that every cluster has, and how
 /// often a server that listens says that it lives.
@@ -44,15 +45,16 @@ impl ApiServer {
     }
 
     /// Keeps what every cluster has: the system's namespaces, the service `kubernetes` and its
-    /// endpoints, and the system's priority classes, until dropped. Rests while nothing of that
+    /// endpoints, the system's priority classes, priority levels and flow schemas, until dropped. Rests while nothing of that
     /// kind changes, unless others need to hear that this server lives.
     pub async fn run_bootstrap(&self) {
         let server = Arc::clone(self.server());
-        let folders = bootstrap::folders(&server);
+        let mut folders = bootstrap::folders(&server);
+        folders.extend(fairness::folders());
         let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
         loop {
             let seen = list::current(&server, true).await.unwrap_or_default();
-            let kept = bootstrap::run(&server).await;
+            let kept = keep(&server).await;
             if let Err(error) = &kept {
                 tracing::warn!(%error, "cannot write system objects");
             }
@@ -68,6 +70,12 @@ impl ApiServer {
             }
         }
     }
+}
+
+/// Makes and mends what every cluster has.
+async fn keep(server: &Arc<Server>) -> Result<()> {
+    bootstrap::run(server).await?;
+    flow_control::reconcile(server).await
 }
 
 /// Sees to it until then that there are not too many changes.

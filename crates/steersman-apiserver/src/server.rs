@@ -3,48 +3,53 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use steersman_store::Store;
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
 use crate::admission_plugins::PluginSelection;
 use crate::admission_registration::Webhooks;
+use crate::apart::Apart;
+use crate::audit::{Audit, Auditing};
 use crate::authentication::{Authentication, Issuer};
 use crate::authn::{ClientCertificate, Credentials};
 use crate::authz::{AuthorizationMode, Authorizer};
 use crate::caller::Caller;
+use crate::clock::Clock;
+use crate::fairness::Fairness;
+use crate::metrics::Metrics;
 use crate::negotiate::Wishes;
+use crate::noted::{self, Noted};
 use crate::on_demand::OnDemand;
 use crate::pipeline::Pipeline;
 use crate::random::Random;
 use crate::read::bookmarks;
 use crate::registry::Registry;
 use crate::reply::{self, ResponseBody};
+use crate::scrape::MetricsSource;
+use crate::state::Server;
 use crate::state::events::SharedEvents;
 use crate::state::node_ports::NodePorts;
-use crate::state::{Clock, Server};
-use crate::status::{BODY_LIMIT, Result, Status, panic_text};
+use crate::status::{Result, Status, panic_text};
 use crate::token::Signer;
 use crate::user::User;
 use crate::webhook_client::{Origins, WebhookHandler};
-use crate::{allocate, authn, bootstrap, crd, effects, follow, policy, presence, starts, user};
+use crate::{
+    allocate, authn, bootstrap, crd, effects, flow_control, follow, policy, presence, starts, user,
+};
 
-/// A body larger than this is worked on apart.
-const HEAVY: usize = 64 * 1024;
-
-/// How long the body of a request may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(60);
+/// How many requests are served at once, unless said otherwise: Kubernetes' 400 and 200.
+pub const REQUESTS_INFLIGHT_MAX: u32 = 600;
 
 /// What an [`ApiServer`] is made of.
 #[derive(Clone)]
@@ -62,10 +67,16 @@ pub struct Config {
     pub authentication: Authentication,
     /// How requests are authorised.
     pub authorization: AuthorizationMode,
+    /// What is audited, and who is told.
+    pub audit: Option<Auditing>,
     /// Which admission plug-ins are on. For a server by itself these are Kubernetes' own but for
     /// `ServiceAccount`, which would refuse every Pod: no controller makes the account `default`
     /// of a namespace.
     pub admission: PluginSelection,
+    /// How many requests are served at once, but for those that are exempt; others wait. These are
+    /// the seats that priority levels share: in Kubernetes the sum of `--max-requests-inflight` and
+    /// `--max-mutating-requests-inflight`.
+    pub requests_inflight_max: u32,
 }
 
 impl Config {
@@ -79,7 +90,9 @@ impl Config {
             shutdown: CancellationToken::new(),
             authentication: Authentication::default(),
             authorization: AuthorizationMode::default(),
+            audit: None,
             admission: PluginSelection::without_controllers(),
+            requests_inflight_max: REQUESTS_INFLIGHT_MAX,
         }
     }
 }
@@ -107,22 +120,28 @@ impl ApiServer {
     /// namespaces, the service `kubernetes` and the bootstrap policy.
     pub async fn start(config: Config) -> Result<Self> {
         let start = starts::count(&*config.store).await?;
+        let metrics = Metrics::default();
         let server = Arc::new(Server {
             store: config.store,
             clock: config.clock,
+            audit: OnceLock::new(),
             random: Random::new(start.seed(config.seed)),
+            request_ids: Random::new(!start.seed(config.seed)),
             registry: Registry::new(),
             ended: config.shutdown.child_token().drop_guard(),
             shutdown: config.shutdown,
+            stopping: AtomicBool::new(false),
             issuers: config.authentication.issuers.iter().map(Issuer::new).collect(),
             authentication: config.authentication,
             authorizer: Authorizer::new(config.authorization),
+            fairness: Fairness::new(config.requests_inflight_max),
+            apart: Apart::default(),
             definitions: Arc::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
             effects: effects::all(),
             signer: Signer::default(),
-            plugins: config.admission.plugins(),
+            plugins: config.admission.plugins(&metrics.admission),
             webhooks: Webhooks::new(config.admission.webhooks()),
             origins: Origins::default(),
             endpoint: OnceLock::new(),
@@ -130,19 +149,26 @@ impl ApiServer {
             moved: watch::Sender::new(()),
             part_refused: watch::Sender::new(None),
             on_demand: OnceLock::new(),
+            metrics,
         });
         follow::read(&server).await?;
         allocate::repair(&server).await?;
         bootstrap::run(&server).await?;
         policy::reconcile(&server).await?;
+        flow_control::reconcile(&server).await?;
         // Whoever wrote them, the roles that every cluster has count from the first request on.
         server.authorizer.rbac.load(&*server.store).await?;
+        server.fairness.load(&*server.store).await?;
         follow::start(&server);
         allocate::start_repairs(&server);
         bookmarks::start(&server);
         tokio::spawn(crd::tend(Arc::clone(&server)));
         let pipeline = Arc::new(Pipeline::new(server));
-        Ok(Self { pipeline, caller: Caller::default(), user: None })
+        let started = Self { pipeline, caller: Caller::default(), user: None };
+        if let Some(auditing) = config.audit {
+            started.audit(auditing);
+        }
+        Ok(started)
     }
 
     /// The same service for clients that call it themselves, with nothing in between that could
@@ -172,6 +198,25 @@ impl ApiServer {
         let _ = self.server().on_demand.set(keeper);
     }
 
+    /// Audits requests from now on. Who was told first to audit stays.
+    pub fn audit(&self, auditing: Auditing) {
+        let server = self.server();
+        let mut begins = false;
+        server.audit.get_or_init(|| {
+            begins = true;
+            Audit::start(auditing, &server.metrics.registry, &server.clock)
+        });
+        if begins {
+            noted::start_webhook(server);
+        }
+    }
+
+    /// Lets `/metrics` tell what a part of this process counts, such as controllers. A part that
+    /// has told before is replaced.
+    pub fn expose_metrics(&self, part: &'static str, source: MetricsSource) {
+        self.pipeline.others.set(part, source);
+    }
+
     /// Waits until a [part of the cluster](Self::for_own_parts) is refused something for lack of a
     /// permission, and says what: its role is wrong then, or was changed.
     pub fn part_refused(&self) -> impl Future<Output = String> + Send + 'static {
@@ -185,8 +230,21 @@ impl ApiServer {
         }
     }
 
-    /// Ends all watches; the service goes on answering other requests.
+    /// How many bytes of request bodies from afar are held at the moment.
+    pub fn body_bytes(&self) -> usize {
+        self.pipeline.bodies.held()
+    }
+
+    /// Says that this server is about to stop: `/readyz` fails from now on, so that clients go
+    /// elsewhere, and everything else goes on.
+    pub fn stop_soon(&self) {
+        self.server().stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends all watches, with a bookmark where those are wanted; the service goes on answering other
+    /// requests.
     pub fn shutdown(&self) {
+        self.stop_soon();
         self.server().shutdown.cancel();
     }
 
@@ -255,44 +313,19 @@ where
                 parts.extensions.insert(User::clone(&user));
             }
             let wishes = Wishes::of(&parts.uri, &parts.headers);
-            let body = read_body(body).await;
-            let is_heavy = body.as_ref().is_ok_and(|body| body.len() > HEAVY);
+            let noted = Noted::of(&pipeline.server, &mut parts);
+            let body = std::pin::pin!(body.map_err(Into::into));
             // What a request breaks, it breaks for itself alone.
             let answer = AssertUnwindSafe(pipeline.answer(parts, body, &wishes)).catch_unwind();
-            let answer = if is_heavy { apart(answer).await } else { answer.await };
-            Ok(answer.unwrap_or_else(|panic| {
-                tracing::error!(panic = panic_text(&*panic), "request panicked");
-                reply::failure(&Status::internal("the request could not be processed"), &wishes)
-            }))
+            Ok(match answer.await {
+                Ok(response) => noted.answered(response),
+                Err(panic) => {
+                    let why = panic_text(&*panic);
+                    tracing::error!(panic = why, "request panicked");
+                    let status = Status::internal("the request could not be processed");
+                    noted.panicked(why, reply::failure(&status, &wishes))
+                }
+            })
         })
-    }
-}
-
-/// Works on a large body without holding up a worker of the runtime: what is read, merged and
-/// checked there can take long, and nobody else should notice.
-async fn apart<F: Future>(work: F) -> F::Output {
-    let runtime = Handle::current();
-    match runtime.runtime_flavor() {
-        RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| runtime.block_on(work)),
-        _ => work.await,
-    }
-}
-
-/// Reads a body up to the limit. What is larger, breaks off or does not end in time is an error
-/// to answer.
-async fn read_body<B>(body: B) -> Result<Bytes>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<BoxError>,
-{
-    if body.size_hint().lower() > BODY_LIMIT as u64 {
-        return Err(Status::too_large());
-    }
-    let whole = Limited::new(body, BODY_LIMIT).collect();
-    match tokio::time::timeout(BODY_TIME, whole).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Err(_) => Err(Status::timeout("the body of the request did not arrive in time")),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Status::too_large()),
-        Ok(Err(error)) => Err(Status::bad_request(format!("error reading the body: {error}"))),
     }
 }

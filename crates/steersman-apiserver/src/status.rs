@@ -4,7 +4,7 @@
 //! [`From<StoreError>`] is the only place where a failure of the store becomes an answer.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
@@ -13,6 +13,7 @@ use steersman_store::StoreError;
 
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Named;
+use steersman_rules::schema::DefaultsTooLarge;
 use steersman_rules::selector::InvalidSelector;
 
 /// The result of anything that can be answered with a [`Status`].
@@ -21,6 +22,9 @@ pub type Result<T, E = Status> = std::result::Result<T, E>;
 /// The text of a conflict between two writers.
 pub const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
+
+/// How many mistakes of one object an answer tells.
+const CAUSES_MAX: usize = 1000;
 
 /// The start of what whoever creates an object is told whose namesake is being deleted.
 const GOING: &str = "object is being deleted: ";
@@ -153,12 +157,11 @@ impl Status {
 
     /// 422: fields are wrong. `what.resource` is the kind.
     pub fn invalid(what: Named<'_>, errors: &[FieldError]) -> Self {
-        let mut texts: Vec<String> = Vec::with_capacity(errors.len());
-        for text in errors.iter().map(FieldError::message) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        // Whoever has more mistakes is not helped by hearing of them.
+        let errors = &errors[..errors.len().min(CAUSES_MAX)];
+        let mut known = HashSet::new();
+        let texts = errors.iter().map(FieldError::message);
+        let texts: Vec<String> = texts.filter(|text| known.insert(text.clone())).collect();
         let all = match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -166,6 +169,11 @@ impl Status {
         let causes = errors.iter().map(Cause::of_field).collect();
         let message = format!("{} {:?} is invalid: {all}", what.qualified(), what.name);
         Self::about(422, "Invalid", message, details(what, causes))
+    }
+
+    /// 500: the object is too large for the store, in the words of etcd.
+    pub(crate) fn unstorable() -> Self {
+        Self::failure("etcdserver: request is too large")
     }
 
     /// 422 without fields: the request is well-formed but cannot be done.
@@ -264,6 +272,13 @@ impl Status {
     pub fn too_large() -> Self {
         let message = format!("Request entity too large: limit is {BODY_LIMIT}");
         Self::plain(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 429: there is no room for the request now.
+    pub(crate) fn too_many_requests() -> Self {
+        let details = Details { retry_after_seconds: 1, ..Details::default() };
+        let message = "too many requests, please try again later.".to_owned();
+        Self::about(429, "TooManyRequests", message, details)
     }
 
     /// 504: the revision asked for did not come in time.
@@ -376,6 +391,13 @@ impl Cause {
     }
 }
 
+impl From<DefaultsTooLarge> for Status {
+    /// Nothing of that size could be stored.
+    fn from(_: DefaultsTooLarge) -> Self {
+        Self::unstorable()
+    }
+}
+
 impl From<StoreError> for Status {
     fn from(error: StoreError) -> Self {
         match error {
@@ -396,9 +418,10 @@ impl From<StoreError> for Status {
             StoreError::Refused { ref reason } if is_about_size(reason) => {
                 Self::plain(413, "RequestEntityTooLarge", error.to_string())
             }
-            StoreError::Full { .. } | StoreError::Refused { .. } | StoreError::Failed { .. } => {
-                Self::internal(&error.to_string())
-            }
+            StoreError::Full { .. }
+            | StoreError::Refused { .. }
+            | StoreError::Unreadable { .. }
+            | StoreError::Failed { .. } => Self::internal(&error.to_string()),
         }
     }
 }

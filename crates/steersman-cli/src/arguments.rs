@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use steersman_cluster::{Controllers, PluginSelection};
+use steersman_cluster::{AdmissionConfiguration, AuthorizationMode, Controllers, PluginSelection};
 
 /// A Kubernetes-compatible cluster in one process, for people who write and test controllers.
 #[derive(Parser)]
@@ -58,11 +58,36 @@ pub(crate) struct Up {
     /// How many seconds of history watches and paged lists can go back to.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) history: u64,
+    /// How many megabytes of history are kept in memory at most, however young it is; watches and
+    /// paged lists that need more begin again.
+    #[arg(long, value_name = "MB", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) history_megabytes: u64,
+    /// For how many seconds everything is served as before when this is told to stop, while /readyz
+    /// fails already, so that clients go elsewhere.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = duration)]
+    pub(crate) shutdown_delay_duration: f64,
+    /// How many requests that only read are served at once. Together with
+    /// --max-mutating-requests-inflight these are the seats that priority levels share.
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_requests_inflight: u32,
+    /// How many requests that write are served at once.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) max_mutating_requests_inflight: u32,
     /// Run the AppService controller and show an AppService becoming running Pods.
     #[arg(long)]
     pub(crate) demo: bool,
     #[command(flatten, next_help_heading = "Authentication")]
     pub(crate) authentication: AuthenticationFlags,
+    /// How requests are authorised: Node,RBAC as kubeadm has it, RBAC, or AlwaysAllow.
+    #[arg(
+        long,
+        value_name = "MODES",
+        default_value = "Node,RBAC",
+        help_heading = "Authentication"
+    )]
+    pub(crate) authorization_mode: AuthorizationMode,
+    #[command(flatten, next_help_heading = "Auditing")]
+    pub(crate) audit: AuditFlags,
     #[command(flatten, next_help_heading = "Storage")]
     pub(crate) storage: StorageFlags,
 }
@@ -77,6 +102,10 @@ pub(crate) struct AdmissionFlags {
     /// Admission plug-ins to switch off although they are on by default.
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
+    /// An AdmissionConfiguration (apiserver.config.k8s.io/v1): what plug-ins are told beside being
+    /// on, such as the defaults of PodSecurity or what ResourceQuota limits.
+    #[arg(long, value_name = "FILE")]
+    admission_control_config_file: Option<PathBuf>,
 }
 
 impl AdmissionFlags {
@@ -84,7 +113,11 @@ impl AdmissionFlags {
     pub(crate) fn chosen(&self) -> Result<PluginSelection, String> {
         let on = self.enable_admission_plugins.iter().map(String::as_str);
         let off = self.disable_admission_plugins.iter().map(String::as_str);
-        PluginSelection::new(on, off).map_err(|why| format!("{why}; see `steersman up --help`"))
+        let selection = PluginSelection::new(on, off);
+        let selection = selection.map_err(|why| format!("{why}; see `steersman up --help`"))?;
+        let read = self.admission_control_config_file.as_deref().map(AdmissionConfiguration::read);
+        let configuration = read.transpose().map_err(|why| why.to_string())?.unwrap_or_default();
+        selection.configured(configuration).map_err(|why| why.to_string())
     }
 }
 
@@ -129,6 +162,50 @@ pub(crate) struct AuthenticationFlags {
     pub(crate) requestheader_extra_headers_prefix: Vec<String>,
 }
 
+/// What is audited, and who is told: kube-apiserver's flags and defaults.
+#[derive(Args)]
+pub(crate) struct AuditFlags {
+    /// Which requests are audited and how much of them: a Policy (audit.k8s.io/v1).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit_policy_file: Option<PathBuf>,
+    /// Write audit events to this file, as lines of JSON; `-` is the standard output.
+    #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
+    pub(crate) audit_log_path: Option<PathBuf>,
+    /// How many days a log file stays after it was put aside; 0 is for ever.
+    #[arg(long, value_name = "DAYS", default_value_t = 366)]
+    pub(crate) audit_log_maxage: u32,
+    /// How many such files stay; 0 is all.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) audit_log_maxbackup: usize,
+    /// How many megabytes a log file has when it is put aside.
+    #[arg(long, value_name = "MB", default_value_t = 100)]
+    pub(crate) audit_log_maxsize: u32,
+    /// The format of the log.
+    #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = ["json"])]
+    pub(crate) audit_log_format: String,
+    /// Send audit events to the server of this kubeconfig, in batches.
+    #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
+    pub(crate) audit_webhook_config_file: Option<PathBuf>,
+    /// How many events wait for a batch; more are lost.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) audit_webhook_batch_buffer_size: usize,
+    /// How many events a batch has.
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub(crate) audit_webhook_batch_max_size: usize,
+    /// How many seconds a batch waits for more events.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
+    pub(crate) audit_webhook_batch_max_wait: f64,
+    /// How many batches are sent in a second, on average.
+    #[arg(long, value_name = "N", default_value_t = 10.0)]
+    pub(crate) audit_webhook_batch_throttle_qps: f64,
+    /// How many batches may be sent at once after a while without any.
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    pub(crate) audit_webhook_batch_throttle_burst: u32,
+    /// How many seconds to wait before a batch that failed is sent again.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    pub(crate) audit_webhook_initial_backoff: f64,
+}
+
 /// Where the cluster is kept.
 #[derive(Args)]
 pub(crate) struct StorageFlags {
@@ -144,6 +221,10 @@ pub(crate) struct StorageFlags {
     /// Keep the cluster in memory only: it is gone when this stops.
     #[arg(long, conflicts_with = "etcd")]
     pub(crate) memory: bool,
+    /// An EncryptionConfiguration (apiserver.config.k8s.io/v1): which resources are encrypted on
+    /// disk or in etcd, and with which keys. The providers aesgcm and identity are known.
+    #[arg(long, value_name = "FILE", conflicts_with = "memory")]
+    pub(crate) encryption_provider_config: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Storage on etcd")]
     pub(crate) etcd: EtcdFlags,
 }
@@ -255,6 +336,11 @@ fn seconds(text: &str) -> Result<f64, String> {
         true => Ok(seconds),
         false => Err("it is not between 0 and 86400".to_owned()),
     }
+}
+
+/// The same, with or without the unit that Kubernetes wants.
+fn duration(text: &str) -> Result<f64, String> {
+    seconds(text.strip_suffix('s').unwrap_or(text))
 }
 
 /// Reads the command line. Help and version are printed here and end the program.

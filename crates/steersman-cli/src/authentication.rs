@@ -46,7 +46,7 @@ fn front_proxy(flags: &AuthenticationFlags) -> Result<Option<FrontProxy>, String
 }
 
 /// One line, whatever a parser has to say.
-fn refused(flag: &str, file: &Path, why: &str) -> String {
+pub(crate) fn refused(flag: &str, file: &Path, why: &str) -> String {
     let why: Vec<&str> = why.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     format!("{flag} {}: {}", file.display(), why.join(" "))
 }

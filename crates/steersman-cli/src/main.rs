@@ -11,9 +11,11 @@ macro_rules! say {
 
 mod allocator;
 mod arguments;
+mod audit;
 mod authentication;
 mod demo;
 mod failure;
+mod files;
 mod kubeconfig;
 mod snapshot;
 mod storage;

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use steersman_cluster::encryption::{self, Encryption};
 use steersman_cluster::{Cluster, Storage, etcd};
 
 use crate::arguments::{EtcdFlags, StorageFlags, Sync};
+use crate::failure::told;
 use crate::user_data;
 
 /// Where the password of etcd's user is if no file has it.
@@ -23,6 +25,20 @@ pub(crate) fn chosen(flags: &StorageFlags, history: Duration) -> Result<Storage,
     let directory = user_data::cluster(flags.data_dir.clone())
         .map_err(|error| format!("{error}, or keep it in memory with --memory"))?;
     Ok(Storage::Disk { directory, sync: flags.sync == Sync::On })
+}
+
+/// How what is stored is encrypted.
+pub(crate) fn encryption(flags: &StorageFlags) -> Result<Option<Encryption>, String> {
+    let Some(file) = &flags.encryption_provider_config else { return Ok(None) };
+    let read = encryption::read(file);
+    let refused = |why| format!("--encryption-provider-config {}: {why}", file.display());
+    read.map(Some).map_err(|error| refused(one_line(&told(&error))))
+}
+
+/// Whatever a parser has to say.
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
 }
 
 fn options(flags: &EtcdFlags, history: Duration) -> Result<etcd::Options, String> {

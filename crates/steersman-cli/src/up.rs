@@ -4,23 +4,37 @@ use std::path::Path;
 use std::time::Duration;
 
 use steersman_cluster::{Cluster, Controllers, Endpoint, Storage};
+use tokio::runtime::{self, Handle};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Up;
-use crate::{authentication, demo, failure, kubeconfig, storage};
+use crate::{audit, authentication, demo, failure, files, kubeconfig, storage};
+
+/// How long requests under way may take to end when the program is told to.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How many threads controllers, scheduler and nodes have.
+const CONTROLLER_THREADS: usize = 1;
 
 /// Runs the command to its end.
 pub(crate) fn run(up: Up) -> Result<(), String> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    let ended = runtime.block_on(serve(up));
-    runtime.shutdown_timeout(Duration::from_millis(100));
+    files::allow_many();
+    let cannot = |error: std::io::Error| format!("cannot start: {error}");
+    let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(cannot)?;
+    // Who is served must not wait for controllers, whatever is in the objects that they look at.
+    let mut apart = runtime::Builder::new_multi_thread();
+    apart.worker_threads(CONTROLLER_THREADS).thread_name("controllers").enable_all();
+    let controllers = apart.build().map_err(cannot)?;
+    let ended = runtime.block_on(serve(up, controllers.handle().clone()));
+    for runtime in [controllers, runtime] {
+        runtime.shutdown_timeout(Duration::from_millis(100));
+    }
     ended
 }
 
-async fn serve(up: Up) -> Result<(), String> {
+async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     if up.demo && up.controllers != Controllers::ALL {
         return Err("--demo needs all controllers; leave --controllers out".to_owned());
     }
@@ -29,8 +43,19 @@ async fn serve(up: Up) -> Result<(), String> {
     let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);
     let builder = builder.pod_termination(Duration::from_secs_f64(up.pod_termination));
     let builder = builder.controllers(up.controllers).admission(up.admission.chosen()?);
+    let builder = builder.authorization(up.authorization_mode);
     let builder = builder.authentication(authentication::chosen(&up.authentication)?);
-    let mut builder = builder.history(history).storage(storage.clone());
+    let seats = up.max_requests_inflight.saturating_add(up.max_mutating_requests_inflight);
+    let builder = builder.requests_inflight_max(seats).controllers_on(controllers);
+    let builder = builder.shutdown_delay(Duration::from_secs_f64(up.shutdown_delay_duration));
+    let mut builder = builder.shutdown_grace(GRACE).history(history).storage(storage.clone());
+    builder = builder.history_bytes(up.history_megabytes * 1024 * 1024);
+    if let Some(encryption) = storage::encryption(&up.storage)? {
+        builder = builder.encryption(encryption);
+    }
+    if let Some(auditing) = audit::chosen(&up.audit)? {
+        builder = builder.audit(auditing);
+    }
     if let Some(address) = up.advertise_address {
         builder = builder.advertise(address);
     }
@@ -59,7 +84,11 @@ async fn serve(up: Up) -> Result<(), String> {
         error = cluster.failed() => Err(format!("part of the cluster failed: {error}")),
     };
     say!("\nstopping");
-    cluster.stop().await;
+    // Who asks again does not want to wait.
+    tokio::select! {
+        () = cluster.stop() => {}
+        () = steersman::shutdown_signal() => {}
+    }
     ended
 }
 

@@ -3,7 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use steersman_apiserver::{Authentication, PluginSelection};
+use steersman_apiserver::audit::Auditing;
+use steersman_apiserver::{
+    Authentication, AuthorizationMode, PluginSelection, REQUESTS_INFLIGHT_MAX,
+};
+use steersman_store::HISTORY_BYTES;
+use steersman_store::encryption::Encryption;
+use tokio::runtime::Handle;
 
 use crate::controllers::Controllers;
 use crate::storage::Storage;
@@ -32,11 +38,27 @@ pub struct Builder {
     pub(crate) admission: PluginSelection,
     pub(crate) seed: Option<u64>,
     pub(crate) history: Duration,
+    pub(crate) history_bytes: u64,
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) advertise: Option<IpAddr>,
     pub(crate) storage: Storage,
     pub(crate) lease_duration: Option<Duration>,
     pub(crate) authentication: Authentication,
+    pub(crate) audit: Option<Auditing>,
+    pub(crate) authorization: AuthorizationMode,
+    pub(crate) encryption: Option<Encryption>,
+    pub(crate) requests_inflight_max: u32,
+    pub(crate) controllers_on: Option<Handle>,
+    pub(crate) shutdown: Shutdown,
+}
+
+/// How a cluster stops.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shutdown {
+    /// For how long everything goes on after `/readyz` has begun to fail.
+    pub(crate) delay: Duration,
+    /// How long requests under way may take to end.
+    pub(crate) grace: Duration,
 }
 
 impl Default for Builder {
@@ -50,11 +72,18 @@ impl Default for Builder {
             admission: PluginSelection::default(),
             seed: None,
             history: Duration::from_secs(300),
+            history_bytes: HISTORY_BYTES,
             listen: None,
             advertise: None,
             storage: Storage::Memory,
             lease_duration: None,
             authentication: Authentication::default(),
+            authorization: AuthorizationMode::default(),
+            encryption: None,
+            shutdown: Shutdown { delay: Duration::ZERO, grace: Duration::from_millis(200) },
+            requests_inflight_max: REQUESTS_INFLIGHT_MAX,
+            controllers_on: None,
+            audit: None,
         }
     }
 }
@@ -95,6 +124,14 @@ impl Builder {
         self
     }
 
+    /// How requests are authorised: by default nodes by what is related to them, everybody else
+    /// by roles and bindings.
+    #[must_use]
+    pub fn authorization(mut self, mode: AuthorizationMode) -> Self {
+        self.authorization = mode;
+        self
+    }
+
     /// The plug-ins of the API server.
     pub(crate) fn plugins(&self) -> PluginSelection {
         let mut plugins = self.admission.clone();
@@ -116,6 +153,15 @@ impl Builder {
     #[must_use]
     pub fn history(mut self, history: Duration) -> Self {
         self.history = history;
+        self
+    }
+
+    /// How many bytes of the past are kept in memory at most, however young it is: replaced and
+    /// deleted objects, for watches and paged lists. Those that need more are told that it has
+    /// expired. 128 MiB unless said otherwise.
+    #[must_use]
+    pub fn history_bytes(mut self, bytes: u64) -> Self {
+        self.history_bytes = bytes;
         self
     }
 
@@ -156,6 +202,54 @@ impl Builder {
     #[must_use]
     pub fn authentication(mut self, authentication: Authentication) -> Self {
         self.authentication = authentication;
+        self
+    }
+
+    /// What is audited, and who is told: as of kube-apiserver, events of `audit.k8s.io/v1`.
+    #[must_use]
+    pub fn audit(mut self, auditing: Auditing) -> Self {
+        self.audit = Some(auditing);
+        self
+    }
+
+    /// Which resources are [encrypted](steersman_apiserver::encryption) where they are stored, on
+    /// disk or in etcd. In memory they are not.
+    #[must_use]
+    pub fn encryption(mut self, encryption: Encryption) -> Self {
+        self.encryption = Some(encryption);
+        self
+    }
+
+    /// For how long a cluster that [stops](crate::Cluster::stop) still does everything, while
+    /// `/readyz` fails already: time for clients, and what balances load between servers, to go
+    /// elsewhere. None by default.
+    #[must_use]
+    pub fn shutdown_delay(mut self, delay: Duration) -> Self {
+        self.shutdown.delay = delay;
+        self
+    }
+
+    /// How long requests over HTTPS that are under way when the cluster stops may take to end, at
+    /// most. A fifth of a second by default.
+    #[must_use]
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.shutdown.grace = grace;
+        self
+    }
+
+    /// How many requests are served at once, but for those of administrators and probes; others
+    /// wait for their turn. Priority levels share these seats.
+    #[must_use]
+    pub fn requests_inflight_max(mut self, requests: u32) -> Self {
+        self.requests_inflight_max = requests;
+        self
+    }
+
+    /// Runs controllers, scheduler and nodes on a runtime of their own, so that what they do with
+    /// large objects keeps nobody waiting whom the API server serves.
+    #[must_use]
+    pub fn controllers_on(mut self, runtime: Handle) -> Self {
+        self.controllers_on = Some(runtime);
         self
     }
 

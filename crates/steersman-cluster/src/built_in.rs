@@ -57,6 +57,8 @@ impl Parts {
         let manager = Manager::new(identities::shared_client(&api))
             .client_for(move |part| Some(identities::client_of(&api, part)))
             .graceful_timeout(CONTROLLERS_GRACE);
+        let metrics = manager.metrics().clone();
+        self.api.expose_metrics("controllers", Arc::new(move || metrics.render_text()));
         let manager = steersman_controllers::restrict_caches(manager);
         let runs = |name: &str| self.controllers.runs(name);
         let root_ca = self.root_ca.as_deref();

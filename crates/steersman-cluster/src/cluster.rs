@@ -12,14 +12,14 @@ use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::builder::Builder;
+use crate::builder::{Builder, Shutdown};
 use crate::built_in::BuiltIn;
 use crate::fork::{ForkError, Forking};
 use crate::identities;
 use crate::storage::OpenStore;
 
-/// How long open connections get to end when the cluster stops.
-pub(crate) const STOP_GRACE: Duration = Duration::from_millis(200);
+/// How much longer than its requests a listener may take to end.
+const LISTENER_GRACE: Duration = Duration::from_millis(400);
 
 /// A running cluster. Dropping it stops it at once; [`Cluster::stop`] does so gracefully.
 pub struct Cluster {
@@ -32,6 +32,7 @@ pub struct Cluster {
     /// What runs beside the controllers: the listener, compaction, expiry.
     pub(crate) tasks: JoinSet<()>,
     pub(crate) shutdown: CancellationToken,
+    pub(crate) ending: Shutdown,
     pub(crate) timings: Vec<(&'static str, Duration)>,
     pub(crate) forking: Forking,
 }
@@ -128,15 +129,22 @@ impl Cluster {
         Ok(fork)
     }
 
-    /// Stops everything: controllers first, then watches and connections, then the store. Its
-    /// directory, if it has one, is free when this returns.
+    /// Stops everything: `/readyz` fails first, and clients have [time](Builder::shutdown_delay) to
+    /// notice; then controllers end, then watches and connections, then the store. Its directory, if
+    /// it has one, is free when this returns.
     pub async fn stop(mut self) {
+        let Shutdown { delay, grace } = self.ending;
+        self.api.stop_soon();
+        if !delay.is_zero() {
+            // Others may be there for the clients. If it fails, the listener tells.
+            let withdrawn = tokio::time::timeout(delay, self.api.withdraw());
+            let _ = tokio::join!(tokio::time::sleep(delay), withdrawn);
+        }
         self.built_in.stop().await;
         self.shutdown.cancel();
         self.api.shutdown();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        // The listener waits twice: for the store that it tells of its end, and for connections.
-        let _ = tokio::time::timeout(STOP_GRACE * 3, ended).await;
+        let _ = tokio::time::timeout(grace + LISTENER_GRACE, ended).await;
         self.store.close().await;
     }
 }

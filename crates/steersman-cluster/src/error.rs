@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use steersman_apiserver::identity::IdentityError;
 use steersman_apiserver::pki::PkiError;
 use steersman_apiserver::status::Status;
-use steersman_store::{disk, etcd};
+use steersman_store::{StoreError, disk, etcd};
 
 /// Why a cluster could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,9 @@ pub enum StartError {
     /// etcd cannot be used.
     #[error("cannot use etcd; check that it runs, its addresses and, for https, the certificates")]
     Etcd(#[from] etcd::ConnectError),
+    /// What the store holds cannot be decrypted, or not be read at all.
+    #[error("cannot read what is stored; check the providers of the encryption configuration")]
+    Encryption(#[from] StoreError),
     /// The cluster's authority could not be read or made.
     #[error("cannot tell who the cluster is")]
     Identity(#[from] IdentityError),

@@ -3,11 +3,22 @@
 //! They act as Kubernetes' own do: each controller as a service account of `kube-system` with the
 //! role that Kubernetes gives it, the scheduler as `system:kube-scheduler`. What they read comes
 //! through shared caches, which are filled as `system:kube-controller-manager`, and that also writes
-//! their Events and the tokens of service accounts. Simulated nodes are as many kubelets as there are
-//! nodes behind one client, so that they act as an administrator.
+//! their Events and the tokens of service accounts.
+//!
+//! Simulated nodes are as many kubelets as there are nodes behind one client. They say in each request
+//! which of them it is, as one who impersonates does, and are taken at their word: [`Lent`]. That
+//! costs two headers, where a client for each of 5,000 nodes would be as many tasks and buffers. A
+//! request of theirs that names no node comes from nobody, who may do nothing. What they know of Pods
+//! comes through the shared caches: one watch instead of one for each of them.
 
-use steersman_apiserver::ApiServer;
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use http::{HeaderMap, Request, Response};
+use kube::client::Body;
 use steersman_apiserver::user::User;
+use steersman_apiserver::{ApiServer, ResponseBody};
+use tower::Service;
 
 /// The names of controllers whose service account has another one.
 const ACCOUNTS: [(&str, &str); 4] = [
@@ -23,9 +34,16 @@ const TOKENS: &str = "serviceaccount-token-controller";
 /// What stands for nodes.
 const NODES: [&str; 2] = ["kubelet", "node-heartbeat"];
 
-/// A client for what all parts share.
+/// How the names of kubelets begin.
+const KUBELET: &str = "system:node:";
+/// The group that all kubelets are in.
+const KUBELETS: &str = "system:nodes";
+const IMPERSONATE_USER: &str = "impersonate-user";
+const IMPERSONATE_GROUP: &str = "impersonate-group";
+
+/// A client for what all parts share, Events of nodes among it.
 pub(crate) fn shared_client(api: &ApiServer) -> kube::Client {
-    client(api, manager())
+    kube::Client::new(Lent(api.acting_as(manager())), "default")
 }
 
 fn manager() -> User {
@@ -34,6 +52,10 @@ fn manager() -> User {
 
 /// A client for the part of this name.
 pub(crate) fn client_of(api: &ApiServer, part: &str) -> kube::Client {
+    if NODES.contains(&part) {
+        let nobody = User::known("steersman:simulated-nodes", &[]);
+        return kube::Client::new(Lent(api.acting_as(nobody)), "default");
+    }
     client(api, user(part))
 }
 
@@ -47,9 +69,6 @@ pub(crate) fn client(api: &ApiServer, user: User) -> kube::Client {
 }
 
 fn user(part: &str) -> User {
-    if NODES.contains(&part) {
-        return User::in_process();
-    }
     match part {
         steersman_scheduler::SCHEDULER_NAME => return User::known("system:kube-scheduler", &[]),
         TOKENS => return manager(),
@@ -57,4 +76,68 @@ fn user(part: &str) -> User {
     }
     let renamed = ACCOUNTS.iter().find(|(name, _)| *name == part);
     User::service_account("kube-system", renamed.map_or(part, |(_, account)| account))
+}
+
+/// The API server, which takes callers at their word that say to be a kubelet, and nothing else.
+#[derive(Clone)]
+struct Lent(ApiServer);
+
+impl Service<Request<Body>> for Lent {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = <ApiServer as Service<Request<Body>>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request<Body>>::poll_ready(&mut self.0, context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        if let Some(kubelet) = kubelet(request.headers()) {
+            request.headers_mut().remove(IMPERSONATE_USER);
+            request.headers_mut().remove(IMPERSONATE_GROUP);
+            request.extensions_mut().insert(kubelet);
+        }
+        self.0.call(request)
+    }
+}
+
+/// The kubelet that a request says to come from.
+fn kubelet(headers: &HeaderMap) -> Option<User> {
+    let name = headers.get(IMPERSONATE_USER)?.to_str().ok()?;
+    let mut groups = headers.get_all(IMPERSONATE_GROUP).iter();
+    let is_kubelet = name.len() > KUBELET.len()
+        && name.starts_with(KUBELET)
+        && groups.next().is_some_and(|group| group == KUBELETS)
+        && groups.next().is_none();
+    is_kubelet.then(|| User::known(name, &[KUBELETS]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_kubelets_are_taken_at_their_word() {
+        let user = |name: &str, groups: &[&str]| {
+            let mut headers = HeaderMap::new();
+            headers.append(IMPERSONATE_USER, name.parse().unwrap());
+            for group in groups {
+                headers.append(IMPERSONATE_GROUP, group.parse().unwrap());
+            }
+            kubelet(&headers).map(|user| (user.name, user.groups))
+        };
+        let groups = vec!["system:nodes".to_owned(), "system:authenticated".to_owned()];
+        let node = ("system:node:a".to_owned(), groups);
+        assert_eq!(user("system:node:a", &["system:nodes"]), Some(node));
+        for (name, groups) in [
+            ("system:node:", &["system:nodes"][..]),
+            ("system:node:a", &[]),
+            ("system:node:a", &["system:masters"]),
+            ("system:node:a", &["system:nodes", "system:masters"]),
+            ("admin", &["system:nodes"]),
+        ] {
+            assert_eq!(user(name, groups), None, "{name} {groups:?}");
+        }
+        assert_eq!(kubelet(&HeaderMap::new()), None);
+    }
 }

@@ -29,9 +29,10 @@ pub use error::StartError;
 pub use fork::ForkError;
 pub use steersman_apiserver::user::User;
 pub use steersman_apiserver::{
-    ApiServer, Authentication, PluginSelection, SelectionError, WebhookHandler,
+    AdmissionConfiguration, AdmissionConfigurationError, ApiServer, Authentication,
+    AuthorizationMode, PluginSelection, SelectionError, WebhookHandler,
 };
-pub use steersman_apiserver::{authentication, pki};
+pub use steersman_apiserver::{audit, authentication, encryption, pki};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};

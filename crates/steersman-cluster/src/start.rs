@@ -12,6 +12,7 @@ use steersman_apiserver::pki::Pki;
 use steersman_apiserver::{ApiServer, Config};
 use steersman_store::disk;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::authority::Keys;
 use crate::builder::Builder;
 use crate::built_in::{BuiltIn, Parts};
-use crate::cluster::{Cluster, Endpoint, STOP_GRACE};
+use crate::cluster::{Cluster, Endpoint};
 use crate::error::StartError;
 use crate::fork::Forking;
 use crate::storage::OpenStore;
@@ -40,7 +41,8 @@ impl Builder {
         Box::pin(async move {
             let mut stopwatch = Stopwatch::new();
             let listener = self.bind().await?;
-            let (store, opened) = std::mem::take(&mut self.storage).open().await?;
+            let (store, opened) =
+                std::mem::take(&mut self.storage).open(self.history_bytes).await?;
             stopwatch.lap("store");
             let started = self.start_on(store.clone(), opened, listener, stopwatch).await;
             if started.is_err() {
@@ -57,14 +59,18 @@ impl Builder {
         listener: Option<TcpListener>,
         mut stopwatch: Stopwatch,
     ) -> Result<Cluster, StartError> {
+        let decrypted = store.decrypted(self.encryption.clone()).await?;
         let shutdown = CancellationToken::new();
         let seed = self.seed.unwrap_or_else(random::next_u64);
         let config = Config {
             seed,
             shutdown: shutdown.clone(),
             authentication: self.authentication.clone(),
+            authorization: self.authorization,
+            audit: self.audit.clone(),
             admission: self.plugins(),
-            ..Config::new(Arc::new(store.clone()), Arc::new(clock::now))
+            requests_inflight_max: self.requests_inflight_max,
+            ..Config::new(Arc::clone(&decrypted), Arc::new(clock::now))
         };
         let api = ApiServer::start(config).await?;
         let client = kube::Client::new(api.direct(), "default");
@@ -75,10 +81,11 @@ impl Builder {
         let history = (!store.is_shared()).then_some(self.history);
         spawn_upkeep(&mut tasks, &api, history, &shutdown);
         let known = listener.is_some() || self.controllers.need_keys();
-        let identity = if known { Some(Identity::of(&store).await?) } else { None };
+        let identity = if known { Some(Identity::of(&*decrypted).await?) } else { None };
         let endpoint = match listener.zip(identity.as_ref()) {
             Some((listener, identity)) => {
-                let socket = Socket { listener, advertise: self.advertise };
+                let grace = self.shutdown.grace;
+                let socket = Socket { listener, advertise: self.advertise, grace };
                 Some(serve(&mut tasks, &api, identity, socket, &shutdown)?)
             }
             None => None,
@@ -94,7 +101,10 @@ impl Builder {
             root_ca: identity.as_ref().map(|identity| identity.ca().into()),
             authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
         };
-        let built_in = BuiltIn::start(parts, &api, lease_duration);
+        let built_in = {
+            let _elsewhere = self.controllers_on.as_ref().map(Handle::enter);
+            BuiltIn::start(parts, &api, lease_duration)
+        };
         stopwatch.lap("controllers");
         Ok(Cluster {
             api,
@@ -105,6 +115,7 @@ impl Builder {
             endpoint,
             tasks,
             shutdown,
+            ending: self.shutdown,
             timings: stopwatch.laps,
             forking: Forking::new(self, seed),
         })
@@ -152,6 +163,8 @@ fn spawn_upkeep(
 struct Socket {
     listener: TcpListener,
     advertise: Option<IpAddr>,
+    /// How long requests may take to end when the cluster stops.
+    grace: Duration,
 }
 
 /// Starts to serve HTTPS, with a certificate of the cluster's own authority.
@@ -159,7 +172,7 @@ fn serve(
     tasks: &mut JoinSet<()>,
     api: &ApiServer,
     identity: &Identity,
-    Socket { listener, advertise }: Socket,
+    Socket { listener, advertise, grace }: Socket,
     shutdown: &CancellationToken,
 ) -> Result<Endpoint, StartError> {
     let address = listener.local_addr().map_err(|error| StartError::Listen {
@@ -174,7 +187,7 @@ fn serve(
     let url = format!("https://{}", reachable(reached));
     let endpoint = Endpoint { address, kubeconfig: pki.kubeconfig(&url), url };
     let tls = pki.server_tls()?;
-    tasks.spawn(listen::serve(api.clone(), listener, tls, shutdown.clone(), STOP_GRACE));
+    tasks.spawn(listen::serve(api.clone(), listener, tls, shutdown.clone(), grace));
     Ok(endpoint)
 }
 

@@ -5,9 +5,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use steersman_apiserver::encryption;
 use steersman_store::disk::{self, DiskStore};
+use steersman_store::encryption::{EncryptedStore, Encryption};
 use steersman_store::etcd::{self, EtcdStore};
 use steersman_store::memory::{MemoryStore, Stats};
 use steersman_store::{
@@ -40,17 +43,24 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// Opens the store, and tells what was found if it is on disk.
-    pub(crate) async fn open(self) -> Result<(OpenStore, Option<disk::Opened>), StartError> {
+    /// Opens the store, which keeps at most so many bytes of the past in memory, and tells what was
+    /// found if it is on disk.
+    pub(crate) async fn open(
+        self,
+        history_bytes: u64,
+    ) -> Result<(OpenStore, Option<disk::Opened>), StartError> {
         match self {
-            Self::Memory => Ok((OpenStore::Memory(MemoryStore::new()), None)),
+            Self::Memory => Ok((OpenStore::Memory(MemoryStore::with_history(history_bytes)), None)),
             Self::Existing(store) => Ok((OpenStore::Memory(store), None)),
             Self::Disk { directory, sync } => {
-                let options = disk::Options { sync, ..disk::Options::default() };
+                let options = disk::Options { sync, history_bytes, ..disk::Options::default() };
                 let (store, opened) = DiskStore::open(&directory, options).await?;
                 Ok((OpenStore::Disk(store), Some(opened)))
             }
-            Self::Etcd(options) => Ok((OpenStore::Etcd(EtcdStore::connect(*options).await?), None)),
+            Self::Etcd(options) => {
+                let options = etcd::Options { history_bytes, ..*options };
+                Ok((OpenStore::Etcd(EtcdStore::connect(options).await?), None))
+            }
         }
     }
 }
@@ -90,6 +100,24 @@ impl OpenStore {
         }
     }
 
+    /// The store as the API server sees it: what is encrypted is so nowhere but beneath it. In
+    /// memory nothing is.
+    pub(crate) async fn decrypted(
+        &self,
+        encryption: Option<Encryption>,
+    ) -> Result<Arc<dyn Store>, StoreError> {
+        let store: Arc<dyn Store> = Arc::new(self.clone());
+        let encryption = match (self, encryption) {
+            (Self::Memory(_), _) => return Ok(store),
+            // Nobody else writes there, and if nothing is encrypted nothing will be.
+            (Self::Disk(_), None) if !encryption::is_any(&*store).await? => return Ok(store),
+            (_, encryption) => encryption.unwrap_or_default(),
+        };
+        let store = Arc::new(EncryptedStore::new(store, encryption));
+        encryption::renew(&*store).await?;
+        Ok(store)
+    }
+
     /// Whether other processes may use it at the same time.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Etcd(_))
@@ -123,6 +151,14 @@ impl OpenStore {
 impl Store for OpenStore {
     fn get(&self, key: &str) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
         self.inner().get(key)
+    }
+
+    fn known(
+        &self,
+        key: &str,
+        at: Option<Revision>,
+    ) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
+        self.inner().known(key, at)
     }
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {

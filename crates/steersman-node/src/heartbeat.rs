@@ -74,6 +74,7 @@ impl Heartbeat {
     /// Registers the Node if there is none of its name.
     pub(crate) async fn register(&mut self, client: &Client) -> Result<()> {
         let now = Instant::now();
+        let client = &client.acting_as(&self.machine.agent);
         match client.create(&self.machine.node(&clock::time_at(now))).await {
             Ok(_) => {}
             Err(error) if error.is_already_exists() => {}
@@ -91,7 +92,7 @@ impl Heartbeat {
         if self.beaten == Some(last) {
             return Ok(());
         }
-        let beat = self.beat(last, client).await;
+        let beat = self.beat(last, &client.acting_as(&self.machine.agent)).await;
         self.beaten = Some(last);
         self.stirred = false;
         beat
@@ -172,6 +173,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::registration::agent;
 
     #[tokio::test(start_paused = true)]
     async fn what_happens_at_intervals_has_happened_last_within_one_of_them() {
@@ -184,7 +186,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_heart_beats_as_often_as_those_who_watch_need_it() {
-        let machine = Machine { name: "node-0".into(), index: 0, capacity: BTreeMap::new() };
+        let agent = agent("node-0");
+        let machine = Machine { name: "node-0".into(), index: 0, capacity: BTreeMap::new(), agent };
         let mut heart = Heartbeat::new(machine);
         let nobody = Watched::default();
         let (leases, nodes) = (Watched { leases: 1, nodes: 1 }, Watched { leases: 0, nodes: 1 });

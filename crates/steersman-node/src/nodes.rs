@@ -9,12 +9,14 @@ use steersman::manager::Group;
 
 use crate::heartbeats::Heartbeats;
 use crate::pods::{self, Machines};
-use crate::registration::Machine;
+use crate::registration::{self, Machine};
 use crate::runtime::Simulated;
 
 /// Nodes that exist only as objects: Pods bound to them run at once and cost nothing.
 ///
-/// They are named `node-0`, `node-1` and so on, unless the prefix is changed.
+/// They are named `node-0`, `node-1` and so on, unless the prefix is changed. Each reads and writes
+/// as its kubelet would, `system:node:node-0` in the group `system:nodes`, which the manager's
+/// clients must be allowed to impersonate; all of them share one cache of Pods.
 #[derive(Clone, Debug)]
 pub struct SimulatedNodes {
     /// How many nodes.
@@ -100,10 +102,10 @@ impl SimulatedNodes {
     }
 
     fn machines(&self) -> Vec<Machine> {
-        let machine = |index| Machine {
-            name: format!("{}{index}", self.prefix),
-            index,
-            capacity: self.capacity.clone(),
+        let machine = |index| {
+            let name = format!("{}{index}", self.prefix);
+            let agent = registration::agent(&name);
+            Machine { name, index, capacity: self.capacity.clone(), agent }
         };
         (0..u32::MAX).take(self.count).map(machine).collect()
     }

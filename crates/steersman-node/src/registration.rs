@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use steersman::Impersonation;
 
 use crate::addresses::{Block, node_address};
 
@@ -37,6 +38,18 @@ pub(crate) struct Machine {
     pub(crate) index: u32,
     /// What it offers.
     pub(crate) capacity: BTreeMap<String, String>,
+    /// Who its agent is to the cluster.
+    pub(crate) agent: Impersonation,
+}
+
+/// Who the agent of a node is: what it may do, Kubernetes' node authorizer decides.
+///
+/// # Panics
+///
+/// If no node can have the name.
+pub(crate) fn agent(node: &str) -> Impersonation {
+    let agent = Impersonation::new(&format!("system:node:{node}"), &["system:nodes"]);
+    agent.expect("the names of nodes fit into headers")
 }
 
 impl Machine {
@@ -160,7 +173,7 @@ mod tests {
     fn machine() -> Machine {
         let capacity = [("cpu", "8"), ("memory", "32Gi"), ("pods", "110")];
         let capacity = capacity.map(|(name, amount)| (name.into(), amount.into())).into();
-        Machine { name: "node-2".into(), index: 2, capacity }
+        Machine { name: "node-2".into(), index: 2, capacity, agent: agent("node-2") }
     }
 
     fn time(text: &str) -> Time {

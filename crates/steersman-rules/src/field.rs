@@ -3,7 +3,19 @@
 //! Validation collects [`FieldError`]s; the server turns them into one 422
 //! answer with a cause each.
 
+use std::fmt::{self, Write};
+use std::ops::Deref;
+
 use serde_json::Value;
+
+/// How much of a value a mistake shows; a list may be wrong in every item, and each mistake shows
+/// the list.
+const SHOWN_MAX: usize = 8 * 1024;
+
+/// How many mistakes of one object are kept, and how many bytes they take in all. Nobody reads
+/// more, and an object may be nothing but mistakes.
+const ERRORS_MAX: usize = 1000;
+const ERRORS_SIZE_MAX: usize = 1 << 20;
 
 /// The kinds of mistakes a field can have; each has its own reason and wording on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +96,7 @@ impl FieldError {
 
     /// `Not found: <value>`
     pub fn not_found(field: impl Into<String>, value: &Value) -> Self {
-        Self::new(FieldErrorKind::NotFound, field, format!("Not found: {value}"))
+        Self::new(FieldErrorKind::NotFound, field, format!("Not found: {}", shown_as_json(value)))
     }
 
     /// The text on the wire: `<path>: <text>`.
@@ -112,9 +124,103 @@ impl FieldError {
     }
 }
 
-/// A value as Kubernetes shows it: texts as Go quotes them, everything else as JSON.
+/// The mistakes found so far, as many as are told.
+#[derive(Clone, Debug, Default)]
+pub struct Errors {
+    told: Vec<FieldError>,
+    /// The bytes of what is told.
+    size: usize,
+}
+
+impl Errors {
+    /// Adds a mistake, unless there are enough. One is always told.
+    pub fn push(&mut self, error: FieldError) {
+        if self.told.len() < ERRORS_MAX && self.size < ERRORS_SIZE_MAX {
+            self.size += error.field.len() + error.text.len();
+            self.told.push(error);
+        }
+    }
+
+    /// Whether nothing that is added would be told.
+    pub(crate) fn is_full(&self) -> bool {
+        self.told.len() >= ERRORS_MAX || self.size >= ERRORS_SIZE_MAX
+    }
+}
+
+impl Deref for Errors {
+    type Target = [FieldError];
+
+    fn deref(&self) -> &[FieldError] {
+        &self.told
+    }
+}
+
+impl Extend<FieldError> for Errors {
+    fn extend<I: IntoIterator<Item = FieldError>>(&mut self, errors: I) {
+        errors.into_iter().for_each(|error| self.push(error));
+    }
+}
+
+impl FromIterator<FieldError> for Errors {
+    fn from_iter<I: IntoIterator<Item = FieldError>>(errors: I) -> Self {
+        let mut all = Self::default();
+        all.extend(errors);
+        all
+    }
+}
+
+impl IntoIterator for Errors {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.told.into_iter()
+    }
+}
+
+impl From<Errors> for Vec<FieldError> {
+    fn from(errors: Errors) -> Self {
+        errors.told
+    }
+}
+
+/// A value as Kubernetes shows it: texts as Go quotes them, everything else as JSON. What is very
+/// long is cut.
 fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), quoted)
+    match value {
+        Value::String(text) if text.len() <= SHOWN_MAX => quoted(text),
+        Value::String(text) => {
+            format!("{}...", quoted(&text[..text.floor_char_boundary(SHOWN_MAX)]))
+        }
+        value => shown_as_json(value),
+    }
+}
+
+/// A value as JSON, cut where it is very long.
+fn shown_as_json(value: &Value) -> String {
+    let mut out = Cut { text: String::new(), is_cut: false };
+    // An error ends the writing where it was cut.
+    let _ = write!(out, "{value}");
+    if out.is_cut { out.text + "..." } else { out.text }
+}
+
+/// The beginning of a text that is being written.
+struct Cut {
+    text: String,
+    is_cut: bool,
+}
+
+impl Write for Cut {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.text.len() + part.len() <= SHOWN_MAX {
+            self.text.push_str(part);
+            return Ok(());
+        }
+        let end = part.floor_char_boundary(SHOWN_MAX - self.text.len());
+        self.text.push_str(&part[..end]);
+        self.is_cut = true;
+        Err(fmt::Error)
+    }
 }
 
 /// A text in quotes, as Go's `%q` writes it.
@@ -149,4 +255,27 @@ fn with_detail(head: &str, detail: &str) -> String {
 #[cfg(test)]
 pub(crate) fn messages(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(FieldError::message).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Errors, FieldError};
+
+    #[test]
+    fn an_object_that_is_all_mistakes_is_told_of_some() {
+        let list: Value = (0..50_000).map(|i| json!(format!("scope-{i}"))).collect();
+        let one = FieldError::invalid("spec.scopes", &list, "unsupported scope");
+        assert!(one.text.len() < 10_000, "{}", one.text.len());
+        assert!(one.text.ends_with("...: unsupported scope"));
+        let mut errors = Errors::default();
+        errors.extend((0..50_000).map(|_| one.clone()));
+        assert!(errors.iter().map(|error| error.text.len()).sum::<usize>() < 2 << 20);
+        let small = (0..50_000).map(|i| FieldError::required(format!("spec.a[{i}]"), ""));
+        assert_eq!(small.collect::<Errors>().len(), 1000);
+        let long = FieldError::invalid("a", &json!("\u{e9}".repeat(50_000)), "too long");
+        assert!(long.text.len() < 10_000 && long.text.contains("\"...: too long"));
+        assert!(FieldError::not_found("a", &list).text.len() < 10_000);
+    }
 }

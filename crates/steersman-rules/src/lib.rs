@@ -25,6 +25,7 @@ pub mod selector;
 pub mod table;
 
 // How much of what an object uses, and what it carries.
+pub mod match_conditions;
 pub mod quota;
 pub mod signing_request;
 

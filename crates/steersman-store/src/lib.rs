@@ -10,6 +10,7 @@
 //! the same index in memory (`index/`); they differ in what a write must do before it is seen.
 
 pub mod disk;
+pub mod encryption;
 pub mod etcd;
 mod expiry;
 mod index;
@@ -21,6 +22,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+
+/// How many bytes of the past a store keeps in memory unless it is told otherwise.
+pub const HISTORY_BYTES: u64 = 128 * 1024 * 1024;
 
 /// A key: a slash-separated path such as `/registry/pods/default/web-0`.
 pub type Key = Arc<str>;
@@ -190,6 +194,22 @@ pub trait Store: Send + Sync + 'static {
     /// Reads the latest entry of one key: every write that was acknowledged before is seen.
     fn get(&self, key: &str) -> BoxFuture<'_, Result<Option<Entry>, StoreError>>;
 
+    /// Reads one key as it was at a revision, or as far as this store has heard: the latest may be
+    /// elsewhere, where several processes write. Costs no wait for that which has been heard.
+    fn known(
+        &self,
+        key: &str,
+        at: Option<Revision>,
+    ) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
+        let prefix = key.to_owned();
+        let request = RangeRequest { prefix, limit: 1, at, stale: true, ..RangeRequest::default() };
+        let key = Key::from(key);
+        Box::pin(async move {
+            let first = self.range(request).await?.entries.pop();
+            Ok(first.filter(|entry| entry.key == key))
+        })
+    }
+
     /// Reads the entries under a prefix, at a revision.
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>>;
 
@@ -204,6 +224,13 @@ pub trait Store: Send + Sync + 'static {
     /// resume after it; older states and changes are gone. Compacting what is already
     /// compacted does nothing; compacting the future is a [`StoreError::Future`].
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Whether the latest value of a key should be written again, though it does not change: it is
+    /// [encrypted](encryption) with a key that is to go.
+    fn is_stale(&self, key: &str) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let _ = key;
+        Box::pin(std::future::ready(Ok(false)))
+    }
 
     /// Whether the store would take a write, as far as it knows without trying: reads may go on
     /// after a disk has failed. [`StoreError::Full`] says that the last value found no room; the
@@ -264,6 +291,14 @@ pub enum StoreError {
     #[error("the store refuses the request: {reason}")]
     Refused {
         /// Why.
+        reason: String,
+    },
+    /// A value is there and cannot be decrypted.
+    #[error("unable to transform key {key:?}: {reason}")]
+    Unreadable {
+        /// The key of the value.
+        key: Key,
+        /// Why not.
         reason: String,
     },
     /// The store is broken and takes no more writes until it is opened again. A write that was

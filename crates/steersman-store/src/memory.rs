@@ -8,8 +8,8 @@ use crate::expiry::{Delete, Expiry};
 use crate::index::Index;
 pub use crate::index::Stats;
 use crate::{
-    Entry, Expected, RangeRequest, RangeResponse, Revision, Store, StoreError, Watch, WatchRequest,
-    WriteRequest, Written,
+    Entry, Expected, HISTORY_BYTES, RangeRequest, RangeResponse, Revision, Store, StoreError,
+    Watch, WatchRequest, WriteRequest, Written,
 };
 
 /// A [`Store`] that keeps everything in memory and forgets it when dropped.
@@ -33,7 +33,13 @@ struct Shared {
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
-        Self::over(Index::new())
+        Self::with_history(HISTORY_BYTES)
+    }
+
+    /// An empty store that keeps at most so many bytes of the past. What is older is gone as if it
+    /// had been compacted; the latest value of each key stays in any case.
+    pub fn with_history(bytes: u64) -> Self {
+        Self::over(Index::new(bytes))
     }
 
     /// Another store that holds the same, history included, and from here on goes its own way.
@@ -91,6 +97,14 @@ impl Store for MemoryStore {
     fn get(&self, key: &str) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
         let entry = self.shared.index.get(key);
         future::ready(Ok(entry)).boxed()
+    }
+
+    fn known(
+        &self,
+        key: &str,
+        at: Option<Revision>,
+    ) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
+        future::ready(self.shared.index.at(key, at)).boxed()
     }
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {

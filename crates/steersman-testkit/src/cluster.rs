@@ -12,6 +12,7 @@ use steersman::informer::{Event, Informer};
 use steersman::manager::{Manager, Running};
 use steersman::reflector::Selection;
 use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
+use steersman_cluster::audit::{AuditRecord, Auditing, Level, Policy};
 use steersman_cluster::{Controllers, Storage};
 use tokio::sync::{broadcast, watch};
 
@@ -201,6 +202,15 @@ impl Cluster {
     /// socket: webhook configurations and conversions whose URL begins with it ask the handler.
     pub fn serve_webhooks(&self, origin: &str, handler: steersman_cluster::WebhookHandler) {
         self.inner().serve_webhooks(origin, handler);
+    }
+
+    /// Keeps what is audited of all requests from now on, with their bodies, for the test to look
+    /// at: who asked for what, as whom, and what came of it.
+    pub fn audit(&self) -> AuditRecord {
+        let record = AuditRecord::default();
+        let policy = Policy::of_all(Level::RequestResponse);
+        self.inner().api().audit(Auditing::new(policy).recorded(&record));
+        record
     }
 
     /// Installs the custom resource definition of a kind, and waits until the kind is served.

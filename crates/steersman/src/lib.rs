@@ -77,7 +77,7 @@ pub mod manifests;
 
 pub mod guide;
 
-pub use client::{Client, Deleted, ListOptions};
+pub use client::{Client, Deleted, Impersonation, ListOptions};
 pub use context::Context;
 pub use controller::{Controller, Next, Reconciler, source};
 pub use error::{Error, Result};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where Rust code lives that the rules apply to.
-const CODE: [&str; 5] = ["crates", "examples", "bench", "compare", "xtask"];
+const CODE: [&str; 7] = ["attack", "crates", "examples", "bench", "compare", "fuzz", "xtask"];
 
 /// A Rust file.
 pub(crate) struct Source {

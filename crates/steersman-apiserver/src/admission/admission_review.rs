@@ -18,6 +18,8 @@ pub(super) struct Response {
     /// A JSON patch; empty if nothing is to be changed.
     pub(super) patch: Vec<u8>,
     pub(super) warnings: Vec<String>,
+    /// What it has to say to those who audit, by names of its own.
+    pub(super) annotations: Vec<(String, String)>,
     result: Value,
 }
 
@@ -48,17 +50,26 @@ pub(super) fn question(
                     AdmissionReview versions (v1, v1beta1)"
             .to_owned());
     };
+    let mut question = asked(request, version, objects);
+    question["uid"] = uid.into();
+    question["object"] = json!(objects.new);
+    question["oldObject"] = json!(objects.old);
+    Ok(json!({
+        "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{review}"),
+        "request": question,
+    }))
+}
+
+/// What is asked about, without the objects themselves.
+pub(super) fn asked(request: &Request<'_>, version: &Version, objects: Objects<'_>) -> Value {
     let asked = version.resource(request);
     let mut question = json!({
-        "uid": uid,
         "kind": kind(asked, request.subresource),
         "resource": resource(asked),
         "requestKind": kind(request.resource, request.subresource),
         "requestResource": resource(request.resource),
         "operation": request.operation.as_str(),
         "userInfo": request.call.user.to_info(),
-        "object": objects.new,
-        "oldObject": objects.old,
         "dryRun": request.dry_run,
         "options": request.options(),
     });
@@ -73,10 +84,7 @@ pub(super) fn question(
             question[field] = text.into();
         }
     }
-    Ok(json!({
-        "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{review}"),
-        "request": question,
-    }))
+    question
 }
 
 fn resource(resource: &Resource) -> Value {
@@ -127,10 +135,14 @@ pub(super) fn answer(
     let encoded = response["patch"].as_str().unwrap_or("");
     let patch = STANDARD.decode(encoded).map_err(|error| invalid(error.to_string()))?;
     let warnings = response["warnings"].as_array().into_iter().flatten();
+    let annotations = response["auditAnnotations"].as_object().into_iter().flatten();
+    let annotations = annotations
+        .filter_map(|(key, value)| Some((format!("{}/{key}", webhook.name), value.as_str()?)));
     Ok(Response {
         allowed: response["allowed"] == true,
         patch: if role == Role::Mutating { patch } else { Vec::new() },
         warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
+        annotations: annotations.map(|(key, value)| (key, value.to_owned())).collect(),
         result: response["status"].clone(),
     })
 }

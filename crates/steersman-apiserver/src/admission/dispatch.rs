@@ -4,18 +4,21 @@ use std::collections::BTreeSet;
 use std::mem;
 
 use futures::future::join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 use steersman_rules::apply::managers_fault;
 use steersman_rules::metadata;
 use steersman_rules::patch::{self, PatchError};
 use steersman_rules::resource::Resource;
 use steersman_rules::schema::Schema;
+use tokio::time::Instant;
 
 use super::admission_review::{self, Objects, Response, Role};
+use super::conditions;
 use super::matching::{self, Version};
 use super::request::Request;
 use crate::admission_registration::{Hooks, Webhook};
 use crate::conversion;
+use crate::metrics::{Step, WebhookAnswer};
 use crate::status::{Result, Status};
 
 /// Why a webhook gave no consent.
@@ -50,6 +53,58 @@ impl Refusal {
     }
 }
 
+/// What is counted, and told to those who audit, of one webhook's turn.
+struct Notes<'a> {
+    request: &'a Request<'a>,
+    webhook: &'a Webhook,
+    round: usize,
+    index: usize,
+}
+
+impl Notes<'_> {
+    fn annotate(&self, prefix: &str, value: String) {
+        if let Some(trail) = &self.request.call.trail {
+            let Self { round, index, .. } = self;
+            let key = format!("{prefix}webhook.admission.k8s.io/round_{round}_index_{index}");
+            trail.annotate(key, value);
+        }
+    }
+
+    /// Whether the webhook has changed anything, and, to those who see bodies, how.
+    fn mutated(&self, outcome: &Result<Option<Changed>, Refusal>) {
+        let Some(trail) = &self.request.call.trail else { return };
+        let changed = outcome.as_ref().ok().and_then(Option::as_ref);
+        let configuration = &self.webhook.configuration;
+        let webhook = &self.webhook.name;
+        let mutated = changed.is_some();
+        let value = format!(
+            r#"{{"configuration":{},"webhook":{},"mutated":{mutated}}}"#,
+            json!(configuration),
+            json!(webhook)
+        );
+        self.annotate("mutation.", value);
+        if let Some(Changed { patch, .. }) = changed.filter(|_| trail.wants_request()) {
+            let value = format!(
+                r#"{{"configuration":{},"webhook":{},"patch":{},"patchType":"JSONPatch"}}"#,
+                json!(configuration),
+                json!(webhook),
+                String::from_utf8_lossy(patch)
+            );
+            self.annotate("patch.", value);
+        }
+    }
+
+    /// The webhook could not be asked, and need not be.
+    fn failed_open(&self, step: Step) {
+        self.request.call.server.metrics.admission.failed_open(&self.webhook.name, step);
+        let prefix = match step {
+            Step::Admit => "failed-open.mutation.",
+            Step::Validate => "failed-open.validating.",
+        };
+        self.annotate(prefix, self.webhook.name.clone());
+    }
+}
+
 /// Lets mutating webhooks change an object, in order, and those that wish so a second time if
 /// others have changed it after them: other webhooks, or plug-ins, which look again at what
 /// webhooks have changed. Says whether anything changed.
@@ -69,14 +124,23 @@ pub(super) async fn mutate(
             }
             let version = matching::version(request, webhook, object.as_ref(), old).await?;
             let Some(version) = version else { continue };
-            match change(request, webhook, &version, object.as_ref(), old).await {
-                Ok(Some(new)) => {
+            if !wants(request, webhook, &version, object.as_ref(), old).await? {
+                continue;
+            }
+            let notes = Notes { request, webhook, round, index };
+            let outcome = change(request, webhook, &version, object.as_ref(), old).await;
+            notes.mutated(&outcome);
+            match outcome {
+                Ok(Some(Changed { object: new, .. })) => {
                     *object = Some(new);
                     changed = true;
                     again.extend(mem::take(&mut seen));
                 }
                 Ok(None) => {}
-                Err(refusal) => refusal.of(webhook)?,
+                Err(refusal) => {
+                    refusal.of(webhook)?;
+                    notes.failed_open(Step::Admit);
+                }
             }
             if webhook.is_reinvoked {
                 seen.push(index);
@@ -100,7 +164,10 @@ pub(super) async fn validate(
 ) -> Result<()> {
     let mut asked = Vec::new();
     for webhook in &hooks.validating {
-        if let Some(version) = matching::version(request, webhook, object, old).await? {
+        let Some(version) = matching::version(request, webhook, object, old).await? else {
+            continue;
+        };
+        if wants(request, webhook, &version, object, old).await? {
             asked.push((webhook, version));
         }
     }
@@ -108,12 +175,31 @@ pub(super) async fn validate(
         let objects = Versioned::of(request, version, object, old).await?;
         ask(request, webhook, version, Role::Validating, objects.objects()).await
     });
-    for ((webhook, _), answer) in asked.iter().zip(join_all(answers).await) {
+    let began = Instant::now();
+    let answers = join_all(answers).await;
+    request.call.waited(began.elapsed());
+    for (index, ((webhook, _), answer)) in asked.iter().zip(answers).enumerate() {
         if let Err(refusal) = answer {
             refusal.of(webhook)?;
+            Notes { request, webhook, round: 0, index }.failed_open(Step::Validate);
         }
     }
     Ok(())
+}
+
+/// Whether the match conditions of a webhook let it be asked.
+async fn wants(
+    request: &Request<'_>,
+    webhook: &Webhook,
+    version: &Version,
+    new: Option<&Value>,
+    old: Option<&Value>,
+) -> Result<bool> {
+    if webhook.conditions.is_empty() {
+        return Ok(true);
+    }
+    let objects = Versioned::of(request, version, new, old).await?;
+    conditions::hold(request, webhook, version, objects.objects())
 }
 
 /// The objects of a request in the version of a webhook.
@@ -156,8 +242,33 @@ async fn in_version(request: &Request<'_>, object: &Value, resource: &Resource) 
     converted.map_err(|status| Status::internal(&status.message))
 }
 
-/// Asks one webhook, and hears what it has to say.
+/// Asks one webhook, and measures how long that takes.
 async fn ask(
+    request: &Request<'_>,
+    webhook: &Webhook,
+    version: &Version,
+    role: Role,
+    objects: Objects<'_>,
+) -> Result<Response, Refusal> {
+    let began = Instant::now();
+    let answer = heard(request, webhook, version, role, objects).await;
+    let (rejected, code) = match &answer {
+        Ok(_) => (false, 200),
+        Err(Refusal::Refused(status)) => (true, status.code),
+        Err(Refusal::Unreachable(_)) => (webhook.fails, 0),
+    };
+    let step = match role {
+        Role::Mutating => Step::Admit,
+        Role::Validating => Step::Validate,
+    };
+    let operation = request.operation.as_str();
+    let answered = WebhookAnswer { name: &webhook.name, step, operation, rejected, code };
+    request.call.server.metrics.admission.webhook(answered, began.elapsed());
+    answer
+}
+
+/// Asks one webhook, and hears what it has to say.
+async fn heard(
     request: &Request<'_>,
     webhook: &Webhook,
     version: &Version,
@@ -179,10 +290,21 @@ async fn ask(
     let response = admission_review::answer(webhook, &uid, role, &answered);
     let response = response.map_err(Refusal::Unreachable)?;
     response.warnings.iter().for_each(|warning| request.call.warn(warning.clone()));
+    if let Some(trail) = &request.call.trail {
+        let annotations = response.annotations.iter();
+        annotations.for_each(|(key, value)| trail.annotate(key.as_str(), value.as_str()));
+    }
     if !response.allowed {
         return Err(response.refusal(&webhook.name).into());
     }
     Ok(response)
+}
+
+/// What a mutating webhook has made of an object.
+struct Changed {
+    object: Value,
+    /// The patch that did it.
+    patch: Vec<u8>,
 }
 
 /// Asks a mutating webhook; gives the object if it changed.
@@ -192,9 +314,12 @@ async fn change(
     version: &Version,
     object: Option<&Value>,
     old: Option<&Value>,
-) -> Result<Option<Value>, Refusal> {
+) -> Result<Option<Changed>, Refusal> {
     let objects = Versioned::of(request, version, object, old).await?;
-    let response = ask(request, webhook, version, Role::Mutating, objects.objects()).await?;
+    let began = Instant::now();
+    let response = ask(request, webhook, version, Role::Mutating, objects.objects()).await;
+    request.call.waited(began.elapsed());
+    let response = response?;
     if response.patch.is_empty() || response.patch == b"[]" {
         return Ok(None);
     }
@@ -214,7 +339,8 @@ async fn change(
         return Ok(None);
     }
     let back = Version::Same;
-    Ok(Some(in_version(request, &patched, back.resource(request)).await?))
+    let object = in_version(request, &patched, back.resource(request)).await?;
+    Ok(Some(Changed { object, patch: response.patch }))
 }
 
 fn patched(object: &Value, patch: &[u8]) -> Result<Value, Refusal> {
@@ -282,7 +408,7 @@ fn decoded(request: &Request<'_>, version: &Version, mut object: Value) -> Resul
     if let Some(error) = schema.type_errors(&object).first() {
         return Err(Status::internal(error).into());
     }
-    schema.apply_defaults(&mut object);
+    schema.apply_defaults(&mut object).map_err(Status::from)?;
     if part.is_none() {
         resource.rules.fill_in(&mut object);
     }

@@ -22,7 +22,8 @@ pub(super) enum Version {
     Other(Arc<Resource>),
 }
 
-/// Which version to ask a webhook in; `None` if it does not want to be asked.
+/// Which version to ask a webhook in; `None` if it does not want to be asked. Its conditions are
+/// looked at in that version.
 pub(super) async fn version(
     request: &Request<'_>,
     webhook: &Webhook,
@@ -36,9 +37,6 @@ pub(super) async fn version(
     }
     if !in_namespace(request, webhook, object).await? {
         return Ok(None);
-    }
-    if webhook.has_conditions {
-        return by_conditions(request, webhook);
     }
     Ok(Some(version))
 }
@@ -59,20 +57,6 @@ fn by_rules(request: &Request<'_>, webhook: &Webhook) -> Option<Version> {
         let other = others.find(|other| rule.matches(subject(other)))?;
         Some(Version::Other(Arc::clone(other)))
     })
-}
-
-/// Conditions cannot be evaluated here, and so end as those that fail to be.
-fn by_conditions(request: &Request<'_>, webhook: &Webhook) -> Result<Option<Version>> {
-    if !webhook.fails {
-        return Ok(None);
-    }
-    let why = format!(
-        "the match conditions of admission webhook {:?} cannot be evaluated: this server has no CEL",
-        webhook.name
-    );
-    let Resource { group, plural, .. } = request.resource;
-    let what = Named { group, resource: plural, name: request.place.name };
-    Err(Status::forbidden(what, &why, Vec::new()))
 }
 
 /// Whether the namespace of the object is one of those that the webhook is for. What lives in

@@ -13,6 +13,7 @@
 //! policy `Fail` the request is refused, with `Ignore` the webhook is passed over.
 
 mod admission_review;
+mod conditions;
 mod dispatch;
 mod matching;
 mod request;

@@ -4,10 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use steersman_rules::resource::{Place, Resource};
+use tokio::time::Instant;
 
 use super::{admission_review, dispatch};
 use crate::admission_registration::{Hooks, Operation};
 use crate::call::Call;
+use crate::metrics::Step;
 use crate::state::effects::Taken;
 use crate::state::plugins::{Attributes, Concerned};
 use crate::status::Result;
@@ -98,6 +100,19 @@ impl<'a> Request<'a> {
 
     /// Lets plug-ins, then mutating webhooks change an object; says who did.
     pub(crate) async fn mutate(&self, object: &mut Value, old: Option<&Value>) -> Result<Changes> {
+        let began = Instant::now();
+        let changes = self.mutate_by_all(object, old).await;
+        self.stepped(Step::Admit, changes.is_err(), began);
+        changes
+    }
+
+    /// A step is done.
+    fn stepped(&self, step: Step, rejected: bool, began: Instant) {
+        let metrics = &self.call.server.metrics.admission;
+        metrics.stepped(step, self.operation.as_str(), rejected, began.elapsed());
+    }
+
+    async fn mutate_by_all(&self, object: &mut Value, old: Option<&Value>) -> Result<Changes> {
         let plugins = self.admit(object, old).await?;
         let Some(hooks) = self.hooks.as_ref().filter(|hooks| !hooks.mutating.is_empty()) else {
             return Ok(Changes { plugins, webhooks: false });
@@ -124,6 +139,13 @@ impl<'a> Request<'a> {
 
     /// Asks plug-ins and validating webhooks whether an object may be written.
     pub(crate) async fn validate(&self, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
+        let began = Instant::now();
+        let valid = self.validate_by_all(object, old).await;
+        self.stepped(Step::Validate, valid.is_err(), began);
+        valid
+    }
+
+    async fn validate_by_all(&self, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
         self.plugins.validate_early(self.attributes(), object, old).await?;
         if let Some(hooks) = self.hooks.as_ref().filter(|hooks| !hooks.validating.is_empty()) {
             Box::pin(dispatch::validate(hooks, self, object, old)).await?;
@@ -151,6 +173,7 @@ impl<'a> Request<'a> {
             place: self.place,
             dry_run: self.dry_run,
             warnings: &self.call.warnings,
+            trail: self.call.trail.as_deref(),
         }
     }
 

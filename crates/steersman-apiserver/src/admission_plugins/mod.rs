@@ -2,8 +2,10 @@
 //!
 //! [`ORDER`] has them in the order in which they are asked, which is Kubernetes'. What a plug-in is
 //! and when it is asked says [`crate::state::plugins`]. What they read of other objects they take
-//! from [`stored`]; [`fields`], [`secrets`] and [`tolerations`] look into documents for them.
+//! from [`stored`]; what they are told beside being on is in the [configuration]; [`fields`],
+//! [`secrets`] and [`tolerations`] look into documents for them.
 
+mod configuration;
 mod fields;
 mod secrets;
 mod signing_request;
@@ -17,12 +19,14 @@ mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
 mod deny_service_external_ips;
+mod event_rate_limit;
 mod extended_resource_toleration;
 mod limit_pod_hard_anti_affinity_topology;
 mod namespace_exists;
 mod namespace_lifecycle;
 mod node_declared_feature_validator;
 mod node_restriction;
+mod owner_references_permission_enforcement;
 mod persistent_volume_claim_resize;
 mod pod_node_selector;
 mod pod_resize_validator;
@@ -41,8 +45,15 @@ mod pod_security;
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::admission_registration::Asked;
+use crate::metrics::Admission;
 use crate::state::plugins::{Plugin, Plugins};
+pub use configuration::{AdmissionConfiguration, AdmissionConfigurationError};
+
+/// Makes a plug-in with its configuration, if that is sound.
+type Make = fn(Option<&Value>) -> Result<Box<dyn Plugin>, String>;
 
 /// A plug-in that Kubernetes has.
 struct Known {
@@ -56,8 +67,12 @@ struct Known {
 enum Part {
     /// Here; asked before the webhooks.
     Early(fn() -> Box<dyn Plugin>),
+    /// The same, of one that can be configured.
+    Configured(Make),
     /// Here; asked after the webhooks.
     Late(fn() -> Box<dyn Plugin>),
+    /// The same, of one that can be configured.
+    ConfiguredLate(Make),
     /// In the part of the server whose business it is, which knows whether it is on.
     Elsewhere,
     /// Nowhere: in Kubernetes it is asked and does nothing, or waits for a feature that is off.
@@ -66,7 +81,7 @@ enum Part {
     Missing,
 }
 
-use Part::{Early, Elsewhere, Idle, Late, Missing};
+use Part::{Configured, ConfiguredLate, Early, Elsewhere, Idle, Late, Missing};
 
 /// All plug-ins of Kubernetes, in the order in which they are asked.
 #[rustfmt::skip]
@@ -83,17 +98,17 @@ const ORDER: &[Known] = &[
     on("TaintNodesByCondition", Early(|| Box::new(taint_nodes_by_condition::TaintNodesByCondition))),
     off("AlwaysPullImages", Early(|| Box::new(always_pull_images::AlwaysPullImages))),
     off("ImagePolicyWebhook", Missing),
-    on("PodSecurity", Early(pod_security::plugin)),
-    off("PodNodeSelector", Early(|| Box::new(pod_node_selector::PodNodeSelector))),
+    on("PodSecurity", Configured(pod_security::plugin)),
+    off("PodNodeSelector", Configured(pod_node_selector::plugin)),
     on("Priority", Early(|| Box::new(priority::Priority))),
     on("DefaultTolerationSeconds", Early(|| Box::new(default_toleration_seconds::DefaultTolerationSeconds))),
-    off("PodTolerationRestriction", Early(|| Box::new(pod_toleration_restriction::PodTolerationRestriction))),
-    off("EventRateLimit", Missing),
+    off("PodTolerationRestriction", Configured(pod_toleration_restriction::plugin)),
+    off("EventRateLimit", Configured(event_rate_limit::plugin)),
     off("ExtendedResourceToleration", Early(|| Box::new(extended_resource_toleration::ExtendedResourceToleration))),
     on("DefaultStorageClass", Early(|| Box::new(default_storage_class::DefaultStorageClass))),
     on("StorageObjectInUseProtection", Early(|| Box::new(storage_object_in_use_protection::StorageObjectInUseProtection))),
     on("PodGroupProtection", Idle),
-    off("OwnerReferencesPermissionEnforcement", Missing),
+    off("OwnerReferencesPermissionEnforcement", Early(|| Box::new(owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement))),
     on("PersistentVolumeClaimResize", Early(|| Box::new(persistent_volume_claim_resize::PersistentVolumeClaimResize))),
     on("RuntimeClass", Early(|| Box::new(runtime_class::RuntimeClass))),
     on("CertificateApproval", Early(|| Box::new(certificates::CertificateApproval))),
@@ -111,7 +126,7 @@ const ORDER: &[Known] = &[
     on("MutatingAdmissionWebhook", Elsewhere),
     on("ValidatingAdmissionPolicy", Missing),
     on("ValidatingAdmissionWebhook", Elsewhere),
-    on("ResourceQuota", Late(|| Box::new(resource_quota::ResourceQuota::default()))),
+    on("ResourceQuota", ConfiguredLate(resource_quota::plugin)),
     off("AlwaysDeny", Late(|| Box::new(always_deny::AlwaysDeny))),
 ];
 
@@ -146,6 +161,20 @@ pub enum SelectionError {
         /// Its name.
         name: String,
     },
+    /// A plug-in is configured that this server cannot configure.
+    #[error("admission plugin {name:?} takes no configuration on this server")]
+    NotConfigurable {
+        /// Its name.
+        name: String,
+    },
+    /// A plug-in cannot be what its configuration says.
+    #[error("failed to initialize admission: couldn't init admission plugin {name:?}: {why}")]
+    Configuration {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 /// Which plug-ins are on: those that Kubernetes has on by default, but for what was switched.
@@ -153,6 +182,7 @@ pub enum SelectionError {
 pub struct PluginSelection {
     enabled: BTreeSet<String>,
     disabled: BTreeSet<String>,
+    configuration: AdmissionConfiguration,
 }
 
 impl PluginSelection {
@@ -181,7 +211,30 @@ impl PluginSelection {
         if let Some(name) = enabled.intersection(&disabled).next() {
             return Err(SelectionError::Overlap { name: name.clone() });
         }
-        Ok(Self { enabled, disabled })
+        Ok(Self { enabled, disabled, configuration: AdmissionConfiguration::default() })
+    }
+
+    /// The same, with what plug-ins are told beside being on, as
+    /// `--admission-control-config-file` does. As in Kubernetes, what is said of plug-ins that are
+    /// off, or that nobody knows, does not matter.
+    ///
+    /// # Errors
+    ///
+    /// If a plug-in that is on cannot be what it is told.
+    pub fn configured(self, configuration: AdmissionConfiguration) -> Result<Self, SelectionError> {
+        for known in ORDER.iter().filter(|known| self.selects(known)) {
+            let name = known.name.to_owned();
+            let told = configuration.of(known.name);
+            match known.part {
+                Configured(make) | ConfiguredLate(make) => {
+                    let failed = |why| SelectionError::Configuration { name, why };
+                    make(told).map(drop).map_err(failed)?;
+                }
+                _ if told.is_some() => return Err(SelectionError::NotConfigurable { name }),
+                _ => {}
+            }
+        }
+        Ok(Self { configuration, ..self })
     }
 
     /// The plug-ins of a server beside which no controllers run: all that are on by default, but
@@ -225,14 +278,22 @@ impl PluginSelection {
     }
 
     /// The plug-ins that are on.
-    pub(crate) fn plugins(&self) -> Plugins {
+    pub(crate) fn plugins(&self, metrics: &Admission) -> Plugins {
         let mut plugins = Plugins::default();
         plugins.namespace_lifecycle = self.has("NamespaceLifecycle");
         plugins.namespace_provision = self.has("NamespaceAutoProvision");
         for known in ORDER.iter().filter(|known| self.selects(known)) {
+            let told = self.configuration.of(known.name);
+            // What cannot be made was refused when it was configured.
             match known.part {
-                Early(make) => plugins.push(make()),
-                Late(make) => plugins.push_late(make()),
+                Early(make) => plugins.push(make(), metrics.of_plugin(known.name)),
+                Configured(make) => {
+                    drop(make(told).map(|it| plugins.push(it, metrics.of_plugin(known.name))));
+                }
+                Late(make) => plugins.push_late(make(), metrics.of_plugin(known.name)),
+                ConfiguredLate(make) => {
+                    drop(make(told).map(|it| plugins.push_late(it, metrics.of_plugin(known.name))));
+                }
                 Elsewhere | Idle | Missing => {}
             }
         }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use steersman_cel::Program;
+use steersman_rules::match_conditions;
 use steersman_rules::metadata;
 use steersman_rules::selector::LabelSelector;
 
@@ -20,7 +22,8 @@ pub(crate) struct Webhook {
     pub(crate) equivalent: bool,
     pub(crate) namespaces: LabelSelector,
     pub(crate) objects: LabelSelector,
-    pub(crate) has_conditions: bool,
+    /// What must hold of a request, too.
+    pub(crate) conditions: Vec<Condition>,
     /// Whether a request is refused if the webhook cannot be asked.
     pub(crate) fails: bool,
     pub(crate) timeout: Duration,
@@ -33,6 +36,21 @@ pub(crate) struct Webhook {
     pub(crate) target: Target,
 }
 
+/// A match condition.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    pub(crate) expression: String,
+    /// What to evaluate, or why that cannot be done: it was stored by a server that does not check.
+    pub(crate) program: Result<Program, String>,
+}
+
+impl Condition {
+    fn of(condition: &Value) -> Self {
+        let expression = condition["expression"].as_str().unwrap_or_default().to_owned();
+        Self { program: match_conditions::compile(&expression), expression }
+    }
+}
+
 /// The webhooks of a configuration, in its order.
 pub(super) fn all(configuration: &Value) -> Vec<Webhook> {
     let name = metadata::text(configuration, "name");
@@ -43,7 +61,7 @@ pub(super) fn all(configuration: &Value) -> Vec<Webhook> {
 fn compile(configuration: &str, webhook: &Value) -> Webhook {
     let text = |field: &str| webhook[field].as_str().unwrap_or("");
     let rules = webhook["rules"].as_array().into_iter().flatten();
-    let conditions = webhook["matchConditions"].as_array();
+    let conditions = webhook["matchConditions"].as_array().into_iter().flatten();
     Webhook {
         name: text("name").to_owned(),
         configuration: configuration.to_owned(),
@@ -51,7 +69,7 @@ fn compile(configuration: &str, webhook: &Value) -> Webhook {
         equivalent: text("matchPolicy") != "Exact",
         namespaces: LabelSelector::of_document(&webhook["namespaceSelector"]),
         objects: LabelSelector::of_document(&webhook["objectSelector"]),
-        has_conditions: conditions.is_some_and(|conditions| !conditions.is_empty()),
+        conditions: conditions.map(Condition::of).collect(),
         fails: text("failurePolicy") != "Ignore",
         timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10)),
         knows_dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),

@@ -155,7 +155,7 @@ pub(super) fn parse(
 }
 
 /// Mistakes as Go writes them together.
-fn together(errors: &[FieldError]) -> String {
+pub(crate) fn together(errors: &[FieldError]) -> String {
     match errors {
         [one] => one.message(),
         several => {

@@ -14,6 +14,7 @@ use std::path::Path;
 use crate::user::Tokens;
 
 pub use configuration::ConfigurationError;
+pub(crate) use configuration::together;
 pub(crate) use front_proxy::clear_usual_headers;
 pub use front_proxy::{FrontProxy, FrontProxyHeaders};
 pub use issuer::IssuerSettings;

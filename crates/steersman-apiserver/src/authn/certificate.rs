@@ -49,6 +49,14 @@ impl ClientCertificate {
         Self { user: Ok(Some(user)), is_proxy: false, valid: (i64::MIN, i64::MAX) }
     }
 
+    /// Who came with it, if it is good: a user, or the proxy in front.
+    pub(crate) fn holder(&self) -> Option<&str> {
+        match &self.user {
+            Ok(Some(user)) => Some(&user.name),
+            _ => self.is_proxy.then_some("the proxy in front"),
+        }
+    }
+
     /// Whose request it is that came over the connection, if it says so: a proxy names another in
     /// its headers. Or why it is nobody's.
     pub(super) fn user(

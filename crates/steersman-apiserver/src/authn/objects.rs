@@ -79,6 +79,15 @@ pub(super) async fn judged<T: DeserializeOwned, J>(
     Ok(judge(latest.and_then(|entry| read(&entry.value)))?)
 }
 
+/// An object as far as this server has heard of it.
+pub(super) async fn known<T: DeserializeOwned>(
+    server: &Server,
+    key: &str,
+) -> Result<Option<T>, Refused> {
+    let known = server.known(key).await?;
+    Ok(known.and_then(|entry| serde_json::from_slice(&entry.value).ok()))
+}
+
 /// Whether two secrets are the same, in a time that does not tell how far they are.
 pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));

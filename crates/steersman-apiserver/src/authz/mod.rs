@@ -20,6 +20,7 @@ pub(crate) use node::node_of;
 pub(crate) use rbac::{Rbac, RoleReference};
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use node::Nodes;
 use steersman_store::Store;
@@ -42,6 +43,25 @@ pub enum AuthorizationMode {
     /// Everybody may do everything.
     AlwaysAllow,
 }
+
+/// The modes as flags name them, in the order in which they are asked.
+impl FromStr for AuthorizationMode {
+    type Err = UnknownMode;
+
+    fn from_str(modes: &str) -> std::result::Result<Self, UnknownMode> {
+        match modes {
+            "Node,RBAC" | "RBAC,Node" => Ok(Self::NodeRbac),
+            "RBAC" => Ok(Self::Rbac),
+            "AlwaysAllow" => Ok(Self::AlwaysAllow),
+            _ => Err(UnknownMode(modes.to_owned())),
+        }
+    }
+}
+
+/// There is no such way to authorise requests.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("authorization mode {0:?} is not one of \"Node,RBAC\", \"RBAC\", \"AlwaysAllow\"")]
+pub struct UnknownMode(String);
 
 /// Decides who may do what.
 #[derive(Debug, Default)]

@@ -57,7 +57,7 @@ pub(crate) async fn object(server: &Server, resource: &Resource, object: &Value)
     let converted = webhook.convert(server, vec![object.clone()], &version);
     let mut converted = Box::pin(converted).await?;
     let mut object = converted.pop().unwrap_or_default();
-    complete(resource, &mut object);
+    complete(resource, &mut object)?;
     Ok(object)
 }
 
@@ -99,7 +99,7 @@ async fn all(
     let objects = objects.collect::<Result<Vec<_>>>()?;
     let converted = Box::pin(webhook.convert(server, objects, &version)).await?;
     for (entry, mut object) in entries.into_iter().zip(converted) {
-        complete(resource, &mut object);
+        complete(resource, &mut object)?;
         entry.value = encode(&object)?;
     }
     Ok(())
@@ -133,7 +133,7 @@ pub(crate) async fn to_storage(
 }
 
 /// Drops what the schema of the new version does not know, and fills in its defaults.
-fn complete(resource: &Resource, object: &mut Value) {
+fn complete(resource: &Resource, object: &mut Value) -> Result<()> {
     resource.schema.prune(object);
-    resource.schema.apply_defaults(object);
+    Ok(resource.schema.apply_defaults(object)?)
 }

@@ -1,85 +1,54 @@
-//! `/metrics`: what the server counts, as Prometheus reads it, under upstream's names.
+//! What the server counts, under upstream's names and with its labels and buckets.
 //!
-//! Requests are counted where they pass, in atomic numbers ([`requests`]); everything else is
-//! looked up when somebody asks: how many objects there are, and what the process takes
-//! ([`process`]). A library would build the labels of every request anew; here a request finds
-//! its series by what it holds anyway.
+//! [`Registry`] knows all families; each part of the server makes its own when it starts
+//! ([`Registry::counters`] and its like) and counts in atomic numbers ([`instrument`]). What every
+//! request counts is in [`requests`], which looks a request's series up once. `/metrics` itself,
+//! and what is only looked up when somebody asks, is in [`crate::scrape`].
 
-mod process;
+mod access;
+mod admission;
+mod instrument;
+mod page;
+mod registry;
 mod requests;
+mod watches;
 
-use std::fmt::Write;
+pub(crate) use access::Access;
+pub(crate) use admission::{Admission, Step, Times, WebhookAnswer};
+#[allow(unused_imports, reason = "for whoever counts something")]
+pub(crate) use instrument::{Counter, Gauge, Histogram};
+pub(crate) use page::Page;
+#[allow(unused_imports, reason = "for whoever counts something")]
+pub(crate) use registry::{Family, Registry};
+pub(crate) use requests::{Answered, Asked, Requests};
+pub(crate) use watches::{Watched, Watches};
 
-use http::{HeaderValue, Response, header};
-use steersman_store::RangeRequest;
+use std::sync::Arc;
 
-pub(crate) use requests::{Asked, Requests};
-use steersman_rules::resource::Verb;
-
-use crate::discovery;
-use crate::reply::ResponseBody;
-use crate::state::Server;
-
-const CONTENT_TYPE: HeaderValue =
-    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-
-/// Answers with all metrics.
-pub(crate) async fn answer(server: &Server, requests: &Requests) -> Response<ResponseBody> {
-    let mut out = String::new();
-    requests.write(&mut out);
-    write_objects(server, &mut out).await;
-    process::write(&mut out);
-    write_build(&mut out);
-    let mut response = Response::new(out.into_bytes().into());
-    response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
-    response
+/// The metrics of one server.
+pub(crate) struct Metrics {
+    pub(crate) registry: Registry,
+    pub(crate) requests: Requests,
+    pub(crate) access: Access,
+    pub(crate) admission: Admission,
+    pub(crate) watches: Watches,
+    /// Connections that ended in their handshake.
+    pub(crate) handshake_errors: Arc<Counter>,
 }
 
-/// Begins a family.
-fn family(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-/// How many objects there are of each kind, as far as this server has heard; -1 if it cannot say.
-async fn write_objects(server: &Server, out: &mut String) {
-    let help = "Number of stored objects at the time of last check split by kind.";
-    let table = server.registry.table();
-    let mut folders = Vec::new();
-    let mut counted = Vec::new();
-    for resource in table.resources().filter(|resource| resource.verbs.contains(&Verb::Watch)) {
-        let prefix = resource.prefix("");
-        if folders.contains(&prefix) {
-            continue;
+impl Default for Metrics {
+    fn default() -> Self {
+        let registry = Registry::default();
+        Self {
+            requests: Requests::registered(&registry),
+            access: Access::registered(&registry),
+            admission: Admission::registered(&registry),
+            watches: Watches::registered(&registry),
+            handshake_errors: registry.counter(
+                "apiserver_tls_handshake_errors_total",
+                "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
+            ),
+            registry,
         }
-        folders.push(prefix.clone());
-        let request =
-            RangeRequest { prefix, limit: 1, count: true, stale: true, ..RangeRequest::default() };
-        let number = match server.store.range(request).await {
-            Ok(page) => i64::try_from(page.entries.len() + page.remaining.unwrap_or(0)),
-            Err(_) => Ok(-1),
-        };
-        counted.push((resource, number.unwrap_or(-1)));
     }
-    let name = "apiserver_resource_objects";
-    family(out, name, "gauge", help);
-    for (resource, number) in &counted {
-        let group = &resource.group;
-        let plural = &resource.plural;
-        let _ = writeln!(out, "{name}{{group=\"{group}\",resource=\"{plural}\"}} {number}");
-    }
-    let name = "apiserver_storage_objects";
-    family(out, name, "gauge", help);
-    for (resource, number) in &counted {
-        let _ = writeln!(out, "{name}{{resource=\"{}\"}} {number}", resource.qualified());
-    }
-}
-
-fn write_build(out: &mut String) {
-    let name = "kubernetes_build_info";
-    let help = "A metric with a constant '1' value labeled by what the server was built from.";
-    family(out, name, "gauge", help);
-    let labels = discovery::build_labels();
-    let labels: Vec<String> =
-        labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
-    let _ = writeln!(out, "{name}{{{}}} 1", labels.join(","));
 }

@@ -1,32 +1,37 @@
-//! Requests: how many of each sort, with which answer, how long they took, and how many are under
-//! way.
+//! Requests: how many of each sort, with which answer, how long they took, how large the answers
+//! were, and how many are under way.
 //!
-//! A series is found by what a request holds anyway, under a lock for reading, and counted in
-//! atomic numbers. Nothing is allocated for a built-in kind that was asked for before.
+//! A request looks its series up once, by what it holds anyway, and counts in atomic numbers.
+//! Nothing is allocated for a built-in kind that was asked for before.
 
-use std::collections::HashMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::Method;
-use steersman_rules::resource::{Subresource, Verb};
 use steersman_rules::schema::Text;
 
-use super::family;
-use crate::call::Call;
+use super::instrument::{Histogram, Instrument};
+use super::page::Page;
+use super::registry::{Collect, Registry};
 
-/// Where the buckets of the histogram end, in milliseconds: upstream's.
-const BUCKETS: [u64; 23] = [
-    5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000,
-    10_000, 15_000, 20_000, 30_000, 45_000, 60_000,
+/// Where the buckets of durations end.
+const DURATIONS: &[f64] = &[
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
+    10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
 
-/// The codes that are told apart; the last stands for all others.
-const CODES: [u16; 22] = [
-    200, 201, 202, 204, 301, 304, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 500,
-    501, 503, 504,
+/// Where those of durations end that leave out what others took.
+const SLI_DURATIONS: &[f64] = DURATIONS.split_at(2).1;
+
+/// Where those of sizes end.
+const SIZES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+
+/// The codes that are counted without a lock.
+const CODES: [u16; 20] = [
+    200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 500, 503,
+    504,
 ];
 
 /// How many series there may be. Definitions come and go, and what they left is not forgotten.
@@ -42,44 +47,12 @@ pub(crate) struct Asked {
     pub(crate) subresource: Text,
     /// `resource`, `namespace` or `cluster`.
     pub(crate) scope: &'static str,
-    pub(crate) dry_run: bool,
+    /// `All`, or empty.
+    pub(crate) dry_run: &'static str,
     pub(crate) component: &'static str,
 }
 
 impl Asked {
-    /// What a call asks for.
-    pub(crate) fn of(call: &Call) -> Self {
-        let info = &call.info;
-        let resource = &call.resource;
-        let sub = resource.subresource(call.subresource());
-        let applies = || call.content_type().is_some_and(|t| t.starts_with("application/apply-"));
-        Self {
-            verb: match info.verb {
-                _ if sub.is_some_and(Subresource::is_connection) => "CONNECT",
-                Verb::Get => "GET",
-                Verb::List => "LIST",
-                Verb::Watch => "WATCH",
-                Verb::Create => "POST",
-                Verb::Update => "PUT",
-                Verb::Patch if applies() => "APPLY",
-                Verb::Patch => "PATCH",
-                Verb::Delete | Verb::DeleteCollection => "DELETE",
-            },
-            group: resource.group.clone(),
-            version: resource.version.clone(),
-            resource: resource.plural.clone(),
-            subresource: sub.map(|sub| sub.name.clone()).unwrap_or_default(),
-            scope: match (&info.name, &info.namespace) {
-                _ if info.verb == Verb::Create => "resource",
-                (Some(_), _) => "resource",
-                (None, Some(_)) => "namespace",
-                (None, None) => "cluster",
-            },
-            dry_run: info.query.get("dryRun").is_some(),
-            component: "apiserver",
-        }
-    }
-
     /// What a path that names no resource asks for, of those that are counted.
     pub(crate) fn of_path(method: &Method, path: &[String]) -> Option<Self> {
         let (subresource, component) = match path.first()?.as_str() {
@@ -93,41 +66,126 @@ impl Asked {
             "apis" => ("apis", "apiserver"),
             _ => return None,
         };
-        let verb = if method == Method::HEAD { "HEAD" } else { "GET" };
+        let verb = match *method {
+            Method::GET | Method::HEAD => "GET",
+            Method::POST => "POST",
+            Method::PUT => "PUT",
+            Method::PATCH => "PATCH",
+            Method::DELETE => "DELETE",
+            _ => "other",
+        };
         Some(Self { verb, subresource: subresource.into(), component, ..Self::default() })
     }
 
-    fn labels(&self) -> String {
-        let dry_run = if self.dry_run { "All" } else { "" };
-        format!("component=\"{}\",dry_run=\"{dry_run}\",{}", self.component, self.place())
+    /// The labels, in the order of their names; `code` stands before them where there is one.
+    fn labels<'a>(&'a self, code: Option<&'a str>, extra: Extra) -> Vec<(&'static str, &'a str)> {
+        let all = [
+            ("component", self.component),
+            ("dry_run", self.dry_run),
+            ("group", &*self.group),
+            ("resource", &*self.resource),
+            ("scope", self.scope),
+            ("subresource", &*self.subresource),
+            ("verb", self.verb),
+            ("version", &*self.version),
+        ];
+        let told = all.into_iter().filter(|(name, _)| match *name {
+            "component" => extra != Extra::Neither,
+            "dry_run" => extra == Extra::Both,
+            _ => true,
+        });
+        code.map(|code| ("code", code)).into_iter().chain(told).collect()
     }
+}
 
-    fn place(&self) -> String {
-        let Self { verb, group, version, resource, subresource, scope, .. } = self;
-        format!(
-            "group=\"{group}\",resource=\"{resource}\",scope=\"{scope}\",\
-             subresource=\"{subresource}\",verb=\"{verb}\",version=\"{version}\""
-        )
-    }
+/// Which of `component` and `dry_run` a family tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    Both,
+    Component,
+    Neither,
 }
 
 /// One sort of request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Series {
     codes: [AtomicU64; CODES.len()],
-    /// How many ended within each bucket; the last has no end.
-    buckets: [AtomicU64; BUCKETS.len() + 1],
-    nanoseconds: AtomicU64,
+    /// The codes that are seldom.
+    others: Mutex<BTreeMap<u16, u64>>,
+    /// How many were ended by the server, by code.
+    terminated: Mutex<BTreeMap<u16, u64>>,
+    durations: Histogram,
+    /// The same without what webhooks took and without waiting in queues.
+    sli_durations: Histogram,
+    sizes: Histogram,
     /// How many go on, of those that go on until one side ends them.
     long_running: AtomicI64,
+    /// How many clients went away before they had an answer.
+    aborted: AtomicU64,
 }
 
-/// All requests to a server.
+impl Series {
+    fn new() -> Self {
+        Self {
+            codes: Default::default(),
+            others: Mutex::default(),
+            terminated: Mutex::default(),
+            durations: Histogram::new(DURATIONS),
+            sli_durations: Histogram::new(SLI_DURATIONS),
+            sizes: Histogram::new(SIZES),
+            long_running: AtomicI64::new(0),
+            aborted: AtomicU64::new(0),
+        }
+    }
+
+    fn count(&self, code: u16) {
+        match CODES.iter().position(|known| *known == code) {
+            Some(index) => {
+                self.codes[index].fetch_add(1, Ordering::Relaxed);
+            }
+            None => add(&self.others, code),
+        }
+    }
+
+    fn totals(&self) -> BTreeMap<u16, u64> {
+        let mut all = self.others.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = CODES.iter().zip(&self.codes);
+        all.extend(known.map(|(code, number)| (*code, number.load(Ordering::Relaxed))));
+        all.retain(|_, number| *number > 0);
+        all
+    }
+}
+
+fn add(numbers: &Mutex<BTreeMap<u16, u64>>, code: u16) {
+    let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+    *numbers.entry(code).or_default() += 1;
+}
+
+/// All requests to a server. Clones share everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requests(Arc<All>);
+
 #[derive(Debug, Default)]
-pub(crate) struct Requests {
+struct All {
     series: RwLock<HashMap<Asked, Arc<Series>>>,
-    mutating: AtomicI64,
-    read_only: AtomicI64,
+    mutating: Kind,
+    read_only: Kind,
+}
+
+/// Requests that write, or those that only read.
+#[derive(Debug, Default)]
+struct Kind {
+    in_flight: AtomicI64,
+    in_queue: AtomicI64,
+}
+
+/// A request that is counted where it stands while this is held.
+pub(crate) struct Standing<'a>(&'a AtomicI64);
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A request that goes on while this is held.
@@ -139,129 +197,251 @@ impl Drop for LongRunning {
     }
 }
 
-/// A request under way while this is held.
-pub(crate) struct InFlight<'a>(&'a AtomicI64);
+/// A request whose answer is awaited. Dropped without one, its client went away.
+pub(crate) struct Awaited(Option<Arc<Series>>);
 
-impl Drop for InFlight<'_> {
+/// How a request was answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Answered {
+    pub(crate) code: u16,
+    pub(crate) took: Duration,
+    /// How much of that were others: webhooks, and those before it in a queue.
+    pub(crate) others_took: Duration,
+    /// Whether the server ended it in self-defence.
+    pub(crate) terminated: bool,
+}
+
+impl Awaited {
+    /// It was answered.
+    pub(crate) fn answered(mut self, answered: Answered) -> Counted {
+        let Some(series) = self.0.take() else { return Counted(None) };
+        let Answered { code, took, others_took, terminated } = answered;
+        series.count(code);
+        series.durations.took(took);
+        series.sli_durations.took(took.saturating_sub(others_took));
+        if terminated {
+            add(&series.terminated, code);
+        }
+        Counted(Some(series))
+    }
+}
+
+impl Drop for Awaited {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        if let Some(series) = self.0.take().filter(|_| !std::thread::panicking()) {
+            series.aborted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A request that was answered.
+pub(crate) struct Counted(Option<Arc<Series>>);
+
+impl Counted {
+    /// So large was the answer.
+    #[expect(clippy::cast_precision_loss, reason = "Prometheus knows no other numbers")]
+    pub(crate) fn sized(self, bytes: u64) {
+        if let Some(series) = self.0 {
+            series.sizes.observe(bytes as f64);
+        }
+    }
+
+    /// It goes on until one side ends it.
+    pub(crate) fn goes_on(self) -> Option<LongRunning> {
+        let series = self.0?;
+        series.long_running.fetch_add(1, Ordering::Relaxed);
+        Some(LongRunning(series))
     }
 }
 
 impl Requests {
+    /// The requests of a server, told in a registry.
+    pub(crate) fn registered(registry: &Registry) -> Self {
+        let requests = Self::default();
+        for (name, kind, help, write) in FAMILIES {
+            let all = Arc::clone(&requests.0);
+            registry.add(name, kind, help, Arc::new(Told { all, write: *write }));
+        }
+        requests
+    }
+
     /// A request is under way.
-    pub(crate) fn begin(&self, mutating: bool) -> InFlight<'_> {
-        let number = if mutating { &self.mutating } else { &self.read_only };
+    pub(crate) fn begin(&self, mutating: bool) -> Standing<'_> {
+        let number = &self.kind(mutating).in_flight;
         number.fetch_add(1, Ordering::Relaxed);
-        InFlight(number)
+        Standing(number)
     }
 
-    /// A request was answered.
-    pub(crate) fn answered(&self, asked: &Asked, code: u16, took: Duration) {
-        let Some(series) = self.series(asked) else { return };
-        let code = CODES.iter().position(|known| *known == code).unwrap_or(CODES.len() - 1);
-        series.codes[code].fetch_add(1, Ordering::Relaxed);
-        let within = BUCKETS.iter().position(|end| took <= Duration::from_millis(*end));
-        series.buckets[within.unwrap_or(BUCKETS.len())].fetch_add(1, Ordering::Relaxed);
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        series.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    /// A request waits for its turn.
+    #[allow(dead_code, reason = "nobody lets requests wait yet")]
+    pub(crate) fn wait(&self, mutating: bool) -> Standing<'_> {
+        let number = &self.kind(mutating).in_queue;
+        number.fetch_add(1, Ordering::Relaxed);
+        Standing(number)
     }
 
-    /// A request goes on until one side ends it.
-    pub(crate) fn goes_on(&self, asked: &Asked) -> Option<LongRunning> {
-        let series = self.series(asked)?;
-        series.long_running.fetch_add(1, Ordering::Relaxed);
-        Some(LongRunning(series))
+    /// A request of some sort is to be answered.
+    pub(crate) fn awaited(&self, asked: Asked) -> Awaited {
+        Awaited(self.series(asked))
     }
 
-    fn series(&self, asked: &Asked) -> Option<Arc<Series>> {
-        let known = self.series.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(series) = known.get(asked) {
+    fn kind(&self, mutating: bool) -> &Kind {
+        if mutating { &self.0.mutating } else { &self.0.read_only }
+    }
+
+    fn series(&self, asked: Asked) -> Option<Arc<Series>> {
+        let known = self.0.series.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(series) = known.get(&asked) {
             return Some(Arc::clone(series));
         }
         drop(known);
-        let mut all = self.series.write().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= SERIES_MAX && !all.contains_key(asked) {
+        let mut all = self.0.series.write().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= SERIES_MAX && !all.contains_key(&asked) {
             return None;
         }
-        Some(Arc::clone(all.entry(asked.clone()).or_default()))
+        Some(Arc::clone(all.entry(asked).or_insert_with(|| Arc::new(Series::new()))))
     }
+}
 
-    /// Appends the metrics, sorted by their labels.
-    pub(super) fn write(&self, out: &mut String) {
+type Write = fn(&All, &mut Page<'_>);
+
+/// The families that are told of requests.
+const FAMILIES: &[(&str, &str, &str, Write)] = &[
+    (
+        "apiserver_request_total",
+        "counter",
+        "[STABLE] Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.",
+        |all, page| all.write_codes(page, Extra::Both, Series::totals),
+    ),
+    (
+        "apiserver_request_terminations_total",
+        "counter",
+        "[ALPHA] Number of requests which apiserver terminated in self-defense.",
+        |all, page| {
+            all.write_codes(page, Extra::Component, |series| {
+                series.terminated.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            });
+        },
+    ),
+    (
+        "apiserver_request_aborts_total",
+        "counter",
+        "[ALPHA] Number of requests which apiserver aborted possibly due to a timeout, for each group, version, verb, resource, subresource and scope",
+        |all, page| {
+            all.each(|asked, series| {
+                let number = series.aborted.load(Ordering::Relaxed);
+                if number > 0 {
+                    page.sample("", &asked.labels(None, Extra::Neither), number);
+                }
+            });
+        },
+    ),
+    (
+        "apiserver_request_duration_seconds",
+        "histogram",
+        "[STABLE] Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
+        |all, page| all.write_histograms(page, Extra::Both, |_, series| Some(&series.durations)),
+    ),
+    (
+        "apiserver_request_sli_duration_seconds",
+        "histogram",
+        "[ALPHA] Response latency distribution (not counting webhook duration and priority & fairness queue wait times) in seconds for each verb, group, version, resource, subresource, scope and component.",
+        |all, page| {
+            all.write_histograms(page, Extra::Component, |asked, series| {
+                asked.dry_run.is_empty().then_some(&series.sli_durations)
+            });
+        },
+    ),
+    (
+        "apiserver_response_sizes",
+        "histogram",
+        "[STABLE] Response size distribution in bytes for each group, version, verb, resource, subresource, scope and component.",
+        |all, page| {
+            all.write_histograms(page, Extra::Component, |asked, series| {
+                let reads = asked.dry_run.is_empty() && matches!(asked.verb, "GET" | "LIST");
+                reads.then_some(&series.sizes)
+            });
+        },
+    ),
+    (
+        "apiserver_longrunning_requests",
+        "gauge",
+        "[STABLE] Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component. Not all requests are tracked this way.",
+        |all, page| {
+            all.each(|asked, series| {
+                if matches!(asked.verb, "WATCH" | "CONNECT") {
+                    let number = series.long_running.load(Ordering::Relaxed);
+                    page.sample("", &asked.labels(None, Extra::Component), number);
+                }
+            });
+        },
+    ),
+    (
+        "apiserver_current_inflight_requests",
+        "gauge",
+        "[STABLE] Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
+        |all, page| all.write_kinds(page, |kind| &kind.in_flight),
+    ),
+    (
+        "apiserver_current_inqueue_requests",
+        "gauge",
+        "[ALPHA] Maximal number of queued requests in this apiserver per request kind in last second.",
+        |all, page| all.write_kinds(page, |kind| &kind.in_queue),
+    ),
+];
+
+/// One family of requests.
+struct Told {
+    all: Arc<All>,
+    write: Write,
+}
+
+impl Collect for Told {
+    fn collect(&self, page: &mut Page<'_>) {
+        (self.write)(&self.all, page);
+    }
+}
+
+impl All {
+    /// Every series, sorted by its labels.
+    fn each(&self, mut tell: impl FnMut(&Asked, &Series)) {
         let all = self.series.read().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<(&Asked, &Series)> = all.iter().map(|(a, s)| (a, &**s)).collect();
-        all.sort_by_cached_key(|(asked, _)| asked.labels());
-        let name = "apiserver_request_total";
-        family(
-            out,
-            name,
-            "counter",
-            "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.",
-        );
-        for (asked, series) in &all {
-            for (code, number) in CODES.iter().zip(&series.codes) {
-                let number = number.load(Ordering::Relaxed);
-                if number > 0 {
-                    let labels = asked.labels();
-                    let _ = writeln!(out, "{name}{{code=\"{code}\",{labels}}} {number}");
-                }
-            }
-        }
-        let name = "apiserver_request_duration_seconds";
-        family(
-            out,
-            name,
-            "histogram",
-            "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
-        );
-        for (asked, series) in &all {
-            series.write_durations(out, name, &asked.labels());
-        }
-        let name = "apiserver_longrunning_requests";
-        family(
-            out,
-            name,
-            "gauge",
-            "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component.",
-        );
-        for (asked, series) in all.iter().filter(|(asked, _)| is_long(asked.verb)) {
-            let number = series.long_running.load(Ordering::Relaxed);
-            let component = asked.component;
-            let place = asked.place();
-            let _ = writeln!(out, "{name}{{component=\"{component}\",{place}}} {number}");
-        }
-        let name = "apiserver_current_inflight_requests";
-        family(
-            out,
-            name,
-            "gauge",
-            "Number of requests under way of this apiserver per request kind.",
-        );
-        for (kind, number) in [("mutating", &self.mutating), ("readOnly", &self.read_only)] {
-            let number = number.load(Ordering::Relaxed);
-            let _ = writeln!(out, "{name}{{request_kind=\"{kind}\"}} {number}");
-        }
+        all.sort_by_cached_key(|(asked, _)| asked.labels(None, Extra::Both));
+        all.into_iter().for_each(|(asked, series)| tell(asked, series));
     }
-}
 
-fn is_long(verb: &str) -> bool {
-    matches!(verb, "WATCH" | "CONNECT")
-}
+    fn write_codes(
+        &self,
+        page: &mut Page<'_>,
+        extra: Extra,
+        of: impl Fn(&Series) -> BTreeMap<u16, u64>,
+    ) {
+        self.each(|asked, series| {
+            for (code, number) in of(series) {
+                page.sample("", &asked.labels(Some(&code.to_string()), extra), number);
+            }
+        });
+    }
 
-impl Series {
-    #[expect(clippy::cast_precision_loss, reason = "Prometheus knows no other numbers")]
-    fn write_durations(&self, out: &mut String, name: &str, labels: &str) {
-        let mut count = 0;
-        for (end, number) in BUCKETS.iter().zip(&self.buckets) {
-            count += number.load(Ordering::Relaxed);
-            let end = *end as f64 / 1e3;
-            let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{end}\"}} {count}");
+    fn write_histograms<'a>(
+        &'a self,
+        page: &mut Page<'_>,
+        extra: Extra,
+        of: impl for<'s> Fn(&Asked, &'s Series) -> Option<&'s Histogram>,
+    ) {
+        self.each(|asked, series| {
+            if let Some(histogram) = of(asked, series) {
+                histogram.write(page, &asked.labels(None, extra));
+            }
+        });
+    }
+
+    fn write_kinds(&self, page: &mut Page<'_>, of: impl Fn(&Kind) -> &AtomicI64) {
+        for (kind, numbers) in [("mutating", &self.mutating), ("readOnly", &self.read_only)] {
+            let number = of(numbers).load(Ordering::Relaxed);
+            page.sample("", &[("request_kind", kind)], number);
         }
-        count += self.buckets[BUCKETS.len()].load(Ordering::Relaxed);
-        let sum = self.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9;
-        let _ = writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
-        let _ = writeln!(out, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");
     }
 }
 
@@ -271,7 +451,8 @@ mod tests {
 
     #[test]
     fn requests_are_counted_by_what_they_ask_for_and_how_they_end() {
-        let requests = Requests::default();
+        let registry = Registry::default();
+        let requests = Requests::registered(&registry);
         let pods = Asked {
             verb: "GET",
             version: "v1".into(),
@@ -280,40 +461,47 @@ mod tests {
             component: "apiserver",
             ..Asked::default()
         };
-        requests.answered(&pods, 200, Duration::from_millis(3));
-        requests.answered(&pods, 200, Duration::from_millis(30));
-        requests.answered(&pods, 404, Duration::from_secs(100));
+        for (code, milliseconds) in [(200, 3), (200, 30), (404, 100_000), (418, 1)] {
+            let took = Duration::from_millis(milliseconds);
+            let answered = Answered { code, took, ..Answered::default() };
+            requests.awaited(pods.clone()).answered(answered).sized(2000);
+        }
+        drop(requests.awaited(pods.clone()));
+        let late = Answered { code: 504, terminated: true, ..Answered::default() };
+        requests.awaited(pods.clone()).answered(late);
         let watch = Asked { verb: "WATCH", ..pods };
-        let held = requests.goes_on(&watch).unwrap();
+        let begun = requests.awaited(watch).answered(Answered { code: 200, ..Answered::default() });
+        let held = begun.goes_on().unwrap();
         let under_way = requests.begin(true);
+        let waiting = requests.wait(false);
         let text = || {
             let mut out = String::new();
-            requests.write(&mut out);
+            registry.write(&mut out);
             out
         };
-        let labels = "group=\"\",resource=\"pods\",scope=\"resource\",subresource=\"\",verb=\"GET\",version=\"v1\"";
+        let place = "group=\"\",resource=\"pods\",scope=\"resource\",subresource=\"\",verb=\"GET\",version=\"v1\"";
+        let whole = format!("component=\"apiserver\",dry_run=\"\",{place}");
+        let sli = format!("component=\"apiserver\",{place}");
         for line in [
-            format!(
-                "apiserver_request_total{{code=\"200\",component=\"apiserver\",dry_run=\"\",{labels}}} 2\n"
-            ),
-            format!(
-                "apiserver_request_total{{code=\"404\",component=\"apiserver\",dry_run=\"\",{labels}}} 1\n"
-            ),
-            format!(
-                "apiserver_request_duration_seconds_bucket{{component=\"apiserver\",dry_run=\"\",{labels},le=\"0.005\"}} 1\n"
-            ),
-            format!(
-                "apiserver_request_duration_seconds_bucket{{component=\"apiserver\",dry_run=\"\",{labels},le=\"60\"}} 2\n"
-            ),
-            format!(
-                "apiserver_request_duration_seconds_count{{component=\"apiserver\",dry_run=\"\",{labels}}} 3\n"
-            ),
+            format!("apiserver_request_total{{code=\"200\",{whole}}} 2\n"),
+            format!("apiserver_request_total{{code=\"404\",{whole}}} 1\n"),
+            format!("apiserver_request_total{{code=\"418\",{whole}}} 1\n"),
+            format!("apiserver_request_terminations_total{{code=\"504\",{sli}}} 1\n"),
+            format!("apiserver_request_aborts_total{{{place}}} 1\n"),
+            format!("apiserver_request_duration_seconds_bucket{{{whole},le=\"0.005\"}} 3\n"),
+            format!("apiserver_request_duration_seconds_bucket{{{whole},le=\"60\"}} 4\n"),
+            format!("apiserver_request_duration_seconds_count{{{whole}}} 5\n"),
+            format!("apiserver_request_sli_duration_seconds_bucket{{{sli},le=\"0.05\"}} 4\n"),
+            format!("apiserver_response_sizes_bucket{{{sli},le=\"1000\"}} 0\n"),
+            format!("apiserver_response_sizes_bucket{{{sli},le=\"10000\"}} 4\n"),
+            format!("apiserver_response_sizes_sum{{{sli}}} 8000\n"),
             "verb=\"WATCH\",version=\"v1\"} 1\n".to_owned(),
             "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1\n".to_owned(),
+            "apiserver_current_inqueue_requests{request_kind=\"readOnly\"} 1\n".to_owned(),
         ] {
             assert!(text().contains(&line), "{line}\n{}", text());
         }
-        drop((held, under_way));
+        drop((held, under_way, waiting));
         assert!(
             text().contains("apiserver_current_inflight_requests{request_kind=\"mutating\"} 0\n")
         );

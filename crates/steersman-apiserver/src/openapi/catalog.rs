@@ -5,7 +5,7 @@
 //! parts of its versions only; everything else is reused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::{Map, Value};
 use steersman_rules::kinds;
@@ -110,35 +110,53 @@ impl Published {
         form: Form,
     ) -> Result<Vec<(String, Arc<Section>)>> {
         let mut sections = Vec::new();
+        let mut rendered = false;
+        // The definition of the last resource: a definition of thousands of versions is read once.
+        let mut last = Last::default();
         for resource in table.resources().filter(|resource| resource.is_custom()) {
-            let section = self.section(server, table, resource, form).await?;
+            let key = (format!("{}/{}", resource.qualified(), resource.version), form);
+            let section = match self.known(&key, resource) {
+                Some(section) => section,
+                None => {
+                    rendered = true;
+                    let versions = last.versions(server, table, resource).await?;
+                    self.render(key, resource, versions).await?
+                }
+            };
             sections.push((document_name(resource), section));
+        }
+        if rendered {
+            self.lock().retain(|_, entry| entry.is_served(table));
         }
         Ok(sections)
     }
 
-    async fn section(
+    /// Makes a section, without holding up other requests.
+    async fn render(
         &self,
-        server: &Server,
-        table: &Table,
+        key: (String, Form),
         resource: &Arc<Resource>,
-        form: Form,
+        versions: &Versions,
     ) -> Result<Arc<Section>> {
-        let key = (format!("{}/{}", resource.qualified(), resource.version), form);
-        if let Some(section) = self.known(&key, resource) {
-            return Ok(section);
-        }
-        let definition = read(server, table, resource).await?;
-        let section = Arc::new(Section::render(form, resource, &definition));
+        let form = key.1;
+        let version = versions.by_name.get(&*resource.version).cloned().unwrap_or_default();
+        let open = versions.open;
+        let described = Arc::clone(resource);
+        let rendering =
+            tokio::task::spawn_blocking(move || Section::render(form, &described, &version, open));
+        let section = rendering.await.map_err(|error| Status::internal(&error.to_string()))?;
+        let section = Arc::new(section);
         let entry = Entry { resource: Arc::clone(resource), section: Arc::clone(&section) };
-        let mut sections = self.sections.lock().unwrap_or_else(PoisonError::into_inner);
-        sections.insert(key, entry);
-        sections.retain(|_, entry| entry.is_served(table));
+        self.lock().insert(key, entry);
         Ok(section)
     }
 
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Form), Entry>> {
+        self.sections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn known(&self, key: &(String, Form), resource: &Arc<Resource>) -> Option<Arc<Section>> {
-        let sections = self.sections.lock().unwrap_or_else(PoisonError::into_inner);
+        let sections = self.lock();
         let entry = sections.get(key).filter(|entry| Arc::ptr_eq(&entry.resource, resource))?;
         Some(Arc::clone(&entry.section))
     }
@@ -148,6 +166,47 @@ impl Entry {
     fn is_served(&self, table: &Table) -> bool {
         let Resource { group, version, plural, .. } = &*self.resource;
         table.get(group, version, plural).is_some_and(|now| Arc::ptr_eq(now, &self.resource))
+    }
+}
+
+/// The versions of a definition, as it is stored.
+#[derive(Default)]
+struct Versions {
+    by_name: HashMap<String, Arc<Value>>,
+    /// Whether unknown fields stay in all of them.
+    open: bool,
+}
+
+/// The definition that was read last.
+#[derive(Default)]
+struct Last {
+    name: String,
+    versions: Versions,
+}
+
+impl Last {
+    /// The versions of a resource's definition.
+    async fn versions(
+        &mut self,
+        server: &Server,
+        table: &Table,
+        resource: &Resource,
+    ) -> Result<&Versions> {
+        let name = resource.qualified();
+        if self.name != name {
+            let mut definition = read(server, table, resource).await?;
+            let spec = &mut definition["spec"];
+            let open = spec["preserveUnknownFields"] == true;
+            let all = match spec["versions"].take() {
+                Value::Array(all) => all,
+                // It has gone this moment.
+                _ => Vec::new(),
+            };
+            let name_of = |version: &Value| version["name"].as_str().unwrap_or("").to_owned();
+            let by_name = all.into_iter().map(|version| (name_of(&version), Arc::new(version)));
+            *self = Self { name, versions: Versions { by_name: by_name.collect(), open } };
+        }
+        Ok(&self.versions)
     }
 }
 
@@ -161,9 +220,9 @@ async fn read(server: &Server, table: &Table, resource: &Resource) -> Result<Val
 }
 
 impl Section {
-    fn render(form: Form, resource: &Resource, definition: &Value) -> Self {
+    fn render(form: Form, resource: &Resource, version: &Value, open: bool) -> Self {
         let dialect = form.dialect();
-        let definitions = custom::definitions(dialect, resource, definition);
+        let definitions = custom::definitions(dialect, resource, version, open);
         let definitions = definitions.map(|(name, schema)| {
             let part = form.definition(&name, schema);
             (name, part)

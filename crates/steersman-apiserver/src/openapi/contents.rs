@@ -1,6 +1,6 @@
 //! The documents of a moment, put together from their parts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -17,7 +17,9 @@ const VERSION: &str = "v1.36.0";
 pub(super) struct Contents {
     pub(super) builtin: &'static Builtin,
     /// Of custom resources, with the names of their documents.
-    pub(super) sections: Vec<(String, Arc<Section>)>,
+    sections: Vec<(String, Arc<Section>)>,
+    /// Where the sections of a document are.
+    places: HashMap<String, Vec<usize>>,
 }
 
 impl Asked<'_> {
@@ -26,11 +28,19 @@ impl Asked<'_> {
         let builtin = Builtin::ready(form).await?;
         let table = self.server.registry.table();
         let sections = self.published.sections(self.server, &table, form).await?;
-        Ok(Contents { builtin, sections })
+        Ok(Contents::new(builtin, sections))
     }
 }
 
 impl Contents {
+    pub(super) fn new(builtin: &'static Builtin, sections: Vec<(String, Arc<Section>)>) -> Self {
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, (name, _)) in sections.iter().enumerate() {
+            places.entry(name.clone()).or_default().push(place);
+        }
+        Self { builtin, sections, places }
+    }
+
     /// The names of the documents of version 3.
     pub(super) fn names(&self) -> BTreeSet<String> {
         let custom = self.sections.iter().map(|(name, _)| name);
@@ -39,10 +49,12 @@ impl Contents {
 
     /// The document of that name.
     pub(super) fn v3(&self, name: &str) -> Document<'_> {
-        let sections = self.sections.iter().filter(|(of, _)| of == name);
-        let sections: Vec<&Section> = sections.map(|(_, section)| &**section).collect();
-        let paths = self.paths().filter(|(of, _)| *of == name);
-        let paths: Vec<&Part> = paths.map(|(_, part)| part).collect();
+        let places = self.places.get(name).into_iter().flatten();
+        let sections: Vec<&Section> = places.map(|place| &*self.sections[*place].1).collect();
+        let builtin = self.builtin.paths.get(name);
+        let listing = sections.first().filter(|_| builtin.is_none()).map(|first| &first.listing);
+        let own = sections.iter().map(|section| &section.paths);
+        let paths: Vec<&Part> = builtin.into_iter().chain(listing).chain(own).collect();
         let own = sections.iter().flat_map(|section| &section.definitions);
         let own = own.map(|(name, part)| (name.as_str(), part)).collect();
         let definitions = reachable(&paths, &own, &self.builtin.definitions);

@@ -3,6 +3,8 @@
 //! Version 3 can say all that a structural schema says. Version 2 cannot, and old clients trip
 //! over much of it, so there a nullable or open value becomes one without a type.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 use steersman_rules::resource::Resource;
 
@@ -17,18 +19,16 @@ const SELECTABLE: &str = "x-kubernetes-selectable-fields";
 /// What version 2 has no words for.
 const NOT_IN_V2: [&str; 6] = ["nullable", "allOf", "anyOf", "oneOf", "not", "default"];
 
-/// The definitions of one version of a custom resource, with their names: object and list.
+/// The definitions of one version of a custom resource, with their names: object and list. It is
+/// described as its definition describes it; `open` is whether that keeps unknown fields.
 pub(super) fn definitions(
     dialect: Dialect,
     resource: &Resource,
-    definition: &Value,
+    described: &Value,
+    open: bool,
 ) -> [(String, Value); 2] {
     let Resource { group, version, kind, list_kind, .. } = resource;
     let name = |kind: &str| names::custom(group, version, kind);
-    let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-    let described = versions.find(|candidate| candidate["name"] == **version);
-    let described = described.unwrap_or(&Value::Null);
-    let open = definition["spec"]["preserveUnknownFields"] == true;
     let mut object = object(dialect, &described["schema"]["openAPIV3Schema"], open);
     let mut list = list(dialect, resource, &name(kind));
     for (schema, kind) in [(&mut object, kind), (&mut list, list_kind)] {
@@ -143,7 +143,7 @@ fn is_nullable(schema: &Map<String, Value>) -> bool {
 
 /// A field that may be null cannot be required where null cannot be said.
 fn forget_nullable(schema: &mut Map<String, Value>) {
-    let nullable: Vec<String> = match schema.get("properties") {
+    let nullable: HashSet<String> = match schema.get("properties") {
         Some(Value::Object(properties)) => properties
             .iter()
             .filter(|(_, field)| field.as_object().is_some_and(is_nullable))
@@ -152,7 +152,7 @@ fn forget_nullable(schema: &mut Map<String, Value>) {
         _ => return,
     };
     let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) else { return };
-    required.retain(|name| !nullable.iter().any(|nullable| name == nullable));
+    required.retain(|name| !name.as_str().is_some_and(|name| nullable.contains(name)));
     if required.is_empty() {
         schema.remove("required");
     }

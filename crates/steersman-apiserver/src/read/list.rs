@@ -14,6 +14,7 @@ use steersman_store::{Entry, RangeRequest, Revision, StoreError, WatchRequest};
 
 use super::continuation::Continuation;
 use super::options::{ListOptions, Match};
+use crate::apart::TURN;
 use crate::call::Call;
 use crate::conversion;
 use crate::document::Stored;
@@ -112,7 +113,7 @@ async fn collect(
         page.revision = response.revision;
         let entries = conversion::entries(&call.server, &call.resource, response.entries).await;
         let entries = entries.map_err(Failed::Status)?;
-        let (taken, last) = take(call, options, &entries, limit, &mut page);
+        let (taken, last) = take(call, options, &entries, limit, &mut page).await;
         if !response.more && taken == entries.len() {
             return Ok(page);
         }
@@ -133,8 +134,9 @@ async fn collect(
     }
 }
 
-/// Takes matching entries until the limit; says how many it looked at, and the last of them.
-fn take<'a>(
+/// Takes matching entries until the limit; says how many it looked at, and the last of them. Others
+/// go on meanwhile.
+async fn take<'a>(
     call: &Call,
     options: &ListOptions,
     entries: &'a [Entry],
@@ -142,9 +144,12 @@ fn take<'a>(
     page: &mut Page,
 ) -> (usize, Option<&'a Entry>) {
     for (index, entry) in entries.iter().enumerate() {
+        if index % TURN == TURN - 1 {
+            tokio::task::yield_now().await;
+        }
         let object = Stored::from(entry);
         if options.selector.matches(&call.resource, &entry.key, &object.bytes) {
-            page.objects.push(object.refreshed(&call.resource.schema));
+            page.push(object, &call.resource.schema);
         }
         if page.objects.len() >= limit {
             return (index + 1, Some(entry));

@@ -24,9 +24,11 @@ use super::bookmarks::Bookmarks;
 use super::frames::Frames;
 use super::list;
 use super::options::ListOptions;
+use crate::apart::TURN;
 use crate::call::Call;
 use crate::conversion;
 use crate::document::Stored;
+use crate::metrics::Watched;
 use crate::reply::Reply;
 use crate::state::Server;
 use crate::state::events::EventType;
@@ -65,8 +67,13 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
     let timeout = options.timeout.unwrap_or_else(|| {
         Duration::from_secs(TIMEOUT_MIN + call.server.random.below(TIMEOUT_MIN))
     });
+    let watched = call.server.metrics.watches.of(&call.resource);
+    if let Phase::Initial { entries, .. } = &phase {
+        watched.begins_with(entries.len() as u64);
+    }
     let watching = Watching {
         server: Arc::clone(&call.server),
+        watched,
         frames,
         selector: options.selector,
         bookmarks: Bookmarks::of(call, options.bookmarks),
@@ -190,6 +197,8 @@ enum Phase {
 /// A running watch.
 struct Watching {
     server: Arc<Server>,
+    /// Counts what is told.
+    watched: Watched,
     frames: Frames,
     selector: Selector,
     bookmarks: Bookmarks,
@@ -197,7 +206,8 @@ struct Watching {
     told: Revision,
     phase: Phase,
     cursor: Box<dyn Watch>,
-    ends: Rarely<End>,
+    /// Ready when the server stops, or the watch has lasted as long as it may.
+    ends: Rarely<()>,
     /// Ready when the resource is no longer served.
     gone: Rarely<()>,
 }
@@ -206,15 +216,9 @@ struct Watching {
 /// hundreds of watches do not meet at the locks of timers and tokens at each event.
 type Rarely<T> = FuturesUnordered<BoxFuture<'static, T>>;
 
-/// Why a watch ends.
-enum End {
-    Shutdown,
-    Timeout,
-}
-
-fn ends(server: &Server, deadline: Instant) -> Rarely<End> {
-    let shutdown = server.shutdown.clone().cancelled_owned().map(|()| End::Shutdown).boxed();
-    let timeout = tokio::time::sleep_until(deadline).map(|()| End::Timeout).boxed();
+fn ends(server: &Server, deadline: Instant) -> Rarely<()> {
+    let shutdown = server.shutdown.clone().cancelled_owned().boxed();
+    let timeout = tokio::time::sleep_until(deadline).boxed();
     FuturesUnordered::from_iter([shutdown, timeout])
 }
 
@@ -228,7 +232,14 @@ impl Watching {
     async fn step(&mut self) -> Option<Bytes> {
         loop {
             let chunk = match &mut self.phase {
-                Phase::Initial { .. } => self.give_state(),
+                Phase::Initial { .. } => {
+                    let chunk = self.give_state();
+                    if chunk.is_empty() && matches!(self.phase, Phase::Initial { .. }) {
+                        // Objects that nobody wants to see take their time as well.
+                        tokio::task::yield_now().await;
+                    }
+                    chunk
+                }
                 Phase::Live(changes, _) if changes.len() > 0 => self.give_changes(),
                 Phase::Live(..) => self.wait().await.into(),
                 Phase::Ended => return None,
@@ -244,12 +255,14 @@ impl Watching {
         let Phase::Initial { entries, revision, announce_end } = &mut self.phase else {
             return Bytes::new();
         };
-        for entry in entries.by_ref() {
+        for (index, entry) in entries.by_ref().enumerate() {
             let object = Stored::from(&entry);
             if self.selector.matches(self.frames.resource(), &entry.key, &object.bytes) {
+                let before = out.len();
                 self.frames.event(&mut out, EventType::Added, &object);
+                self.watched.sends(out.len() - before);
             }
-            if out.len() >= CHUNK {
+            if out.len() >= CHUNK || index == TURN {
                 return out.into();
             }
         }
@@ -270,7 +283,9 @@ impl Watching {
             *seen = change.revision;
             if let Some((kind, object)) = meaning(&self.frames, &self.selector, &change) {
                 let events = &self.server.events;
-                out.push(self.frames.shared_event(events, kind, &change.key, &object));
+                let event = self.frames.shared_event(events, kind, &change.key, &object);
+                self.watched.sends(event.len());
+                out.push(event);
             }
             // What changed at one revision stays together: who goes on after it has seen it all.
             let next = changes.as_slice().first();
@@ -287,10 +302,8 @@ impl Watching {
         let mut received = None;
         tokio::select! {
             biased;
-            Some(end) = self.ends.next() => {
-                if matches!(end, End::Timeout) {
-                    self.give_bookmark(&mut out);
-                }
+            Some(()) = self.ends.next() => {
+                self.give_bookmark(&mut out);
                 self.phase = Phase::Ended;
             }
             () = self.bookmarks.due() => self.give_bookmark(&mut out),
@@ -313,7 +326,7 @@ impl Watching {
                     biased;
                     changes = converted => changes,
                     // Nothing of what is being converted was told, so no bookmark either.
-                    Some(_) = self.ends.next() => {
+                    Some(()) = self.ends.next() => {
                         self.phase = Phase::Ended;
                         return;
                     }

@@ -8,12 +8,18 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
 use http_body::{Body, Frame, SizeHint};
 
 /// How much is written or compressed at a time: a large list must not hold up other requests.
 pub(super) const PIECE: usize = 64 * 1024;
+
+/// How many pieces are written in one go.
+const PIECES: usize = 4;
+
+/// How many pieces are compressed in one go, each of which takes a millisecond or so.
+const PIECES_COMPRESSED: usize = 1;
 
 /// The body of an answer: all at once, or the events of a watch as they happen.
 pub struct ResponseBody(Content);
@@ -32,7 +38,27 @@ impl ResponseBody {
     /// A body whose pieces are made when there is room to send them: what a client does not
     /// read takes no memory.
     pub(crate) fn pieces(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
-        Self::stream(stream::iter(pieces).boxed())
+        Self::stream(paced(stream::iter(pieces), PIECES).boxed())
+    }
+
+    /// Whether it comes piece by piece.
+    pub(crate) fn is_streamed(&self) -> bool {
+        matches!(self.0, Content::Stream(_))
+    }
+
+    /// The same body; what is given is kept until there is nothing more to send for the moment: a
+    /// watch has told all that there was when it began.
+    pub(crate) fn until_silent(self, held: impl Send + 'static) -> Self {
+        let Content::Stream(mut pieces) = self.0 else { return self };
+        let mut held = Some(held);
+        let pieces = stream::poll_fn(move |context| {
+            let polled = pieces.as_mut().poll_next(context);
+            if !matches!(polled, Poll::Ready(Some(_))) {
+                drop(held.take());
+            }
+            polled
+        });
+        Self::stream(pieces.boxed())
     }
 
     /// The same body; what is given is kept until its last piece, or until nobody wants more.
@@ -50,14 +76,67 @@ impl ResponseBody {
         }
     }
 
+    /// The same body; once it is sent, or nobody wants more, its size is told.
+    pub(crate) fn measured(self, tell: impl FnOnce(u64) + Send + 'static) -> Self {
+        match self.0 {
+            Content::Whole(bytes) => {
+                tell(bytes.len() as u64);
+                Self(Content::Whole(bytes))
+            }
+            Content::Stream(pieces) => {
+                let mut measure = Measure { bytes: 0, tell: Some(tell) };
+                Self::stream(pieces.inspect(move |piece| measure.add(piece)).boxed())
+            }
+        }
+    }
+
     /// The same, compressed.
     pub(crate) fn gzip(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
         let encoder = GzEncoder::new(Vec::new(), Compression::fast());
         let pieces = stream::unfold((Some(encoder), pieces), |(encoder, pieces)| {
             std::future::ready(encoder.map(|encoder| compress(encoder, pieces)))
         });
+        let pieces = paced(pieces, PIECES_COMPRESSED);
         Self::stream(pieces.filter(|piece| std::future::ready(!piece.is_empty())).boxed())
     }
+}
+
+/// Tells how much has passed when it is dropped.
+struct Measure<T: FnOnce(u64)> {
+    bytes: u64,
+    tell: Option<T>,
+}
+
+impl<T: FnOnce(u64)> Measure<T> {
+    fn add(&mut self, piece: &Bytes) {
+        self.bytes += piece.len() as u64;
+    }
+}
+
+impl<T: FnOnce(u64)> Drop for Measure<T> {
+    fn drop(&mut self) {
+        if let Some(tell) = self.tell.take() {
+            tell(self.bytes);
+        }
+    }
+}
+
+/// Lets others go on after each so many pieces, however fast they are taken.
+fn paced(
+    pieces: impl Stream<Item = Bytes> + Send + 'static,
+    turn: usize,
+) -> impl Stream<Item = Bytes> + Send + 'static {
+    let mut pieces = Box::pin(pieces);
+    let mut given = 0;
+    stream::poll_fn(move |context| {
+        if given == turn {
+            given = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        given += 1;
+        pieces.as_mut().poll_next(context)
+    })
 }
 
 /// Cuts what is there already.
@@ -126,5 +205,53 @@ impl Body for ResponseBody {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Content::Stream(_) => SizeHint::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use bytes::Bytes;
+    use futures::StreamExt;
+    use http_body::Body;
+
+    use super::{PIECES, PIECES_COMPRESSED, ResponseBody, stream};
+
+    /// How many pieces come between two moments at which others can go on.
+    fn turns(mut body: ResponseBody) -> Vec<usize> {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut turns = vec![0];
+        loop {
+            match std::pin::Pin::new(&mut body).poll_frame(&mut context) {
+                Poll::Ready(Some(_)) => *turns.last_mut().unwrap() += 1,
+                Poll::Ready(None) => return turns,
+                Poll::Pending => turns.push(0),
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_answer_lets_others_go_on_again_and_again() {
+        let pieces = || (0..10).map(|_| Bytes::from_static(b"piece"));
+        assert_eq!(turns(ResponseBody::pieces(pieces())), [PIECES, PIECES, 2]);
+        let compressed = turns(ResponseBody::gzip(pieces()));
+        assert!(compressed.len() >= 10 && compressed.iter().all(|n| *n <= PIECES_COMPRESSED));
+    }
+
+    #[test]
+    fn what_is_held_until_silence_is_let_go_when_nothing_is_to_be_sent() {
+        struct Told(std::sync::Arc<()>);
+        let held = std::sync::Arc::new(());
+        let first = stream::iter([Bytes::from_static(b"state")]);
+        let body = ResponseBody::stream(first.chain(stream::pending()).boxed());
+        let mut body = body.until_silent(Told(held.clone()));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut poll = || std::pin::Pin::new(&mut body).poll_frame(&mut context).is_pending();
+        assert!(!poll());
+        assert_eq!(std::sync::Arc::strong_count(&held), 2);
+        assert!(poll());
+        assert_eq!(std::sync::Arc::strong_count(&held), 1);
+        let _ = Told(held).0;
     }
 }

@@ -16,6 +16,7 @@ use steersman_store::Revision;
 
 pub use body::ResponseBody;
 use indent::Indenter;
+use steersman_rules::schema::Schema;
 use steersman_rules::table::IncludeObject;
 pub(crate) use view::View;
 
@@ -66,9 +67,23 @@ pub(crate) struct Page {
     pub(crate) continue_token: Option<String>,
     /// How many objects are left, where that is known.
     pub(crate) remaining: Option<usize>,
+    /// The bytes by which a newer schema has made objects larger than they are stored.
+    grown: usize,
 }
 
+/// How much larger than what is stored a list may become by the defaults of a newer schema.
+const GROWN_MAX: usize = 64 << 20;
+
 impl Page {
+    /// Adds an object as its schema has it now. If thousands of small objects have become large
+    /// ones, the others are told as they are stored.
+    pub(crate) fn push(&mut self, object: Stored, schema: &Schema) {
+        let stored = object.bytes.len();
+        let object = if self.grown < GROWN_MAX { object.refreshed(schema) } else { object };
+        self.grown += object.bytes.len().saturating_sub(stored);
+        self.objects.push(object);
+    }
+
     /// The list's metadata.
     pub(crate) fn metadata(&self) -> Value {
         let mut metadata = json!({});
@@ -114,6 +129,16 @@ pub(crate) fn render(call: &Call, reply: Reply) -> Result<Response<ResponseBody>
         }
     };
     Ok(response)
+}
+
+/// What is answered, as JSON, whatever the client reads; `None` if there is no document.
+pub(crate) fn plain(call: &Call, reply: &Reply) -> Option<Bytes> {
+    match reply {
+        Reply::Object { object, .. } => View::plain(call).ok()?.object(object).ok(),
+        Reply::List(page) => View::plain(call).ok()?.list(page).ok(),
+        Reply::Document { value, .. } => Some(value.to_string().into()),
+        Reply::Nothing(_) | Reply::Watch(_) => None,
+    }
 }
 
 /// Refuses to tell the metadata of one object as that of a list, or the other way round.
@@ -167,9 +192,28 @@ pub(crate) fn keep_private(response: &mut Response<ResponseBody>) {
 
 /// What is answered at a path that is no part of the API.
 pub(crate) fn no_such_page() -> Response<ResponseBody> {
-    let text = Bytes::from_static(b"404 page not found\n");
-    let mut response =
-        respond(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", ResponseBody::from(text));
+    page(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// What is answered to a request for which there is no seat, nor a place to wait for one.
+pub(crate) fn too_many_requests(retry_after: u64) -> Response<ResponseBody> {
+    let text = "Too many requests, please try again later.\n";
+    let mut response = page(StatusCode::TOO_MANY_REQUESTS, text);
+    response.headers_mut().insert(header::RETRY_AFTER, retry_after.into());
+    response
+}
+
+/// A refusal that is no part of the API.
+fn page(code: StatusCode, text: &'static str) -> Response<ResponseBody> {
+    let mut response = self::text(text.to_owned());
+    *response.status_mut() = code;
+    response
+}
+
+/// Text for people.
+pub(crate) fn text(text: String) -> Response<ResponseBody> {
+    let body = ResponseBody::from(text.into_bytes());
+    let mut response = respond(StatusCode::OK, "text/plain; charset=utf-8", body);
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response

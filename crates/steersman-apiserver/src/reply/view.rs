@@ -20,9 +20,9 @@ use super::Page;
 use super::body::PIECE;
 use super::indent::Indenter;
 use crate::call::Call;
+use crate::clock::Clock;
 use crate::document::{self, Stored, write_json};
 use crate::negotiate::{Encoding, Output, Shape};
-use crate::state::Clock;
 use crate::status::{Result, Status};
 
 /// How one client sees stored objects.
@@ -63,6 +63,12 @@ impl View {
             clock: Arc::clone(&call.server.clock),
             format,
         })
+    }
+
+    /// The same in JSON, on one line.
+    pub(super) fn plain(call: &Call) -> Result<Self> {
+        let output = Output { encoding: Encoding::Json, pretty: false, ..call.output };
+        Ok(Self { output, format: None, ..Self::of(call)? })
     }
 
     /// An object as an answer.

@@ -9,17 +9,22 @@ pub(crate) mod node_ports;
 pub(crate) mod plugins;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use jiff::Timestamp;
 use steersman_rules::metadata;
 use steersman_store::{Entry, Revision, Store, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission_registration::Webhooks;
+use crate::apart::Apart;
+use crate::audit::Audit;
 use crate::authentication::{Authentication, Issuer};
 use crate::authz::Authorizer;
+use crate::clock::Clock;
+use crate::fairness::Fairness;
+use crate::metrics::Metrics;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::token::Signer;
@@ -30,16 +35,23 @@ use events::SharedEvents;
 use node_ports::NodePorts;
 use plugins::Plugins;
 
-/// Where timestamps come from; it follows the clock of the process, which may be virtual.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
 /// What all requests share.
 pub(crate) struct Server {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
+    /// What requests go by; apart, so that all else that is random stays the same however many
+    /// there are.
+    pub(crate) request_ids: Random,
     pub(crate) registry: Registry,
+    /// What is counted.
+    pub(crate) metrics: Metrics,
+    /// Who did what, if anybody wants to know.
+    pub(crate) audit: OnceLock<Arc<Audit>>,
+    /// Ends watches.
     pub(crate) shutdown: CancellationToken,
+    /// Whether this server is about to stop.
+    pub(crate) stopping: AtomicBool,
     /// Ends what runs beside requests when nobody serves them any more.
     pub(crate) ended: DropGuard,
     /// Who is known beside whom the cluster itself knows.
@@ -48,6 +60,10 @@ pub(crate) struct Server {
     pub(crate) issuers: Vec<Issuer>,
     /// Decides who may do what.
     pub(crate) authorizer: Authorizer,
+    /// Decides who is served next.
+    pub(crate) fairness: Fairness,
+    /// Where long work is done.
+    pub(crate) apart: Apart,
     /// Held while a custom resource definition is written, for its names depend on the others'.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     /// Events as they were written for the first who watches.
@@ -80,6 +96,11 @@ impl Server {
     /// Tells when what runs beside requests must end: at the shutdown, or with the server.
     pub(crate) fn ended(&self) -> CancellationToken {
         self.ended.token().clone()
+    }
+
+    /// Whether clients had better go elsewhere.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed) || self.shutdown.is_cancelled()
     }
 
     /// The time, as objects carry it.

@@ -15,10 +15,13 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use steersman_rules::metadata;
 use steersman_rules::resource::{Place, Resource};
+use tokio::time::Instant;
 
 use super::Server;
 use super::effects::Taken;
 use crate::admission_registration::Operation;
+use crate::audit::Trail;
+use crate::metrics::{Step, Times};
 use crate::status::{Cause, Result, Status};
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -40,6 +43,8 @@ pub(crate) struct Attributes<'a> {
     pub(crate) dry_run: bool,
     /// Takes what the client is told although its write succeeds.
     pub(crate) warnings: &'a Warnings,
+    /// Takes what those are told who audit, if anybody does.
+    pub(crate) trail: Option<&'a Trail>,
 }
 
 impl Attributes<'_> {
@@ -128,11 +133,17 @@ impl<T: Default> Future for Content<T> {
     }
 }
 
+/// A plug-in, and how long it takes.
+struct Measured {
+    plugin: Box<dyn Plugin>,
+    times: Times,
+}
+
 /// The plug-ins that are switched on.
 #[derive(Default)]
 pub(crate) struct Plugins {
     /// In order; at most 64 of them.
-    all: Vec<Box<dyn Plugin>>,
+    all: Vec<Measured>,
     /// Those after the webhooks: the n-th bit is for the n-th.
     late: u64,
     /// Whether objects live only in namespaces that exist and stay. [`crate::write`] sees to it,
@@ -147,7 +158,7 @@ pub(crate) struct Plugins {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Concerned<'a> {
     /// Those that are switched on.
-    all: &'a [Box<dyn Plugin>],
+    all: &'a [Measured],
     /// Who of them: the n-th bit is for the n-th.
     asked: u64,
     late: u64,
@@ -155,22 +166,22 @@ pub(crate) struct Concerned<'a> {
 
 impl Plugins {
     /// Adds one that is asked before the webhooks.
-    pub(crate) fn push(&mut self, plugin: Box<dyn Plugin>) {
+    pub(crate) fn push(&mut self, plugin: Box<dyn Plugin>, times: Times) {
         assert!(self.all.len() < 64, "there is a bit for each plug-in");
-        self.all.push(plugin);
+        self.all.push(Measured { plugin, times });
     }
 
     /// Adds one that is asked after them.
-    pub(crate) fn push_late(&mut self, plugin: Box<dyn Plugin>) {
+    pub(crate) fn push_late(&mut self, plugin: Box<dyn Plugin>, times: Times) {
         self.late |= 1 << self.all.len();
-        self.push(plugin);
+        self.push(plugin, times);
     }
 
     /// Who has a say in a write.
     pub(crate) fn concerned(&self, write: &Attributes<'_>) -> Concerned<'_> {
         let mut asked = 0;
-        for (n, plugin) in self.all.iter().enumerate() {
-            asked |= u64::from(plugin.handles(write)) << n;
+        for (n, known) in self.all.iter().enumerate() {
+            asked |= u64::from(known.plugin.handles(write)) << n;
         }
         Concerned { all: &self.all, asked, late: self.late }
     }
@@ -183,10 +194,10 @@ impl<'a> Concerned<'a> {
     }
 
     /// Those of some bits, in order.
-    fn among(&self, bits: u64) -> impl Iterator<Item = &'a dyn Plugin> + use<'a> {
+    fn among(&self, bits: u64) -> impl Iterator<Item = &'a Measured> + use<'a> {
         let asked = self.asked & bits;
         let all = self.all.iter().enumerate();
-        all.filter(move |(n, _)| asked >> n & 1 == 1).map(|(_, plugin)| &**plugin)
+        all.filter(move |(n, _)| asked >> n & 1 == 1).map(|(_, known)| known)
     }
 
     /// Lets them change an object; says whether one did.
@@ -197,8 +208,11 @@ impl<'a> Concerned<'a> {
         old: Option<&Value>,
     ) -> Result<bool> {
         let mut changed = false;
-        for plugin in self.among(u64::MAX) {
-            changed |= plugin.admit(write, new, old).await?;
+        let mut clock = Laps::start();
+        for Measured { plugin, times } in self.among(u64::MAX) {
+            let admitted = plugin.admit(write, new, old).await;
+            clock.lap(times, Step::Admit, write, admitted.is_err());
+            changed |= admitted?;
         }
         Ok(changed)
     }
@@ -210,8 +224,11 @@ impl<'a> Concerned<'a> {
         new: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<()> {
-        for plugin in self.among(!self.late) {
-            plugin.validate(write, new, old).await?;
+        let mut clock = Laps::start();
+        for Measured { plugin, times } in self.among(!self.late) {
+            let valid = plugin.validate(write, new, old).await;
+            clock.lap(times, Step::Validate, write, valid.is_err());
+            valid?;
         }
         Ok(())
     }
@@ -223,8 +240,11 @@ impl<'a> Concerned<'a> {
         new: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<()> {
-        for plugin in self.among(self.late) {
-            plugin.validate(write, new, old).await?;
+        let mut clock = Laps::start();
+        for Measured { plugin, times } in self.among(self.late) {
+            let valid = plugin.validate(write, new, old).await;
+            clock.lap(times, Step::Validate, write, valid.is_err());
+            valid?;
         }
         Ok(())
     }
@@ -237,10 +257,25 @@ impl<'a> Concerned<'a> {
         old: Option<&Value>,
     ) -> Result<Vec<Box<dyn Taken>>> {
         let mut taken = Vec::new();
-        for plugin in self.among(self.late) {
+        for Measured { plugin, .. } in self.among(self.late) {
             taken.extend(plugin.take(write, new, old).await?);
         }
         Ok(taken)
+    }
+}
+
+/// Measures what is done one after the other.
+struct Laps(Instant);
+
+impl Laps {
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn lap(&mut self, times: &Times, step: Step, write: Attributes<'_>, rejected: bool) {
+        let now = Instant::now();
+        let took = now.duration_since(std::mem::replace(&mut self.0, now));
+        times.took(step, write.operation.as_str(), rejected, took);
     }
 }
 

@@ -28,6 +28,7 @@ use steersman_store::Store;
 
 pub(crate) use converter::Converter;
 pub(crate) use target::Target;
+pub(crate) use trust::ClientIdentity;
 
 use crate::status::panic_text;
 
@@ -71,6 +72,32 @@ impl Origins {
             .map_err(|error| failed(error.to_string()))?;
         let response = self.send(store, target, request, within).await;
         read(&response.map_err(failed)?)
+    }
+
+    /// Posts JSON that nothing but success is answered to, and tells what went wrong. The token, if
+    /// there is one, says who posts it.
+    pub(crate) async fn deliver(
+        &self,
+        store: &dyn Store,
+        target: &Target,
+        token: Option<&str>,
+        body: Bytes,
+        within: Duration,
+    ) -> Result<(), String> {
+        let url = &target.url;
+        let failed = |why: String| format!("Post {url:?}: {why}");
+        let mut request = Request::post(url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::USER_AGENT, "kube-apiserver-audit");
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(body).map_err(|error| failed(error.to_string()))?;
+        let response = self.send(store, target, request, within).await.map_err(failed)?;
+        match response.status().is_success() {
+            true => Ok(()),
+            false => Err(failed(format!("answered {}", response.status()))),
+        }
     }
 
     /// Gets what is at a URL of a target, or the text of what went wrong.

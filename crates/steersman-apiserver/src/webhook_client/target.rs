@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::backend::Service;
 use super::https::Connection;
 use super::path;
-use super::trust::client_config;
+use super::trust::{ClientIdentity, client_config};
 
 const HTTPS_PORT: u16 = 443;
 
@@ -27,6 +27,8 @@ pub(crate) struct Target {
     pub(super) service: Option<Service>,
     /// The authorities in PEM; none are the system's.
     authorities: Vec<u8>,
+    /// What the server shows of itself, if it does.
+    identity: Option<ClientIdentity>,
     /// Made at the first connection.
     tls: OnceLock<Result<Arc<rustls::ClientConfig>, String>>,
     /// Connections that nobody uses now. The lock is held for moments, never over a wait.
@@ -55,15 +57,21 @@ impl Target {
             port: uri.port_u16().unwrap_or(HTTPS_PORT),
             service: None,
             authorities,
+            identity: None,
             tls: OnceLock::new(),
             idle: Mutex::default(),
             url: url.to_owned(),
         }
     }
 
+    /// The same; the server shows who it is.
+    pub(crate) fn showing(self, identity: Option<ClientIdentity>) -> Self {
+        Self { identity, ..self }
+    }
+
     /// How TLS is spoken with this target.
     pub(super) fn tls(&self) -> Result<Arc<rustls::ClientConfig>, String> {
-        self.tls.get_or_init(|| client_config(&self.authorities)).clone()
+        self.tls.get_or_init(|| client_config(&self.authorities, self.identity.as_ref())).clone()
     }
 }
 

@@ -7,14 +7,31 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
+/// What a server shows of itself to those whom it calls: a certificate and its key, in PEM.
+#[derive(Clone)]
+pub(crate) struct ClientIdentity {
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) key: Vec<u8>,
+}
+
+impl std::fmt::Debug for ClientIdentity {
+    /// Without what is secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientIdentity").finish_non_exhaustive()
+    }
+}
+
 /// How TLS is spoken with one whom these authorities, in PEM, vouch for. Without any it is those
 /// of the system.
-pub(super) fn client_config(authorities: &[u8]) -> Result<Arc<rustls::ClientConfig>, String> {
+pub(super) fn client_config(
+    authorities: &[u8],
+    identity: Option<&ClientIdentity>,
+) -> Result<Arc<rustls::ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier: Arc<dyn ServerCertVerifier> = if authorities.is_empty() {
         let system = rustls_platform_verifier::Verifier::new(Arc::clone(&provider));
@@ -26,7 +43,15 @@ pub(super) fn client_config(authorities: &[u8]) -> Result<Arc<rustls::ClientConf
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
-    Ok(Arc::new(builder.with_no_client_auth()))
+    let Some(ClientIdentity { certificate, key }) = identity else {
+        return Ok(Arc::new(builder.with_no_client_auth()));
+    };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+    let chain = chain.map_err(|error| format!("unable to load the certificate: {error}"))?;
+    let key = PrivateKeyDer::from_pem_slice(key);
+    let key = key.map_err(|error| format!("unable to load the key: {error}"))?;
+    let config = builder.with_client_auth_cert(chain, key);
+    config.map(Arc::new).map_err(|error| error.to_string())
 }
 
 /// What a `caBundle` holds. As in Go, a server's own certificate may stand in it, without an

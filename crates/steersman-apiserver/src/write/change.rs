@@ -75,7 +75,9 @@ impl Swap for Change<'_> {
         if self.checks == Checks::All {
             new = admitted(writer, self.asked.as_ref(), self.place, old, new).await?;
         }
-        let same = new == *old && found.is_stored_right;
+        let same = new == *old
+            && found.is_stored_right
+            && !writer.server.store.is_stale(&entry.key).await?;
         let effects = writer.effects();
         let mut held = Held::default();
         if let Some(effects) = effects.filter(|_| !same) {
@@ -192,11 +194,11 @@ async fn changed(
 ) -> Result<Value> {
     let Some(paths) = writer.scale else {
         let changes = request.mutate(&mut new, Some(old)).await?;
-        return Ok(if changes.any() { shape(writer, old, new) } else { new });
+        return if changes.any() { shape(writer, old, new) } else { Ok(new) };
     };
     let mut scale = scale::scale_of(&new, paths);
     let changes = request.mutate(&mut scale, Some(&scale::scale_of(old, paths))).await?;
-    Ok(if changes.any() { shape(writer, old, scale::scaled(&new, paths, &scale)) } else { new })
+    if changes.any() { shape(writer, old, scale::scaled(&new, paths, &scale)) } else { Ok(new) }
 }
 
 /// What of an object plug-ins and webhooks are asked about: the Scale, if one is written.

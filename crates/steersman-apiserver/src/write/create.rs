@@ -55,7 +55,7 @@ pub(crate) async fn create_object(
     if let Some(effects) = writer.effects() {
         effects.accept(writer.seen())?;
     }
-    complete(writer, &mut object);
+    complete(writer, &mut object)?;
     if tracking == Tracking::Record {
         writer.track(None, &mut object);
     }
@@ -63,7 +63,7 @@ pub(crate) async fn create_object(
         && request.mutate(&mut object, None).await?.webhooks
     {
         put_into(writer, namespace, &mut object)?;
-        complete(writer, &mut object);
+        complete(writer, &mut object)?;
     }
     if let Some(effects) = writer.effects() {
         let name = writer.call.map_or("", |call| call.place().name);
@@ -101,7 +101,7 @@ fn put_into(writer: &Writer<'_>, namespace: &str, object: &mut Value) -> Result<
 }
 
 /// Takes out what the client may not say, and fills in what it left out.
-fn complete(writer: &Writer<'_>, object: &mut Value) {
+fn complete(writer: &Writer<'_>, object: &mut Value) -> Result<()> {
     let resource = writer.resource;
     for field in OURS {
         metadata::set(object, field, None);
@@ -112,8 +112,9 @@ fn complete(writer: &Writer<'_>, object: &mut Value) {
     {
         fields.remove("status");
     }
-    resource.schema.apply_defaults(object);
+    resource.schema.apply_defaults(object)?;
     resource.rules.fill_in(object);
+    Ok(())
 }
 
 /// An object that is admitted and has to be checked and stored under one name.

@@ -29,6 +29,7 @@ use serde_json::Value;
 use steersman_rules::apply::{Resets, Track, track};
 use steersman_rules::metadata;
 use steersman_rules::resource::{Place, Resource, ScalePaths};
+use steersman_rules::schema::ADDED_MAX;
 use steersman_store::Revision;
 
 use crate::admission::{About, Operation, Request};
@@ -43,7 +44,7 @@ use crate::user::User;
 
 /// The largest object that is stored, in bytes: what etcd takes by default, so that what can be
 /// written does not depend on the store.
-const OBJECT_MAX: usize = 3 * 512 * 1024;
+const OBJECT_MAX: usize = ADDED_MAX;
 
 /// A body names another namespace than the path.
 pub(crate) const OTHER_NAMESPACE: &str =
@@ -152,6 +153,10 @@ impl<'a> Writer<'a> {
     /// Records who owns which fields of a new version of an object.
     pub(crate) fn track(&self, live: Option<&Value>, new: &mut Value) {
         self.resource.schema.settle(new);
+        // That is the most work of all, and for nothing if the object is refused.
+        if !self.dry_run && document::exceeds(new, OBJECT_MAX) {
+            return;
+        }
         track(Track {
             live,
             new,
@@ -185,13 +190,17 @@ impl<'a> Writer<'a> {
                 return Ok(bytes);
             }
         }
-        Err(Status::failure("etcdserver: request is too large"))
+        Err(Status::unstorable())
     }
 
-    /// The bytes to store of an object, which `bytes` are in the version of the writer.
+    /// The bytes to store of an object, which `bytes` are in the version of the writer. A webhook
+    /// may have made more of it.
     async fn to_storage(&self, object: &Value, bytes: &Bytes) -> Result<Bytes> {
         let stored = conversion::to_storage(self.server, self.resource, object).await?;
-        Ok(stored.unwrap_or_else(|| bytes.clone()))
+        match stored {
+            Some(stored) if stored.len() > OBJECT_MAX => Err(Status::unstorable()),
+            stored => Ok(stored.unwrap_or_else(|| bytes.clone())),
+        }
     }
 
     /// What was just stored, if it was, as whoever wrote it reads it. `bytes` is what they sent:

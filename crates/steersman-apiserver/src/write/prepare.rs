@@ -31,16 +31,16 @@ pub(crate) fn prepare(
         let mut sent = new;
         restore(old, &mut sent);
         writer.track(Some(old), &mut sent);
-        return Ok(shape(writer, old, sent));
+        return shape(writer, old, sent);
     }
-    let mut new = shape(writer, old, new);
+    let mut new = shape(writer, old, new)?;
     if tracks {
         writer.track(Some(old), &mut new);
     }
     Ok(new)
 }
 
-pub(super) fn shape(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
+pub(super) fn shape(writer: &Writer<'_>, old: &Value, mut new: Value) -> Result<Value> {
     restore(old, &mut new);
     // It is never stored; a dry run shows what was not.
     if !writer.dry_run {
@@ -49,10 +49,10 @@ pub(super) fn shape(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
     let mut new = if PARTS.contains(&writer.subresource) {
         part::taken(writer, old, &new)
     } else {
-        main(writer, old, new)
+        main(writer, old, new)?
     };
     count_generation(writer, old, &mut new);
-    new
+    Ok(new)
 }
 
 /// Refuses a change that was decided on another version than the one there is. Zero stands for
@@ -110,7 +110,7 @@ pub(crate) fn unmet(
     Status::conflict(writer.resource.named(place.name), &why)
 }
 
-fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
+fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Result<Value> {
     let resource = writer.resource;
     if resource.has_status()
         && let Some(fields) = new.as_object_mut()
@@ -120,13 +120,13 @@ fn main(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
             None => fields.remove("status"),
         };
     }
-    resource.schema.apply_defaults(&mut new);
+    resource.schema.apply_defaults(&mut new)?;
     resource.rules.prepare_update(old, &mut new);
     resource.rules.fill_in(&mut new);
     if let Some(effects) = writer.effects() {
         effects.prepare(writer.seen(), Some(old), &mut new);
     }
-    new
+    Ok(new)
 }
 
 /// Puts back what only the server sets.

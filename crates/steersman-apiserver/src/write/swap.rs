@@ -5,10 +5,13 @@
 //! decided by it only happens if it is still the latest; anything else that is decided, such as a
 //! refusal, counts only if it is.
 
+use std::pin::pin;
+
 use steersman_rules::resource::Place;
 use steersman_store::Entry;
 
 use super::Writer;
+use crate::apart::LONG_BYTES;
 use crate::status::{MODIFIED, Result, Status};
 
 /// How often webhooks are asked about one write, each time because someone else was faster. A
@@ -53,7 +56,9 @@ pub(super) async fn swap<S: Swap>(
     let mut attempts = 0;
     loop {
         let found = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
-        match way.attempt(&found).await {
+        let is_long = found.value.len() > LONG_BYTES;
+        let attempt = writer.server.apart.run(is_long, pin!(way.attempt(&found))).await;
+        match attempt {
             Ok(Attempt::Written(done)) => return Ok(done),
             Ok(Attempt::Failed(status)) => return Err(status),
             tried => {

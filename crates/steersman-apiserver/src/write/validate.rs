@@ -1,8 +1,11 @@
 //! Refusing objects with mistakes: in metadata, by the kind's rules, by its schema.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use steersman_rules::field::FieldError;
 use steersman_rules::resource::Resource;
+use steersman_rules::schema::Mistakes;
 use steersman_rules::{metadata, names};
 
 use super::{Writer, scale};
@@ -32,7 +35,7 @@ pub(super) fn new_object(writer: &Writer<'_>, object: &Value) -> Result<()> {
     let mut errors = names::validate_metadata(object, resource.namespaced);
     errors.extend(finalizer_prefixes(writer, object));
     errors.extend(resource.rules.validate_create(object));
-    errors.extend(of_kind(writer, object));
+    errors.extend(of_kind(writer, object, None));
     refuse(resource, name, &errors)
 }
 
@@ -45,7 +48,7 @@ pub(super) fn changed_object(writer: &Writer<'_>, old: &Value, new: &Value) -> R
         errors.extend(resource.rules.validate_existing(new));
     }
     errors.extend(found);
-    errors.extend(of_kind(writer, new));
+    errors.extend(of_kind(writer, new, Some(old)));
     refuse(resource, metadata::text(old, "name"), &errors)
 }
 
@@ -72,7 +75,7 @@ pub(super) fn changed_metadata(writer: &Writer<'_>, old: &Value, new: &Value) ->
 pub(super) fn changed_status(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()> {
     let mut errors = changed_metadata(writer, old, new);
     errors.extend(if writer.resource.is_custom() {
-        let mut errors = writer.resource.schema.validate(new);
+        let mut errors = by_schema(writer, new, Some(old));
         errors.extend(scale::mistakes(writer.resource, new, scale::Of::Status));
         errors
     } else {
@@ -85,17 +88,27 @@ fn refuse(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<()> 
     if errors.is_empty() { Ok(()) } else { Err(Status::invalid(resource.named_kind(name), errors)) }
 }
 
-fn of_kind(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
+fn of_kind(writer: &Writer<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let resource = writer.resource;
     // Only custom resources are held to their schema: built-in kinds have rules instead, which let
     // keys of lists repeat, say.
     if resource.is_custom() {
-        let mut errors = resource.schema.validate(object);
+        let mut errors = by_schema(writer, object, old);
         errors.extend(scale::mistakes(resource, object, scale::Of::All));
         errors
     } else {
         Vec::new()
     }
+}
+
+/// The mistakes by the schema and the rules of a definition. What was wrong before and has not
+/// changed is a warning.
+fn by_schema(writer: &Writer<'_>, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let Mistakes { errors, warnings } = writer.resource.schema.validate_change(new, old);
+    if let Some(call) = writer.call {
+        warnings.into_iter().for_each(|warning| call.warn(warning));
+    }
+    errors
 }
 
 /// The finalizers that lack a prefix, where the kind asks for one.
@@ -107,7 +120,7 @@ fn finalizer_prefixes(writer: &Writer<'_>, object: &Value) -> Vec<FieldError> {
 fn of_metadata_change(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if metadata::is_deleting(old) {
-        let before = metadata::finalizers(old);
+        let before: HashSet<String> = metadata::finalizers(old).into_iter().collect();
         let added: Vec<String> =
             metadata::finalizers(new).into_iter().filter(|f| !before.contains(f)).collect();
         if !added.is_empty() {

@@ -89,7 +89,8 @@ impl Api {
         Self::with(store, |config| config.admission = plugins).await
     }
 
-    async fn with(store: Arc<dyn Store>, settle: impl FnOnce(&mut Config)) -> Self {
+    /// With settings of its own.
+    pub(crate) async fn with(store: Arc<dyn Store>, settle: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::new(Arc::clone(&store), clock());
         settle(&mut config);
         let server = ApiServer::start(config).await.unwrap();

@@ -31,6 +31,10 @@ pub(crate) struct Faulty {
     lags: Arc<Mutex<Option<Revision>>>,
     /// Whether what a watch gives at once has happened at one revision.
     pub(crate) together: Arc<AtomicBool>,
+    /// Whether watches that begin never give anything.
+    pub(crate) deaf: Arc<AtomicBool>,
+    /// Whether reads are never answered.
+    pub(crate) silent: Arc<AtomicBool>,
     asked: Arc<Asked>,
 }
 
@@ -55,6 +59,8 @@ impl Faulty {
             unknown: Arc::default(),
             lags: Arc::default(),
             together: Arc::default(),
+            deaf: Arc::default(),
+            silent: Arc::default(),
             asked: Arc::default(),
         }
     }
@@ -105,6 +111,12 @@ impl Faulty {
         assert!(!self.panics.load(Ordering::SeqCst), "the store is told to panic");
     }
 
+    async fn may_answer(&self) {
+        if self.silent.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+    }
+
     fn may_fail(&self) -> Result<(), StoreError> {
         self.fails.lock().unwrap().clone().map_or(Ok(()), Err)
     }
@@ -116,6 +128,7 @@ impl Store for Faulty {
         self.asked.reads.fetch_add(1, Ordering::SeqCst);
         let got = self.store.get(key);
         Box::pin(async move {
+            self.may_answer().await;
             self.may_fail()?;
             got.await
         })
@@ -123,6 +136,7 @@ impl Store for Faulty {
 
     fn range(&self, mut request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
         Box::pin(async move {
+            self.may_answer().await;
             if request.stale {
                 self.asked.stale.fetch_add(1, Ordering::SeqCst);
                 request.at = request.at.or(*self.lags.lock().unwrap());
@@ -158,7 +172,8 @@ impl Store for Faulty {
         Box::pin(async move {
             self.may_fail()?;
             let watch = self.store.watch(request).await?;
-            Ok(Box::new(FaultyWatch { watch, store: self.clone() }) as Box<dyn Watch>)
+            let is_deaf = self.deaf.load(Ordering::SeqCst);
+            Ok(Box::new(FaultyWatch { watch, store: self.clone(), is_deaf }) as Box<dyn Watch>)
         })
     }
 
@@ -180,11 +195,15 @@ fn at(revision: Revision, event: &Event) -> Event {
 struct FaultyWatch {
     watch: Box<dyn Watch>,
     store: Faulty,
+    is_deaf: bool,
 }
 
 impl Watch for FaultyWatch {
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Arc<Event>>, StoreError>> {
         Box::pin(async move {
+            if self.is_deaf {
+                return std::future::pending().await;
+            }
             let events = self.watch.next().await;
             self.store.may_panic();
             self.store.may_fail()?;

@@ -25,7 +25,6 @@ async fn no_path_leads_out_of_its_folder() {
         "/api/v1/namespaces/default/configmaps/..%2fsecrets%2fs",
         "/api/v1/namespaces/default/configmaps/../../secrets/default/s",
         "/api/v1/namespaces/default%2f..%2f/configmaps/s",
-        "/api/v1/namespaces/default/configmaps/%2e%2e",
         "/api/v1/namespaces/default/configmaps/%00",
         "/api/v1/namespaces/default//configmaps",
         "/api//v1/pods",
@@ -34,6 +33,29 @@ async fn no_path_leads_out_of_its_folder() {
     ] {
         assert_eq!(api.get(path).await.refused(404)["reason"], "NotFound", "{path}");
         api.delete(path).await.refused(404);
+    }
+    for (name, why) in [("%2e%2e", "be '..'"), ("%2E", "be '.'"), ("a%25b", "contain '%'")] {
+        let path = format!("{CONFIG_MAPS}/{name}");
+        for answer in [api.get(&path).await, api.delete(&path).await] {
+            let message = answer.refused(400)["message"].as_str().unwrap().to_owned();
+            assert!(message.starts_with("Name parameter invalid: "), "{message}");
+            assert!(message.ends_with(&format!(": may not {why}")), "{message}");
+        }
+    }
+    // What Kubernetes' own storage says of such a key.
+    for namespace in ["%2e%2e", "%2E", ".."] {
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+        let decoded = namespace.replace("%2e", ".").replace("%2E", ".");
+        let message = format!("invalid key: \"/configmaps/{decoded}\"");
+        for query in ["", "?watch=1"] {
+            assert_eq!(api.get(&(path.clone() + query)).await.refused(500)["message"], *message);
+        }
+        let message = format!("invalid key: \"/configmaps/{decoded}/a\"");
+        assert_eq!(api.get(&(path.clone() + "/a")).await.refused(500)["message"], *message);
+        api.delete(&path).await.refused(500);
+        let created = api.post(&path, &config_map("a", &json!({}))).await;
+        let message = format!("namespaces \"{decoded}\" not found");
+        assert_eq!(created.refused(404)["message"], *message);
     }
     for name in ["..", ".", "a/b", "a%b", "\0", "a b", "A", &"x".repeat(254)] {
         let object = config_map(name, &json!({}));

@@ -5,7 +5,7 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use steersman_apiserver::user::User;
 
-use crate::api::{Answer, Api};
+use crate::api::{Answer, Api, CONFIG_MAPS};
 use crate::authorization::{bind, role, rule};
 use crate::parts::REQUEST;
 
@@ -62,4 +62,83 @@ async fn uid_and_extra_stand_in_a_signing_request() {
     assert_eq!(created["spec"]["uid"], "u1");
     assert_eq!(created["spec"]["groups"], json!(["dev", "system:authenticated"]));
     assert_eq!(created["spec"]["extra"], json!({"acme.com/project": ["x"]}));
+}
+
+/// Gets ConfigMaps as one who acts as somebody.
+async fn get_as(api: &Api, user: &str, acting: &[(&str, &str)]) -> Answer {
+    let mut request = Request::builder().uri(CONFIG_MAPS).extension(User::known(user, &[]));
+    for (name, value) in acting {
+        request = request.header(format!("impersonate-{name}"), *value);
+    }
+    api.send(request.body(Full::default()).unwrap()).await
+}
+
+/// A user who may act as bob to list ConfigMaps, who may do so, and with these rules more.
+async fn constrained(more: &[Value]) -> Api {
+    let api = Api::start().await;
+    let group = "authentication.k8s.io";
+    let on = rule(&["impersonate-on:user-info:list"], &[""], &["configmaps"]);
+    let users = rule(&["impersonate:user-info"], &[group], &["users"]);
+    role(&api, "", "jane", &[&[on, users], more].concat()).await;
+    bind(&api, "", "ClusterRole", "jane", "jane").await;
+    role(&api, "", "bob", &[rule(&["list"], &[""], &["configmaps"])]).await;
+    bind(&api, "", "ClusterRole", "bob", "bob").await;
+    api
+}
+
+/// Whether a rule names each of these or all.
+fn of(resource: &str, names: &[&str]) -> Value {
+    let verbs = ["impersonate:user-info"];
+    let mut rule = rule(&verbs, &["authentication.k8s.io"], &[resource]);
+    rule["resourceNames"] = json!(names);
+    rule
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_names_many_may_be_allowed_all_of_them_at_once() {
+    let groups = |count: usize| {
+        let all = ["a", "b", "c", "d"].into_iter().take(count).map(|name| ("group", name));
+        [("user", "bob")].into_iter().chain(all).collect::<Vec<_>>()
+    };
+    let api = constrained(&[of("groups", &["*"])]).await;
+    get_as(&api, "jane", &groups(4)).await.ok();
+    let refused = get_as(&api, "jane", &groups(3)).await.refused(403);
+    assert!(refused["message"].as_str().unwrap().contains("cannot impersonate:user-info"));
+    let api = constrained(&[of("groups", &["a", "b", "c", "d"])]).await;
+    get_as(&api, "jane", &groups(4)).await.ok();
+    let api = constrained(&[of("userextras/*", &["*"])]).await;
+    let extra = |count: usize| {
+        let all = ["1", "2", "3", "4"].into_iter().take(count).map(|n| ("extra-a.b%2fc", n));
+        [("user", "bob")].into_iter().chain(all).collect::<Vec<_>>()
+    };
+    get_as(&api, "jane", &extra(4)).await.ok();
+    get_as(&api, "jane", &extra(3)).await.refused(403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_of_a_user_in_a_constrained_way_has_keys_with_a_domain() {
+    let project = ["userextras/acme.com/project"];
+    let project = rule(&["impersonate:user-info"], &["authentication.k8s.io"], &project);
+    let api = constrained(&[project]).await;
+    get_as(&api, "jane", &[("user", "bob"), ("extra-acme.com%2fproject", "x")]).await.ok();
+    let start = "userextras.authentication.k8s.io is forbidden: User \"jane\" cannot \
+                 impersonate:user-info resource \"userextras\" in API group \
+                 \"authentication.k8s.io\" at the cluster scope: ";
+    for (header, value, why) in [
+        (
+            "extra-project",
+            "x",
+            "impersonating an invalid key in extra is not allowed: extra.key: Invalid value: \
+             \"project\": must be a domain-prefixed path (such as \"acme.io/foo\")",
+        ),
+        (
+            "extra-acme.com%2f%50",
+            "x",
+            "impersonating a non-lowercase key in extra is not allowed: \"acme.com/P\"",
+        ),
+        ("extra-acme.com%2fp", "", "impersonating the empty string value in extra is not allowed"),
+    ] {
+        let refused = get_as(&api, "jane", &[("user", "bob"), (header, value)]).await.refused(403);
+        assert_eq!(refused["message"], format!("{start}{why}"), "{header}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The plug-in `LimitRanger` as clients meet it. What is given and refused is in the tables beside it.
 
 use serde_json::{Value, json};
+use steersman_store::{Expected, WriteRequest};
 
 use crate::api::{Api, pod};
 
@@ -164,4 +165,15 @@ async fn claims_are_limited_when_they_are_made_and_when_they_change() {
     // What is being deleted must be able to go.
     api.merge(&path, &json!({"metadata": {"finalizers": null}})).await.ok();
     api.get(&path).await.refused(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_range_that_cannot_be_read_limits_everything() {
+    let api = Api::start().await;
+    let key = "/registry/limitranges/default/broken";
+    let write = WriteRequest::put(key, "{", Expected::Absent);
+    api.store.write(write).await.unwrap();
+    let status = api.post(PODS, &pod("x")).await.refused(500);
+    assert_eq!(status["reason"], "InternalError");
+    api.post("/api/v1/namespaces/kube-public/pods", &pod("x")).await.ok();
 }

@@ -22,14 +22,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
 
-struct Secure {
-    pki: Pki,
+/// A server behind HTTPS.
+pub(crate) struct Secure {
+    pub(crate) api: Api,
+    pub(crate) pki: Pki,
     port: u16,
-    shutdown: CancellationToken,
-    server: tokio::task::JoinHandle<()>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) server: tokio::task::JoinHandle<()>,
 }
 
-async fn start() -> Secure {
+pub(crate) async fn start() -> Secure {
+    start_with(Duration::from_secs(1).into()).await
+}
+
+pub(crate) async fn start_with(options: listen::Options) -> Secure {
     let api = Api::start().await;
     let pki = Pki::new(&["api.example.com".to_owned()]).unwrap();
     api.server.tokens().insert(&pki.token, User::known("token-user", &["system:masters"]));
@@ -41,14 +47,18 @@ async fn start() -> Secure {
         listener,
         pki.server_tls().unwrap(),
         shutdown.clone(),
-        Duration::from_secs(1),
+        options,
     );
     let server = tokio::spawn(serving);
-    Secure { pki, port, shutdown, server }
+    Secure { api, pki, port, shutdown, server }
 }
 
 impl Secure {
-    async fn connect(&self, identity: Option<&Certified>, alpn: &str) -> TlsStream<TcpStream> {
+    pub(crate) async fn connect(
+        &self,
+        identity: Option<&Certified>,
+        alpn: &str,
+    ) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pki.ca.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -71,7 +81,7 @@ impl Secure {
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
     }
 
-    async fn ask(
+    pub(crate) async fn ask(
         &self,
         identity: Option<&Certified>,
         request: Request<Full<Bytes>>,
@@ -85,20 +95,29 @@ impl Secure {
         (code, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    /// Gets something as the admin, over HTTP/2.
-    async fn ask_http2(&self, path: &str) -> u16 {
-        let stream = self.connect(Some(&self.pki.admin), "h2").await;
+    /// A connection that speaks HTTP/2.
+    pub(crate) async fn http2<B>(&self, identity: Option<&Certified>) -> http2::SendRequest<B>
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<tower::BoxError>> + Send + Unpin + 'static,
+    {
+        let stream = self.connect(identity, "h2").await;
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-        let (mut sender, connection) =
+        let (sender, connection) =
             http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
+        sender
+    }
+
+    /// Gets something as the admin, over HTTP/2.
+    async fn ask_http2(&self, path: &str) -> u16 {
+        let mut sender = self.http2(Some(&self.pki.admin)).await;
         let request = Request::builder().uri(format!("https://localhost{path}"));
         let request = request.body(Full::<Bytes>::default()).unwrap();
         sender.send_request(request).await.unwrap().status().as_u16()
     }
 }
 
-fn get(path: &str) -> Request<Full<Bytes>> {
+pub(crate) fn get(path: &str) -> Request<Full<Bytes>> {
     Request::builder().uri(path).header(header::HOST, "localhost").body(Full::default()).unwrap()
 }
 

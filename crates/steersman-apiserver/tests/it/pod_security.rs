@@ -347,3 +347,16 @@ async fn who_turns_app_armor_off_by_annotation_does_so_by_field() {
          \"Unconfined\", \"container.apparmor.security.beta.kubernetes.io/web=\"unconfined\"\")"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_cannot_be_read_asks_for_more_than_nothing() {
+    let only = PluginSelection::without_controllers();
+    let off = PluginSelection::new([], ["NamespaceLifecycle", "LimitRanger"]).unwrap();
+    for plugins in [only, off.by_default("ServiceAccount", false)] {
+        let api = Api::with_plugins(plugins).await;
+        let write = WriteRequest::put("/registry/namespaces/shop", "{", Expected::Absent);
+        api.store.write(write).await.unwrap();
+        let status = api.post(PODS, &privileged("x")).await.refused(500);
+        assert_eq!(status["reason"], "InternalError", "{status}");
+    }
+}

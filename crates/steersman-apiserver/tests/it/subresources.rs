@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::api::{Api, deployment, pod};
+use crate::authorization::{bind, role, rule};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -240,4 +241,24 @@ async fn what_leads_to_a_node_is_discovered_and_answered_as_far_as_it_goes() {
         api.get(&format!("{PODS}/q/{part}")).await.refused(501);
     }
     api.delete(&format!("{PODS}/q/log")).await.refused(405);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_only_get_does_not_get_into_a_pod() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await.ok();
+    let parts = ["pods/exec", "pods/attach", "pods/portforward", "pods/log"];
+    role(&api, "default", "reader", &[rule(&["get"], &[""], &parts)]).await;
+    role(&api, "default", "writer", &[rule(&["create"], &[""], &parts)]).await;
+    bind(&api, "default", "Role", "reader", "jane").await;
+    bind(&api, "default", "Role", "reader", "joe").await;
+    bind(&api, "default", "Role", "writer", "joe").await;
+    let (jane, joe) = (api.acting_as("jane", &[]), api.acting_as("joe", &[]));
+    for part in ["exec", "attach", "portforward"] {
+        let path = format!("{PODS}/p/{part}");
+        let status = jane.get(&path).await.refused(403);
+        assert_eq!(status["message"], "pods \"p\" is forbidden: ", "{part}");
+        joe.get(&path).await.refused(400);
+    }
+    assert_eq!(jane.get(&format!("{PODS}/p/log")).await.code, 204);
 }

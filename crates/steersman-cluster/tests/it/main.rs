@@ -1,6 +1,8 @@
 //! A cluster in this process, on a store that outlives it.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
+mod encryption;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +17,7 @@ use serde_json::json;
 use steersman_cluster::disk::OpenError;
 use steersman_cluster::{Cluster, ForkError, StartError, Storage, User};
 use steersman_store::{Expected, Store, WriteRequest};
-use tokio::time::{interval, timeout};
+use tokio::time::{Instant, interval, timeout};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -61,6 +63,30 @@ async fn running_pods(cluster: &Cluster, count: usize) -> BTreeMap<String, Strin
         }
     };
     timeout(PATIENCE, running).await.expect("the Pods run")
+}
+
+/// Whether the cluster says that it is ready.
+async fn is_ready(client: &kube::Client) -> bool {
+    let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
+    client.request_text(request).await.is_ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_stops_says_so_first_and_goes_on_for_as_long_as_it_should() {
+    let delay = Duration::from_secs(10);
+    let cluster = Cluster::builder().shutdown_delay(delay).start().await.unwrap();
+    let client = cluster.client();
+    assert!(is_ready(&client).await);
+    let began = Instant::now();
+    let stopped = tokio::spawn(cluster.stop());
+    assert!(timeout(delay / 2, std::future::pending::<()>()).await.is_err());
+    assert!(!is_ready(&client).await);
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("late".into());
+    maps.create(&PostParams::default(), &map).await.expect("everything else goes on");
+    stopped.await.unwrap();
+    assert!((delay..delay * 2).contains(&began.elapsed()), "{:?}", began.elapsed());
 }
 
 /// Creates a ConfigMap with a generated name and returns its uid.
@@ -217,4 +243,34 @@ async fn a_client_of_a_user_may_do_what_roles_allow_that_user() {
     maps.list(&ListParams::default()).await.unwrap();
     let someone = cluster.client_as(User::known("jane", &[]));
     assert_eq!(someone.default_namespace(), "default");
+}
+
+/// The API is served by one runtime, and what runs beside it by another.
+#[test]
+fn controllers_have_a_runtime_of_their_own_where_one_is_given() {
+    let runtime = |threads| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(threads).enable_all().build().unwrap()
+    };
+    let (serving, controllers) = (runtime(1), runtime(1));
+    let elsewhere = controllers.handle().clone();
+    serving.block_on(async {
+        let cluster = Cluster::builder().controllers_on(elsewhere.clone()).start().await.unwrap();
+        assert!(elsewhere.metrics().num_alive_tasks() > 0);
+        let deployment = json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": 1, "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+                },
+            },
+        });
+        let deployment: Deployment = serde_json::from_value(deployment).unwrap();
+        let deployments: Api<Deployment> = Api::default_namespaced(cluster.client());
+        deployments.create(&PostParams::default(), &deployment).await.unwrap();
+        assert_eq!(running_pods(&cluster, 1).await.len(), 1);
+        cluster.stop().await;
+    });
 }

@@ -7,6 +7,7 @@ use steersman::events::{NewEvent, Recorder, Reference};
 
 use super::ended::End;
 use crate::addresses::Rejection;
+use crate::registration::Machine;
 
 /// A container as Events name it.
 struct Named<'a> {
@@ -23,8 +24,9 @@ pub(super) struct Teller<'a> {
 }
 
 impl<'a> Teller<'a> {
-    pub(super) fn new(pod: &'a Pod, node: &str, ctx: &Context<Pod>) -> Self {
-        Self { pod, recorder: ctx.recorder().instance(node) }
+    pub(super) fn new(pod: &'a Pod, machine: &Machine, ctx: &Context<Pod>) -> Self {
+        let recorder = ctx.recorder().instance(&machine.name).acting_as(&machine.agent);
+        Self { pod, recorder }
     }
 
     /// Tells of containers that run for the first time.

@@ -34,7 +34,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         let pod_address = match self.address(pod, machine, ctx)? {
             Ok(address) => address,
             Err(rejection) => {
-                Teller::new(pod, &machine.name, ctx).rejected(&rejection);
+                Teller::new(pod, machine, ctx).rejected(&rejection);
                 ctx.status(ended::rejected(pod, &rejection, &now));
                 return Ok(Next::Settled);
             }
@@ -43,7 +43,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         let around = Surroundings { pod_address, host_address: machine.address(), containers };
         let running = status::running(pod, &around, &now);
         let left = status::time_left(pod, &running, clock::now());
-        let teller = Teller::new(pod, &machine.name, ctx);
+        let teller = Teller::new(pod, machine, ctx);
         if left.is_some_and(|left| left.is_zero()) {
             return self.fail(pod, &teller, ctx).await;
         }
@@ -91,7 +91,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if ended::has_started(pod) && !ended::has_ended(pod) {
             let stopping = self.runtime.stop(pod).await?;
             if !status::is_observed(pod) {
-                Teller::new(pod, &machine.name, ctx).stopping();
+                Teller::new(pod, machine, ctx).stopping();
             }
             ctx.status(match stopping {
                 Stopping::Takes(_) => status::observed(pod),
@@ -124,6 +124,7 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
         let Some(machine) = bound_to(&pod).and_then(|node| self.machines.get(node)) else {
             return Ok(Next::Settled);
         };
+        ctx.act_as(&machine.agent)?;
         if pod.metadata.deletion_timestamp.is_some() {
             self.end(&pod, machine, &ctx).await
         } else if ended::has_ended(&pod) {

@@ -5,26 +5,38 @@
 
 use serde_json::{Map, Value};
 
-use super::fieldset::FieldSet;
+use super::fieldset::{Entry, FieldSet};
+use super::path::Step;
 use crate::schema::{ANY, Node, Relation, Shape};
 
 /// Whether any path of the set is among the fields.
 pub(super) fn overlaps(fields: &Value, set: &FieldSet) -> bool {
     let Value::Object(fields) = fields else { return false };
-    set.entries().iter().any(|entry| {
-        let Some(below) = fields.get(&entry.step.encode()) else { return false };
+    let both = |entry: &Entry, below: &Value| {
         (entry.member && is_member(below)) || overlaps(below, &entry.below)
-    })
+    };
+    // An object may have thousands of managers, and a write thousands of paths.
+    if fields.len() < set.entries().len() {
+        return fields.iter().any(|(key, below)| {
+            let step = Step::parse(key).ok();
+            step.and_then(|step| set.get(&step)).is_some_and(|entry| both(entry, below))
+        });
+    }
+    set.entries()
+        .iter()
+        .any(|entry| fields.get(&entry.step.encode()).is_some_and(|below| both(entry, below)))
 }
 
 /// Whether every path of the set is among the fields.
 pub(super) fn covers(fields: &Value, set: &FieldSet) -> bool {
     let Value::Object(fields) = fields else { return set.is_empty() };
-    set.entries().iter().all(|entry| {
-        let below = fields.get(&entry.step.encode());
-        below
-            .is_some_and(|below| (!entry.member || is_member(below)) && covers(below, &entry.below))
-    })
+    fields.len() >= set.entries().len()
+        && set.entries().iter().all(|entry| {
+            let below = fields.get(&entry.step.encode());
+            below.is_some_and(|below| {
+                (!entry.member || is_member(below)) && covers(below, &entry.below)
+            })
+        })
 }
 
 /// Whether the fields name paths below something that merges only as a whole, as they do when a

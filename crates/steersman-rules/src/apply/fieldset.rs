@@ -33,6 +33,12 @@ pub(super) struct Entry {
     pub(super) below: FieldSet,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many steps unions have moved or copied, for tests that ask whether that grows as it may.
+    pub(super) static MOVED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 impl FieldSet {
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -94,6 +100,8 @@ impl FieldSet {
         if other.is_empty() {
             return self;
         }
+        #[cfg(test)]
+        MOVED.with(|moved| moved.set(moved.get() + self.entries.len() + other.entries.len()));
         let mut all = Vec::with_capacity(self.entries.len().max(other.entries.len()));
         let mut others = other.entries.iter().peekable();
         for mut entry in self.entries {
@@ -108,6 +116,23 @@ impl FieldSet {
         }
         all.extend(others.cloned());
         Self { entries: all }
+    }
+
+    /// Paths in any of many sets. Neighbours are joined first, so that none is copied more often
+    /// than there are rounds.
+    pub(crate) fn union_of(mut sets: Vec<Self>) -> Self {
+        while sets.len() > 1 {
+            let mut joined = Vec::with_capacity(sets.len().div_ceil(2));
+            let mut rest = sets.into_iter();
+            while let Some(one) = rest.next() {
+                joined.push(match rest.next() {
+                    Some(other) => one.union(&other),
+                    None => one,
+                });
+            }
+            sets = joined;
+        }
+        sets.pop().unwrap_or_default()
     }
 
     /// Paths in both.
@@ -140,6 +165,21 @@ impl FieldSet {
         rest
     }
 
+    /// The same of a set that is not needed any more, of which most stays.
+    pub(crate) fn minus(self, other: &Self) -> Self {
+        let mut others = other.entries.iter().peekable();
+        let mut rest = Self::default();
+        for mut entry in self.entries {
+            while others.next_if(|other| other.step < entry.step).is_some() {}
+            if let Some(same) = others.next_if(|other| other.step == entry.step) {
+                entry.member &= !same.member;
+                entry.below = entry.below.minus(&same.below);
+            }
+            rest.push(entry.step, entry.member, entry.below);
+        }
+        rest
+    }
+
     /// The set without a path, and without what is below it.
     pub(crate) fn without(mut self, path: &[&str]) -> Self {
         let [first, rest @ ..] = path else { return Self::default() };
@@ -156,6 +196,11 @@ impl FieldSet {
 
     /// Visits the steps of this level, each with its counterpart in another set.
     fn join<'a>(&'a self, other: &'a Self, mut visit: impl FnMut(&'a Entry, Option<&'a Entry>)) {
+        // A few steps among many are looked up.
+        if self.entries.len() < other.entries.len() / 16 {
+            self.entries.iter().for_each(|entry| visit(entry, other.get(&entry.step)));
+            return;
+        }
         let mut others = other.entries.iter().peekable();
         for entry in &self.entries {
             while others.next_if(|other| other.step < entry.step).is_some() {}

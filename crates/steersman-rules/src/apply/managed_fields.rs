@@ -17,6 +17,9 @@ use super::path::Step;
 const MAX_UPDATE_MANAGERS: usize = 10;
 const ANCIENT_CHANGES: &str = "ancient-changes";
 
+/// How many managers a client may name. An object that really has more keeps them.
+const SENT_MAX: usize = 1000;
+
 /// What tells managers apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ManagerId {
@@ -105,15 +108,16 @@ impl Fields {
     /// Gives up the paths of a set.
     pub(super) fn subtract(&mut self, set: &FieldSet) {
         if self.overlaps(set) {
-            *self = Self::Set(self.to_set().difference(set));
+            *self = Self::Set(self.to_set().minus(set));
         }
     }
 
     /// Takes the paths of a set.
-    pub(super) fn add(&mut self, set: &FieldSet) {
-        let covered = matches!(&*self, Self::Encoded(fields) if encoded::covers(fields, set));
+    pub(super) fn add(&mut self, set: FieldSet) {
+        let covered = matches!(&*self, Self::Encoded(fields) if encoded::covers(fields, &set));
         if !covered {
-            *self = Self::Set(self.to_set().union(set));
+            let own = self.to_set();
+            *self = Self::Set(if own.is_empty() { set } else { own.union(&set) });
         }
     }
 
@@ -146,6 +150,10 @@ pub(super) fn read(entries: Value) -> Managers {
 
 /// Reads managers that a client sends, which may be anything.
 pub(super) fn read_sent(entries: Value) -> Result<Managers, String> {
+    let sent = entries.as_array().map_or(0, Vec::len);
+    if sent > SENT_MAX {
+        return Err(format!("must have at most {SENT_MAX} managed fields entries, got {sent}"));
+    }
     read_entries(entries, |fields| FieldSet::decode(fields).map(|_| ()))
 }
 
@@ -263,29 +271,55 @@ pub(super) static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
 /// Merges the oldest updaters, per version, until there are at most ten.
 pub(super) fn cap_updaters(managers: &mut Managers) {
     let is_updater = |id: &&ManagerId| id.operation == Operation::Update;
-    let mut excess = managers.keys().filter(is_updater).count().saturating_sub(MAX_UPDATE_MANAGERS);
+    let excess = managers.keys().filter(is_updater).count().saturating_sub(MAX_UPDATE_MANAGERS);
     if excess == 0 {
         return;
     }
     let mut updaters: Vec<ManagerId> = managers.keys().filter(is_updater).cloned().collect();
-    updaters.sort_by_key(|id| (managers[id].time.clone(), id.clone()));
-    let mut first_of: BTreeMap<String, ManagerId> = BTreeMap::new();
+    updaters.sort_by_cached_key(|id| (managers[id].time.clone(), id.clone()));
+    for id in joining(managers, updaters, excess) {
+        join(managers, &id);
+    }
+}
+
+/// The updaters that become one, oldest first, for each version that has some: into the bucket of
+/// that version if there is one, else into the oldest.
+fn joining(
+    managers: &Managers,
+    updaters: Vec<ManagerId>,
+    mut excess: usize,
+) -> impl Iterator<Item = Vec<ManagerId>> + use<> {
+    let mut joining: BTreeMap<String, Vec<ManagerId>> = BTreeMap::new();
     for id in updaters {
         if excess == 0 {
             break;
         }
-        let version = id.api_version.clone();
-        let Some(first) = first_of.get(&version) else {
-            first_of.insert(version, id);
-            continue;
-        };
-        let bucket = ManagerId::new(Operation::Update, ANCIENT_CHANGES, &version, "");
-        let older = managers.remove(&bucket).or_else(|| managers.remove(first));
-        let Some(mut owned) = managers.remove(&id) else { continue };
-        if let Some(older) = older {
-            owned.fields.add(&older.fields.to_set());
+        let bucket = bucket(&id);
+        match joining.get_mut(&id.api_version) {
+            Some(_) if id == bucket => {}
+            Some(group) => {
+                group.push(id);
+                excess -= 1;
+            }
+            None => {
+                let version = id.api_version.clone();
+                let into = if managers.contains_key(&bucket) { bucket } else { id };
+                joining.insert(version, vec![into]);
+            }
         }
-        managers.insert(bucket, owned);
-        excess -= 1;
     }
+    joining.into_values().filter(|group| group.len() > 1)
+}
+
+/// Where old updaters of the same version end up.
+fn bucket(id: &ManagerId) -> ManagerId {
+    ManagerId::new(Operation::Update, ANCIENT_CHANGES, &id.api_version, "")
+}
+
+/// Makes one updater of some, as old as the last of them.
+fn join(managers: &mut Managers, group: &[ManagerId]) {
+    let all: Vec<Owned> = group.iter().filter_map(|id| managers.remove(id)).collect();
+    let Some(Owned { api_version, time, .. }) = all.last().cloned() else { return };
+    let fields = FieldSet::union_of(all.iter().map(|owned| owned.fields.to_set()).collect());
+    managers.insert(bucket(&group[0]), Owned { fields: Fields::Set(fields), api_version, time });
 }

@@ -44,7 +44,7 @@ use serde_json::{Map, Value};
 
 use self::fieldset::FieldSet;
 use self::managed_fields::{Fields, ManagerId, Managers, Operation, Owned, UNOWNED};
-use self::versions::{Changes, Write};
+use self::versions::{Changed, Changes, Write};
 use crate::schema::Schema;
 
 pub use self::conflict::{ConflictCause, FieldConflict, conflict_message};
@@ -208,7 +208,7 @@ pub fn track(track: Track<'_>) {
     let write = Write { old: live.unwrap_or(&empty), new, node, api_version, versions, resets };
     let changes = Changes::new(write, &managers);
     let id = ManagerId::new(Operation::Update, manager, api_version, subresource);
-    own_changes(&mut managers, id, &changes, now);
+    own_changes(&mut managers, id, changes, now);
     managed_fields::cap_updaters(&mut managers);
     managed_fields::write(managers, new);
 }
@@ -294,24 +294,25 @@ fn managers_before(apply: &Apply<'_>, live: &mut Value) -> Managers {
         let version = apply.api_version;
         let subresource = apply.subresource;
         let id = ManagerId::new(Operation::Update, BEFORE_FIRST_APPLY, version, subresource);
-        own_changes(&mut managers, id, &changes, apply.now);
+        own_changes(&mut managers, id, changes, apply.now);
     }
     managers
 }
 
 /// An update owns what it changed, besides what it owned before.
-fn own_changes(managers: &mut Managers, id: ManagerId, changes: &Changes<'_>, now: &str) {
+fn own_changes(managers: &mut Managers, id: ManagerId, changes: Changes<'_>, now: &str) {
     let kept = managers.remove(&id);
     changes.take_over(managers);
-    let written = changes.here().written.difference(&UNOWNED);
+    let Changed { written, removed } = changes.into_here();
+    let written = written.minus(&UNOWNED);
     let mut owned = kept.unwrap_or_else(|| Owned {
         fields: Fields::Set(FieldSet::default()),
         api_version: id.api_version.clone(),
         time: None,
     });
-    owned.fields.subtract(&changes.here().removed);
+    owned.fields.subtract(&removed);
     if !written.is_empty() {
-        owned.fields.add(&written);
+        owned.fields.add(written);
         owned.time = Some(now.to_owned());
     }
     if !owned.fields.is_empty() {

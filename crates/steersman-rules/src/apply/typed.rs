@@ -106,11 +106,6 @@ impl Comparison {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// What was given another value or one at all.
-    pub(super) fn written(&self) -> FieldSet {
-        self.modified.clone().union(&self.added)
-    }
-
     fn push(&mut self, step: &Step, change: Change) {
         let Change { added, modified, removed, below } = change;
         if added || !below.added.is_empty() {

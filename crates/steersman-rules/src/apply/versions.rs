@@ -41,8 +41,6 @@ pub(super) struct Changed {
     /// Added or modified.
     pub(super) written: FieldSet,
     pub(super) removed: FieldSet,
-    /// Either.
-    pub(super) lost: FieldSet,
 }
 
 /// What a write changes, in the versions that matter.
@@ -68,10 +66,9 @@ impl Changed {
     /// What is reset is not changed, whatever was sent.
     fn new(comparison: Comparison, resets: Resets<'_>) -> Self {
         let without = |set: FieldSet| resets.iter().fold(set, |set, path| set.without(path));
-        let written = without(comparison.written());
-        let removed = without(comparison.removed);
-        let lost = written.clone().union(&removed);
-        Self { written, removed, lost }
+        let Comparison { added, modified, removed } = comparison;
+        let written = if modified.is_empty() { added } else { modified.union(&added) };
+        Self { written: without(written), removed: without(removed) }
     }
 }
 
@@ -91,8 +88,8 @@ impl<'a> Changes<'a> {
     }
 
     /// In the version of the write.
-    pub(super) fn here(&self) -> &Changed {
-        &self.here
+    pub(super) fn into_here(self) -> Changed {
+        self.here
     }
 
     /// In another version; `None` if that is not served any more.
@@ -108,7 +105,8 @@ impl<'a> Changes<'a> {
     pub(super) fn take_over(&self, managers: &mut Managers) {
         managers.retain(|_, owned| {
             let Some(changed) = self.in_version(&owned.api_version) else { return false };
-            owned.fields.subtract(&changed.lost);
+            owned.fields.subtract(&changed.written);
+            owned.fields.subtract(&changed.removed);
             !owned.fields.is_empty()
         });
     }
@@ -151,13 +149,13 @@ pub(super) fn prune(write: Write<'_>, last: &Owned, managers: &[(&str, &FieldSet
 
 /// What is owned, per version; the version that is pruned comes first.
 fn by_version(managers: &[(&str, &FieldSet)], first: &str) -> Vec<(String, FieldSet)> {
-    let mut all: BTreeMap<&str, FieldSet> = BTreeMap::new();
+    let mut all: BTreeMap<&str, Vec<FieldSet>> = BTreeMap::new();
     for (version, fields) in managers {
-        let known = all.remove(version).unwrap_or_default();
-        all.insert(version, known.union(fields));
+        all.entry(version).or_default().push((*fields).clone());
     }
     let first = all.remove_entry(first);
-    first.into_iter().chain(all).map(|(version, set)| (version.to_owned(), set)).collect()
+    let joined = |(version, sets): (&str, _)| (version.to_owned(), FieldSet::union_of(sets));
+    first.into_iter().chain(all).map(joined).collect()
 }
 
 fn put_back_in(

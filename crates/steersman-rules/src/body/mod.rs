@@ -11,8 +11,7 @@ pub mod yaml;
 
 use std::fmt;
 
-/// How many findings of one body are kept; more help nobody.
-pub const FINDINGS_MAX: usize = 100;
+pub use crate::schema::FINDINGS_MAX;
 
 /// A longer key is cut in the path of a finding, so that paths cannot outgrow the body.
 const KEY_MAX: usize = 256;

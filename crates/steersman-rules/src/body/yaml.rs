@@ -3,7 +3,7 @@
 //! Lenient readers take the last of two equal keys. Strict ones name the line, so the events of
 //! the parser are looked through; only bodies in YAML pay for that second look.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, Parser};
 use serde_json::Value;
@@ -11,20 +11,116 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{FINDINGS_MAX, Finding, clip};
 
-/// Reads a body. Aliases are expanded within the bounds that the reader has by default. Numbers
-/// with a leading zero are octal, as in every `defaultMode: 0644`.
-pub fn read(body: &[u8]) -> Result<Value, serde_saphyr::Error> {
+/// The most that the texts of a document may come to when aliases are expanded: what a body may
+/// have without them.
+const EXPANDED_MAX: u64 = 3 << 20;
+
+/// Why a body cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum YamlError {
+    /// Aliases of aliases make far more of it than it has.
+    #[error("document contains excessive aliasing")]
+    Aliasing,
+    /// It is not YAML, or not as plain as JSON.
+    #[error(transparent)]
+    Syntax(#[from] serde_saphyr::Error),
+}
+
+/// Reads a body. Aliases are expanded as far as Go's reader expands them. Numbers with a leading
+/// zero are octal, as in every `defaultMode: 0644`.
+pub fn read(body: &[u8]) -> Result<Value, YamlError> {
+    if is_excessive(body) {
+        return Err(YamlError::Aliasing);
+    }
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
     };
-    serde_saphyr::from_slice_with_options(body, options)
+    Ok(serde_saphyr::from_slice_with_options(body, options)?)
+}
+
+/// What a value comes to with its aliases expanded.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    nodes: u64,
+    bytes: u64,
+}
+
+impl Size {
+    fn add(&mut self, other: Self) {
+        self.nodes = self.nodes.saturating_add(other.nodes);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// Whether aliases make too much of a document. It is counted what they would make of it: eight
+/// aliases of eight aliases, and so on, are a short text and a number that nobody can hold.
+fn is_excessive(body: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(body) else { return false };
+    if !(text.contains('&') && text.contains('*')) {
+        return false;
+    }
+    let mut anchors: HashMap<usize, Size> = HashMap::new();
+    // What is open: its anchor, and what is in it so far. The first is the document.
+    let mut open = vec![(0, Size::default())];
+    let mut all = Size::default();
+    let mut aliased = 0_u64;
+    for event in Parser::new_from_str(text) {
+        // What cannot be read is told by whoever reads it for its content.
+        let Ok((event, _)) = event else { return false };
+        let one = Size { nodes: 1, bytes: 0 };
+        let (anchor, size) = match event {
+            Event::MappingStart(_, anchor, _) | Event::SequenceStart(_, anchor, _) => {
+                all.add(one);
+                open.push((anchor, one));
+                continue;
+            }
+            Event::MappingEnd | Event::SequenceEnd => open.pop().unwrap_or_default(),
+            Event::Scalar(text, _, anchor, _) => {
+                let size = Size { bytes: text.len() as u64, ..one };
+                all.add(size);
+                (anchor, size)
+            }
+            Event::Alias(anchor) => {
+                let mut size = anchors.get(&anchor).copied().unwrap_or_default();
+                aliased = aliased.saturating_add(size.nodes);
+                size.add(one);
+                all.add(size);
+                if exceeds(all, aliased) {
+                    return true;
+                }
+                (0, size)
+            }
+            _ => continue,
+        };
+        if let Some((_, parent)) = open.last_mut() {
+            parent.add(size);
+        }
+        if anchor != 0 {
+            anchors.insert(anchor, size);
+        }
+    }
+    false
+}
+
+/// The rule of Go's reader: of a small document almost all may come from aliases, of a large one a
+/// tenth.
+fn exceeds(all: Size, aliased: u64) -> bool {
+    const SMALL: f64 = 400_000.0;
+    const LARGE: f64 = 4_000_000.0;
+    let nodes = all.nodes as f64;
+    let allowed = 0.99 - 0.89 * ((nodes - SMALL) / (LARGE - SMALL)).clamp(0.0, 1.0);
+    let many = aliased > 100 && all.nodes > 1000 && aliased as f64 / nodes > allowed;
+    many || all.bytes > EXPANDED_MAX
 }
 
 /// What is wrong with a body that cannot be read, in one line and, where they are known, in the
 /// words of Go's reader. That counts the lines of some complaints from zero, and says nothing of
 /// the first.
-pub fn complaint(body: &[u8], error: &serde_saphyr::Error) -> String {
+pub fn complaint(body: &[u8], error: &YamlError) -> String {
+    if let YamlError::Aliasing = error {
+        return format!("yaml: {error}");
+    }
     let text = String::from_utf8_lossy(body);
     let mut events = Parser::new_from_str(&text);
     let Some(mistake) = events.find_map(Result::err) else {
@@ -103,7 +199,7 @@ fn next(open: &mut [Level]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{complaint, read, repeated};
+    use super::{YamlError, complaint, read, repeated};
     use serde_json::json;
 
     #[test]
@@ -117,6 +213,44 @@ mod tests {
         );
         let plain = "a: 1\nb: {c: 1, c: 2}\na: 4\n";
         assert_eq!(read(plain.as_bytes()).unwrap(), json!({"a": 4, "b": {"c": 2}}));
+    }
+
+    /// A list of `width` texts, and `levels` lists of as many aliases of the one before.
+    fn bomb(levels: usize, width: usize) -> String {
+        let list = |item: &str| format!("[{}]", vec![item; width].join(","));
+        let mut body = format!("a0: &a0 {}\n", list("x"));
+        for level in 1..=levels {
+            let below = list(&format!("*a{}", level - 1));
+            body += &format!("a{level}: &a{level} {below}\n");
+        }
+        body
+    }
+
+    #[test]
+    fn aliases_are_expanded_as_far_as_go_expands_them() {
+        let small = "a: &a {b: 1}\nc: [*a, *a]\nd: {<<: *a, e: 2}\n";
+        let expanded = json!({
+            "a": {"b": 1}, "c": [{"b": 1}, {"b": 1}], "d": {"b": 1, "e": 2},
+        });
+        assert_eq!(read(small.as_bytes()).unwrap(), expanded);
+        assert!(read(bomb(2, 8).as_bytes()).is_ok());
+        for (levels, width) in [(5, 8), (8, 6), (60, 8), (3, 100)] {
+            let body = bomb(levels, width);
+            let error = read(body.as_bytes()).unwrap_err();
+            assert!(matches!(error, YamlError::Aliasing), "{levels} x {width}: {error}");
+            let told = complaint(body.as_bytes(), &error);
+            assert_eq!(told, "yaml: document contains excessive aliasing");
+        }
+    }
+
+    #[test]
+    fn aliases_of_a_long_text_are_bounded_by_what_they_come_to() {
+        let body = |times: usize| {
+            let aliases = vec!["*a"; times].join(",");
+            format!("a: &a {}\nb: [{aliases}]\n", "x".repeat(100_000))
+        };
+        assert!(read(body(20).as_bytes()).is_ok());
+        assert!(matches!(read(body(1000).as_bytes()), Err(YamlError::Aliasing)));
     }
 
     #[test]

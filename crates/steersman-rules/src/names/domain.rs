@@ -5,7 +5,7 @@ use serde_json::Value;
 use steersman_values::names::{is_subdomain, regex, too_long};
 
 use super::{dns1123_label, dns1123_subdomain};
-use crate::field::FieldError;
+use crate::field::{Errors, FieldError};
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const HTTP_PATH: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
@@ -29,7 +29,7 @@ pub fn host_or_wildcard(value: &str) -> Vec<String> {
 }
 
 /// Complains about a name that is not a domain of three segments or more: names of webhooks.
-pub fn fully_qualified_name(value: &str, field: &str, errors: &mut Vec<FieldError>) {
+pub fn fully_qualified_name(value: &str, field: &str, errors: &mut Errors) {
     let complaints = dns1123_subdomain(value);
     let detail = match value {
         "" => return errors.push(FieldError::required(field, "")),
@@ -43,7 +43,7 @@ pub fn fully_qualified_name(value: &str, field: &str, errors: &mut Vec<FieldErro
 }
 
 /// Complains about a host that is not a domain of two segments or more.
-pub fn fully_qualified_domain(value: &str, field: &str, errors: &mut Vec<FieldError>) {
+pub fn fully_qualified_domain(value: &str, field: &str, errors: &mut Errors) {
     let host = value.strip_suffix('.').unwrap_or(value);
     let complaints = dns1123_subdomain(host);
     let long = host.split('.').find(|label| !dns1123_label(label).is_empty());
@@ -62,7 +62,7 @@ pub fn fully_qualified_domain(value: &str, field: &str, errors: &mut Vec<FieldEr
 }
 
 /// Complains about a name that is not a domain and a path, such as `example.com/controller`.
-pub fn domain_prefixed_path(value: &str, field: &str, errors: &mut Vec<FieldError>) {
+pub fn domain_prefixed_path(value: &str, field: &str, errors: &mut Errors) {
     if value.is_empty() {
         return errors.push(FieldError::required(field, ""));
     }
@@ -87,7 +87,7 @@ pub fn domain_prefixed_path(value: &str, field: &str, errors: &mut Vec<FieldErro
 mod tests {
     use super::*;
 
-    type Rule = fn(&str, &str, &mut Vec<FieldError>);
+    type Rule = fn(&str, &str, &mut Errors);
 
     #[test]
     fn a_wildcard_stands_for_the_first_segment_alone() {
@@ -126,7 +126,7 @@ mod tests {
             ),
         ];
         for (rule, value, expected) in cases {
-            let mut errors = Vec::new();
+            let mut errors = Errors::default();
             rule(value, "f", &mut errors);
             let found: Vec<_> = errors.iter().map(FieldError::message).collect();
             assert_eq!(found.join("\n"), *expected, "{value}");

@@ -5,8 +5,10 @@ use serde_json::Value;
 
 use super::amounts::Amounts;
 use super::evaluator::Evaluator;
+use super::limited::{Limited, Used};
 use super::limits::Quota;
 use super::measure::Measure;
+use super::refusal::Refusal;
 
 /// A write that wants something of quotas.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +21,8 @@ pub struct Demand<'a> {
     pub old: Option<&'a Value>,
     /// Whether it says what is, rather than what is wanted: that is counted, and never refused.
     pub is_status: bool,
+    /// What may be used only where a quota limits it.
+    pub limited: &'a Limited,
     /// The time of the write.
     pub now: Timestamp,
 }
@@ -27,39 +31,67 @@ pub struct Demand<'a> {
 ///
 /// # Errors
 ///
-/// In the words of Kubernetes, why the write does not fit. Then nobody is charged.
-pub fn charges(quotas: &[Quota], demand: Demand<'_>) -> Result<Vec<Amounts>, String> {
-    let Demand { evaluator, new, old, is_status, now } = demand;
+/// Why the write does not fit. Then nobody is charged.
+pub fn charges(quotas: &[Quota], demand: Demand<'_>) -> Result<Vec<Amounts>, Refusal> {
+    let Demand { evaluator, new, limited, is_status, now, .. } = demand;
     let measure = evaluator.measure(new);
     let mut concerned = Vec::with_capacity(quotas.len());
     for quota in quotas {
-        concerned.push(concerns(quota, demand, &measure)?);
+        concerned.push(concerns(quota, demand, &measure).map_err(Refusal::Forbidden)?);
     }
-    if !concerned.contains(&true) {
+    if !concerned.contains(&true) && limited.is_empty() {
         return Ok(vec![Amounts::default(); quotas.len()]);
     }
     let usage = measure.usage(now);
-    let negative: Vec<&str> =
-        usage.iter().filter(|(_, amount)| amount.is_negative()).map(|(name, _)| name).collect();
-    if !negative.is_empty() {
-        return Err(format!("quota usage is negative for resource(s): {}", negative.join(",")));
+    refuse_negative(&usage)?;
+    let Some(wanted) = wanted(quotas, &concerned, demand, &usage) else {
+        return Ok(vec![Amounts::default(); quotas.len()]);
+    };
+    if !limited.is_empty() {
+        let concerned = &concerned;
+        limited.cover(&Used { evaluator, measure: &measure, usage: &usage, quotas, concerned })?;
     }
-    let before = old.map(|old| evaluator.measure(old));
-    let more = before.as_ref().map(|before| {
-        let mut more = usage.clone();
-        more.subtract(&before.usage(now));
-        more
-    });
-    let mut charges = Vec::with_capacity(quotas.len());
-    for (quota, concerned) in quotas.iter().zip(concerned) {
-        let counted_before = before.as_ref().is_some_and(|before| quota.has_in_scope(before));
-        let wanted = more.as_ref().filter(|_| counted_before).unwrap_or(&usage);
-        charges.push(match concerned {
-            true => charge(quota, wanted, is_status)?,
-            false => Amounts::default(),
-        });
+    let charges = quotas.iter().zip(&wanted).map(|(quota, it)| charge(quota, it, is_status));
+    charges.collect::<Result<_, _>>().map_err(Refusal::Forbidden)
+}
+
+fn refuse_negative(usage: &Amounts) -> Result<(), Refusal> {
+    let negative = usage.iter().filter(|(_, amount)| amount.is_negative());
+    let negative: Vec<&str> = negative.map(|(name, _)| name).collect();
+    if negative.is_empty() {
+        return Ok(());
     }
-    Ok(charges)
+    let names = negative.join(",");
+    Err(Refusal::Forbidden(format!("quota usage is negative for resource(s): {names}")))
+}
+
+/// What an object uses more than before, by the quotas that it concerns; `None` if that is nothing.
+fn wanted(
+    quotas: &[Quota],
+    concerned: &[bool],
+    demand: Demand<'_>,
+    usage: &Amounts,
+) -> Option<Vec<Amounts>> {
+    let before = demand.old.map(|old| demand.evaluator.measure(old));
+    let mut more = usage.clone();
+    if let Some(before) = &before {
+        more.subtract(&before.usage(demand.now));
+    }
+    let more = more.without_zeros();
+    let of = |quota: &Quota| match &before {
+        // What comes into the scope of a quota is charged as a whole.
+        Some(before) if !quota.has_in_scope(before) => usage.clone().without_zeros(),
+        _ => more.clone(),
+    };
+    let all = quotas.iter().zip(concerned);
+    let wanted: Vec<Amounts> = all
+        .map(|(quota, concerned)| if *concerned { of(quota) } else { Amounts::default() })
+        .collect();
+    let is_free = match concerned.contains(&true) {
+        true => wanted.iter().all(Amounts::is_empty),
+        false => more.is_empty(),
+    };
+    (!is_free).then_some(wanted)
 }
 
 /// Whether a quota counts an object. One that does wants everything said that it counts, and must

@@ -37,6 +37,11 @@ impl Quota {
         self.hard.names().filter(|name| evaluator.counts(name)).collect()
     }
 
+    /// What it wants of objects.
+    pub(super) fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
     /// Whether an object is in its scopes.
     pub fn has_in_scope(&self, object: &Measure) -> bool {
         self.requirements.iter().all(|requirement| object.traits.meet(requirement))

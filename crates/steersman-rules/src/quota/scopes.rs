@@ -1,5 +1,7 @@
 //! Scopes: which objects a quota is about.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use crate::rules::document::{items, text};
@@ -36,6 +38,13 @@ pub struct Requirement {
     values: Vec<String>,
 }
 
+/// As Go prints it: `{PriorityClass In [high low]}`.
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{{} {} [{}]}}", self.scope, self.operator, self.values.join(" "))
+    }
+}
+
 /// What a quota with this spec wants of objects.
 pub fn requirements(spec: &Value) -> Vec<Requirement> {
     let plain = items(&spec["scopes"]).iter().map(|scope| Requirement {
@@ -44,12 +53,7 @@ pub fn requirements(spec: &Value) -> Vec<Requirement> {
         values: Vec::new(),
     });
     let expressions = items(&spec["scopeSelector"]["matchExpressions"]).iter();
-    let selected = expressions.map(|expression| Requirement {
-        scope: text(&expression["scopeName"]).to_owned(),
-        operator: text(&expression["operator"]).to_owned(),
-        values: items(&expression["values"]).iter().map(|v| text(v).to_owned()).collect(),
-    });
-    plain.chain(selected).collect()
+    plain.chain(expressions.map(Requirement::of)).collect()
 }
 
 impl Traits {
@@ -79,6 +83,20 @@ impl Traits {
 }
 
 impl Requirement {
+    /// What an expression of a selector of scopes says.
+    pub fn of(expression: &Value) -> Self {
+        Self {
+            scope: text(&expression["scopeName"]).to_owned(),
+            operator: text(&expression["operator"]).to_owned(),
+            values: items(&expression["values"]).iter().map(|v| text(v).to_owned()).collect(),
+        }
+    }
+
+    /// Whether another one is about the same scope.
+    pub(super) fn is_about(&self, other: &Self) -> bool {
+        self.scope == other.scope
+    }
+
     /// Whether the operator holds of a value, or of there being none.
     fn selects(&self, value: Option<&str>) -> bool {
         let listed = value.is_some_and(|value| self.values.iter().any(|it| it == value));

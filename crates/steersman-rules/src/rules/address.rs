@@ -252,7 +252,7 @@ mod tests {
 
     fn complaints(rule: Rule, value: &str) -> Vec<String> {
         let value = json!(value);
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         rule(&At::new(&value, "ip"), &mut errors);
         let text = |e: &crate::field::FieldError| e.text.clone();
         errors.iter().map(text).map(|t| t.split(": ").last().unwrap().to_owned()).collect()
@@ -340,7 +340,7 @@ mod tests {
             ("224.0.0.1", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
         ] {
             let value = json!(value);
-            let mut errors = Vec::new();
+            let mut errors = Errors::default();
             endpoint_ip(&At::new(&value, "ip"), &mut errors);
             let found = errors.first().map_or(String::new(), |e| e.text.clone());
             assert!(found.ends_with(expected), "{value}: {found}");

@@ -12,8 +12,7 @@ use super::document::same;
 use crate::field::FieldError;
 use crate::names;
 
-/// The mistakes found so far.
-pub(crate) type Errors = Vec<FieldError>;
+pub(crate) use crate::field::Errors;
 
 /// The numbers that ports have.
 pub(crate) const PORTS: RangeInclusive<i64> = 1..=65535;

@@ -125,33 +125,33 @@ impl Rules {
 
     /// The mistakes in a new object.
     pub fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         (self.check)(&At::root(object), &Value::Null, &mut errors);
-        errors
+        errors.into()
     }
 
     /// The mistakes in an object that exists, a part of which has changed.
     pub fn validate_existing(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         let check = self.check_existing.unwrap_or(self.check);
         check(&At::root(object), &Value::Null, &mut errors);
-        errors
+        errors.into()
     }
 
     /// The mistakes in an update, such as changes of immutable fields.
     pub fn validate_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
         let root = At::root(new);
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         (self.check)(&root, old, &mut errors);
         (self.change)(&root, old, &mut errors);
-        errors
+        errors.into()
     }
 
     /// The mistakes in an update through the status subresource.
     pub fn validate_status_update(&self, old: &Value, new: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         (self.check_status)(&At::root(new), old, &mut errors);
-        errors
+        errors.into()
     }
 
     /// What a write through a subresource, or through none, resets; nobody owns it by that.

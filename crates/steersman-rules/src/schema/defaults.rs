@@ -1,27 +1,71 @@
 //! Defaults that custom schemas state.
 
+use std::io;
+
 use serde_json::Value;
 
 use super::node::{Node, Shape};
 
+/// The most bytes that defaults may add to an object: what the largest object has that can be
+/// stored, so that only what could not be stored anyway is refused here.
+pub const ADDED_MAX: usize = 3 * 512 * 1024;
+
+/// The defaults of an object's schema would make it too large for any store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("defaults would add more than {ADDED_MAX} bytes to the object")]
+pub struct DefaultsTooLarge;
+
 /// Fills in defaults, outermost first, so that a defaulted object gets its own defaults too. Nulls
 /// where null is not a value count as left out.
-pub(super) fn apply(node: &Node, value: &mut Value) {
+pub(super) fn apply(node: &Node, value: &mut Value) -> Result<(), DefaultsTooLarge> {
+    let mut left = Left(ADDED_MAX);
+    fill(node, value, &mut left)
+}
+
+fn fill(node: &Node, value: &mut Value, left: &mut Left) -> Result<(), DefaultsTooLarge> {
     match value {
         Value::Object(map) => {
             map.retain(|key, value| !value.is_null() || keeps_null(node, key));
             for field in node.object().map(|object| &object.fields).into_iter().flatten() {
                 let default = field.node.rules.as_ref().and_then(|rules| rules.default.as_ref());
                 if let Some(default) = default.filter(|_| !map.contains_key(field.name.as_ref())) {
+                    left.take(&field.name, default)?;
                     map.insert(field.name.to_string(), default.clone());
                 }
             }
-            for (key, value) in map {
-                apply(node.child(key), value);
-            }
+            map.iter_mut().try_for_each(|(key, value)| fill(node.child(key), value, left))
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| apply(node.item(), item)),
-        _ => {}
+        Value::Array(items) => items.iter_mut().try_for_each(|item| fill(node.item(), item, left)),
+        _ => Ok(()),
+    }
+}
+
+/// How many bytes defaults may still add.
+struct Left(usize);
+
+impl Left {
+    /// Counts a field that is added, before it is.
+    fn take(&mut self, name: &str, default: &Value) -> Result<(), DefaultsTooLarge> {
+        // Quotes, a colon and a comma.
+        self.spend(name.len() + 4)?;
+        serde_json::to_writer(self, default).map_err(|_| DefaultsTooLarge)
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), DefaultsTooLarge> {
+        self.0 = self.0.checked_sub(bytes).ok_or(DefaultsTooLarge)?;
+        Ok(())
+    }
+}
+
+/// A value that is written here is only counted.
+impl io::Write for Left {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.spend(bytes.len()).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -5,8 +5,10 @@
 //! pipeline prunes, defaults and validates by it.
 
 pub mod builtin;
+mod correlation;
 mod decode;
 mod defaults;
+mod expressions;
 mod format;
 mod node;
 mod normal;
@@ -19,21 +21,28 @@ mod time;
 mod unknown;
 mod unset;
 mod validate;
+mod way;
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::field::FieldError;
+use self::way::Way;
+use crate::field::{Errors, FieldError, FieldErrorKind};
 
 pub use builtin::{kind as builtin_kind, named as builtin_named, object as builtin_object};
+pub use defaults::{ADDED_MAX, DefaultsTooLarge};
+use expressions::Expressions;
+pub(crate) use expressions::{check as check_expressions, resolved_field_path};
 pub use node::{
     ANY, Field, List, ListKind, Merge, Node, Object, Relation, Scalar, Shape, Text, Unset,
 };
 pub(crate) use pattern::Pattern;
 pub(crate) use structural::node as structural_node;
+pub use unknown::FINDINGS_MAX;
 pub(crate) use unset::settle;
+use validate::Change;
 
 /// The shape of one kind's documents; cheap to clone.
 #[derive(Clone)]
@@ -42,13 +51,24 @@ pub struct Schema {
     /// The resourceVersion at which it came to be; what was written before may not have its
     /// defaults.
     since: u64,
+    /// What a definition says in expressions.
+    expressions: Option<Arc<Expressions>>,
+}
+
+/// What is wrong with an object, and what was so before.
+#[derive(Debug, Default)]
+pub struct Mistakes {
+    /// What is wrong.
+    pub errors: Vec<FieldError>,
+    /// What is wrong with parts that have not changed: whoever writes is told, and may.
+    pub warnings: Vec<String>,
 }
 
 /// The mistakes in a value by a part of a structural schema, named from that value.
 pub(crate) fn mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    validate::validate(&structural::node(openapi_v3_schema), value, "", &mut errors);
-    errors
+    let mut errors = Errors::default();
+    validate::validate(&structural::node(openapi_v3_schema), value, &Way::ROOT, &mut errors);
+    errors.into()
 }
 
 /// Whether a value has fields that a part of a structural schema does not know.
@@ -56,6 +76,21 @@ pub(crate) fn has_unknown_fields(openapi_v3_schema: &Value, value: &Value) -> bo
     let mut known = value.clone();
     unknown::prune(&structural::node(openapi_v3_schema), &mut known);
     known != *value
+}
+
+const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; \
+                         correct the existing errors to complete validation";
+
+/// Whether rules cannot be trusted to see what they expect because of a mistake.
+fn hides_others(error: &FieldError) -> bool {
+    matches!(
+        error.kind,
+        FieldErrorKind::NotSupported
+            | FieldErrorKind::Required
+            | FieldErrorKind::TooLong
+            | FieldErrorKind::TooMany
+            | FieldErrorKind::TypeInvalid
+    )
 }
 
 impl Schema {
@@ -71,7 +106,8 @@ impl Schema {
 
     /// The schema of a custom resource, from `openAPIV3Schema` of its definition.
     pub fn structural(openapi_v3_schema: &Value) -> Self {
-        Self::new(structural::root(openapi_v3_schema))
+        let expressions = Expressions::of(openapi_v3_schema).map(Arc::new);
+        Self { expressions, ..Self::new(structural::root(openapi_v3_schema)) }
     }
 
     /// No schema: types are deduced from values (maps granular, lists atomic).
@@ -85,12 +121,14 @@ impl Schema {
     }
 
     /// Fills in the defaults that the schema states, and drops nulls that mean "not set". Of a
-    /// built-in kind that is [`Self::settle`].
-    pub fn apply_defaults(&self, object: &mut Value) {
+    /// built-in kind that is [`Self::settle`]. A few defaults in a few items of lists can add up to
+    /// anything, so what they add is bounded; an object that would grow beyond is left unfinished.
+    pub fn apply_defaults(&self, object: &mut Value) -> Result<(), DefaultsTooLarge> {
         if self.is_typed() {
             settle(&self.root, object);
+            Ok(())
         } else {
-            defaults::apply(&self.root, object);
+            defaults::apply(&self.root, object)
         }
     }
 
@@ -112,15 +150,35 @@ impl Schema {
     /// The paths of fields that the schema does not know, such as `spec.foo`.
     pub fn unknown_fields(&self, object: &Value) -> Vec<String> {
         let mut found = Vec::new();
-        unknown::find(&self.root, object, "", &mut found);
+        unknown::find(&self.root, object, &Way::ROOT, &mut found);
         found
     }
 
     /// The mistakes in a custom resource.
     pub fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        validate::validate(&self.root, object, "", &mut errors);
-        errors
+        let mut errors = Errors::default();
+        validate::validate(&self.root, object, &Way::ROOT, &mut errors);
+        errors.into()
+    }
+
+    /// The mistakes in a custom resource that is new or replaces another: by its schema, and if
+    /// that can be read, by the rules of its definition. What has not changed is not refused.
+    pub fn validate_change(&self, new: &Value, old: Option<&Value>) -> Mistakes {
+        let mut found = Errors::default();
+        validate::validate_change(&self.root, Change { new, old }, &Way::ROOT, &mut found);
+        let mut errors: Vec<FieldError> = found.into();
+        let Some(expressions) = &self.expressions else {
+            return Mistakes { errors, warnings: Vec::new() };
+        };
+        if errors.iter().any(hides_others) {
+            let text = format!("Invalid value: null: {UNCHECKED}");
+            let field = "<nil>".to_owned();
+            errors.push(FieldError { kind: FieldErrorKind::Invalid, field, text });
+            return Mistakes { errors, warnings: Vec::new() };
+        }
+        let found = expressions.evaluate(new, old);
+        errors.extend(found.errors);
+        Mistakes { errors, warnings: found.warnings }
     }
 
     /// Values of the wrong JSON type in an object of a built-in kind, as the text a decoder gives
@@ -193,7 +251,7 @@ impl Schema {
     }
 
     fn new(root: Node) -> Self {
-        Self { root: Arc::new(root), since: 0 }
+        Self { root: Arc::new(root), since: 0, expressions: None }
     }
 }
 

@@ -1,57 +1,152 @@
 //! The `pattern` of strings in custom resources' schemas: Go's regular expressions.
 //!
-//! The syntax is that of the `regex` crate but for classes such as `\d`, which are ASCII in Go.
-//! Both match in linear time; the size of a compiled pattern is bounded.
+//! The syntax is that of the `regex` crate but for classes such as `\d`, which are ASCII in Go, and
+//! for what Go lets stand for itself. Both match in linear time.
+//!
+//! A pattern is compiled when a value first meets it, and equal patterns are compiled once for all
+//! schemas. What is compiled is kept within [`COMPILED_MAX`]: compiled, a pattern of ten bytes can
+//! take a million, and a schema may have thousands.
 
-use regex::{Regex, RegexBuilder};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use regex_automata::meta::{BuildError, Config, Regex};
+use regex_automata::nfa::thompson::WhichCaptures;
+use regex_automata::util::syntax;
 
 /// The most memory that one pattern may take.
 const SIZE_MAX: usize = 10 << 20;
+const TOO_LARGE: &str = "expression too large";
+/// How much of what it has learned about texts a compiled pattern remembers.
+const LEARNED_MAX: usize = 256 << 10;
+/// The most memory that all compiled patterns may take.
+const COMPILED_MAX: usize = 64 << 20;
+/// What a compiled pattern takes besides what it counts itself.
+const OVERHEAD: usize = 512;
 
-/// A pattern as written and compiled.
+/// A pattern as written.
 #[derive(Debug)]
 pub struct Pattern {
     /// As the schema says it.
     pub(crate) text: String,
-    compiled: Result<Regex, String>,
 }
 
 impl Pattern {
-    /// Compiles a pattern; one that cannot be compiled matches nothing.
+    /// A pattern; one that cannot be compiled matches nothing.
     pub(crate) fn new(text: &str) -> Self {
-        if let Some(why) = odd_repetition(text) {
-            return Self { text: text.to_owned(), compiled: Err(why) };
-        }
-        let mut builder = RegexBuilder::new(&ascii_classes(text));
-        let compiled = builder.size_limit(SIZE_MAX).dfa_size_limit(SIZE_MAX).build();
-        let brief = |error: regex::Error| match error {
-            regex::Error::CompiledTooBig(_) => "expression too large".to_owned(),
-            error => in_go_words(text, &error.to_string()),
-        };
-        Self { text: text.to_owned(), compiled: compiled.map_err(brief) }
+        Self { text: text.to_owned() }
     }
 
     /// Why the pattern cannot be used.
-    pub(crate) fn error(&self) -> Option<&str> {
-        self.compiled.as_ref().err().map(String::as_str)
+    pub(crate) fn mistake(&self) -> Option<String> {
+        self.compiled().regex.as_ref().err().cloned()
     }
 
-    /// Why Go refuses the pattern, where that is sure: the two differ in what else they take.
-    pub(crate) fn mistake(&self) -> Option<&str> {
-        const SURE: [&str; 6] = [
-            "missing closing",
-            "unexpected )",
-            "missing argument to repetition",
-            "Perl syntax",
-            "invalid nested repetition",
-            "invalid repeat count",
-        ];
-        self.error().filter(|error| SURE.iter().any(|sure| error.contains(sure)))
+    /// How many bytes it takes to compile the pattern, also where that comes to nothing.
+    pub(crate) fn cost(&self) -> usize {
+        let compiled = self.compiled();
+        let is_huge = matches!(&compiled.regex, Err(why) if why == TOO_LARGE);
+        if is_huge { SIZE_MAX } else { compiled.size }
     }
 
     /// Whether some part of a text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        self.compiled.as_ref().is_ok_and(|regex| regex.is_match(text))
+        self.compiled().regex.as_ref().is_ok_and(|regex| regex.is_match(text))
+    }
+
+    fn compiled(&self) -> Arc<Compiled> {
+        let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = kept().get(&self.text) {
+            return compiled;
+        }
+        // Not under the lock: others go on matching meanwhile.
+        let compiled = Arc::new(Compiled::new(&self.text));
+        kept().add(&self.text, Arc::clone(&compiled));
+        compiled
+    }
+}
+
+/// A pattern compiled, or why it cannot be.
+#[derive(Debug)]
+struct Compiled {
+    regex: Result<Regex, String>,
+    /// The bytes that it takes.
+    size: usize,
+}
+
+impl Compiled {
+    fn new(text: &str) -> Self {
+        let regex = match odd_repetition(text) {
+            Some(why) => Err(why),
+            None => build(text).map_err(|error| match error.size_limit() {
+                Some(_) => TOO_LARGE.to_owned(),
+                None => {
+                    let why = error.syntax_error().map(ToString::to_string);
+                    in_go_words(text, &why.unwrap_or_else(|| error.to_string()))
+                }
+            }),
+        };
+        let of_regex = |regex: &Regex| regex.memory_usage() + regex.create_cache().memory_usage();
+        let size = OVERHEAD + 2 * text.len() + regex.as_ref().map_or(0, of_regex);
+        Self { regex, size }
+    }
+}
+
+/// Only whether a text matches is asked, so nothing is prepared for where it does.
+fn build(text: &str) -> Result<Regex, Box<BuildError>> {
+    let config = Config::new()
+        .nfa_size_limit(Some(SIZE_MAX))
+        .hybrid_cache_capacity(LEARNED_MAX)
+        .which_captures(WhichCaptures::Implicit)
+        .onepass(false)
+        .dfa(false);
+    let syntax = syntax::Config::new().octal(true);
+    let builder = &mut Regex::builder();
+    builder.configure(config).syntax(syntax).build(&in_other_syntax(text)).map_err(Box::new)
+}
+
+/// The compiled patterns of all schemas.
+static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+
+/// Compiled patterns by their text, those that were used last.
+#[derive(Default)]
+struct Kept {
+    /// With the number of the last use.
+    known: HashMap<String, (Arc<Compiled>, u64)>,
+    /// The bytes that all of them take.
+    size: usize,
+    uses: u64,
+}
+
+impl Kept {
+    fn get(&mut self, text: &str) -> Option<Arc<Compiled>> {
+        self.uses += 1;
+        let (compiled, used) = self.known.get_mut(text)?;
+        *used = self.uses;
+        Some(Arc::clone(compiled))
+    }
+
+    /// Adds a pattern. If there is no room for it, the half goes that was not used for longest, so
+    /// that this is seldom.
+    fn add(&mut self, text: &str, compiled: Arc<Compiled>) {
+        self.size += compiled.size;
+        if let Some((old, _)) = self.known.insert(text.to_owned(), (compiled, self.uses)) {
+            self.size -= old.size;
+        }
+        if self.size <= COMPILED_MAX {
+            return;
+        }
+        let mut by_use: Vec<(u64, String)> =
+            self.known.iter().map(|(text, (_, used))| (*used, text.clone())).collect();
+        by_use.sort();
+        for (_, text) in by_use {
+            if self.size <= COMPILED_MAX / 2 {
+                break;
+            }
+            if let Some((gone, _)) = self.known.remove(&text) {
+                self.size -= gone.size;
+            }
+        }
     }
 }
 
@@ -83,8 +178,8 @@ fn in_go_words(pattern: &str, error: &str) -> String {
 
 /// Writes a pattern of Go's in the other syntax: classes of letters, digits and blanks are ASCII
 /// ranges there, a bracket or `&&` within a class stands for itself, and so does a brace that
-/// begins no repetition.
-fn ascii_classes(pattern: &str) -> String {
+/// begins no repetition, and whatever is between `\Q` and `\E`.
+fn in_other_syntax(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut in_class = false;
     let mut chars = pattern.chars();
@@ -116,6 +211,13 @@ fn ascii_classes(pattern: &str) -> String {
             }
             '\\' => {
                 let escaped = chars.next();
+                if escaped == Some('Q') && !in_class {
+                    let rest = chars.as_str();
+                    let (literal, after) = rest.split_once("\\E").unwrap_or((rest, ""));
+                    literal.chars().for_each(|c| push_literal(&mut out, c));
+                    chars = after.chars();
+                    continue;
+                }
                 if matches!(escaped, Some('p' | 'P')) && chars.as_str().starts_with('{') {
                     let end = chars.as_str().find('}').map_or(0, |end| end + 1);
                     out.push('\\');
@@ -141,6 +243,14 @@ fn ascii_classes(pattern: &str) -> String {
     out
 }
 
+/// Writes a character that stands for itself.
+fn push_literal(out: &mut String, c: char) {
+    if c.is_ascii_punctuation() {
+        out.push('\\');
+    }
+    out.push(c);
+}
+
 /// What Go refuses of repetitions and others take: one right after another, and more than a
 /// thousand times.
 fn odd_repetition(pattern: &str) -> Option<String> {
@@ -153,6 +263,10 @@ fn odd_repetition(pattern: &str) -> Option<String> {
         let rest = &pattern[at + c.len_utf8()..];
         let mut length = c.len_utf8();
         let repeats = match c {
+            '\\' if rest.starts_with('Q') && !in_class => {
+                length += rest.find("\\E").map_or(rest.len(), |end| end + 2);
+                false
+            }
             '\\' => {
                 length += rest.chars().next().map_or(0, char::len_utf8);
                 false
@@ -228,7 +342,9 @@ fn class(letter: char, in_class: bool) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use std::sync::Arc;
+
+    use super::{COMPILED_MAX, Compiled, KEPT, Kept, Pattern};
 
     #[test]
     fn what_stands_for_itself_in_go_does_so_here() {
@@ -246,25 +362,54 @@ mod tests {
             ("^[[:alpha:]_]+$", "a_b"),
             (r"^[\s\S]{0,1000}$", "abc"),
             ("^a{2,3}$", "aaa"),
+            (r"^\Q.a*[\E$", ".a*["),
+            (r"^\Qa{2}{3}", "a{2}{3}"),
+            (r"^\101$", "A"),
         ] {
             let compiled = Pattern::new(pattern);
-            assert_eq!(compiled.error(), None, "{pattern}");
+            assert_eq!(compiled.mistake(), None, "{pattern}");
             assert!(compiled.matches(text), "{pattern}");
         }
     }
 
     #[test]
-    fn only_what_go_surely_refuses_is_a_mistake() {
-        for (pattern, refused) in [
-            ("(", true),
-            ("a)", true),
-            ("[a", true),
-            ("*a", true),
-            ("(?=a)", true),
-            (r"\Q.a\E", false),
+    fn what_cannot_be_compiled_is_a_mistake_in_the_words_of_go() {
+        for (pattern, why) in [
+            ("(", "error parsing regexp: missing closing ): `(`"),
+            ("a)", "error parsing regexp: unexpected ): `a)`"),
+            ("[a", "error parsing regexp: missing closing ]: `[a`"),
+            ("*a", "error parsing regexp: missing argument to repetition operator: `*`"),
+            ("(?=a)", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"),
+            (r"\p{L}{1000}", "expression too large"),
         ] {
-            assert_eq!(Pattern::new(pattern).mistake().is_some(), refused, "{pattern}");
+            assert_eq!(Pattern::new(pattern).mistake().as_deref(), Some(why), "{pattern}");
         }
+    }
+
+    /// What thousands of patterns take, each of which takes nearly a megabyte.
+    #[test]
+    fn compiled_patterns_stay_within_their_bound() {
+        let mut kept = Kept::default();
+        let text = |i: usize| format!("^{i:04}.{{1,900}}$");
+        for i in 0..200 {
+            let compiled = Arc::new(Compiled::new(&text(i)));
+            assert!(compiled.size > 512 << 10, "{}", compiled.size);
+            kept.add(&text(i), compiled);
+            assert!(kept.get(&text(0)).is_some(), "what is used stays");
+            assert!(kept.size <= COMPILED_MAX);
+        }
+        let sum: usize = kept.known.values().map(|(compiled, _)| compiled.size).sum();
+        assert_eq!(kept.size, sum);
+        assert!(kept.get(&text(199)).is_some() && kept.get(&text(1)).is_none());
+    }
+
+    #[test]
+    fn equal_patterns_are_compiled_once_and_only_when_used() {
+        let patterns = [Pattern::new("^once-for-all$"), Pattern::new("^once-for-all$")];
+        let known = || KEPT.lock().unwrap().known.contains_key("^once-for-all$");
+        assert!(!known());
+        assert!(patterns[0].matches("once-for-all") && known());
+        assert!(Arc::ptr_eq(&patterns[0].compiled(), &patterns[1].compiled()));
     }
 
     #[test]
@@ -281,7 +426,7 @@ mod tests {
     fn a_pattern_that_is_wrong_or_huge_matches_nothing_and_says_why() {
         for text in ["(", "[a", "a{5000}{5000}", "(?<=a)b", "\\"] {
             let pattern = Pattern::new(text);
-            assert!(pattern.error().is_some(), "{text}");
+            assert!(pattern.mistake().is_some(), "{text}");
             assert!(!pattern.matches("a"), "{text}");
         }
     }

@@ -4,6 +4,7 @@
 //! `ObjectMeta`. What Kubernetes forbids in structural schemas is ignored here, not refused.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -60,18 +61,17 @@ pub(crate) fn node(schema: &Value) -> Node {
 }
 
 fn object(schema: &Value, open: bool, embedded: bool) -> Object {
-    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let required = schema["required"].as_array().into_iter().flatten();
+    let mut required: BTreeSet<&str> = required.filter_map(Value::as_str).collect();
     let mut object = Object { open, ..Object::default() };
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
-        let required = required.iter().any(|required| required == name);
+        let required = required.remove(name.as_str());
         object.fields.push(field(name.clone(), node(schema), required));
     }
     // Required fields without properties still have to exist.
-    for name in required.iter().filter_map(Value::as_str) {
-        if !object.fields.iter().any(|field| field.name == name) {
-            let any = Node { rules: Some(Box::default()), ..Node::new(Shape::Any) };
-            object.fields.push(field(name.to_owned(), any, true));
-        }
+    for name in required {
+        let any = Node { rules: Some(Box::default()), ..Node::new(Shape::Any) };
+        object.fields.push(field(name.to_owned(), any, true));
     }
     object.fields.sort_by(|a, b| a.name.cmp(&b.name));
     if embedded {

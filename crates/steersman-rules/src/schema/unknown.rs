@@ -3,6 +3,10 @@
 use serde_json::Value;
 
 use super::node::Node;
+use super::way::Way;
+
+/// How many findings of one body are kept; more help nobody.
+pub const FINDINGS_MAX: usize = 100;
 
 /// Removes unknown fields.
 pub(super) fn prune(node: &Node, value: &mut Value) {
@@ -20,29 +24,25 @@ pub(super) fn prune(node: &Node, value: &mut Value) {
     }
 }
 
-/// Adds the paths of unknown fields, such as `spec.template.spec.containers[0].foo`.
-pub(super) fn find(node: &Node, value: &Value, path: &str, found: &mut Vec<String>) {
+/// Adds the paths of unknown fields, such as `spec.template.spec.containers[0].foo`, until there are
+/// as many as anybody is told.
+pub(super) fn find(node: &Node, value: &Value, way: &Way<'_>, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let below = join(path, key);
-                if node.is_closed() && node.field(key).is_none() {
-                    found.push(below);
-                } else {
+                let below = way.field(key);
+                if !(node.is_closed() && node.field(key).is_none()) {
                     find(node.child(key), value, &below, found);
+                } else if found.len() < FINDINGS_MAX {
+                    found.push(below.text());
                 }
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                find(node.item(), item, &format!("{path}[{index}]"), found);
+                find(node.item(), item, &way.index(index), found);
             }
         }
         _ => {}
     }
-}
-
-/// `path.key`, or `key` at the root.
-pub(super) fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }

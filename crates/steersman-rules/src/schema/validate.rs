@@ -1,31 +1,50 @@
 //! Validation of custom resources against their schema, worded as Kubernetes words it.
 //!
-//! CEL rules are not checked here.
+//! Rules in CEL are not checked here, but in [`super::expressions`].
 
 use std::collections::HashSet;
 
 use serde_json::{Number, Value};
 
-use super::node::{Bound, Junctors, ListKind, Node, Rules, Scalar, Shape};
-use super::unknown::join;
-use crate::field::{FieldError, FieldErrorKind};
+use super::correlation::Items;
+use super::node::{Bound, Junctors, ListKind, Node, Rules, Scalar, Shape, Text};
+use super::way::Way;
+use crate::field::{Errors, FieldError, FieldErrorKind};
+
+/// A value, and the one that it replaces.
+#[derive(Clone, Copy)]
+pub(super) struct Change<'a> {
+    pub(super) new: &'a Value,
+    pub(super) old: Option<&'a Value>,
+}
 
 /// Adds the mistakes in a value and below it.
-pub(super) fn validate(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if value.is_null() && node.is_nullable() {
+pub(super) fn validate(node: &Node, value: &Value, way: &Way<'_>, errors: &mut Errors) {
+    validate_change(node, Change { new: value, old: None }, way, errors);
+}
+
+/// Adds the mistakes in a value and below it, but for what is as it was: a definition that has
+/// become stricter does not keep anybody from changing something else.
+pub(super) fn validate_change(node: &Node, change: Change<'_>, way: &Way<'_>, errors: &mut Errors) {
+    let Change { new: value, old } = change;
+    if old == Some(value) {
+        return;
+    }
+    // Who has so many mistakes is not told more of them.
+    if value.is_null() && node.is_nullable() || errors.is_full() {
         return;
     }
     let typeless = node.rules.as_ref().is_some_and(|rules| rules.typeless);
     if let Some(expected) = type_mismatch(&node.shape, value) {
         if !typeless {
-            errors.push(wrong_type(path, expected, value));
+            errors.push(wrong_type(&way.text(), expected, value));
         }
         return;
     }
     if let Some(rules) = &node.rules {
-        check(rules, value, path, errors);
+        check(rules, value, way, errors);
         if let Some(junctors) = &rules.junctors {
-            check_junctors(junctors, value, path, errors);
+            check_junctors(junctors, value, way, errors);
         }
     }
     match value {
@@ -35,24 +54,39 @@ pub(super) fn validate(node: &Node, value: &Value, path: &str, errors: &mut Vec<
                     && field.node.rules.is_some()
                     && !map.contains_key(field.name.as_ref())
                 {
-                    errors.push(FieldError::required(join(path, &field.name), ""));
+                    errors.push(FieldError::required(way.field(&field.name).text(), ""));
                 }
             }
             for (key, value) in map {
                 let below = match node.shape {
-                    Shape::Map(_) => format!("{path}.{key}"),
-                    _ => join(path, key),
+                    Shape::Map(_) => way.key(key),
+                    _ => way.field(key),
                 };
-                validate(node.child(key), value, &below, errors);
+                let old = old.and_then(|old| old.get(key));
+                validate_change(node.child(key), Change { new: value, old }, &below, errors);
             }
         }
         Value::Array(items) => {
+            let before = old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let before = Items::new(keys_of(node), before);
             for (index, item) in items.iter().enumerate() {
-                validate(node.item(), item, &format!("{path}[{index}]"), errors);
+                let change = Change { new: item, old: before.like(item) };
+                validate_change(node.item(), change, &way.index(index), errors);
             }
-            duplicates(node, items, path, errors);
+            duplicates(node, items, way, errors);
         }
         _ => {}
+    }
+}
+
+/// By which keys the items of a list are known again, if they are.
+fn keys_of(node: &Node) -> Option<&[Text]> {
+    match &node.shape {
+        Shape::List(list) => match &list.kind {
+            ListKind::Map(keys) => Some(keys),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -104,9 +138,10 @@ fn shown(number: &Number) -> String {
     }
 }
 
-fn check(rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check(rules: &Rules, value: &Value, way: &Way<'_>, errors: &mut Errors) {
     let mut invalid = |detail: String| {
-        errors.push(FieldError::invalid(path, value, &format!("{path} in body {detail}")));
+        let path = way.text();
+        errors.push(FieldError::invalid(path.as_str(), value, &format!("{path} in body {detail}")));
     };
     match value {
         Value::Number(number) => {
@@ -128,56 +163,61 @@ fn check(rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>)
                 invalid(format!("should be at least {min} chars long"));
             }
             if let Some(max) = rules.length.max.filter(|max| length > *max) {
-                errors.push(FieldError::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
+                let max = usize::try_from(max).unwrap_or(usize::MAX);
+                errors.push(FieldError::too_long(way.text(), max));
             }
-            check_text(rules, text, path, errors);
+            check_text(rules, text, way, errors);
         }
         Value::Array(items) => {
-            sizes(items.len(), rules, value, path, errors);
+            sizes(items.len(), rules, value, way, errors);
             let mut seen = HashSet::new();
             if rules.unique && !items.iter().all(|item| seen.insert(item.to_string())) {
+                let path = way.text();
                 let detail = format!("{path} in body shouldn't contain duplicates");
                 errors.push(FieldError::invalid(path, &Value::from(""), &detail));
             }
         }
-        Value::Object(map) => sizes(map.len(), rules, value, path, errors),
+        Value::Object(map) => sizes(map.len(), rules, value, way, errors),
         _ => {}
     }
     if !rules.enumeration.is_empty() && !rules.enumeration.contains(value) {
-        errors.push(not_in(&rules.enumeration, value, path));
+        errors.push(not_in(&rules.enumeration, value, &way.text()));
     }
 }
 
 /// Patterns and formats.
-fn check_text(rules: &Rules, text: &str, path: &str, errors: &mut Vec<FieldError>) {
+fn check_text(rules: &Rules, text: &str, way: &Way<'_>, errors: &mut Errors) {
     if let Some(pattern) = rules.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
-        let broken = pattern.error().map(|why| format!(", but pattern is invalid: {why}"));
+        let path = way.text();
+        let broken = pattern.mistake().map(|why| format!(", but pattern is invalid: {why}"));
         let detail =
             format!("{path} in body should match '{}{}'", pattern.text, broken.unwrap_or_default());
         errors.push(FieldError::invalid(path, &text.into(), &detail));
     }
     if let Some((name, _)) = rules.format.as_ref().filter(|(_, format)| !format.accepts(text)) {
+        let field = way.text();
         let text =
-            format!("Invalid value: {text:?}: {path} in body must be of type {name}: {text:?}");
-        errors.push(FieldError { kind: FieldErrorKind::TypeInvalid, field: path.to_owned(), text });
+            format!("Invalid value: {text:?}: {field} in body must be of type {name}: {text:?}");
+        errors.push(FieldError { kind: FieldErrorKind::TypeInvalid, field, text });
     }
 }
 
 /// What other schemas say of the same value. Of alternatives that all fail, the mistakes of the
 /// one with the fewest are told.
-fn check_junctors(junctors: &Junctors, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check_junctors(junctors: &Junctors, value: &Value, way: &Way<'_>, errors: &mut Errors) {
     let mistakes = |node: &Node| {
-        let mut mistakes = Vec::new();
-        validate(node, value, path, &mut mistakes);
+        let mut mistakes = Errors::default();
+        validate(node, value, way, &mut mistakes);
         mistakes
     };
-    let mut complain = |text: String, details: Vec<FieldError>| {
+    let mut complain = |text: String, details: Errors| {
+        let path = way.text();
         // Upstream tells these of the whole object.
         errors.push(FieldError::invalid("<nil>", &Value::from(""), &format!("{path:?} {text}")));
         errors.extend(details);
     };
     let fewest =
-        |all: Vec<Vec<FieldError>>| all.into_iter().min_by_key(Vec::len).unwrap_or_default();
+        |all: Vec<Errors>| all.into_iter().min_by_key(|found| found.len()).unwrap_or_default();
     let any: Vec<_> = junctors.any_of.iter().map(mistakes).collect();
     if !any.is_empty() && any.iter().all(|mistakes| !mistakes.is_empty()) {
         complain("must validate at least one schema (anyOf)".to_owned(), fewest(any));
@@ -189,17 +229,17 @@ fn check_junctors(junctors: &Junctors, value: &Value, path: &str, errors: &mut V
             0 => "Found none valid".to_owned(),
             n => format!("Found {n} valid alternatives"),
         };
-        let details = if valid == 0 { fewest(one) } else { Vec::new() };
+        let details = if valid == 0 { fewest(one) } else { Errors::default() };
         complain(format!("must validate one and only one schema (oneOf). {found}"), details);
     }
     let all: Vec<_> = junctors.all_of.iter().map(mistakes).collect();
     if all.iter().any(|mistakes| !mistakes.is_empty()) {
-        let none = if all.iter().any(Vec::is_empty) { "" } else { ". None validated" };
+        let none = if all.iter().any(|found| found.is_empty()) { "" } else { ". None validated" };
         let text = format!("must validate all the schemas (allOf){none}");
         complain(text, all.into_iter().flatten().collect());
     }
     if junctors.not.as_ref().is_some_and(|not| mistakes(not).is_empty()) {
-        complain("must not validate the schema (not)".to_owned(), Vec::new());
+        complain("must not validate the schema (not)".to_owned(), Errors::default());
     }
 }
 
@@ -217,17 +257,18 @@ fn exceeds(number: &Number, bound: &Bound, lower: bool) -> bool {
 }
 
 /// Numbers of items or properties.
-fn sizes(len: usize, rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn sizes(len: usize, rules: &Rules, value: &Value, way: &Way<'_>, errors: &mut Errors) {
     let (range, noun) =
         if value.is_array() { (rules.items, "items") } else { (rules.properties, "properties") };
     if let Some(min) = range.min.filter(|min| (len as u64) < *min) {
+        let path = way.text();
         let detail = format!("{path} in body should have at least {min} {noun}");
         errors.push(FieldError::invalid(path, &Value::from(len), &detail));
     }
     if let Some(max) = range.max.filter(|max| len as u64 > *max) {
         let items = if max == 1 { "item" } else { "items" };
         let text = format!("Too many: {len}: must have at most {max} {items}");
-        errors.push(FieldError { kind: FieldErrorKind::TooMany, field: path.to_owned(), text });
+        errors.push(FieldError { kind: FieldErrorKind::TooMany, field: way.text(), text });
     }
 }
 
@@ -241,7 +282,7 @@ fn not_in(allowed: &[Value], value: &Value, path: &str) -> FieldError {
 }
 
 /// Items of sets and maps must differ in their value or keys.
-fn duplicates(node: &Node, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+fn duplicates(node: &Node, items: &[Value], way: &Way<'_>, errors: &mut Errors) {
     let Shape::List(list) = &node.shape else { return };
     let identity = |item: &Value| match &list.kind {
         ListKind::Atomic => None,
@@ -256,7 +297,7 @@ fn duplicates(node: &Node, items: &[Value], path: &str, errors: &mut Vec<FieldEr
     for (index, item) in items.iter().enumerate() {
         let Some(identity) = identity(item) else { return };
         if !seen.insert(identity.to_string()) {
-            errors.push(FieldError::duplicate(format!("{path}[{index}]"), &identity));
+            errors.push(FieldError::duplicate(way.index(index).text(), &identity));
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::index::{Change, Index};
 use crate::{Entry, Key, Revision, StoreError, WriteRequest, Written};
 
 /// A batch takes no more writes when its records are as large as this.
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
+pub(super) const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// Where a decision goes to. Whoever asked may have given up.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;

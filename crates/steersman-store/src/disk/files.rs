@@ -36,6 +36,9 @@ pub(super) trait Files: Send + Sync {
 
     /// Makes what happened to names durable.
     fn sync(&self) -> io::Result<()>;
+
+    /// How many more bytes there is room for, if that can be told.
+    fn available(&self) -> Option<u64>;
 }
 
 /// An open file.
@@ -154,6 +157,18 @@ impl Files for Directory {
     fn sync(&self) -> io::Result<()> {
         // Only Unix can open a directory to sync it; elsewhere names are the system's business.
         if self.sync && cfg!(unix) { self.opened()?.sync_all() } else { Ok(()) }
+    }
+
+    #[cfg(unix)]
+    fn available(&self) -> Option<u64> {
+        use std::os::unix::ffi::OsStrExt;
+        let disk = rustix::fs::statvfs(self.path.as_os_str().as_bytes()).ok()?;
+        disk.f_bavail.checked_mul(disk.f_frsize)
+    }
+
+    #[cfg(not(unix))]
+    fn available(&self) -> Option<u64> {
+        None
     }
 }
 

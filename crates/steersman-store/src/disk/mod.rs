@@ -36,7 +36,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use self::commit::{Committer, Request, Space};
+use self::commit::{BATCH_BYTES, Committer, Request, Space};
 pub use self::error::OpenError;
 use self::error::io_error;
 use self::files::{Directory, Files};
@@ -50,8 +50,8 @@ use crate::index::Index;
 pub use crate::index::Stats;
 use crate::room::Room;
 use crate::{
-    Entry, RangeRequest, RangeResponse, Revision, Store, StoreError, Watch, WatchRequest,
-    WriteRequest, Written,
+    Entry, HISTORY_BYTES, RangeRequest, RangeResponse, Revision, Store, StoreError, Watch,
+    WatchRequest, WriteRequest, Written,
 };
 
 /// How many requests may wait for the committer; who comes after waits for room.
@@ -69,12 +69,20 @@ pub struct Options {
     /// How much of the log must have been compacted, at least, before a snapshot replaces it; it
     /// must also be more than the snapshot itself takes.
     pub snapshot_bytes: u64,
+    /// How many bytes of the past are kept in memory at most. What is older is compacted, however
+    /// young it is.
+    pub history_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let mebibyte = 1024 * 1024;
-        Self { sync: true, segment_bytes: 16 * mebibyte, snapshot_bytes: 64 * mebibyte }
+        Self {
+            sync: true,
+            segment_bytes: 16 * mebibyte,
+            snapshot_bytes: 64 * mebibyte,
+            history_bytes: HISTORY_BYTES,
+        }
     }
 }
 
@@ -92,6 +100,7 @@ struct Shared {
     expiry: Arc<Expiry>,
     requests: mpsc::Sender<Request>,
     failure: Failure,
+    files: Arc<dyn Files>,
     room: Room,
     /// Closed when the directory is free again.
     ended: watch::Receiver<()>,
@@ -143,12 +152,26 @@ impl DiskStore {
             ttls.written(&key, revision, Some(ttl));
         }
         let failure = log.failure();
+        let files = Arc::clone(&log.files);
         let space = Space { live_bytes, snapshot_bytes };
         let committer = Committer::new(log, Arc::clone(&index), ttls, space);
         let ended = thread::start(committer, received, lock)?;
         let room = Room::default();
-        let shared = Shared { index, expiry, requests, failure, room, ended };
+        let shared = Shared { index, expiry, requests, failure, files, room, ended };
         Ok((Self { shared: Arc::new(shared) }, opened))
+    }
+}
+
+impl Shared {
+    /// Whether the disk has room for what may be written next.
+    fn check_disk(&self) -> Result<(), StoreError> {
+        match self.files.available() {
+            Some(left) if left < BATCH_BYTES as u64 => {
+                let reason = format!("only {left} bytes are left; make room on the disk");
+                Err(StoreError::Full { reason })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -207,6 +230,14 @@ impl Store for DiskStore {
         future::ready(Ok(entry)).boxed()
     }
 
+    fn known(
+        &self,
+        key: &str,
+        at: Option<Revision>,
+    ) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
+        future::ready(self.shared.index.at(key, at)).boxed()
+    }
+
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {
         async move { self.shared.index.range(&request) }.boxed()
     }
@@ -242,7 +273,8 @@ impl Store for DiskStore {
         match self.shared.failure.get() {
             Some(failed) => Err(failed),
             None if self.shared.requests.is_closed() => Err(closed()),
-            None => self.shared.room.check(),
+            // A small value may yet find room on a disk that has none left.
+            None => self.shared.room.check().and_then(|()| self.shared.check_disk()),
         }
     }
 }

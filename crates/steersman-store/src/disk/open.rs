@@ -88,7 +88,7 @@ pub(super) fn recover(
 ) -> Result<Recovered, OpenError> {
     refuse_foreign(&**files)?;
     let survey = Survey::of(&**files)?;
-    let mut loading = Loading::begin(&**files, &survey)?;
+    let mut loading = Loading::begin(&**files, &survey, options.history_bytes)?;
     let replayed = replay::replay(&**files, &survey, |batch| loading.take(batch))?;
     let index = loading.finish();
     let failed = |error| io_error("repair", files.path(""), error);
@@ -185,10 +185,10 @@ struct Loading {
 }
 
 impl Loading {
-    fn begin(files: &dyn Files, survey: &Survey) -> Result<Self, OpenError> {
+    fn begin(files: &dyn Files, survey: &Survey, history_bytes: u64) -> Result<Self, OpenError> {
         let oldest = replay::oldest(files, survey)?;
         let (state, snapshot) = State::load(files, survey)?;
-        let index = Index::new();
+        let index = Index::new(history_bytes);
         let (store, bytes) = snapshot.map(|(place, bytes)| (place.store, bytes)).unzip();
         // A store that was never compacted has its history from the beginning.
         let filled = oldest < EMPTY;
@@ -219,7 +219,7 @@ impl Loading {
 
     fn finish(&mut self) -> Index {
         self.fill();
-        std::mem::replace(&mut self.index, Index::new())
+        std::mem::replace(&mut self.index, Index::new(0))
     }
 }
 

@@ -31,7 +31,7 @@ const SYNC_BYTES: u64 = 8 * 1024 * 1024;
 const PAGE: usize = 500;
 /// How often to begin again when the index forgets the revision that is being written. That is
 /// noticed at the next page, so an attempt that is in vain costs little.
-const ATTEMPTS: usize = 10;
+const ATTEMPTS: usize = 8;
 
 /// How many bytes of log a snapshot would let go.
 pub(super) fn superseded(committer: &Committer) -> u64 {
@@ -81,36 +81,67 @@ impl Snapshotter {
     /// Writes the snapshot and removes what it makes superfluous; says whether it did. What fails
     /// is to be tried again when the log has grown further.
     pub(super) fn run(self) -> bool {
-        let mut at = self.oldest;
-        for attempt in 1..=ATTEMPTS {
-            match self.write(at) {
-                Ok(bytes) => {
-                    tracing::debug!(revision = %at, bytes, "snapshot written");
-                    return true;
-                }
-                // History that is still kept must outlive a restart.
-                Err(Unfinished::PassedBy) if attempt + 1 < ATTEMPTS => {
-                    at = self.index.stats().oldest;
-                }
-                // Better without it than a log that grows for ever: the latest is kept longest.
-                Err(Unfinished::PassedBy) => at = self.index.revision(),
-                Err(Unfinished::Stopped) => break,
-                Err(Unfinished::Io(error)) => {
-                    tracing::warn!(%error, "snapshot failed; the log keeps growing");
-                    break;
-                }
+        match self.write_oldest().or_else(|unfinished| match unfinished {
+            // Better without the history before it than a log that grows for ever.
+            Unfinished::PassedBy => self.write_latest(),
+            unfinished => Err(unfinished),
+        }) {
+            Ok(bytes) => {
+                tracing::debug!(bytes, "snapshot written");
+                true
             }
+            Err(Unfinished::Io(error)) => {
+                tracing::warn!(%error, "snapshot failed; the log keeps growing");
+                false
+            }
+            Err(Unfinished::PassedBy | Unfinished::Stopped) => false,
         }
-        // Left behind, it would be removed at the next start.
-        let place = Place { kind: Kind::Snapshot, store: self.store, revision: at };
-        let _ = self.files.remove(&place.temporary_name());
-        false
     }
 
-    fn write(&self, at: Revision) -> Result<u64, Unfinished> {
+    /// A snapshot of the oldest revision that is kept: history must outlive a restart. The index
+    /// may forget that revision meanwhile, and whoever writes much makes it do so again and again.
+    fn write_oldest(&self) -> Result<u64, Unfinished> {
+        let mut at = self.oldest;
+        for _ in 1..ATTEMPTS {
+            let pages = |take: Take<'_>| each_page(&self.index, at, take);
+            match self.write(at, pages) {
+                Err(Unfinished::PassedBy) => at = self.index.stats().oldest,
+                done => return done,
+            }
+        }
+        Err(Unfinished::PassedBy)
+    }
+
+    /// A snapshot of the latest revision, whose entries are taken all at once. They share their
+    /// values with the index, so what is replaced while they are written takes room as well.
+    fn write_latest(&self) -> Result<u64, Unfinished> {
+        let latest = self.index.range(&RangeRequest::default())?;
+        self.write(latest.revision, |take| latest.entries.chunks(PAGE).try_for_each(take))
+    }
+
+    fn write(
+        &self,
+        at: Revision,
+        pages: impl FnOnce(Take<'_>) -> Result<(), Unfinished>,
+    ) -> Result<u64, Unfinished> {
         let place = Place { kind: Kind::Snapshot, store: self.store, revision: at };
+        let written = self.write_as(place, pages);
+        if written.is_err() {
+            // Left behind, it would be removed at the next start.
+            let _ = self.files.remove(&place.temporary_name());
+        }
+        let bytes = written?;
+        self.ledger.superseded_by(&*self.files, at).map_err(Unfinished::Io)?;
+        Ok(bytes)
+    }
+
+    fn write_as(
+        &self,
+        place: Place,
+        pages: impl FnOnce(Take<'_>) -> Result<(), Unfinished>,
+    ) -> Result<u64, Unfinished> {
         let mut writer = Writer::create(&*self.files, place).map_err(Unfinished::Io)?;
-        each_page(&self.index, at, |entries| {
+        pages(&mut |entries| {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Unfinished::Stopped);
             }
@@ -118,11 +149,12 @@ impl Snapshotter {
                 writer.entry(entry, self.ttls.of(entry)).map_err(Unfinished::Io)
             })
         })?;
-        let bytes = writer.finish(&place.name()).map_err(Unfinished::Io)?;
-        self.ledger.superseded_by(&*self.files, at).map_err(Unfinished::Io)?;
-        Ok(bytes)
+        writer.finish(&place.name()).map_err(Unfinished::Io)
     }
 }
+
+/// Takes a page of entries.
+type Take<'a> = &'a mut dyn FnMut(&[Entry]) -> Result<(), Unfinished>;
 
 impl From<StoreError> for Unfinished {
     fn from(_: StoreError) -> Self {

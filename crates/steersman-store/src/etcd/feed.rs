@@ -188,9 +188,10 @@ impl Feed {
                 return Ok(ended);
             }
             events.extend(response.events);
-            // The changes of one revision must be seen together.
-            if !response.fragment && !events.is_empty() {
-                self.apply(std::mem::take(&mut events)).await;
+            let complete = if response.fragment { complete(&events) } else { events.len() };
+            if complete > 0 {
+                let rest = events.split_off(complete);
+                self.apply(std::mem::replace(&mut events, rest)).await;
             }
         }
     }
@@ -285,4 +286,13 @@ impl Feed {
         self.progress.start_over(head.cluster_id, at);
         Ok(())
     }
+}
+
+/// How many changes of a response that goes on are complete: those of one revision must be seen
+/// together, and the last one may have more. The rest of a long response is not waited for, since
+/// after a loss that may be a thousand large values.
+fn complete(events: &[Event]) -> usize {
+    let at = |event: &Event| event.kv.as_ref().map(|kv| kv.mod_revision);
+    let last = events.last().and_then(at);
+    events.iter().position(|event| at(event) == last).unwrap_or(0)
 }

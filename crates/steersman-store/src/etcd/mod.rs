@@ -26,7 +26,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{self, BoxFuture, FutureExt};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -82,7 +82,7 @@ impl EtcdStore {
     pub async fn connect(options: Options) -> Result<Self, ConnectError> {
         let client = Arc::new(Client::new(&options)?);
         let failed = |error| ConnectError::of(&options, error);
-        let index = Arc::new(Index::new());
+        let index = Arc::new(Index::new(options.history_bytes));
         let progress = Arc::new(Progress::new(0, Revision(0)));
         let keys = Keys::new(&options.root, &options.prefix);
         let mut feed = Feed {
@@ -217,6 +217,24 @@ impl Store for EtcdStore {
     fn get(&self, key: &str) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
         let key = key.to_owned();
         async move { self.core.fresh_get(&key).await }.boxed()
+    }
+
+    fn known(
+        &self,
+        key: &str,
+        at: Option<Revision>,
+    ) -> BoxFuture<'_, Result<Option<Entry>, StoreError>> {
+        match at {
+            None => future::ready(Ok(self.core.index.get(key))).boxed(),
+            Some(revision) => {
+                let key = key.to_owned();
+                async move {
+                    self.core.reach(revision).await?;
+                    self.core.index.at(&key, at)
+                }
+                .boxed()
+            }
+        }
     }
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StoreError>> {

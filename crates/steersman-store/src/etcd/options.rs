@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use crate::StoreError;
+use crate::{HISTORY_BYTES, StoreError};
 
 /// How to reach etcd, and how to use it.
 #[derive(Clone)]
@@ -21,6 +21,8 @@ pub struct Options {
     pub compaction: Option<Duration>,
     /// How long a request may take, all attempts together.
     pub request_timeout: Duration,
+    /// How many bytes of the past are kept in memory at most, for watches; etcd itself may keep more.
+    pub history_bytes: u64,
     /// How many revisions' changes to keep in memory for watches.
     #[doc(hidden)]
     pub history: u64,
@@ -42,6 +44,7 @@ impl Options {
             user: None,
             compaction: Some(Duration::from_secs(300)),
             request_timeout: Duration::from_secs(10),
+            history_bytes: HISTORY_BYTES,
             history: 100_000,
             root: String::new(),
             prefix: "/registry/".into(),

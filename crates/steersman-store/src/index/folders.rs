@@ -31,6 +31,15 @@ impl Folders {
         }
     }
 
+    /// Whether no key has this prefix, which ends a folder. Every write asks this of folders that
+    /// few clusters fill, so it is answered without a look at the keys.
+    pub(super) fn is_empty(&self, prefix: &str) -> bool {
+        prefix.ends_with('/') && {
+            let mut below = self.0.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+            below.next().is_none_or(|(folder, _)| !folder.starts_with(prefix))
+        }
+    }
+
     /// How many keys have this prefix, if it ends a folder and so never cuts one in two.
     pub(super) fn count(&self, prefix: &str) -> Option<usize> {
         if !(prefix.is_empty() || prefix.ends_with('/')) {
@@ -62,5 +71,8 @@ mod tests {
         assert_eq!(folders.count("/pods/b/"), Some(0));
         assert_eq!(folders.count(""), Some(4));
         assert_eq!(folders.count("/pods"), None);
+        assert!(folders.is_empty("/pods/b/") && folders.is_empty("/services/"));
+        assert!(!folders.is_empty("/pods/") && !folders.is_empty("/pods/a/"));
+        assert!(!folders.is_empty("/nothing"), "what cuts a folder in two has to be looked for");
     }
 }

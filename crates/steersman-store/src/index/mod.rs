@@ -3,7 +3,7 @@
 //! `State` is plain, synchronous data and makes every decision; [`Index`] puts it behind a lock
 //! that is never held across an await, and wakes the watches that a change concerns. A watch is a
 //! cursor into the state's log (see `watch.rs`), so neither the number nor the speed of readers
-//! changes what is kept: only compaction does.
+//! changes what is kept: only compaction does, and the bytes that history may take.
 //!
 //! What is here is seen. A store that must make a write durable first does that, and then
 //! [`Index::apply`]s it.
@@ -33,6 +33,8 @@ pub struct Stats {
     pub keys: usize,
     /// Changes that watches can still resume from.
     pub history: usize,
+    /// How many bytes they keep in memory that the latest state does not need.
+    pub history_bytes: usize,
     /// The oldest revision that can still be read.
     pub oldest: Revision,
     /// The latest revision.
@@ -58,9 +60,10 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Without any key, at revision 1.
-    pub(crate) fn new() -> Self {
-        Self { state: RwLock::new(State::new()) }
+    /// Without any key, at revision 1. Of the past it keeps at most so many bytes.
+    pub(crate) fn new(history_bytes: u64) -> Self {
+        let history_max = usize::try_from(history_bytes).unwrap_or(usize::MAX);
+        Self { state: RwLock::new(State::new(history_max)) }
     }
 
     /// A copy that goes its own way; values are shared, so it costs a few words a key.
@@ -79,6 +82,19 @@ impl Index {
 
     pub(crate) fn get(&self, key: &str) -> Option<Entry> {
         self.read().get(key)
+    }
+
+    /// The entry of a key at a revision, or the latest.
+    pub(crate) fn at(
+        &self,
+        key: &str,
+        revision: Option<Revision>,
+    ) -> Result<Option<Entry>, StoreError> {
+        let state = self.read();
+        match revision {
+            Some(revision) => state.at(key, revision),
+            None => Ok(state.get(key)),
+        }
     }
 
     /// Reads the entries that are asked for, in short steps that let writers in between: the

@@ -21,12 +21,14 @@ pub(super) const BATCH_MAX: usize = 512;
 /// Changes that one look at the log passes over at most, matching or not: bounds the time
 /// under the lock.
 const SCAN_MAX: usize = 8 * BATCH_MAX;
+/// Bytes of values that one look at the log returns, unless a single change has more. A reader that
+/// takes its time keeps them alive after history has let go of them.
+const BATCH_BYTES: usize = 256 * 1024;
 /// Changes that one step of compaction drops at most, for the same reason.
 const COMPACT_MAX: usize = 1024;
-
-/// How many bytes of values history may hold. What is older then goes, however young it is: a
-/// writer of large values must not fill the memory before the next compaction.
-const HISTORY_MAX: usize = 512 * 1024 * 1024;
+/// What a change takes beside the value that it replaced: an event, its place in the log, and a
+/// version of its key.
+const CHANGE_BYTES: usize = 256;
 
 /// Everything a store holds.
 #[derive(Debug)]
@@ -40,9 +42,10 @@ pub(super) struct State {
     log: VecDeque<Arc<Event>>,
     /// Who watches what.
     topics: Topics,
-    /// The size of all values in the log.
+    /// What the log keeps alive that the latest state does not need, in bytes.
     history: usize,
-    /// How large that may become.
+    /// How large that may become. What is older then goes, however young it is: a writer of large
+    /// values must not fill the memory before the next compaction.
     history_max: usize,
     /// How many of `keys` exist at the latest revision.
     live: usize,
@@ -67,14 +70,14 @@ pub(super) struct Scan {
 }
 
 impl State {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(history_max: usize) -> Self {
         Self {
             keys: BTreeMap::new(),
             folders: Folders::default(),
             log: VecDeque::new(),
             topics: Topics::default(),
             history: 0,
-            history_max: HISTORY_MAX,
+            history_max,
             live: 0,
             oldest: Revision(0),
             revision: Revision(1),
@@ -129,6 +132,7 @@ impl State {
         Stats {
             keys: self.live,
             history: self.log.len(),
+            history_bytes: self.history,
             oldest: self.oldest,
             revision: self.revision,
         }
@@ -149,10 +153,20 @@ impl State {
         self.keys.get(key)?.latest().cloned()
     }
 
+    /// The entry of a key as it was at a revision.
+    pub(super) fn at(&self, key: &str, revision: Revision) -> Result<Option<Entry>, StoreError> {
+        self.check_kept(revision)?;
+        Ok(self.keys.get(key).and_then(|versions| versions.at(revision)).cloned())
+    }
+
     pub(super) fn range(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
         let revision = request.at.unwrap_or(self.revision);
         self.check_kept(revision)?;
         let prefix = request.prefix.as_str();
+        if revision == self.revision && self.folders.is_empty(prefix) {
+            let remaining = request.count.then_some(0);
+            return Ok(RangeResponse { entries: Vec::new(), revision, more: false, remaining });
+        }
         let start = request.start.as_deref().map_or(prefix, |start| start.max(prefix));
         let mut matching = self
             .keys
@@ -239,8 +253,8 @@ impl State {
         self.topics.leave(topic);
     }
 
-    /// Looks at the changes after a revision, as many as one look may take; those of one revision
-    /// stay together. A watch may lie behind the log as long as nothing of its folder was dropped
+    /// Looks at the changes after a revision, as many as one look may take, or one however large;
+    /// those of one revision stay together. A watch may lie behind the log as long as nothing of its folder was dropped
     /// from it: it has missed nothing.
     pub(super) fn scan(
         &self,
@@ -255,13 +269,16 @@ impl State {
             return Err(StoreError::Compacted { requested: after, oldest: self.oldest });
         }
         let mut scan = Scan { events: Vec::new(), scanned: after, more: true };
+        let mut bytes = 0;
         for (seen, event) in self.log.range(self.position_after(after)..).enumerate() {
-            let full = scan.events.len() >= BATCH_MAX || seen >= SCAN_MAX;
+            let enough = scan.events.len() >= BATCH_MAX || bytes >= BATCH_BYTES;
+            let full = enough || seen >= SCAN_MAX;
             if full && event.revision > scan.scanned {
                 return Ok(scan);
             }
             scan.scanned = event.revision;
             if event.key.starts_with(prefix) {
+                bytes += length(&event.current) + length(&event.previous);
                 scan.events.push(Arc::clone(event));
             }
         }
@@ -320,9 +337,14 @@ impl State {
     }
 }
 
-/// What a change keeps alive: the value that it wrote.
+/// What a change keeps alive: the value that it replaced or deleted. The one that it wrote belongs
+/// to the latest state, or else to the change that replaced it.
 fn size(event: &Event) -> usize {
-    event.current.as_ref().map_or(0, |entry| entry.value.len())
+    CHANGE_BYTES + length(&event.previous)
+}
+
+fn length(entry: &Option<Entry>) -> usize {
+    entry.as_ref().map_or(0, |entry| entry.value.len())
 }
 
 #[cfg(test)]

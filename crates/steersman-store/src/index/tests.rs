@@ -15,7 +15,7 @@ fn watch(index: &Arc<Index>, after: u64) -> Box<dyn crate::Watch> {
 
 #[tokio::test]
 async fn changes_of_one_revision_are_never_in_two_batches() {
-    let index = Arc::new(Index::new());
+    let index = Arc::new(Index::new(crate::HISTORY_BYTES));
     let mut before = watch(&index, 1);
     let many = super::state::BATCH_MAX + 100;
     index.apply((0..many).map(|n| change(7, &format!("/{n}"), Some("v"))));
@@ -28,7 +28,7 @@ async fn changes_of_one_revision_are_never_in_two_batches() {
 
 #[tokio::test]
 async fn a_revision_without_a_change_of_ours_moves_watches_on() {
-    let index = Arc::new(Index::new());
+    let index = Arc::new(Index::new(crate::HISTORY_BYTES));
     let mut watch = watch(&index, 1);
     index.apply([change(5, "/absent", None)]);
     assert_eq!((index.revision(), index.stats().history), (Revision(5), 0));
@@ -40,7 +40,7 @@ async fn a_revision_without_a_change_of_ours_moves_watches_on() {
 
 #[tokio::test]
 async fn a_reset_ends_watches_and_starts_over_even_at_an_earlier_revision() {
-    let index = Arc::new(Index::new());
+    let index = Arc::new(Index::new(crate::HISTORY_BYTES));
     index.apply([change(50, "/old", Some("v"))]);
     let mut lost = watch(&index, 50);
     let (created, modified) = (Revision(3), Revision(4));
@@ -58,7 +58,7 @@ async fn a_reset_ends_watches_and_starts_over_even_at_an_earlier_revision() {
 
 #[tokio::test]
 async fn a_watch_after_a_reset_does_not_hear_of_what_was_dropped_before() {
-    let index = Arc::new(Index::new());
+    let index = Arc::new(Index::new(crate::HISTORY_BYTES));
     let lost = watch(&index, 1);
     index.apply([change(50, "/old", Some("v"))]);
     index.compact(Revision(50)).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_watch_after_a_reset_does_not_hear_of_what_was_dropped_before() {
 
 #[tokio::test]
 async fn a_fork_shares_the_past_and_not_the_future() {
-    let index = Arc::new(Index::new());
+    let index = Arc::new(Index::new(crate::HISTORY_BYTES));
     index.apply([change(2, "/a", Some("1")), change(3, "/a", Some("2"))]);
     let fork = Arc::new(index.fork());
     index.apply([change(4, "/a", Some("3"))]);
@@ -85,7 +85,7 @@ async fn a_fork_shares_the_past_and_not_the_future() {
 
 #[test]
 fn a_long_range_lets_writers_in_and_still_reads_one_revision() {
-    let index = Index::new();
+    let index = Index::new(crate::HISTORY_BYTES);
     let keys = 3 * super::STEP_MAX as u64 + 5;
     index.apply((0..keys).map(|n| change(n + 2, &format!("/{n:06}"), Some("old"))));
     let newest = keys + 1;
@@ -107,7 +107,7 @@ fn a_long_range_lets_writers_in_and_still_reads_one_revision() {
 
 #[test]
 fn a_long_page_counts_what_it_cuts_off() {
-    let index = Index::new();
+    let index = Index::new(crate::HISTORY_BYTES);
     let all = 2 * super::STEP_MAX + 100;
     index.apply((0..all).map(|n| change(n as u64 + 2, &format!("/a/{n:06}"), Some("v"))));
     for (limit, remaining) in [(super::STEP_MAX + 1, all - super::STEP_MAX - 1), (all, 0), (0, 0)] {

@@ -1,13 +1,15 @@
 //! What every store must do, run on each store there is.
 //!
 //! `suite` holds the specifications, `model` checks random histories against a naive
-//! reference, `linearizability` looks for one order of what concurrent clients saw, and `crash`
-//! kills processes that write. A new store is one more [`Ground`](stores::Ground) and one more
+//! reference, `linearizability` looks for one order of what concurrent clients saw, `crash` kills
+//! processes that write, and `damage` changes what they left. A new store is one more [`Ground`](stores::Ground) and one more
 //! `store_suite!`.
 #![allow(clippy::unwrap_used, reason = "the lint's exception for tests misses shared steps")]
 
 mod crash;
+mod damage;
 mod directory;
+mod encryption;
 mod etcd_faults;
 #[allow(unreachable_pub, reason = "other crates' tests include it as well")]
 mod etcd_process;
@@ -62,6 +64,7 @@ macro_rules! store_suite {
             a_key_that_is_created_and_deleted_is_a_lock
             a_range_is_ordered_by_key_and_ends_with_its_prefix
             a_range_reads_the_state_at_a_revision
+            one_key_is_read_as_it_was_or_as_far_as_was_heard
             a_range_is_one_moment_however_often_it_is_read
             pages_of_one_revision_add_up_to_the_whole
             pages_are_of_one_moment_while_writers_go_on
@@ -101,5 +104,10 @@ macro_rules! store_suite {
 }
 
 store_suite!(memory, std::future::ready(Ground::Memory), std::future::ready(Ground::Memory));
+store_suite!(
+    encrypted,
+    std::future::ready(Ground::Encrypted),
+    std::future::ready(Ground::Encrypted)
+);
 store_suite!(disk, std::future::ready(Ground::Disk), std::future::ready(Ground::Disk));
 store_suite!(etcd, Ground::of_shared_etcd(), Ground::of_own_etcd());

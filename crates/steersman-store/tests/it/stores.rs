@@ -7,10 +7,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use steersman_store::Store;
 use steersman_store::disk::{self, DiskStore};
+use steersman_store::encryption::{EncryptedStore, Encryption, Provider, Rule};
 use steersman_store::etcd::{self, EtcdStore};
 use steersman_store::memory::MemoryStore;
+use steersman_store::{Expected, RangeRequest, Revision, Store, WriteRequest};
 use tokio::sync::OnceCell;
 
 use crate::directory::Directory;
@@ -20,6 +21,8 @@ use crate::etcd_process::Etcd;
 pub(crate) enum Ground {
     /// Nothing.
     Memory,
+    /// Nothing, and every value is encrypted.
+    Encrypted,
     /// A directory for each store.
     Disk,
     /// An etcd, in which each store has a root of its own. All of them see its revisions and its
@@ -39,10 +42,18 @@ pub(crate) struct StoreUnderTest {
     place: Place,
 }
 
+impl StoreUnderTest {
+    /// Whether each reader gets a copy of a value.
+    pub(crate) fn copies(&self) -> bool {
+        matches!(self.place, Place::Encrypted(_))
+    }
+}
+
 /// Where a store keeps what it holds.
 #[derive(Clone)]
 enum Place {
     Memory(MemoryStore),
+    Encrypted(MemoryStore),
     Disk(DiskStore, Arc<Directory>),
     Etcd { endpoints: Vec<String>, root: String, _process: Option<Arc<Etcd>> },
 }
@@ -57,6 +68,7 @@ impl Place {
     async fn store(&self) -> Arc<dyn Store> {
         match self {
             Self::Memory(store) => Arc::new(store.clone()),
+            Self::Encrypted(store) => Arc::new(encrypted(Arc::new(store.clone()), &["key"])),
             Self::Disk(store, _) => Arc::new(store.clone()),
             Self::Etcd { endpoints, root, .. } => Arc::new(on_etcd(endpoints.clone(), root).await),
         }
@@ -75,6 +87,7 @@ impl StoreUnderTest {
         drop(store);
         let place = match place {
             Place::Memory(store) => Place::Memory(store.fork()),
+            Place::Encrypted(store) => Place::Encrypted(store.fork()),
             Place::Disk(store, directory) => {
                 store.close().await;
                 Place::open_directory(directory).await
@@ -109,6 +122,7 @@ impl Ground {
     pub(crate) fn cases(&self) -> u32 {
         match self {
             Self::Memory => 256,
+            Self::Encrypted => 64,
             Self::Disk => 64,
             Self::SharedEtcd(_) | Self::OwnEtcd(_) => 16,
         }
@@ -122,11 +136,38 @@ impl Ground {
         };
         let place = match self {
             Self::Memory => Place::Memory(MemoryStore::new()),
+            Self::Encrypted => Place::Encrypted(MemoryStore::new()),
             Self::Disk => Place::open_directory(Arc::new(Directory::new())).await,
             Self::SharedEtcd(etcd) => in_etcd(etcd, None),
             Self::OwnEtcd(etcd) => in_etcd(etcd, Some(Arc::clone(etcd))),
         };
         StoreUnderTest::at(place, !matches!(self, Self::SharedEtcd(_))).await
+    }
+}
+
+/// The store over another one that encrypts every value: with the first of these keys, and it knows
+/// the others.
+pub(crate) fn encrypted(inner: Arc<dyn Store>, names: &[&str]) -> EncryptedStore {
+    // The secret follows from the name.
+    let secret = |name: &str| {
+        let mut secret = [0; 32];
+        secret.iter_mut().zip(name.bytes().cycle()).for_each(|(byte, letter)| *byte = letter);
+        secret
+    };
+    let provider = |name: &&str| Provider::aes_gcm(name, &secret(name)).unwrap();
+    let providers = names.iter().map(provider).collect();
+    EncryptedStore::new(inner, Encryption::new([Rule { prefixes: vec![String::new()], providers }]))
+}
+
+/// Compacts a store on disk, and writes to one of its keys until a snapshot of that is there.
+pub(crate) async fn compact_to_snapshot(store: &dyn Store, directory: &Directory, to: Revision) {
+    store.compact(to).await.unwrap();
+    let snapshot = directory.join(format!("{:020}.snapshot", to.0));
+    let all = store.range(RangeRequest { limit: 1, ..RangeRequest::default() }).await.unwrap();
+    let [first] = &all.entries[..] else { panic!("it is empty") };
+    while !snapshot.exists() {
+        let request = WriteRequest::put(&*first.key, first.value.clone(), Expected::Any);
+        store.write(request).await.unwrap();
     }
 }
 

@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod admission;
+mod audited;
 mod deployed;
 mod fork;
 mod idle;
+mod nodes;
 mod servers;
 mod time;
 mod trouble;

@@ -7,6 +7,7 @@
 mod answer;
 mod create_or_update;
 mod delete;
+mod impersonation;
 mod list;
 mod merge;
 mod observer;
@@ -29,6 +30,7 @@ pub(crate) use answer::{Answer, found};
 pub use create_or_update::Change;
 pub(crate) use create_or_update::{Target, Way, brought};
 pub use delete::Deleted;
+pub use impersonation::Impersonation;
 pub use list::{ListOptions, Pages};
 pub(crate) use observer::{WriteObserver, WrittenObject};
 pub use of_kind::KindClient;
@@ -42,6 +44,8 @@ pub struct Client {
     field_manager: Arc<str>,
     /// Whether the server is asked to change nothing.
     dry_run: bool,
+    /// In whose name requests are made, if not in its own.
+    acting_as: Option<Impersonation>,
     /// Who observes its writes.
     observer: Option<Arc<dyn WriteObserver>>,
 }
@@ -53,6 +57,7 @@ impl Client {
             kube: Arc::new(kube),
             field_manager: field_manager.into(),
             dry_run: false,
+            acting_as: None,
             observer: None,
         }
     }
@@ -68,6 +73,13 @@ impl Client {
     #[must_use]
     pub fn dry_run(&self) -> Self {
         Self { dry_run: true, ..self.clone() }
+    }
+
+    /// The same client, whose requests are made in the name of another user. The server must allow
+    /// its own user to impersonate that one. What goes through [`kube`](Self::kube) is its own.
+    #[must_use]
+    pub fn acting_as(&self, user: &Impersonation) -> Self {
+        Self { acting_as: Some(user.clone()), ..self.clone() }
     }
 
     /// The same client, whose writes the observer is notified of.

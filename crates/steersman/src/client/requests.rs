@@ -239,7 +239,10 @@ impl<'a> Requests<'a> {
     }
 
     async fn send(&self, request: Built) -> Result<String> {
-        let request = request.map_err(KubeError::BuildRequest)?;
+        let mut request = request.map_err(KubeError::BuildRequest)?;
+        if let Some(user) = &self.client.acting_as {
+            user.sign(&mut request);
+        }
         self.client.kube.request_text(request).await.map_err(|error| match error {
             KubeError::Api(status) if is_not_served(&status) => {
                 let names = self.kind.names();

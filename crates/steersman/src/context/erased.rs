@@ -14,7 +14,7 @@ use super::notes::Notes;
 use super::report::Report;
 use super::{Equipment, KindContext};
 use crate::cause::Causes;
-use crate::client::{Client, Deleted, Pending, Requests, WriteObserver};
+use crate::client::{Client, Deleted, Impersonation, Pending, Requests, WriteObserver};
 use crate::codec::encode;
 use crate::conditions::NewCondition;
 use crate::error::{Error, Result};
@@ -31,6 +31,8 @@ pub(crate) struct ErasedContext {
     pub(super) equipment: Arc<Equipment>,
     /// Writes as the controller, and notes it. Made when it is first needed.
     pub(super) client: OnceLock<(Client, Arc<Notes>)>,
+    /// In whose name it writes, if not in the controller's.
+    pub(super) acting_as: OnceLock<Impersonation>,
     pub(super) causes: Causes,
     pub(super) report: Mutex<Report>,
     pub(super) span: Span,
@@ -50,6 +52,7 @@ impl ErasedContext {
             kind,
             equipment,
             client: OnceLock::new(),
+            acting_as: OnceLock::new(),
             causes,
             report: Mutex::default(),
             span: Span::current(),
@@ -98,8 +101,21 @@ impl ErasedContext {
                 own_version: Mutex::new(None),
             });
             let observer = Arc::clone(&notes) as Arc<dyn WriteObserver>;
-            (self.equipment.client.observed_by(observer), notes)
+            let client = self.equipment.client.observed_by(observer);
+            (
+                self.acting_as.get().map_or_else(|| client.clone(), |user| client.acting_as(user)),
+                notes,
+            )
         })
+    }
+
+    /// Makes all requests in the name of another user.
+    pub(super) fn act_as(&self, user: &Impersonation) -> Result<()> {
+        let late = self.client.get().is_some() || self.acting_as.set(user.clone()).is_err();
+        match late {
+            true => Err(Error::terminal("a reconcile acts as a user from its first request on")),
+            false => Ok(()),
+        }
     }
 
     /// Sets a condition in the status that is written when the reconcile ends.

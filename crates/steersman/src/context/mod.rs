@@ -22,7 +22,7 @@ use tracing::Span;
 use crate::cache::Cache;
 use crate::caches::Caches;
 use crate::cause::Causes;
-use crate::client::{Change, Client, Deleted, Requests, Way};
+use crate::client::{Change, Client, Deleted, Impersonation, Requests, Way};
 use crate::codec::encode;
 use crate::error::Result;
 use crate::events::{NewEvent, Recorder, Reference};
@@ -117,6 +117,17 @@ impl<K: AnyObject> Context<K> {
     /// is spawned needs it: `tokio::spawn(work.instrument(ctx.span().clone()))`.
     pub fn span(&self) -> &Span {
         &self.erased.span
+    }
+
+    /// Makes all requests of this reconcile in the name of another user, also that which writes its
+    /// status, as an agent does that works for many. Its Events are recorded by
+    /// [`Recorder::acting_as`].
+    ///
+    /// # Errors
+    ///
+    /// If it has made a request already, or acts as somebody.
+    pub fn act_as(&self, user: &Impersonation) -> Result<()> {
+        self.erased.act_as(user)
     }
 
     /// Reads and writes on the server, past the cache. What it writes, the next reconcile of

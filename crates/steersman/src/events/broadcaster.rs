@@ -107,6 +107,8 @@ async fn at(instant: Option<Instant>) {
 }
 
 async fn send(client: Client, write: Write) -> (Write, Written) {
+    let user = write.identity.group.subject.reporter.acting_as.as_ref();
+    let client = user.map_or_else(|| client.clone(), |user| client.acting_as(user));
     let attempt = async {
         match &write.task {
             Task::Create(event) => client.create::<Event>(event).await,

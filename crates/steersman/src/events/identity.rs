@@ -9,6 +9,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 
 use super::{EventType, NewEvent, Reference};
+use crate::client::Impersonation;
 use crate::random;
 
 /// The API's limits, in bytes.
@@ -27,20 +28,28 @@ const COMBINED: &str = "(combined from similar events): ";
 pub(super) struct Reporter {
     controller: Arc<str>,
     instance: Arc<str>,
+    /// In whose name it reports, if not in that of the client.
+    pub(super) acting_as: Option<Impersonation>,
 }
 
 impl Reporter {
     pub(super) fn new(controller: &str) -> Self {
         let controller = qualified_name(controller);
         let instance = format!("{controller}-{}", host());
-        Self { instance: cut(&instance, INSTANCE_MAX).into(), controller: controller.into() }
+        let instance = cut(&instance, INSTANCE_MAX).into();
+        Self { instance, controller: controller.into(), acting_as: None }
+    }
+
+    /// The same, in the name of another user.
+    pub(super) fn acting_as(&self, user: &Impersonation) -> Self {
+        Self { acting_as: Some(user.clone()), ..self.clone() }
     }
 
     /// Another instance of the same controller.
     pub(super) fn instance(&self, instance: &str) -> Self {
         let instance = cut(instance, INSTANCE_MAX);
         let instance = if instance.is_empty() { &*self.instance } else { instance };
-        Self { instance: instance.into(), controller: Arc::clone(&self.controller) }
+        Self { instance: instance.into(), ..self.clone() }
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::client::Client;
+use crate::client::{Client, Impersonation};
 use crate::clock;
 use crate::metrics::Metrics;
 
@@ -89,6 +89,12 @@ impl Recorder {
     #[must_use]
     pub fn instance(&self, instance: &str) -> Self {
         Self { reporter: self.reporter.instance(instance), shared: Arc::clone(&self.shared) }
+    }
+
+    /// The same recorder, whose Events are written in the name of another user.
+    #[must_use]
+    pub fn acting_as(&self, user: &Impersonation) -> Self {
+        Self { reporter: self.reporter.acting_as(user), shared: Arc::clone(&self.shared) }
     }
 
     /// Records that something happened to an object: `recorder.event(&pod, …)`, or with a

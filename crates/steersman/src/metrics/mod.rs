@@ -63,10 +63,10 @@ impl Metrics {
     }
 
     /// The `Content-Type` of what [`render_text`](Self::render_text) gives.
-    pub(crate) const TEXT_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+    pub const TEXT_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
     /// All metrics now, in the older text format of Prometheus, which everybody reads.
-    pub(crate) fn render_text(&self) -> String {
+    pub fn render_text(&self) -> String {
         text_format::of_open_metrics(&self.render())
     }
 

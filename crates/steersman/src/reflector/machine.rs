@@ -271,11 +271,17 @@ impl<D: Decode> Reflector<D> {
     pub(super) async fn pause(&mut self, what: &'static str, trouble: &Trouble) {
         let delay = self.backoff.failed().max(trouble.after());
         let why = trouble.why();
+        let kind = &self.collection.kind;
         if self.backoff.failed_once() {
             // Servers restart and stop; that alone need not worry anybody.
-            tracing::info!(kind = self.collection.kind, what, why, ?delay, "backing off");
+            tracing::info!(kind, what, why, ?delay, "backing off");
+            self.told = None;
+        } else if self.told.as_deref() == Some(why) {
+            // What is broken for hours is told once.
+            tracing::debug!(kind, what, why, ?delay, "backing off");
         } else {
-            tracing::warn!(kind = self.collection.kind, what, why, ?delay, "backing off");
+            tracing::warn!(kind, what, why, ?delay, "backing off");
+            self.told = Some(why.to_owned());
         }
         self.report.backs_off(why);
         tokio::time::sleep(delay).await;

@@ -103,6 +103,8 @@ pub struct Reflector<D: Decode> {
     decoder: D,
     deltas: Sender<Delta<D::Output>>,
     backoff: Backoff,
+    /// The trouble that was last warned of, while it lasts.
+    told: Option<String>,
     report: Reporter,
     server: Server,
     rereads: Rereads,
@@ -160,6 +162,7 @@ impl<D: Decode> Reflector<D> {
             decoder,
             deltas,
             backoff: Backoff::new(),
+            told: None,
             report: Reporter::new(),
             server: Server::default(),
             rereads: Rereads::new(),

@@ -14,8 +14,8 @@ mod totals;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use steersman_rules::metadata;
-use steersman_store::RangeRequest;
 
+use super::stored;
 use crate::admission_registration::Operation;
 use crate::state::plugins::{Attributes, Plugin};
 use crate::status::{Result, Status};
@@ -100,11 +100,9 @@ fn is_going(old: Option<&Value>) -> bool {
     old.is_some_and(metadata::is_deleting)
 }
 
-/// The limit ranges of the namespace of a write, as far as this server has heard.
+/// The limit ranges of the namespace of a write, as far as this server has heard. One that cannot
+/// be read may limit anything, so that nothing is written until it can.
 async fn limit_ranges(write: Attributes<'_>) -> Result<Vec<Value>> {
-    let prefix = format!("/registry/limitranges/{}/", write.place.namespace);
-    let request = RangeRequest { prefix, stale: true, ..RangeRequest::default() };
-    let found = write.server.store.range(request).await?;
-    let decoded = found.entries.iter().map(|entry| serde_json::from_slice(&entry.value));
-    Ok(decoded.flatten().collect())
+    let folder = format!("/registry/limitranges/{}/", write.place.namespace);
+    stored::all(write.server, &folder).await
 }

@@ -8,8 +8,9 @@ use super::evaluate::evaluate;
 use super::policy::{LevelVersion, Policy};
 use super::subject::Pod;
 
-/// The names of what the audit log is told, below `pod-security.kubernetes.io/`.
+/// The names of what those are told who audit, below a prefix.
 pub(super) mod annotation {
+    pub(crate) const PREFIX: &str = "pod-security.kubernetes.io/";
     pub(crate) const EXEMPT: &str = "exempt";
     pub(crate) const ENFORCED: &str = "enforce-policy";
     pub(crate) const VIOLATIONS: &str = "audit-violations";

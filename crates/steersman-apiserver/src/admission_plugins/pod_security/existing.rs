@@ -22,7 +22,7 @@ use crate::state::Server;
 /// The most Pods that are looked at.
 const PODS_MAX: usize = 3000;
 
-/// How long Pods are looked at.
+/// How long Pods are looked at; at most half of it, which are to be looked at first.
 const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// How many are looked at before others have their turn.
@@ -35,15 +35,16 @@ pub(super) async fn warnings(
     namespace: &str,
     enforce: LevelVersion,
 ) -> Vec<String> {
+    let now = Instant::now();
     let Ok(pods) = pods(server, namespace).await else {
         return vec!["failed to list pods while checking new PodSecurity enforce level".to_owned()];
     };
-    let pods = prioritized(pods.iter().filter_map(|entry| Brief::of(entry, config)));
-    let mut review = Review { total: pods.len(), ..Review::default() };
-    let end = Instant::now() + TIME_MAX;
+    let (briefs, unread) = briefs(&pods, config, now + TIME_MAX / 2).await;
+    let pods = prioritized(briefs.into_iter());
+    let mut review = Review { total: pods.len() + unread, ..Review::default() };
     for pod in pods.iter().take(PODS_MAX) {
         review.look_at(pod, enforce);
-        if Instant::now() > end {
+        if Instant::now() > now + TIME_MAX {
             break;
         }
         if review.looked_at.is_multiple_of(AT_ONCE) {
@@ -51,6 +52,23 @@ pub(super) async fn warnings(
         }
     }
     review.warnings(namespace, enforce)
+}
+
+/// What of Pods decides when they are looked at, and how many there were no time for until `end`.
+async fn briefs<'a>(
+    pods: &'a [Entry],
+    config: &Configuration,
+    end: Instant,
+) -> (Vec<Brief<'a>>, usize) {
+    let mut briefs = Vec::new();
+    for (n, some) in pods.chunks(AT_ONCE).enumerate() {
+        if n > 0 && Instant::now() >= end {
+            return (briefs, pods.len() - n * AT_ONCE);
+        }
+        briefs.extend(some.iter().filter_map(|entry| Brief::of(entry, config)));
+        tokio::task::yield_now().await;
+    }
+    (briefs, 0)
 }
 
 async fn pods(server: &Arc<Server>, namespace: &str) -> Result<Vec<Entry>, StoreError> {
@@ -167,5 +185,31 @@ impl Review {
         of_pods.sort();
         warnings.extend(of_pods);
         warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use steersman_store::{Entry, Revision};
+    use tokio::time::Instant;
+
+    use super::{AT_ONCE, Configuration, TIME_MAX, briefs};
+
+    fn pod(n: usize) -> Entry {
+        let value = format!(r#"{{"metadata":{{"name":"pod-{n}"}}}}"#);
+        let key = format!("/registry/pods/default/pod-{n}");
+        let at = Revision::default();
+        Entry { key: key.into(), value: Bytes::from(value), created: at, modified: at }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_pods_are_read_than_there_is_time_for() {
+        let pods: Vec<Entry> = (0..10 * AT_ONCE).map(pod).collect();
+        let config = Configuration::default();
+        let (read, unread) = briefs(&pods, &config, Instant::now() + TIME_MAX).await;
+        assert_eq!((read.len(), unread), (pods.len(), 0));
+        let (read, unread) = briefs(&pods, &config, Instant::now()).await;
+        assert_eq!((read.len(), unread), (AT_ONCE, pods.len() - AT_ONCE));
     }
 }

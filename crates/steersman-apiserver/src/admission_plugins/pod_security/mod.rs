@@ -7,8 +7,7 @@
 //! told. All of that is pure; this file reads what it needs and answers. When more is asked of a
 //! namespace than before, [existing] looks at the Pods that are there.
 //!
-//! There is no audit log yet: what it would be told is in [`Decision::audit`], and ends in a line
-//! for whoever debugs.
+//! What [`Decision::audit`] has is told to those who [audit](crate::audit).
 //!
 //! [standards]: https://kubernetes.io/docs/concepts/security/pod-security-standards/
 
@@ -42,9 +41,10 @@ use subject::Pod;
 const IGNORED: [&str; 8] =
     ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
-/// Makes the plug-in.
-pub(super) fn plugin() -> Box<dyn Plugin> {
-    Box::new(PodSecurity::default())
+/// Makes the plug-in, with what its configuration says.
+pub(super) fn plugin(told: Option<&Value>) -> Result<Box<dyn Plugin>, String> {
+    let config = told.map(Configuration::read).transpose()?.unwrap_or_default();
+    Ok(Box::new(PodSecurity { config }))
 }
 
 #[derive(Default)]
@@ -236,8 +236,10 @@ fn asks_more(policy: &Policy, before: &Policy) -> bool {
 /// Tells what was decided to whom it concerns.
 fn answer(write: Attributes<'_>, decision: Decision) -> Result<()> {
     let Decision { refusal, warning, audit } = decision;
-    if !audit.is_empty() {
-        tracing::debug!(?audit, "judged by the pod security standards");
+    if let Some(trail) = write.trail {
+        for (name, value) in audit {
+            trail.annotate(format!("{}{name}", annotation::PREFIX), value);
+        }
     }
     if let Some(warning) = warning {
         write.warnings.warn(warning);

@@ -15,8 +15,8 @@ const AUDIT_VERSION: &str = "pod-security.kubernetes.io/audit-version";
 const WARN: &str = "pod-security.kubernetes.io/warn";
 const WARN_VERSION: &str = "pod-security.kubernetes.io/warn-version";
 
-const LEVELS: &str = "must be one of privileged, baseline, restricted";
-const VERSIONS: &str = "must be \"latest\" or \"v1.x\"";
+pub(super) const LEVELS: &str = "must be one of privileged, baseline, restricted";
+pub(super) const VERSIONS: &str = "must be \"latest\" or \"v1.x\"";
 
 /// How much is asked of a Pod; each level asks all that the ones before ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

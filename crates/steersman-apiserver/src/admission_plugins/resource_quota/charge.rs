@@ -1,13 +1,15 @@
-//! What one quota was charged for a write, and how that is given back if the write fails.
+//! What quotas were charged for a write, and how that is given back if the write fails.
 //!
 //! Whoever counts a quota anew replaces what was charged by what is there. A charge for a write
 //! that failed must not be taken off after that: the count does without it, and the quota would
 //! show less than is used. So a charge is given back only if everything that was written to the
 //! quota since were charges, too, which the history of the store shows. Otherwise it stays until
-//! the next count.
+//! the next count. So does one that cannot be given back in time, for the client waits for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 use steersman_rules::quota::Amounts;
 use steersman_rules::resource::Resource;
@@ -15,18 +17,23 @@ use steersman_store::{Entry, Expected, Revision, StoreError, WatchRequest};
 
 use crate::document::{self, Stored};
 use crate::state::Server;
+use crate::state::effects::{Outcome, Taken};
 use crate::status::{Result, Status};
 use crate::write::{Held, Writer};
 
 /// How often it is tried to give a charge back while others charge.
 const ATTEMPTS: usize = 64;
 
+/// How long it is tried.
+const TIME_MAX: Duration = Duration::from_secs(5);
+
 /// What one quota was charged.
 #[derive(Clone, Debug)]
 pub(super) struct Charge {
-    key: String,
-    amounts: Amounts,
-    revision: Revision,
+    pub(super) key: String,
+    pub(super) amounts: Amounts,
+    /// When.
+    pub(super) revision: Revision,
 }
 
 /// Why a quota was not charged.
@@ -53,18 +60,8 @@ impl From<Status> for ChargeError {
 }
 
 impl Charge {
-    /// Charges a quota, if its entry is still the latest.
-    pub(super) async fn make(
-        server: &Arc<Server>,
-        entry: &Entry,
-        amounts: &Amounts,
-    ) -> Result<Self, ChargeError> {
-        let revision = write(server, entry, |used| used.add(amounts)).await?;
-        Ok(Self { key: entry.key.to_string(), amounts: amounts.clone(), revision })
-    }
-
     /// Gives it back, if it is certain to be still in there.
-    pub(super) async fn give_back(self, server: &Arc<Server>) {
+    async fn give_back(&self, server: &Arc<Server>) {
         for _ in 0..ATTEMPTS {
             let Ok(Some(entry)) = server.get(&self.key).await else { return };
             if !self.is_in(server, &entry).await {
@@ -99,6 +96,73 @@ impl Charge {
     }
 }
 
+/// What quotas were charged for one write. Dropped unsettled, for example because the client went
+/// away, it is given back.
+pub(super) struct Charges {
+    server: Arc<Server>,
+    all: Vec<Charge>,
+}
+
+impl Charges {
+    pub(super) fn new(server: &Arc<Server>) -> Self {
+        Self { server: Arc::clone(server), all: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, charge: Charge) {
+        self.all.push(charge);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whether the quota of a key was charged.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.all.iter().any(|charge| charge.key == key)
+    }
+
+    /// Gives everything back. Whoever calls this must not be dropped meanwhile.
+    pub(super) async fn give_back(mut self) {
+        give_back(&self.server, std::mem::take(&mut self.all)).await;
+    }
+}
+
+async fn give_back(server: &Arc<Server>, charges: Vec<Charge>) {
+    let all = async {
+        for charge in &charges {
+            charge.give_back(server).await;
+        }
+    };
+    if tokio::time::timeout(TIME_MAX, all).await.is_err() {
+        tracing::warn!("a charge to a quota could not be given back in time");
+    }
+}
+
+impl Taken for Charges {
+    fn settle(mut self: Box<Self>, outcome: Outcome) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            match outcome {
+                Outcome::Failed => (*self).give_back().await,
+                // What nobody knows of is counted when somebody counts.
+                Outcome::Written | Outcome::Unknown => self.all.clear(),
+            }
+        })
+    }
+}
+
+impl Drop for Charges {
+    fn drop(&mut self) {
+        let all = std::mem::take(&mut self.all);
+        if all.is_empty() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let server = Arc::clone(&self.server);
+            runtime.spawn(async move { give_back(&server, all).await });
+        }
+    }
+}
+
 /// Whether a quota was charged, or given something back, and nothing else: then the server owns
 /// what has changed of what is used.
 fn is_charge(old: &Entry, new: &Entry) -> bool {
@@ -126,7 +190,7 @@ fn document(entry: &Entry) -> Value {
 }
 
 /// Writes what a quota says is used, as the server's own change of its status.
-async fn write(
+pub(super) async fn write(
     server: &Arc<Server>,
     entry: &Entry,
     change: impl FnOnce(&mut Amounts),

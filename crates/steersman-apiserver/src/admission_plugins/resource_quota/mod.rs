@@ -9,28 +9,60 @@
 //! and of everything that is deleted, a controller does so.
 //!
 //! A namespace without quotas costs a look into an empty folder. One with quotas costs a write for
-//! each of those that are charged, whatever else is in it; the writers of one server take turns,
-//! so that they do not get into each other's way.
+//! each of those that are charged, whatever else is in it; writes that come at once are charged
+//! [together](queue).
 
-mod bill;
+mod batch;
 mod charge;
-mod turns;
+mod configuration;
+mod queue;
+mod wish;
+
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use steersman_rules::quota::{self, Demand, Evaluator};
+use steersman_rules::quota::{self, Amounts, Evaluator, Limited, LimitedResource, Quota};
 
 use crate::admission_registration::Operation;
 use crate::state::effects::Taken;
 use crate::state::plugins::{Attributes, Plugin};
 use crate::status::Result;
-use bill::{Bill, Fresh, quotas};
-use turns::Turns;
+use batch::Fresh;
+use queue::Queue;
+use wish::Wish;
+
+/// Makes the plug-in, with what its configuration says.
+pub(super) fn plugin(configuration: Option<&Value>) -> Result<Box<dyn Plugin>, String> {
+    let limited = configuration.map(configuration::limited).transpose()?.unwrap_or_default();
+    Ok(Box::new(ResourceQuota { queue: Arc::default(), limited }))
+}
 
 /// Charges quotas.
-#[derive(Default)]
-pub(super) struct ResourceQuota {
-    turns: Turns,
+struct ResourceQuota {
+    queue: Arc<Queue>,
+    /// What may be used only where a quota limits it.
+    limited: Vec<LimitedResource>,
+}
+
+impl ResourceQuota {
+    /// What a write wants, if it could want anything.
+    fn wish(&self, write: Attributes<'_>, new: &Value, old: Option<&Value>) -> Option<Wish> {
+        let (group, plural) = (&write.resource.group, &write.resource.plural);
+        let evaluator = Evaluator::of(group, plural);
+        let evaluator = evaluator.filter(|it| it.is_concerned(write.subresource, new, old))?;
+        Some(Wish {
+            group: group.to_string(),
+            plural: plural.to_string(),
+            new: wish::counted(&evaluator, new),
+            old: old.map(|old| wish::counted(&evaluator, old)),
+            limited: Limited::of(&self.limited, group, plural),
+            is_status: write.subresource == "status",
+            dry_run: write.dry_run,
+            now: (write.server.clock)(),
+            evaluator,
+        })
+    }
 }
 
 impl Plugin for ResourceQuota {
@@ -53,18 +85,19 @@ impl Plugin for ResourceQuota {
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<Option<Box<dyn Taken>>>> {
         Box::pin(async move {
-            let quotas = quotas(write, Fresh::AsHeard).await?;
-            if quotas.is_empty() {
+            let Attributes { server, place, .. } = write;
+            let entries = batch::quotas(server, place.namespace, Fresh::AsHeard).await?;
+            if entries.is_empty() && self.limited.is_empty() {
                 return Ok(None);
             }
-            let evaluator = Evaluator::of(&write.resource.group, &write.resource.plural);
-            let concerned = |it: &Evaluator| it.is_concerned(write.subresource, new, old);
-            let Some(evaluator) = evaluator.filter(concerned) else { return Ok(None) };
-            let is_status = write.subresource == "status";
-            let now = (write.server.clock)();
-            let bill =
-                Bill { write, demand: Demand { evaluator: &evaluator, new, old, is_status, now } };
-            if bill.is_free(&quotas) { Ok(None) } else { bill.pay(&self.turns).await }
+            let Some(wish) = self.wish(write, new, old) else { return Ok(None) };
+            // Most are charged nothing, by what they do not limit: then nobody has to wait.
+            let quotas: Vec<Quota> = entries.iter().map(batch::quota).collect();
+            if wish.charges(&quotas, true).is_ok_and(|all| all.iter().all(Amounts::is_empty)) {
+                return Ok(None);
+            }
+            let charged = self.queue.charge(server, place.namespace, wish).await?;
+            Ok((!charged.is_empty()).then(|| Box::new(charged) as Box<dyn Taken>))
         })
     }
 }

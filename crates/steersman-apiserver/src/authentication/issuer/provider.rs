@@ -21,8 +21,8 @@ use crate::webhook_client::Target;
 /// How long an issuer is left in peace after it was asked, whatever it answered.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How long an answer may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an answer may take. Two of them are less than a request waits for who it is.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest document that an issuer is listened to for, in bytes.
 const DOCUMENT_MAX: usize = 1024 * 1024;
@@ -121,6 +121,8 @@ impl Remote {
             let unknown = known.is_empty().then_some("oidc: authenticator not initialized");
             return unknown.map_or(Ok(known), |why| Err(why.to_owned()));
         }
+        // Also if whoever waits for the answer goes away.
+        asking.last = Some(Instant::now());
         let asked = self.ask(&mut asking, circumstances).await;
         asking.last = Some(Instant::now());
         let keys = Arc::new(asked.inspect_err(|error| {

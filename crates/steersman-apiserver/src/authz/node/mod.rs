@@ -18,6 +18,7 @@ mod relations;
 mod rights;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use steersman_store::{Store, StoreError};
 
@@ -25,6 +26,9 @@ use super::attributes::Attributes;
 use crate::user::User;
 use related::Related;
 use rights::Right;
+
+/// How long a request waits for what is related to its node.
+const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The group that nodes are in.
 const NODES: &str = "system:nodes";
@@ -66,12 +70,21 @@ impl Nodes {
     ) -> Result<(), StoreError> {
         let Some(node) = node_of(asked.user) else { return Ok(()) };
         let Right::IfRelated(object) = rights::of(node, asked) else { return Ok(()) };
+        let catch_up = async {
+            self.0.catch_up(store, true).await?;
+            // Another server may have related them a moment ago, and this one not have heard of it.
+            if !self.0.is_related(node, object) {
+                self.0.catch_up(store, false).await?;
+            }
+            Ok(())
+        };
         // On the heap, so that requests stay small that depend on no relation.
-        Box::pin(self.0.catch_up(store, true)).await?;
-        // Another server may have related them a moment ago, and this one not have heard of it.
-        if !self.0.is_related(node, object) {
-            Box::pin(self.0.catch_up(store, false)).await?;
+        match Box::pin(tokio::time::timeout(TIME_MAX, catch_up)).await {
+            Ok(caught_up) => caught_up,
+            Err(_) => {
+                let reason = "what is related to the node could not be read in time".to_owned();
+                Err(StoreError::Unavailable { reason })
+            }
         }
-        Ok(())
     }
 }

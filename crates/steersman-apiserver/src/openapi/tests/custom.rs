@@ -17,8 +17,8 @@ fn definition(dialect: Dialect, schema: &Value) -> Value {
     };
     let version = json!({"name": "v1", "schema": {"openAPIV3Schema": schema},
         "selectableFields": [{"jsonPath": ".spec.a"}]});
-    let definition = json!({"spec": {"versions": [version]}});
-    let [(name, object), (list_name, list)] = custom::definitions(dialect, &resource, &definition);
+    let [(name, object), (list_name, list)] =
+        custom::definitions(dialect, &resource, &version, false);
     assert_eq!(
         (name.as_str(), list_name.as_str()),
         ("com.example.v1.Foo", "com.example.v1.FooList")

@@ -16,7 +16,7 @@ use super::contents::Contents;
 use super::part::{Document, Part, inflate};
 
 fn contents(form: Form) -> Contents {
-    Contents { builtin: Builtin::of(form), sections: Vec::new() }
+    Contents::new(Builtin::of(form), Vec::new())
 }
 
 fn json(document: &Document<'_>) -> Value {

@@ -165,18 +165,57 @@ async fn a_dry_run_asks_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conditions_end_as_those_that_cannot_be_evaluated() {
+async fn conditions_say_which_requests_concern_a_webhook() {
     let api = Api::start().await;
     let asked = serve_here(&api, |_| allowed());
-    let conditions = json!([{"name": "never", "expression": "false"}]);
-    let fields = json!({"matchConditions": conditions, "failurePolicy": "Ignore"});
+    let conditions = json!([
+        {"name": "not-nodes", "expression": "!('system:nodes' in request.userInfo.groups)"},
+        {"name": "marked", "expression": "object.data.?mark.orValue('') == 'yes'"},
+        {"name": "may", "expression": "authorizer.requestResource.check('get').allowed()"},
+    ]);
+    let fields = json!({"matchConditions": conditions});
     configure(&api, VALIDATING, "a", &[webhook_with("a", &fields)]).await;
-    api.config_map("a", &json!({})).await;
-    configure(&api, VALIDATING, "b", &[webhook_with("b", &json!({"matchConditions": conditions}))])
-        .await;
-    let refused = api.post(CONFIG_MAPS, &config_map("b", &json!({}))).await.refused(403);
-    assert!(message(&refused).contains("cannot be evaluated"), "{refused}");
+    api.config_map("plain", &json!({"k": "v"})).await;
     assert_eq!(asked.count(), 0);
+    api.config_map("marked", &json!({"mark": "yes"})).await;
+    assert_eq!(asked.count(), 1);
+    let node = api.acting_as("jane", &["system:nodes", "system:masters"]);
+    node.config_map("other", &json!({"mark": "yes"})).await;
+    assert_eq!(asked.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_that_cannot_be_evaluated_ends_as_the_failure_policy_says() {
+    for (policy, code) in [("Ignore", 201), ("Fail", 403)] {
+        let api = Api::start().await;
+        let asked = serve_here(&api, |_| allowed());
+        let conditions = json!([{"name": "broken", "expression": "object.data.missing == 'x'"}]);
+        let fields = json!({"matchConditions": conditions, "failurePolicy": policy});
+        configure(&api, VALIDATING, "a", &[webhook_with("a", &fields)]).await;
+        let answer = api.post(CONFIG_MAPS, &config_map("a", &json!({"k": "v"}))).await;
+        assert_eq!(answer.code, code, "{policy}");
+        if policy == "Fail" {
+            let why = "expression 'object.data.missing == 'x'' resulted in error: no such key: \
+                       missing";
+            assert!(message(&answer.json()).contains(why), "{}", answer.json());
+        }
+        assert_eq!(asked.count(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_that_does_not_compile_is_refused() {
+    let api = Api::start().await;
+    let conditions = json!([{"name": "wrong", "expression": "request.user == 'x'"}]);
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "a"},
+        "webhooks": [webhook_with("a", &json!({"matchConditions": conditions}))],
+    });
+    let refused = api.post(VALIDATING, &configuration).await.refused(422);
+    let told = message(&refused);
+    assert!(told.contains("webhooks[0].matchConditions[0].expression: Invalid value"), "{told}");
+    assert!(told.contains("undefined field 'user'"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,9 @@
 //! Who is let in over HTTPS, as whom, and who is not: every way to be known, and the ways to cheat.
 
+mod audited;
 mod bootstrap;
 mod certificates;
+mod deadlines;
 mod forged;
 mod issuer;
 mod issuers;

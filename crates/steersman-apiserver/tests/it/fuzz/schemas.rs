@@ -64,7 +64,7 @@ fn any_schema_takes_or_refuses_any_object() {
         assert_eq!(pruned, once, "pruning twice");
         assert!(schema.unknown_fields(&once).is_empty());
         let mut defaulted = once;
-        schema.apply_defaults(&mut defaulted);
+        let _ = schema.apply_defaults(&mut defaulted);
         let _ = schema.validate(&defaulted);
     });
 }
@@ -82,9 +82,9 @@ fn defaults_twice_are_defaults_once() {
         });
         let schema = Schema::structural(&schema);
         let mut once = value;
-        schema.apply_defaults(&mut once);
+        let _ = schema.apply_defaults(&mut once);
         let mut twice = once.clone();
-        schema.apply_defaults(&mut twice);
+        let _ = schema.apply_defaults(&mut twice);
         assert_eq!(once, twice);
     });
 }

@@ -1,8 +1,11 @@
 //! Admission plug-ins, each with what it changes and in which words it refuses.
 
 mod classes;
+mod configuration;
+mod events;
 mod namespaces;
 mod nodes;
+mod owners;
 mod placement;
 mod pods;
 mod priority;

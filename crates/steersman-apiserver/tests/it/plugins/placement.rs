@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{NAMESPACES, PODS, pod_with, why, with};
+use super::configuration::told;
+use super::{NAMESPACES, PODS, pod_with, selection, why, with};
 use crate::api::{Api, pod};
 
 const SHOP: &str = "/api/v1/namespaces/shop/pods";
@@ -37,6 +38,54 @@ async fn a_namespace_sends_its_pods_to_its_nodes() {
     assert!(created["spec"].get("nodeSelector").is_none(), "{created}");
 }
 
+/// A server with a plug-in that was told this.
+async fn configured(plugin: &str, configuration: &str) -> Api {
+    let selection = selection(&[plugin], &[]).configured(told(plugin, configuration)).unwrap();
+    let api = Api::with_plugins(selection).await;
+    api.post(NAMESPACES, &json!({"metadata": {"name": "shop"}})).await.ok();
+    api
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_sends_pods_to_nodes_and_keeps_them_there() {
+    let api = configured(
+        "PodNodeSelector",
+        "    podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: zone=a, shop: 'zone=a,b=c'}",
+    )
+    .await;
+    let created = api.post(PODS, &pod("p")).await.ok();
+    assert_eq!(created["spec"]["nodeSelector"], json!({"zone": "a"}));
+    let gpu = json!({"nodeSelector": {"gpu": "yes"}});
+    api.post(PODS, &pod_with("q", &gpu)).await.ok();
+    api.post(SHOP, &pod_with("p", &json!({"nodeSelector": {"b": "c"}}))).await.ok();
+    let refused = api.post(SHOP, &pod_with("q", &gpu)).await.refused(403);
+    assert_eq!(
+        why(&refused),
+        "pods \"q\" is forbidden: pod node label selector labels conflict with its namespace \
+         whitelist"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_gives_and_allows_tolerations_where_a_namespace_does_not_say() {
+    let api = configured(
+        "PodTolerationRestriction",
+        "    apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\n    \
+         kind: Configuration\n    default: [{key: shop, operator: Exists}]\n    whitelist:\n    \
+         - {key: shop, operator: Exists}\n    - {operator: Exists, effect: NoExecute}",
+    )
+    .await;
+    let created = api.post(SHOP, &pod("p")).await.ok();
+    assert_eq!(keys(&created).last(), Some(&"shop"));
+    let spec = json!({"tolerations": [{"key": "other", "operator": "Exists"}]});
+    let failed = api.post(SHOP, &pod_with("q", &spec)).await.refused(500);
+    assert_eq!(
+        why(&failed),
+        "pod tolerations (possibly merged with namespace default tolerations) conflict with its \
+         cluster whitelist"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_selector_that_cannot_be_read_lets_no_pod_in() {
     let api = annotated("PodNodeSelector", "node-selector", "zone").await;
@@ -64,6 +113,19 @@ async fn a_namespace_gives_its_pods_tolerations() {
     assert_eq!(keys(&created), [&LOST[..], &["shop", pressure]].concat());
     let created = api.post(PODS, &pod("p")).await.ok();
     assert_eq!(keys(&created), LOST);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tolerations_of_a_namespace_are_read_as_what_they_are() {
+    let text = r#"[{"key": "shop", "operator": null, "value": "a", "more": {"of": "it"}}]"#;
+    let api = annotated("PodTolerationRestriction", "defaultTolerations", text).await;
+    let created = api.post(SHOP, &pod("p")).await.ok();
+    let last = created["spec"]["tolerations"].as_array().unwrap().last().unwrap();
+    assert_eq!(*last, json!({"key": "shop", "value": "a"}));
+    for text in [r#"[{"key": 7}]"#, r#"[{"tolerationSeconds": "7"}]"#, r#"{"key": "a"}"#, "[7]"] {
+        let api = annotated("PodTolerationRestriction", "defaultTolerations", text).await;
+        api.post(SHOP, &pod("p")).await.refused(500);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,9 @@
 //! What is written into a namespace is charged to its quotas, and refused where it does not fit.
 
+mod limited;
 mod oracle;
 mod restless;
+mod together;
 
 use std::sync::Arc;
 

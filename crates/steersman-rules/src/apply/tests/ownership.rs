@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Deployment, LATER, NOON, containers};
-use crate::apply::fieldset::FieldSet;
+use crate::apply::fieldset::{FieldSet, MOVED};
 use crate::apply::{Sole, Track, track};
 use crate::schema::Schema;
 
@@ -248,4 +248,65 @@ fn fields_v1_survives_reading_and_writing() {
     {
         assert!(FieldSet::decode(&bad).is_err(), "{bad}");
     }
+}
+
+/// An object with managers who each own a key, as a client sends it.
+fn managed(managers: usize) -> Value {
+    let entry = |n: usize| {
+        json!({
+            "manager": format!("m{n:06}"), "operation": "Update", "apiVersion": "v1",
+            "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": {format!("f:k{n:06}"): {}}},
+        })
+    };
+    let entries: Vec<Value> = (0..managers).map(entry).collect();
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "a", "managedFields": entries}, "data": {"k": "v"},
+    })
+}
+
+fn write(live: Option<&Value>, new: &mut Value) {
+    let schema = Schema::builtin("", "v1", "ConfigMap").unwrap();
+    track(Track {
+        live,
+        new,
+        manager: "m",
+        subresource: "",
+        api_version: "v1",
+        now: NOON,
+        schema: &schema,
+        versions: &Sole,
+        resets: &[],
+    });
+}
+
+#[test]
+fn the_oldest_of_thousands_of_updaters_become_one_in_one_go() {
+    let moved = |managers: usize| {
+        let live = managed(managers);
+        let mut new = live.clone();
+        new["data"]["k"] = "w".into();
+        MOVED.set(0);
+        write(Some(&live), &mut new);
+        let entries = new["metadata"]["managedFields"].as_array().unwrap();
+        assert_eq!(entries.len(), 10);
+        let ancient = entries.iter().find(|entry| entry["manager"] == "ancient-changes").unwrap();
+        let keys = ancient["fieldsV1"]["f:data"].as_object().unwrap().len();
+        assert_eq!(keys, managers + 1 - 9, "all but the nine that are left");
+        MOVED.get()
+    };
+    let (few, many) = (moved(500), moved(2000));
+    assert!(many < 8 * few, "four times the managers took {few} and {many} steps");
+}
+
+#[test]
+fn a_client_that_sends_too_many_managers_is_not_believed() {
+    let mut new = managed(1001);
+    write(None, &mut new);
+    let entries = new["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!((entries.len(), &entries[0]["manager"]), (1, &json!("m")));
+    let fault = super::super::managers_fault(&managed(1001)["metadata"]["managedFields"]);
+    let why = "must have at most 1000 managed fields entries, got 1001";
+    assert_eq!(fault.as_deref(), Some(why));
 }

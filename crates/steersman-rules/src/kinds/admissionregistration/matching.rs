@@ -36,6 +36,20 @@ pub(super) fn match_resources_defaults(constraints: &mut Value) {
     }
 }
 
+/// The conditions of a webhook.
+pub(super) fn webhook_conditions(part: &At<'_, '_>, errors: &mut Errors) {
+    match_conditions(part, errors);
+    for condition in part.each("matchConditions") {
+        let expression = condition.at("expression");
+        let text = expression.text();
+        if let Some(why) = crate::match_conditions::compile(text).err()
+            && !text.trim().is_empty()
+        {
+            errors.push(expression.invalid(&why));
+        }
+    }
+}
+
 /// The conditions of a webhook or policy; what they compute is checked elsewhere.
 pub(super) fn match_conditions(part: &At<'_, '_>, errors: &mut Errors) {
     let all = part.at("matchConditions");

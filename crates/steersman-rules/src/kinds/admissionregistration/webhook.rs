@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::matching::{
-    FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_conditions, match_defaults,
-    rule_with_operations,
+    FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_defaults, rule_with_operations,
+    webhook_conditions,
 };
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
@@ -71,7 +71,7 @@ fn check_webhook(webhook: &At<'_, '_>, errors: &mut Errors) {
     label_selector(&webhook.at("objectSelector"), errors);
     webhook.at("reinvocationPolicy").one_of(REINVOCATION_POLICIES, errors);
     client_config(&webhook.at("clientConfig"), errors);
-    match_conditions(webhook, errors);
+    webhook_conditions(webhook, errors);
 }
 
 fn check_review_versions(webhook: &At<'_, '_>, errors: &mut Errors) {

@@ -1,5 +1,7 @@
 //! StatefulSets: pods with a name and volumes of their own, one after the other.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::kinds::core::persistent_volume_claim as claim;
@@ -196,7 +198,8 @@ fn shaped(spec: &Value) -> Option<Value> {
                 .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
                 .collect();
             let own = items(&pod["volumes"]).iter();
-            volumes.extend(own.filter(|volume| !names.contains(&&volume["name"])).cloned());
+            let taken: HashSet<&str> = names.iter().map(|name| text(name)).collect();
+            volumes.extend(own.filter(|volume| !taken.contains(text(&volume["name"]))).cloned());
             set(pod, "volumes", volumes);
         });
     });

@@ -1,5 +1,7 @@
 //! CertificateSigningRequests: what is asked for never changes, what was decided is not taken back.
 
+use std::collections::HashSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -123,9 +125,9 @@ fn check_spec(spec: &At<'_, '_>, errors: &mut Errors) {
             errors.push(usage.not_supported(USAGES));
         }
     }
-    let all = items(&spec.value["usages"]);
-    for (i, usage) in spec.each("usages").enumerate() {
-        if all[..i].contains(usage.value) {
+    let mut seen = HashSet::new();
+    for usage in spec.each("usages") {
+        if !seen.insert(usage.text()) {
             errors.push(usage.duplicate());
         }
     }

@@ -1,6 +1,6 @@
 //! Limit ranges: which resources they may name, and how the figures of each must be ordered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -52,7 +52,7 @@ fn limit_defaults(limit: &mut Value) {
 
 fn check(range: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let spec = range.at("spec");
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen = HashSet::new();
     for limit in spec.each("limits") {
         let kind = limit.at("type");
         let before = errors.len();
@@ -61,10 +61,9 @@ fn check(range: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
         if errors.len() == before && !kind.text().contains('/') && !standard {
             errors.push(kind.invalid("must be a standard limit type or fully qualified"));
         }
-        if seen.contains(&kind.text()) {
+        if !seen.insert(text(limit.value.get("type").unwrap_or(&Value::Null))) {
             errors.push(kind.duplicate());
         }
-        seen.push(text(limit.value.get("type").unwrap_or(&Value::Null)));
         limit_lists(&limit, errors);
         limit_amounts(&limit, errors);
     }

@@ -1,5 +1,7 @@
 //! Nodes register themselves, with a status of their own.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -107,7 +109,7 @@ fn change(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
 
 /// The path says `metadata`, as it does in Kubernetes.
 fn taints(node: &At<'_, '_>, errors: &mut Errors) {
-    let mut seen: Vec<(String, String)> = Vec::new();
+    let mut seen = HashSet::new();
     for (i, taint) in items(&node.value["spec"]["taints"]).iter().enumerate() {
         let path = format!("metadata.taints[{i}]");
         let taint = At::new(taint, &path);
@@ -119,13 +121,10 @@ fn taints(node: &At<'_, '_>, errors: &mut Errors) {
             errors.push(value.invalid(&complaints.join(";")));
         }
         taint.at("effect").requires_one_of(TAINT_EFFECTS, errors);
-        let pair = (key.text().to_owned(), text(&taint.value["effect"]).to_owned());
-        if seen.contains(&pair) {
+        if !seen.insert((key.text(), text(&taint.value["effect"]))) {
             let mut error = taint.duplicate();
             error.text.push_str(": taints must be unique by key and effect pair");
             errors.push(error);
-        } else {
-            seen.push(pair);
         }
     }
 }
@@ -141,9 +140,9 @@ fn resources(node: &At<'_, '_>, errors: &mut Errors) {
 
 fn addresses(node: &At<'_, '_>, errors: &mut Errors) {
     let status = node.at("status");
-    let all = items(&status.value["addresses"]);
-    for (i, address) in status.each("addresses").enumerate() {
-        if all[..i].contains(address.value) {
+    let mut seen = HashSet::new();
+    for address in status.each("addresses") {
+        if !seen.insert(address.value.to_string()) {
             errors.push(address.duplicate());
         }
     }

@@ -61,11 +61,16 @@ fn check_spec(spec: &At<'_, '_>, errors: &mut Errors) {
     amounts(spec, "hard", errors);
     let scopes = spec.at("scopes");
     let named: Vec<&str> = items(scopes.value).iter().map(text).collect();
+    let hard = standard_resources(spec);
     for scope in &named {
+        // Each of these shows all scopes.
+        if errors.is_full() {
+            break;
+        }
         if !SCOPES.contains(scope) {
             errors.push(scopes.invalid("unsupported scope"));
         }
-        for _ in misfits(spec, scope) {
+        for _ in misfits(&hard, scope) {
             errors.push(scopes.invalid("unsupported scope applied to resource"));
         }
     }
@@ -76,21 +81,21 @@ fn check_spec(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// The resources of a quota that scopes apply to or not, of which there are only so many.
+fn standard_resources<'v>(spec: &At<'v, '_>) -> Vec<&'v str> {
+    let hard = spec.value["hard"].as_object().into_iter().flatten();
+    hard.map(|(name, _)| name.as_str()).filter(|name| is_quota_resource(name)).collect()
+}
+
 /// The resources of a quota that a scope does not apply to.
-fn misfits<'a>(spec: &'a At<'_, '_>, scope: &'a str) -> impl Iterator<Item = &'a str> {
+fn misfits<'a>(hard: &'a [&'a str], scope: &'a str) -> impl Iterator<Item = &'a &'a str> {
     let pods =
         |name: &str| name == "pods" || (is_compute(name) && !name.ends_with("ephemeral-storage"));
-    let hard = spec.value["hard"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-    hard.filter(move |name| {
-        is_quota_resource(name)
-            && !match scope {
-                "BestEffort" => *name == "pods",
-                "VolumeAttributesClass" => {
-                    ["persistentvolumeclaims", "requests.storage"].contains(name)
-                }
-                scope if SCOPES.contains(&scope) => pods(name),
-                _ => true,
-            }
+    hard.iter().filter(move |name| !match scope {
+        "BestEffort" => **name == "pods",
+        "VolumeAttributesClass" => ["persistentvolumeclaims", "requests.storage"].contains(name),
+        scope if SCOPES.contains(&scope) => pods(name),
+        _ => true,
     })
 }
 
@@ -109,7 +114,12 @@ fn scope_selector(spec: &At<'_, '_>, selector: &At<'_, '_>, errors: &mut Errors)
     let list = selector.at("matchExpressions");
     let at = list.path();
     let mut scopes = Vec::new();
+    let hard = standard_resources(spec);
     for requirement in items(list.value) {
+        // Each of these shows the whole selector.
+        if errors.is_full() {
+            break;
+        }
         let requirement = At::new(requirement, &at);
         let scope = requirement.at("scopeName");
         let operator = requirement.at("operator");
@@ -117,7 +127,7 @@ fn scope_selector(spec: &At<'_, '_>, selector: &At<'_, '_>, errors: &mut Errors)
         if !SCOPES.contains(&scope.text()) {
             errors.push(scope.invalid("unsupported scope"));
         }
-        for _ in misfits(spec, scope.text()) {
+        for _ in misfits(&hard, scope.text()) {
             let detail = "unsupported scope applied to resource";
             errors.push(FieldError::invalid(at.as_str(), selector.value, detail));
         }

@@ -1,5 +1,7 @@
 //! RuntimeClasses: what runs a pod's containers, and what that costs.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::kinds::core::pod::scheduling::tolerations;
@@ -39,14 +41,13 @@ fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     if selector.is_set() {
         errors.extend(names::validate_labels(selector.value, "scheduling.nodeSelector"));
     }
-    let mut seen: Vec<Value> = Vec::new();
+    let mut seen = HashSet::new();
     tolerations(&scheduling.at("tolerations"), errors);
     for toleration in scheduling.each("tolerations") {
         let mut key = toleration.value.clone();
         remove(&mut key, "tolerationSeconds");
-        if seen.contains(&key) {
+        if !seen.insert(key.to_string()) {
             errors.push(toleration.duplicate());
         }
-        seen.push(key);
     }
 }

@@ -1,7 +1,7 @@
 //! `CSINode`: what CSI drivers say of a node: the name they know it by, its topology, and how many
 //! volumes it takes. Only the last changes.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -51,23 +51,25 @@ fn check(node: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
 
 /// Kubernetes complains of the driver, not of the key.
 fn check_topology_keys(driver: &At<'_, '_>, errors: &mut Errors) {
-    let keys: Vec<&str> = driver.at("topologyKeys").list().iter().map(text).collect();
-    for (i, key) in keys.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for key in driver.at("topologyKeys").list().iter().map(text) {
         if key.is_empty() {
             errors.push(driver.required(""));
         }
-        if keys[..i].contains(key) {
-            errors.push(driver.duplicate_value(*key));
+        if !seen.insert(key) {
+            errors.push(driver.duplicate_value(key));
         }
         errors.extend(names::invalid(&driver.path(), key, names::qualified_name));
     }
 }
 
 fn change(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
-    let known = items(&old["spec"]["drivers"]);
+    let mut known: HashMap<&str, &Value> = HashMap::new();
+    for driver in items(&old["spec"]["drivers"]) {
+        known.entry(text(&driver["name"])).or_insert(driver);
+    }
     for driver in items(&node.value["spec"]["drivers"]) {
-        let before = known.iter().find(|before| before["name"] == driver["name"]);
-        if let Some(before) = before
+        if let Some(before) = known.get(text(&driver["name"]))
             && fixed(before) != fixed(driver)
         {
             let field = "spec.drivers";

@@ -1,6 +1,8 @@
 //! `StorageClass`: who makes volumes of the class, how, and where they may be used. Of what
 //! volumes were made from, nothing changes.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -43,34 +45,31 @@ fn check(class: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
         policy.requires_one_of(&["Delete", "Retain"], errors);
     }
     class.at("volumeBindingMode").requires_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
-    let mut seen: Vec<&Value> = Vec::new();
+    let mut seen = HashSet::new();
     for term in class.each("allowedTopologies") {
         check_topology_term(&term, errors);
         let expressions = term.at("matchLabelExpressions");
-        if seen.contains(&expressions.value) {
+        if !seen.insert(expressions.value.to_string()) {
             errors.push(expressions.duplicate_value(""));
         }
-        seen.push(expressions.value);
     }
 }
 
 fn check_topology_term(term: &At<'_, '_>, errors: &mut Errors) {
-    let mut keys: Vec<&str> = Vec::new();
+    let mut keys = HashSet::new();
     for requirement in term.each("matchLabelExpressions") {
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen = HashSet::new();
         requirement.at("values").require(errors);
         for value in requirement.each("values") {
-            if seen.contains(&value.text()) {
+            if !seen.insert(value.text()) {
                 errors.push(value.duplicate());
             }
-            seen.push(value.text());
         }
         let key = requirement.at("key");
         key.follows(names::qualified_name, errors);
-        if keys.contains(&key.text()) {
+        if !keys.insert(key.text()) {
             errors.push(key.duplicate());
         }
-        keys.push(key.text());
     }
 }
 

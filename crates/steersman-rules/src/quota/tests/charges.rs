@@ -1,9 +1,15 @@
 //! What quotas are charged, and what they refuse.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::{amounts, now};
-use crate::quota::{Demand, Evaluator, Quota, charges};
+use crate::quota::scopes::Requirement;
+use crate::quota::{Amounts, Demand, Evaluator, Limited, LimitedResource, Quota, Refusal, charges};
+
+/// What is limited on most servers.
+static NOTHING: LazyLock<Limited> = LazyLock::new(Limited::default);
 
 fn quota(name: &str, hard: &Value, used: &Value) -> Quota {
     let status = json!({"hard": hard, "used": used});
@@ -22,13 +28,20 @@ fn pod(cpu: &str) -> Value {
 }
 
 fn demand<'a>(evaluator: &'a Evaluator, new: &'a Value, old: Option<&'a Value>) -> Demand<'a> {
-    Demand { evaluator, new, old, is_status: false, now: now() }
+    Demand { evaluator, new, old, is_status: false, limited: &NOTHING, now: now() }
 }
 
 /// What several quotas are charged for a new Pod, or why they refuse it.
 fn charged(quotas: &[Quota], pod: &Value) -> Result<Vec<Value>, String> {
-    let charges = charges(quotas, demand(&Evaluator::Pods, pod, None))?;
-    Ok(charges.iter().map(super::super::Amounts::to_value).collect())
+    let charges = charges(quotas, demand(&Evaluator::Pods, pod, None)).map_err(forbidden)?;
+    Ok(charges.iter().map(Amounts::to_value).collect())
+}
+
+fn forbidden(refusal: Refusal) -> String {
+    match refusal {
+        Refusal::Forbidden(why) => why,
+        other @ Refusal::Uncovered(_) => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -94,7 +107,8 @@ fn a_change_is_charged_what_it_adds() {
         let old = claim(old);
         let new = claim(new);
         let charged = charges(&quotas, demand(&evaluator, &new, Some(&old)));
-        assert_eq!(charged.map(|charges| charges[0].to_value()), expected, "{old} to {new}");
+        let charged = charged.map(|charges| charges[0].to_value()).map_err(forbidden);
+        assert_eq!(charged, expected, "{old} to {new}");
         let status = Demand { is_status: true, ..demand(&evaluator, &new, Some(&old)) };
         assert!(charges(&quotas, status).is_ok(), "what is so is never refused");
     }
@@ -118,4 +132,82 @@ fn an_object_that_comes_into_a_scope_is_charged_as_a_whole() {
     let charged = charges(&quotas, demand(&Evaluator::Pods, &new, Some(&old))).unwrap();
     let expected = [json!({"pods": "1"}), json!({}), json!({})];
     assert_eq!(charged, expected.map(|list| amounts(&list)));
+}
+
+/// What is limited: the storage of a class, and Pods of high priority.
+fn limited(group: &str, plural: &str) -> Limited {
+    let scope = json!({"scopeName": "PriorityClass", "operator": "In", "values": ["high", "top"]});
+    let storage = LimitedResource {
+        plural: "persistentvolumeclaims".to_owned(),
+        match_contains: vec![".storageclass.storage.k8s.io/".to_owned(), "count/".to_owned()],
+        match_scopes: vec![Requirement::of(&scope)],
+        ..LimitedResource::default()
+    };
+    Limited::of(&[storage], group, plural)
+}
+
+#[test]
+fn what_is_limited_by_default_needs_a_quota_that_counts_it() {
+    let claim = |class: &str, size: &str| {
+        let resources = json!({"requests": {"storage": size}});
+        json!({"spec": {"storageClassName": class, "resources": resources}})
+    };
+    let limited = limited("", "persistentvolumeclaims");
+    let evaluator = Evaluator::VolumeClaims;
+    let count = |quotas: &[Quota], new: &Value, old: Option<&Value>| {
+        let demand = Demand { limited: &limited, ..demand(&evaluator, new, old) };
+        charges(quotas, demand).map(drop).map_err(forbidden)
+    };
+    let gold = claim("gold", "1Gi");
+    let all = "insufficient quota to consume: count/persistentvolumeclaims,\
+               gold.storageclass.storage.k8s.io/persistentvolumeclaims,\
+               gold.storageclass.storage.k8s.io/requests.storage";
+    assert_eq!(count(&[], &gold, None).unwrap_err(), all);
+    let names = json!({
+        "count/persistentvolumeclaims": "9",
+        "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "9",
+    });
+    let half = quota("half", &names, &names);
+    let rest = "insufficient quota to consume: gold.storageclass.storage.k8s.io/requests.storage";
+    assert_eq!(count(std::slice::from_ref(&half), &gold, None).unwrap_err(), rest);
+    let storage = json!({"gold.storageclass.storage.k8s.io/requests.storage": "9Gi"});
+    let rest = quota(
+        "rest",
+        &storage,
+        &json!({
+        "gold.storageclass.storage.k8s.io/requests.storage": "0"}),
+    );
+    let roomy = quota(
+        "half",
+        &names,
+        &json!({
+            "count/persistentvolumeclaims": "0",
+            "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "0",
+        }),
+    );
+    assert_eq!(count(&[roomy, rest], &gold, None), Ok(()));
+    assert_eq!(count(&[], &gold, Some(&gold)), Ok(()), "nothing more is used than before");
+}
+
+#[test]
+fn a_limited_scope_needs_a_quota_that_names_it_and_has_the_object_in_it() {
+    let limited = limited("", "pods");
+    let mut pod = pod("1");
+    let ask = |quotas: &[Quota], pod: &Value| {
+        charges(quotas, Demand { limited: &limited, ..demand(&Evaluator::Pods, pod, None) })
+            .map(drop)
+    };
+    assert_eq!(ask(&[], &pod), Ok(()));
+    pod["spec"]["priorityClassName"] = json!("high");
+    let text = "insufficient quota to match these scopes: [{PriorityClass In [high top]}]";
+    let refusal = Err(Refusal::Uncovered(text.to_owned()));
+    assert_eq!(ask(&[], &pod), refusal);
+    let of = |class: &str| {
+        let scope = json!({"scopeName": "PriorityClass", "operator": "In", "values": [class]});
+        let spec = json!({"scopeSelector": {"matchExpressions": [scope]}});
+        let counted = json!({"hard": {"pods": "9"}, "used": {"pods": "0"}});
+        Quota::of(&json!({"metadata": {"name": "q"}, "spec": spec, "status": counted}))
+    };
+    assert_eq!(ask(&[of("low")], &pod), refusal);
+    assert_eq!(ask(&[of("high")], &pod), Ok(()));
 }

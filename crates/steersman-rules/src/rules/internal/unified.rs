@@ -9,6 +9,11 @@ const CONTEXT: usize = 3;
 /// themselves.
 const POPULAR_FROM: usize = 200;
 
+/// How many lines are compared in all. Beyond that, whatever is left counts as replaced.
+const COMPARED_MAX: usize = 2_000_000;
+/// The longest diff that is told.
+const TOLD_MAX: usize = 64 * 1024;
+
 /// A run of equal lines: where it begins in both, and how long it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Match {
@@ -27,10 +32,16 @@ struct Step {
 
 /// The diff of two texts.
 pub(crate) fn diff(old: &str, new: &str) -> String {
+    if old == new {
+        return String::new();
+    }
     let old: Vec<&str> = old.lines().collect();
     let new: Vec<&str> = new.lines().collect();
     let mut text = String::new();
     for group in groups(steps(&matches(&old, &new), old.len(), new.len())) {
+        if text.len() > TOLD_MAX / 2 {
+            break;
+        }
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let range = |from: usize, to: usize| match to - from {
             0 => format!("{from},0"),
@@ -45,6 +56,9 @@ pub(crate) fn diff(old: &str, new: &str) -> String {
         for step in group {
             let mut add = |sign: char, lines: &[&str]| {
                 for line in lines {
+                    if text.len() + line.len() > TOLD_MAX {
+                        break;
+                    }
                     text.push(sign);
                     text.push_str(line);
                     text.push('\n');
@@ -72,9 +86,10 @@ fn matches(old: &[&str], new: &[&str]) -> Vec<Match> {
         places.retain(|_, places| places.len() <= most);
     }
     let mut found = Vec::new();
+    let mut left = COMPARED_MAX;
     let mut open = vec![(0..old.len(), 0..new.len())];
     while let Some((in_old, in_new)) = open.pop() {
-        let longest = longest(old, new, &places, in_old.clone(), in_new.clone());
+        let longest = longest((old, new), &places, (in_old.clone(), in_new.clone()), &mut left);
         if longest.length == 0 {
             continue;
         }
@@ -88,19 +103,25 @@ fn matches(old: &[&str], new: &[&str]) -> Vec<Match> {
 }
 
 /// The longest run of equal lines; of several the first in the old lines, then in the new.
+/// Nothing is found any more when no comparisons are left.
 fn longest(
-    old: &[&str],
-    new: &[&str],
+    (old, new): (&[&str], &[&str]),
     places: &HashMap<&str, Vec<usize>>,
-    in_old: std::ops::Range<usize>,
-    in_new: std::ops::Range<usize>,
+    (in_old, in_new): (std::ops::Range<usize>, std::ops::Range<usize>),
+    left: &mut usize,
 ) -> Match {
     let mut best = Match { old: in_old.start, new: in_new.start, length: 0 };
     // How long the run is that ends at a line of the new ones.
     let mut lengths: HashMap<usize, usize> = HashMap::new();
     for index in in_old.clone() {
         let mut next = HashMap::new();
-        for &place in places.get(old[index]).map_or(&[][..], Vec::as_slice) {
+        let same = places.get(old[index]).map_or(&[][..], Vec::as_slice);
+        let Some(fewer) = left.checked_sub(1 + same.len()) else {
+            *left = 0;
+            return Match { length: 0, ..best };
+        };
+        *left = fewer;
+        for &place in same {
             if !in_new.contains(&place) {
                 continue;
             }
@@ -191,7 +212,7 @@ fn groups(steps: Vec<Step>) -> Vec<Vec<Step>> {
 
 #[cfg(test)]
 mod tests {
-    use super::diff;
+    use super::{TOLD_MAX, diff};
 
     fn lines(lines: &[&str]) -> String {
         lines.join("\n")
@@ -200,6 +221,17 @@ mod tests {
     #[test]
     fn equal_texts_have_no_diff() {
         assert_eq!(diff("a\nb", "a\nb"), "");
+    }
+
+    /// Lines that stand apart again and again would be compared as often as there are lines.
+    #[test]
+    fn the_diff_of_many_lines_is_bounded() {
+        let text = |from: usize, all: usize| -> String {
+            (from..from + all).map(|i| format!("name: V{i}\nvalue: {}\n", i % 90)).collect()
+        };
+        let told = diff(&text(0, 20_000), &text(15_000, 20_000));
+        assert!(told.starts_with("@@ -1,") && told.len() <= TOLD_MAX + 100, "{}", told.len());
+        assert_eq!(diff(&text(0, 20_000), &text(0, 20_000)), "");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::field::FieldError;
-use crate::schema::Schema;
+use crate::schema::{ADDED_MAX, DefaultsTooLarge, Schema};
 
 fn widget() -> Schema {
     Schema::structural(&json!({
@@ -95,7 +95,7 @@ fn pruning_follows_the_schema_into_every_corner() {
 #[test]
 fn defaults_fill_what_is_missing_outermost_first() {
     let mut object = with_spec(json!({"size": null, "parts": [{"name": "a"}], "note": null}));
-    widget().apply_defaults(&mut object);
+    widget().apply_defaults(&mut object).unwrap();
     assert_eq!(
         object["spec"],
         json!({
@@ -189,7 +189,7 @@ fn without_a_schema_everything_is_kept() {
     let object = json!({"spec": {"anything": [1, {"goes": null}]}});
     let mut same = object.clone();
     Schema::untyped().prune(&mut same);
-    Schema::untyped().apply_defaults(&mut same);
+    Schema::untyped().apply_defaults(&mut same).unwrap();
     assert_eq!(same, object);
     assert!(Schema::untyped().validate(&object).is_empty());
     assert!(Schema::untyped().unknown_fields(&object).is_empty());
@@ -303,4 +303,59 @@ fn alternatives_look_only_at_what_they_speak_of() {
     assert!(mistakes_of(&schema, &json!({"kind": "small", "size": 1})).is_empty());
     assert!(mistakes_of(&schema, &json!({"kind": "big", "size": 10})).is_empty());
     assert!(!mistakes_of(&schema, &json!({"kind": "big", "size": 9})).is_empty());
+}
+
+/// A schema of a few kilobytes whose defaults, in lists within lists, make hundreds of megabytes.
+fn amplifying(levels: usize) -> Value {
+    let inner = json!({"type": "object", "properties": {"a": {"type": "string", "default": "x"}}});
+    (0..levels).fold(inner, |below, _| {
+        let many: Vec<Value> = vec![json!({}); 100];
+        let list = json!({"type": "array", "items": below, "default": many});
+        json!({"type": "object", "properties": {"a": list}})
+    })
+}
+
+#[test]
+fn defaults_that_add_up_to_more_than_an_object_are_refused() {
+    let of = |levels: usize| {
+        Schema::structural(&json!({"type": "object", "properties": {"spec": amplifying(levels)}}))
+    };
+    let mut object = json!({"spec": {}});
+    of(2).apply_defaults(&mut object).unwrap();
+    assert_eq!(object["spec"]["a"][99]["a"][99]["a"], "x");
+    let mut object = json!({"spec": {}});
+    assert_eq!(of(4).apply_defaults(&mut object), Err(DefaultsTooLarge));
+    // What was added before that is bounded, too.
+    assert!(object.to_string().len() < 2 * ADDED_MAX);
+}
+
+#[test]
+fn one_large_default_in_many_items_is_refused() {
+    let large = "x".repeat(100_000);
+    let item = json!({"type": "object", "properties": {"a": {"type": "string", "default": large}}});
+    let schema = Schema::structural(&json!({"type": "object", "properties": {
+        "items": {"type": "array", "items": item},
+    }}));
+    let mut few = json!({"items": vec![json!({}); 15]});
+    schema.apply_defaults(&mut few).unwrap();
+    let mut many = json!({"items": vec![json!({}); 40_000]});
+    assert_eq!(schema.apply_defaults(&mut many), Err(DefaultsTooLarge));
+    assert!(many.to_string().len() < 2 * ADDED_MAX);
+}
+
+/// Where a mistake is costs nothing until there is one.
+#[test]
+fn mistakes_of_a_deep_and_wide_object_are_bounded() {
+    let schema = Schema::structural(&json!({"type": "object", "properties": {
+        "spec": {"type": "object", "additionalProperties": {
+            "type": "array", "items": {"type": "string"},
+        }},
+    }}));
+    let key = "k".repeat(100_000);
+    let wrong = vec![json!(1); 20_000];
+    let errors = schema.validate(&json!({"spec": {key.as_str(): wrong}}));
+    assert_eq!(errors.len(), 1000);
+    assert!(errors.iter().all(|error| error.message().len() < 1000));
+    let unknown = json!({"metadata": {key.as_str(): 1}});
+    assert!(schema.unknown_fields(&unknown)[0].len() < 300);
 }

@@ -144,7 +144,8 @@ async fn a_damaged_backup_is_refused() {
 async fn backups_beside_a_busy_store_are_whole() {
     let [scratch, elsewhere] = [(); 2].map(|()| Scratch::new());
     std::fs::create_dir(&elsewhere.0).unwrap();
-    let options = Options { sync: false, segment_bytes: 4_000, snapshot_bytes: 10_000 };
+    let options =
+        Options { sync: false, segment_bytes: 4_000, snapshot_bytes: 10_000, ..Options::default() };
     let (store, _) = DiskStore::open(&scratch.0, options).await.unwrap();
     for key in ["/first", "/second"] {
         put(&store, key, "0").await;

@@ -137,6 +137,19 @@ async fn a_store_knows_that_its_disk_has_failed_and_that_it_is_full_until_it_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_disk_with_little_room_is_full_although_small_values_are_taken() {
+    let (scratch, disk) = (Scratch::new(), Disk::default());
+    let store = start(&scratch, &disk);
+    disk.claim_available(4096);
+    store.write(WriteRequest::put("/a", "1", Expected::Any)).await.unwrap();
+    let full = store.health().unwrap_err();
+    assert!(matches!(full, StoreError::Full { .. }), "{full}");
+    disk.claim_available(1 << 30);
+    store.health().unwrap();
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_panic_of_the_committer_leaves_nobody_waiting() {
     let (scratch, disk) = (Scratch::new(), Disk::default());
     let store = start(&scratch, &disk);

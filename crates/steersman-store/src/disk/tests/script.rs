@@ -109,7 +109,7 @@ pub(super) struct Moment {
 }
 
 pub(super) fn options() -> Options {
-    Options { sync: true, segment_bytes: 700, snapshot_bytes: 1500 }
+    Options { sync: true, segment_bytes: 700, snapshot_bytes: 1500, ..Options::default() }
 }
 
 /// A store on a simulated disk, with the model beside it.

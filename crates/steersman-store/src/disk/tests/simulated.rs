@@ -56,6 +56,7 @@ struct Inner {
     observer: Option<Observer>,
     /// The step that fails, counted from zero, and how.
     fault: Option<(usize, io::ErrorKind)>,
+    available: Option<u64>,
 }
 
 /// The disk.
@@ -81,6 +82,11 @@ impl Disk {
         self.0.lock().unwrap().fault = Some((step, kind));
     }
 
+    /// Says how much room is left; there is as much as there was.
+    pub(super) fn claim_available(&self, bytes: u64) {
+        self.0.lock().unwrap().available = Some(bytes);
+    }
+
     pub(super) fn image(&self) -> Image {
         self.0.lock().unwrap().image.clone()
     }
@@ -97,7 +103,7 @@ impl Disk {
         act: impl FnOnce(&mut Image, bool) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut inner = self.0.lock().unwrap();
-        let Inner { image, steps, observer, fault } = &mut *inner;
+        let Inner { image, steps, observer, fault, .. } = &mut *inner;
         if let Some(observer) = observer {
             observer(image);
         }
@@ -274,6 +280,10 @@ impl Files for Disk {
             image.synced_names = image.names.clone();
             Ok(())
         })
+    }
+
+    fn available(&self) -> Option<u64> {
+        self.0.lock().unwrap().available
     }
 }
 

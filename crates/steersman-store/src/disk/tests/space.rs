@@ -36,11 +36,16 @@ fn bytes(scratch: &Scratch) -> u64 {
     files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
 }
 
+fn small_files() -> Options {
+    let sizes = (20_000, 50_000);
+    Options { sync: false, segment_bytes: sizes.0, snapshot_bytes: sizes.1, ..Options::default() }
+}
+
 /// Snapshots are written beside the committer: this waits until they have caught up.
 #[tokio::test(flavor = "multi_thread")]
 async fn space_is_given_back_while_writers_go_on() {
     let scratch = Scratch::new();
-    let options = Options { sync: false, segment_bytes: 20_000, snapshot_bytes: 50_000 };
+    let options = small_files();
     let (store, _) = DiskStore::open(&scratch.0, options.clone()).await.unwrap();
     let value = "x".repeat(500);
     for number in 0..10_000 {
@@ -65,4 +70,32 @@ async fn space_is_given_back_while_writers_go_on() {
     assert!(opened.snapshot.is_some());
     assert_eq!(list(&store, None).await, kept);
     assert_eq!(list(&store, Some(oldest)).await, at_oldest, "history survives a restart");
+}
+
+/// With every write the oldest revision that is kept becomes a later one, so no snapshot of it can
+/// be read page by page.
+#[tokio::test(flavor = "multi_thread")]
+async fn space_is_given_back_though_history_is_always_full() {
+    let scratch = Scratch::new();
+    let options = Options { history_bytes: 4_000, ..small_files() };
+    let (store, _) = DiskStore::open(&scratch.0, options.clone()).await.unwrap();
+    let value = "x".repeat(100);
+    // Several pages of a snapshot.
+    let key = |number: usize| format!("/registry/{:04}", number % 3_000);
+    let mut largest = 0;
+    for number in 0..60_000 {
+        put(&store, &key(number), &value).await;
+        if number > 10_000 && number % 100 == 0 {
+            largest = largest.max(bytes(&scratch));
+        }
+    }
+    // The state takes half a megabyte, and so does the log that a snapshot is worth, twice while
+    // one is being written.
+    assert!(largest < 4_000_000, "{largest} bytes");
+    assert!(store.stats().history_bytes <= 4_000, "{:?}", store.stats());
+    let kept = list(&store, None).await;
+    store.close().await;
+    let (store, opened) = DiskStore::open(&scratch.0, options).await.unwrap();
+    assert!(opened.snapshot.is_some());
+    assert_eq!(list(&store, None).await, kept);
 }

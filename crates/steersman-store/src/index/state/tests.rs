@@ -24,7 +24,7 @@ fn compact_all(state: &mut State) {
 
 #[test]
 fn a_replaced_value_is_freed_by_compaction_and_not_before() {
-    let mut state = State::new();
+    let mut state = State::new(usize::MAX);
     let first = Bytes::from(vec![1]);
     let second = Bytes::from(vec![2]);
     put(&mut state, "/a", &first);
@@ -39,7 +39,7 @@ fn a_replaced_value_is_freed_by_compaction_and_not_before() {
 
 #[test]
 fn deletes_and_compaction_leave_an_empty_store() {
-    let mut state = State::new();
+    let mut state = State::new(usize::MAX);
     let value = Bytes::from(vec![0; 16]);
     let keys: Vec<String> = (0..5_000).map(|number| format!("/a/{number}")).collect();
     keys.iter().for_each(|key| put(&mut state, key, &value));
@@ -56,7 +56,7 @@ fn deletes_and_compaction_leave_an_empty_store() {
 
 #[test]
 fn the_versions_of_a_key_share_its_memory() {
-    let mut state = State::new();
+    let mut state = State::new(usize::MAX);
     put(&mut state, "/a", &Bytes::new());
     put(&mut state, "/a", &Bytes::new());
     let events: Vec<_> = state.log.iter().collect();
@@ -65,7 +65,7 @@ fn the_versions_of_a_key_share_its_memory() {
 
 #[test]
 fn one_look_at_the_log_is_bounded() {
-    let mut state = State::new();
+    let mut state = State::new(usize::MAX);
     for number in 0..2 * SCAN_MAX {
         put(&mut state, &format!("/a/{number}"), &Bytes::new());
     }
@@ -86,7 +86,7 @@ fn one_look_at_the_log_is_bounded() {
 
 #[test]
 fn a_step_of_compaction_is_bounded_and_leaves_a_readable_store() {
-    let mut state = State::new();
+    let mut state = State::new(usize::MAX);
     for number in 0..COMPACT_MAX + 1 {
         put(&mut state, &format!("/a/{number:05}"), &Bytes::new());
     }
@@ -101,16 +101,79 @@ fn a_step_of_compaction_is_bounded_and_leaves_a_readable_store() {
 }
 
 #[test]
+fn one_look_at_the_log_takes_few_large_values_but_never_none() {
+    let mut state = State::new(usize::MAX);
+    let large = Bytes::from(vec![0; BATCH_BYTES / 2]);
+    for number in 0..8 {
+        put(&mut state, &format!("/a/{}", number % 2), &large);
+    }
+    let (topic, _) = state.watch("/a/", Revision(1)).unwrap();
+    let first = state.scan(Revision(1), "/a/", &topic).unwrap();
+    assert_eq!(first.events.len(), 2, "nothing was there before them");
+    let mut seen = first.events.len();
+    let mut after = first.scanned;
+    while seen < 8 {
+        let next = state.scan(after, "/a/", &topic).unwrap();
+        assert_eq!(next.events.len(), 1, "each with the value before it");
+        (seen, after) = (seen + 1, next.scanned);
+    }
+    assert_eq!(after, state.revision);
+}
+
+/// Room for so many changes that replace four bytes.
+fn room_for(changes: usize) -> usize {
+    changes * (CHANGE_BYTES + 4)
+}
+
+#[test]
 fn history_holds_no_more_than_it_may() {
-    let mut state = State::new();
-    state.history_max = 10;
+    let mut state = State::new(room_for(2));
     for number in 0..20 {
         put(&mut state, &format!("/a/{}", number % 3), &Bytes::from_static(b"four"));
     }
-    let Stats { history, oldest, revision, keys } = state.stats();
-    assert_eq!((history, keys), (2, 3));
+    let Stats { history, history_bytes, oldest, revision, keys } = state.stats();
+    assert_eq!((history, history_bytes, keys), (2, room_for(2), 3));
     assert_eq!(oldest, Revision(revision.0 - 2));
     let all = state.range(&RangeRequest::default()).unwrap();
     assert_eq!(all.entries.len(), 3, "the latest values stay");
     assert!(matches!(state.check_kept(Revision(1)), Err(StoreError::Compacted { .. })));
+}
+
+#[test]
+fn what_was_there_before_history_began_counts_once_it_is_replaced_or_deleted() {
+    let mut state = State::new(room_for(10));
+    // One of them fits into history.
+    let large = || Bytes::from(vec![0; room_for(10) - CHANGE_BYTES]);
+    let [a, b, c] = [large(), large(), large()];
+    for (key, value) in [("/a", &a), ("/b", &b), ("/c", &c)] {
+        put(&mut state, key, value);
+    }
+    assert_eq!(state.stats().history_bytes, 3 * CHANGE_BYTES, "the latest values are no history");
+    compact_all(&mut state);
+    assert_eq!(state.stats().history_bytes, 0);
+
+    put(&mut state, "/a", &Bytes::from_static(b"four"));
+    delete(&mut state, "/b");
+    delete(&mut state, "/c");
+    assert_eq!([&a, &b, &c].map(Bytes::is_unique), [true, true, false]);
+    assert!(state.stats().history_bytes <= room_for(10));
+    assert_eq!(state.stats().keys, 1);
+    assert_eq!(state.get("/a").unwrap().value, "four");
+}
+
+#[test]
+fn history_counts_down_to_nothing_whatever_came_and_went() {
+    let mut state = State::new(usize::MAX);
+    for round in 0..4 {
+        for number in 0..50 {
+            let value = Bytes::from(vec![0; number * (round + 1)]);
+            put(&mut state, &format!("/a/{number}"), &value);
+            if number % 3 == round % 3 {
+                delete(&mut state, &format!("/a/{number}"));
+            }
+        }
+    }
+    assert!(state.stats().history_bytes > 200 * CHANGE_BYTES);
+    compact_all(&mut state);
+    assert_eq!((state.stats().history, state.stats().history_bytes), (0, 0));
 }

@@ -1,13 +1,13 @@
 //! The parent: it starts children, kills them, and looks at what they left.
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use steersman_store::disk::DiskStore;
+use steersman_store::disk::{DiskStore, Options};
 use steersman_store::memory::Stats;
 use steersman_store::{Expected, Store, WriteRequest};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -29,6 +29,8 @@ enum Moment {
     Opening(Duration),
     /// When it has said so many lines, and a little later.
     Said(usize, Duration),
+    /// So long after it began to write a snapshot.
+    Snapshot(Duration),
 }
 
 impl Moment {
@@ -48,6 +50,13 @@ struct Running {
     process: Child,
     said: BufReader<ChildStdout>,
     lines: Vec<String>,
+    directory: PathBuf,
+}
+
+/// Whether a directory has a file whose name ends so.
+fn is_written(directory: &Path, end: &str) -> bool {
+    let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    names.map(|file| file.file_name()).any(|name| name.to_string_lossy().ends_with(end))
 }
 
 impl Running {
@@ -61,7 +70,7 @@ impl Running {
             .spawn()
             .unwrap();
         let said = BufReader::new(process.stdout.take().unwrap());
-        Self { process, said, lines: Vec::new() }
+        Self { process, said, lines: Vec::new(), directory: orders.directory.clone() }
     }
 
     /// Hears the next line; false when there is none. A line without an end is not a line.
@@ -89,6 +98,10 @@ impl Running {
     /// Kills the child at a moment, and gives all that it said.
     async fn kill_at(mut self, moment: Moment) -> Vec<String> {
         match moment {
+            Moment::Snapshot(time) => {
+                while !is_written(&self.directory, ".snapshot.tmp") && self.hear().await {}
+                self.listen(time).await;
+            }
             Moment::After(time) => self.listen(time).await,
             Moment::Opening(time) => {
                 while !self.lines.iter().any(|line| line == "opening") && self.hear().await {}
@@ -157,23 +170,7 @@ async fn a_start_that_is_killed_changes_nothing() {
     let directory = Directory::new();
     let mut ledger = Ledger::default();
     let (store, _) = DiskStore::open(&directory, child::options(false)).await.unwrap();
-    let writers = (0..8).map(|writer| {
-        let store = store.clone();
-        tokio::spawn(async move {
-            let mut written = Vec::new();
-            for number in 0..1_500 {
-                let (key, name) = (format!("/{}", number % 300), format!("{writer}-{number}"));
-                let request = WriteRequest::put(&*key, value::new(&name, 300), Expected::Any);
-                written.push((store.write(request).await.unwrap().revision, key, name));
-            }
-            written
-        })
-    });
-    for writer in writers.collect::<Vec<_>>() {
-        for (revision, key, name) in writer.await.unwrap() {
-            ledger.wrote(revision, &key, Some(&name));
-        }
-    }
+    fill(&store, &mut ledger, Filling { keys: 300, writes: 1_500, size: 300 }).await;
     store.close().await;
 
     let begun = Instant::now();
@@ -191,4 +188,61 @@ async fn a_start_that_is_killed_changes_nothing() {
     }
     let after = look(&directory, false, &mut ledger, 1).await;
     assert!(after.revision > before.revision && after.oldest >= before.oldest);
+}
+
+/// What each of eight writers writes.
+#[derive(Clone, Copy)]
+struct Filling {
+    keys: usize,
+    writes: usize,
+    size: usize,
+}
+
+async fn fill(store: &DiskStore, ledger: &mut Ledger, filling: Filling) {
+    let Filling { keys, writes, size } = filling;
+    let writers = (0..8).map(|writer| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let mut written = Vec::new();
+            for number in 0..writes {
+                let (key, name) = (format!("/{}", number % keys), format!("{writer}-{number}"));
+                let request = WriteRequest::put(&*key, value::new(&name, size), Expected::Any);
+                written.push((store.write(request).await.unwrap().revision, key, name));
+            }
+            written
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        for (revision, key, name) in writer.await.unwrap() {
+            ledger.wrote(revision, &key, Some(&name));
+        }
+    }
+}
+
+/// The child finds a log that is worth a snapshot, begins one with its first write, and is killed
+/// at any moment of it: as soon as there is a file, half-way, or about when it gets its name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_that_is_killed_loses_nothing_and_leaves_nothing_behind() {
+    let mut random = seed::random();
+    let mut unfinished = 0;
+    for round in 0..12 {
+        let (directory, mut ledger) = (Directory::new(), Ledger::default());
+        // Without a snapshot of its own.
+        let options = Options { snapshot_bytes: u64::MAX, ..child::options(false) };
+        let (store, _) = DiskStore::open(&directory, options).await.unwrap();
+        fill(&store, &mut ledger, Filling { keys: 600, writes: 600, size: 2_000 }).await;
+        let last = store.stats().revision;
+        store.compact(last).await.unwrap();
+        ledger.hear(&[format!("forgetting {last}")]);
+        store.close().await;
+
+        let seed = random.random();
+        let orders = Orders { directory: directory.to_path_buf(), round, sync: false, seed };
+        let later = Duration::from_micros(random.random_range(0..20_000)) * (round as u32 % 3);
+        ledger.hear(&Running::start(&orders).kill_at(Moment::Snapshot(later)).await);
+        unfinished += usize::from(is_written(&directory, ".snapshot.tmp"));
+        look(&directory, false, &mut ledger, round).await;
+        assert!(!is_written(&directory, ".tmp"), "what was never finished takes room");
+    }
+    assert!(unfinished > 0, "no snapshot was interrupted");
 }

@@ -104,3 +104,29 @@ async fn a_lease_that_has_vanished_is_granted_anew() {
     store.write(request).await.unwrap();
     assert!(store.get("/registry/a").await.unwrap().is_some());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_in_memory_is_bounded_by_bytes_though_etcd_keeps_more() {
+    let etcd = Etcd::start().await;
+    let bounded = Options { history_bytes: 4 * LARGE as u64, ..options(&etcd) };
+    let store = EtcdStore::connect(bounded.clone()).await.unwrap();
+    let large = "x".repeat(LARGE);
+    let first = put(&store, "/registry/a", &large).await;
+    for n in 0..40 {
+        put(&store, &format!("/registry/{}", n % 2), &large).await;
+    }
+    list(&store).await;
+    assert!(store.stats().history_bytes <= 4 * LARGE, "{:?}", store.stats());
+    assert!(store.stats().history >= 3, "{:?}", store.stats());
+    let request = WatchRequest { prefix: "/registry/".into(), after: first };
+    let passed_by = store.watch(request.clone()).await.err().expect("it is long ago");
+    assert!(matches!(passed_by, StoreError::Compacted { .. }), "{passed_by}");
+    assert_equals_etcd(&store, &etcd).await;
+    // What another one reads at its start it may not keep either.
+    let late = EtcdStore::connect(bounded).await.unwrap();
+    assert_eq!(list(&late).await, list(&store).await);
+    assert!(late.stats().history_bytes <= 4 * LARGE, "{:?}", late.stats());
+    let whole = connect(&etcd).await;
+    let mut watch = whole.watch(request).await.unwrap();
+    assert_eq!(watch.next().await.unwrap()[0].revision, Revision(first.0 + 1));
+}

@@ -37,6 +37,9 @@ pub(crate) async fn each_of_many_watches_hears_exactly_its_prefix(store: StoreUn
 }
 
 pub(crate) async fn all_who_read_a_value_share_its_memory(store: StoreUnderTest) {
+    if store.copies() {
+        return;
+    }
     let start = latest(&store).await;
     let mut watches = Vec::new();
     for prefix in ["/", "/a", "/a/", ""] {

@@ -34,6 +34,28 @@ pub(crate) async fn a_range_reads_the_state_at_a_revision(store: StoreUnderTest)
     assert_eq!(list(&store, "/", None).await, ["/a=2", "/b=3"]);
 }
 
+pub(crate) async fn one_key_is_read_as_it_was_or_as_far_as_was_heard(store: StoreUnderTest) {
+    let known = async |key: &str, at| {
+        let entry = store.known(key, at).await.unwrap();
+        entry.map(|entry| String::from_utf8(entry.value.to_vec()).unwrap())
+    };
+    let before = latest(&store).await;
+    let first = put(&store, "/a", "1").await;
+    put(&store, "/ab", "longer").await;
+    let second = put(&store, "/a", "2").await;
+    let gone = delete(&store, "/a").await;
+
+    for (at, value) in [(before, None), (first, Some("1")), (second, Some("2")), (gone, None)] {
+        assert_eq!(known("/a", Some(at)).await.as_deref(), value, "at {at}");
+    }
+    latest(&store).await;
+    assert_eq!(known("/a", None).await, None, "not what only begins like it");
+    assert_eq!(known("/ab", None).await.as_deref(), Some("longer"));
+    store.compact(second).await.unwrap();
+    let compacted = store.known("/a", Some(first)).await;
+    assert!(matches!(compacted, Err(StoreError::Compacted { .. })), "{compacted:?}");
+}
+
 pub(crate) async fn pages_of_one_revision_add_up_to_the_whole(store: StoreUnderTest) {
     for number in 0..10 {
         put(&store, &format!("/a/{number}"), "1").await;

@@ -1,9 +1,12 @@
 //! What goes wrong, and how it goes on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::Instant;
+use tracing_subscriber::layer::SubscriberExt;
 
 use super::script::{
     Answer, AnswerBody, Reflection, Script, Then, bookmark, describe, event, list, object, status,
@@ -113,4 +116,27 @@ async fn merged_deltas_lead_to_the_latest_state() {
         deltas.pop_batch(99).await.iter().map(|delta: &Delta<ConfigMap>| describe(delta)).collect();
     assert_eq!(told, ["=a@5", "-a", "#10"]);
     assert_eq!(status.counts().events, 5);
+}
+
+/// Counts warnings.
+struct Warnings(Arc<AtomicUsize>);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Warnings {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        if *event.metadata().level() == tracing::Level::WARN {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_broken_for_long_is_warned_of_when_it_changes() {
+    let warned = Arc::new(AtomicUsize::new(0));
+    let subscriber = tracing_subscriber::registry().with(Warnings(Arc::clone(&warned)));
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let failed = |reason: &str| Answer::new(500, &status(500, reason));
+    let answers = (0..20).map(|n| failed(if n < 10 { "InternalError" } else { "Broken" }));
+    let script = Script::new(answers.chain([list("5", &["a"], "")]));
+    script.list().told(1).await;
+    assert_eq!(warned.load(Ordering::SeqCst), 2, "once for each trouble, not for each try");
 }

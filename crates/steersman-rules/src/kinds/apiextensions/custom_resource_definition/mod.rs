@@ -39,7 +39,10 @@ const RULES: Rules = Rules {
             within_existing(client, "service", |service| fill(service, "port", 443));
         }
     },
-    check: |definition, _, errors| errors.extend(validate::validate(definition.value)),
+    check: |definition, old, errors| {
+        let old = Some(old).filter(|old| !old.is_null());
+        errors.extend(validate::validate(definition.value, old));
+    },
     change,
     ..Rules::NONE
 };

@@ -10,19 +10,21 @@ mod structural;
 mod tests;
 mod version;
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::resources::versions_of;
-use crate::field::FieldError;
+use crate::field::{Errors, FieldError};
 use crate::metadata;
 use crate::names;
 use crate::rules::at::At;
 use crate::rules::webhook_client::client_config;
 
-/// The mistakes in a definition.
-pub(crate) fn validate(definition: &Value) -> Vec<FieldError> {
+/// The mistakes in a definition that is new or replaces another.
+pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &definition["spec"];
-    let mut errors = of_group(spec);
+    let mut errors: Errors = of_group(spec).into_iter().collect();
     errors.extend(one_of(&spec["scope"], "spec.scope", &["Cluster", "Namespaced"]));
     if spec["preserveUnknownFields"] == true {
         let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
@@ -31,15 +33,21 @@ pub(crate) fn validate(definition: &Value) -> Vec<FieldError> {
     }
     errors.extend(of_versions(definition));
     errors.extend(of_names(definition));
-    errors.extend(version::of_all(definition));
+    errors.extend(version::of_all(definition, old));
     errors.extend(of_conversion(&spec["conversion"]));
     errors.extend(of_stored_versions(definition));
     errors.extend(of_approval(definition));
-    errors
+    errors.into()
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
+}
+
+/// As much of a name as stands in paths: these are built for every part of a schema, and a name
+/// may be as long as a definition.
+fn clip(name: &str) -> &str {
+    &name[..name.floor_char_boundary(256)]
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -111,16 +119,15 @@ fn of_names(definition: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn of_versions(definition: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
+fn of_versions(definition: &Value) -> Errors {
+    let mut errors = Errors::default();
+    let mut seen = HashSet::new();
     let mut unique = true;
     for (index, version) in versions_of(definition).enumerate() {
         let name = text(&version["name"]);
         let field = format!("spec.versions[{index}].name");
         errors.extend(joined(&field, name, names::dns1035_label));
-        unique &= !seen.contains(&name);
-        seen.push(name);
+        unique &= seen.insert(name);
         if !version["schema"]["openAPIV3Schema"].is_object() {
             let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
             errors.push(FieldError::required(field, "schemas are required"));
@@ -161,13 +168,13 @@ fn deprecation(version: &Value, index: usize) -> Vec<FieldError> {
     broken.map(|(_, why)| FieldError::invalid(field.as_str(), warning, why)).collect()
 }
 
-fn of_conversion(conversion: &Value) -> Vec<FieldError> {
+fn of_conversion(conversion: &Value) -> Errors {
     const ELSE: &str = "should not be set when strategy is not set to Webhook";
     if conversion.is_null() {
-        return Vec::new();
+        return Errors::default();
     }
     let field = "spec.conversion.strategy";
-    let mut errors: Vec<_> =
+    let mut errors: Errors =
         one_of(&conversion["strategy"], field, &["None", "Webhook"]).into_iter().collect();
     let webhook = &conversion["webhook"];
     let client = &webhook["clientConfig"];
@@ -193,15 +200,17 @@ fn of_conversion(conversion: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn review_versions(versions: &Value, field: &str) -> Vec<FieldError> {
+fn review_versions(versions: &Value, field: &str) -> Errors {
     let all: Vec<&str> = list(versions).iter().map(text).collect();
+    let mut errors = Errors::default();
     if all.is_empty() {
-        return vec![FieldError::required(field, "")];
+        errors.push(FieldError::required(field, ""));
+        return errors;
     }
-    let mut errors = Vec::new();
+    let mut seen = HashSet::new();
     for (i, version) in all.iter().enumerate() {
         let field = format!("{field}[{i}]");
-        if all[..i].contains(version) {
+        if !seen.insert(version) {
             errors.push(FieldError::invalid(field, &json!(version), "duplicate version"));
         } else {
             errors.extend(names::invalid(&field, version, names::dns1035_label));
@@ -216,9 +225,8 @@ fn review_versions(versions: &Value, field: &str) -> Vec<FieldError> {
 
 fn of_stored_versions(definition: &Value) -> Vec<FieldError> {
     let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten();
-    let missing = stored
-        .enumerate()
-        .filter(|(_, version)| !versions_of(definition).any(|known| known["name"] == **version));
+    let known: HashSet<&str> = versions_of(definition).map(|known| text(&known["name"])).collect();
+    let missing = stored.enumerate().filter(|(_, version)| !known.contains(text(version)));
     let complain = |(index, version): (usize, &Value)| {
         let name = text(version);
         let why = format!(

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::failure_policy::without_value;
 use super::indexes;
-use crate::field::FieldError;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::items;
 
@@ -20,8 +19,8 @@ struct Change<'v> {
 }
 
 /// The mistakes in a new status.
-pub(super) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(super) fn validate(old: &Value, new: &Value) -> Errors {
+    let mut errors = Errors::default();
     let status = At::new(&new["status"], "status");
     let change = Change { spec: &new["spec"], old: &old["status"], new: status };
     for number in ["active", "succeeded", "failed", "ready", "terminating"] {

@@ -1,5 +1,7 @@
 //! Affinity: to nodes by their labels, to and against other pods.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::field::FieldError;
 use crate::names;
 use crate::rules::at::{At, Errors};
@@ -70,19 +72,24 @@ pub(super) fn label_keys(term: &At<'_, '_>, errors: &mut Errors) {
             key.follows(names::qualified_name, errors);
         }
     }
-    let position = |key: &str| same.list().iter().position(|own| own == key);
+    let mut positions: HashMap<&str, usize> = HashMap::new();
+    for (i, key) in same.list().iter().enumerate() {
+        positions.entry(key.as_str().unwrap_or_default()).or_insert(i);
+    }
     // The server itself adds one expression for each key, so only a second one is a mistake.
     let labels = selector.value["matchLabels"].as_object();
-    let mut seen: Vec<&str> = labels.into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    let mut seen: HashSet<&str> =
+        labels.into_iter().flatten().map(|(key, _)| key.as_str()).collect();
     for expression in selector.each("matchExpressions") {
         let key = expression.at("key").text();
-        if let Some(i) = position(key).filter(|_| seen.contains(&key)) {
+        if let Some(i) = positions.get(key).filter(|_| seen.contains(key)) {
             let why = "exists in both matchLabelKeys and labelSelector";
             errors.push(FieldError::invalid(format!("{}[{i}]", term.path()), &key.into(), why));
         }
-        seen.push(key);
+        seen.insert(key);
     }
-    for key in same.items().filter(|key| other.list().contains(key.value)) {
+    let others: HashSet<&str> = other.items().map(|key| key.text()).collect();
+    for key in same.items().filter(|key| others.contains(key.text())) {
         errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
     }
 }

@@ -1,6 +1,8 @@
 //! Containers and init containers: what all have in common, and what only some may have.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
 
 use super::spec::{Pod, each_container};
 use super::{env, host, mounts, probes, resources, restart, security};
@@ -135,14 +137,17 @@ fn ports(ports: &At<'_, '_>, errors: &mut Errors) {
 
 /// Files that variables are read from must lie in a volume that starts empty.
 pub(super) fn file_keys(spec: &At<'_, '_>, errors: &mut Errors) {
+    let mut volumes: HashMap<&str, &Value> = HashMap::new();
+    for volume in spec.at("volumes").list() {
+        volumes.entry(volume["name"].as_str().unwrap_or_default()).or_insert(volume);
+    }
     each_container(spec, |container| {
         for variable in container.each("env") {
             let volume = variable.at("valueFrom.fileKeyRef.volumeName");
             if variable.at("valueFrom.fileKeyRef").is_absent() {
                 continue;
             }
-            let mut volumes = spec.value["volumes"].as_array().into_iter().flatten();
-            match volumes.find(|v| v["name"] == *volume.value) {
+            match volumes.get(volume.text()) {
                 None => errors.push(volume.not_found()),
                 Some(found) if found["emptyDir"].is_null() => {
                     errors.push(volume.invalid("referenced volume must be of type emptyDir"));

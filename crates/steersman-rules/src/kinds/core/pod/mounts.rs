@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
+
 use super::spec::Pod;
 use super::volumes::{descending, no_backsteps};
 use crate::rules::at::{At, Errors};
@@ -10,7 +12,9 @@ use crate::rules::at::{At, Errors};
 pub(super) fn validate(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let list = container.at("volumeMounts");
     let devices = container.at("volumeDevices");
-    let taken = |key: &str, value: &str| devices.list().iter().any(|device| device[key] == value);
+    let of = |key: &str| texts(devices.list(), key);
+    let taken_names = of("name");
+    let taken_paths = of("devicePath");
     let mut seen = HashSet::new();
     for mount in list.items() {
         let name = mount.at("name");
@@ -27,10 +31,10 @@ pub(super) fn validate(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Error
         if !seen.insert(path.text()) {
             errors.push(path.invalid("must be unique"));
         }
-        if taken("name", name.text()) {
+        if taken_names.contains(name.text()) {
             errors.push(name.invalid("must not already exist in volumeDevices"));
         }
-        if taken("devicePath", path.text()) {
+        if taken_paths.contains(path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
         // As upstream does, complaints below name the list, not its item.
@@ -39,6 +43,11 @@ pub(super) fn validate(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Error
         propagation(container, &in_list("mountPropagation"), errors);
         recursive_read_only(&mount, &in_list("recursiveReadOnly"), errors);
     }
+}
+
+/// What the items of a list have in a field.
+fn texts<'v>(items: &'v [Value], key: &str) -> HashSet<&'v str> {
+    items.iter().filter_map(|item| item[key].as_str()).collect()
 }
 
 fn sub_paths<'v: 'q, 'q>(
@@ -87,7 +96,9 @@ fn recursive_read_only(mount: &At<'_, '_>, mode: &At<'_, '_>, errors: &mut Error
 pub(super) fn devices(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors) {
     let list = container.at("volumeDevices");
     let mounts = container.at("volumeMounts");
-    let taken = |key: &str, value: &str| mounts.list().iter().any(|mount| mount[key] == value);
+    let of = |key: &str| texts(mounts.list(), key);
+    let taken_names = of("name");
+    let taken_paths = of("mountPath");
     let mut names = HashSet::new();
     let mut paths = HashSet::new();
     for device in list.items() {
@@ -116,17 +127,17 @@ pub(super) fn devices(container: &At<'_, '_>, pod: &Pod<'_>, errors: &mut Errors
         if paths.contains(path.text()) {
             errors.push(path.invalid("must be unique"));
         }
-        let mut steps = Vec::new();
+        let mut steps = Errors::default();
         no_backsteps(&path, &mut steps);
         if steps.is_empty() {
             paths.insert(path.text());
         } else {
             errors.push(path.invalid("can not contain backsteps ('..')"));
         }
-        if taken("name", name.text()) {
+        if taken_names.contains(name.text()) {
             errors.push(name.invalid("must not already exist in volumeMounts"));
         }
-        if taken("mountPath", path.text()) {
+        if taken_paths.contains(path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeMounts"));
         }
         if !name.text().is_empty() {

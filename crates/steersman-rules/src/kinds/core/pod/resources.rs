@@ -183,6 +183,8 @@ fn pod_resource(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
 /// The mistakes in which of the pod's claims a container uses.
 fn claim_names(list: &At<'_, '_>, known: &[&str], errors: &mut Errors) {
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
+    let mut named: HashSet<&str> = HashSet::new();
+    let all: HashSet<&str> = known.iter().copied().collect();
     for claim in list.items() {
         let name = claim.at("name").text();
         let request = claim.at("request").text();
@@ -192,13 +194,15 @@ fn claim_names(list: &At<'_, '_>, known: &[&str], errors: &mut Errors) {
         }
         claim.at("request").may_follow(names::dns1123_label, errors);
         let whole = seen.contains(&(name, ""));
-        let clash = whole || (request.is_empty() && seen.iter().any(|(other, _)| *other == name));
+        let clash = whole || (request.is_empty() && named.contains(name));
         if clash {
             errors.push(claim.duplicate_value(name));
         } else if !seen.insert((name, request)) {
             errors.push(claim.duplicate_value(format!("{name}/{request}")));
         }
-        if !known.contains(&name) {
+        named.insert(name);
+        // The mistake tells all names that there are.
+        if !all.contains(name) && !errors.is_full() {
             let mut sorted = known.to_vec();
             sorted.sort_unstable();
             let which = match sorted[..] {

@@ -1,5 +1,7 @@
 //! What of a pod may change once it exists: little.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::annotations;
@@ -52,23 +54,21 @@ fn deadline(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn tolerations(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
-    let kept = |toleration: &Value| {
-        new.list().iter().any(|candidate| {
-            let text = |value: &Value, key: &str| value[key].as_str().unwrap_or("").to_owned();
-            let keys = ["key", "operator", "value", "effect"];
-            keys.iter().all(|key| text(candidate, key) == text(toleration, key))
-        })
-    };
-    if !old.list().iter().all(kept) {
+    fn identity(toleration: &Value) -> [&str; 4] {
+        ["key", "operator", "value", "effect"].map(|key| toleration[key].as_str().unwrap_or(""))
+    }
+    let kept: HashSet<[&str; 4]> = new.list().iter().map(identity).collect();
+    if !old.list().iter().all(|toleration| kept.contains(&identity(toleration))) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(new.forbidden(why));
     }
 }
 
 fn gates(old: &At<'_, '_>, new: &At<'_, '_>, errors: &mut Errors) {
+    let known: HashSet<&str> = old.list().iter().filter_map(|old| old["name"].as_str()).collect();
     for gate in new.items() {
         let name = gate.at("name");
-        if !old.list().iter().any(|old| old["name"] == *name.value) {
+        if !known.contains(name.text()) {
             let why = format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.text()

@@ -1,10 +1,12 @@
 //! What may stand in a schema: known types, no references, and extensions that fit together.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
-use super::{list, text};
-use crate::field::{FieldError, FieldErrorKind};
-use crate::schema::Pattern;
+use super::{clip, list, text};
+use crate::field::{Errors, FieldError, FieldErrorKind};
+use crate::schema::{Pattern, resolved_field_path};
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: &[&str] =
@@ -13,6 +15,51 @@ const REASONS: &[&str] =
 /// Parts of JSON schema that Kubernetes does not know.
 const UNSUPPORTED: &[&str] =
     &["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+
+/// The most memory that the patterns of one definition may take.
+const PATTERNS_MAX: usize = 32 << 20;
+
+/// The patterns of a definition, of which those that are equal count once.
+#[derive(Default)]
+pub(super) struct Patterns {
+    known: HashSet<String>,
+    /// The bytes that all of them take.
+    size: usize,
+}
+
+impl Patterns {
+    /// What is wrong with a pattern. When the patterns take too much, no further ones are looked
+    /// at.
+    fn mistake(&mut self, pattern: &str) -> Option<Mistake> {
+        if self.is_over() || self.known.contains(pattern) {
+            return None;
+        }
+        let compiled = Pattern::new(pattern);
+        self.size += compiled.cost();
+        if let Some(why) = compiled.mistake() {
+            return Some(Mistake::Invalid(why));
+        }
+        self.known.insert(pattern.to_owned());
+        self.is_over().then_some(Mistake::TooMuch)
+    }
+
+    fn is_over(&self) -> bool {
+        self.size > PATTERNS_MAX
+    }
+}
+
+/// What can be wrong with a pattern.
+enum Mistake {
+    Invalid(String),
+    /// With this one, the patterns of the definition take too much.
+    TooMuch,
+}
+
+/// What was found on the way through a schema.
+struct Found<'a> {
+    errors: Errors,
+    patterns: &'a mut Patterns,
+}
 
 /// Where a schema stands.
 #[derive(Clone, Default)]
@@ -25,15 +72,20 @@ struct Place {
 }
 
 /// The mistakes in a schema and all schemas in it.
-pub(super) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    defaults(schema, path, &mut errors);
-    walk(schema, path, &Place { root: true, ..Place::default() }, &mut errors);
+pub(super) fn of_root(schema: &Value, path: &str, patterns: &mut Patterns) -> Errors {
+    let mut found = Found { errors: Errors::default(), patterns };
+    walk(schema, path, &Place { root: true, ..Place::default() }, &mut found);
+    let mut errors = Errors::default();
+    // Defaults are held against patterns, which may be too many to be looked at.
+    if !found.patterns.is_over() {
+        defaults(schema, path, &mut errors);
+    }
+    errors.extend(found.errors);
     errors
 }
 
 /// Defaults that their own schema would refuse.
-fn defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn defaults(schema: &Value, path: &str, errors: &mut Errors) {
     let default = &schema["default"];
     // A number or a text is told apart only where an object is read.
     if !default.is_null() && schema["x-kubernetes-int-or-string"] != true {
@@ -58,7 +110,7 @@ fn defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         }));
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        defaults(property, &format!("{path}.properties[{name}]"), errors);
+        defaults(property, &format!("{path}.properties[{}]", clip(name)), errors);
     }
     for key in ["items", "additionalProperties"] {
         if schema[key].is_object() {
@@ -67,19 +119,21 @@ fn defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn walk(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
+fn walk(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {
     if !schema.is_object() {
         return;
     }
-    standard(schema, path, place, errors);
-    children(schema, path, place, errors);
+    standard(schema, path, place, found);
+    children(schema, path, place, found);
+    let errors = &mut found.errors;
     extensions(schema, path, errors);
     list_type(schema, path, errors);
     list_keys(schema, path, errors);
     rules(schema, path, errors);
 }
 
-fn standard(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
+fn standard(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {
+    let Found { errors, patterns } = found;
     let at = |key: &str| format!("{path}.{key}");
     let kind = text(&schema["type"]);
     if !kind.is_empty() && !TYPES.contains(&kind) {
@@ -92,10 +146,20 @@ fn standard(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldErr
         errors.push(FieldError::forbidden(at(key), &format!("{key} is not supported")));
     }
     let pattern = text(&schema["pattern"]);
-    if let Some(error) = Pattern::new(pattern).mistake().filter(|_| !pattern.is_empty()) {
-        let why = format!("must be a valid regular expression, but isn't: {error}");
-        errors.push(FieldError::invalid(at("pattern"), &schema["pattern"], &why));
-    }
+    errors.extend(match patterns.mistake(pattern) {
+        Some(Mistake::Invalid(error)) => {
+            let why = format!("must be a valid regular expression, but isn't: {error}");
+            Some(FieldError::invalid(at("pattern"), &schema["pattern"], &why))
+        }
+        Some(Mistake::TooMuch) => {
+            let why = format!(
+                "contributed to patterns of the definition that take more than {PATTERNS_MAX} \
+                 bytes when compiled"
+            );
+            Some(FieldError::forbidden(at("pattern"), &why))
+        }
+        None => None,
+    });
     if kind == "null" {
         let why = "type cannot be set to null, use nullable as an alternative";
         errors.push(FieldError::forbidden(at("type"), why));
@@ -115,21 +179,21 @@ fn standard(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldErr
     }
 }
 
-fn children(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
+fn children(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {
     let below = Place { root: false, ..place.clone() };
     let properties = schema["properties"].as_object();
     let additional = &schema["additionalProperties"];
     if !additional.is_null() {
         if properties.is_some_and(|p| !p.is_empty()) && *additional != true {
             let why = "additionalProperties and properties are mutual exclusive";
-            errors.push(FieldError::forbidden(format!("{path}.additionalProperties"), why));
+            found.errors.push(FieldError::forbidden(format!("{path}.additionalProperties"), why));
         }
         let mut below = below.clone();
         if place.in_metadata {
             let reason = "inside additionalProperties applying to object metadata";
             below.no_defaults = Some(reason.to_owned());
         }
-        walk(additional, &format!("{path}.additionalProperties"), &below, errors);
+        walk(additional, &format!("{path}.additionalProperties"), &below, found);
     }
     let embedded = schema["x-kubernetes-embedded-resource"] == true;
     for (name, property) in properties.into_iter().flatten() {
@@ -141,15 +205,15 @@ fn children(schema: &Value, path: &str, place: &Place, errors: &mut Vec<FieldErr
                 below.no_defaults = Some(format!("in top-level {name}"));
             }
         }
-        walk(property, &format!("{path}.properties[{name}]"), &below, errors);
+        walk(property, &format!("{path}.properties[{}]", clip(name)), &below, found);
     }
-    walk(&schema["not"], &format!("{path}.not"), &below, errors);
+    walk(&schema["not"], &format!("{path}.not"), &below, found);
     for key in ["allOf", "oneOf", "anyOf"] {
         for (i, part) in list(&schema[key]).iter().enumerate() {
-            walk(part, &format!("{path}.{key}[{i}]"), &below, errors);
+            walk(part, &format!("{path}.{key}[{i}]"), &below, found);
         }
     }
-    walk(&schema["items"], &format!("{path}.items"), &below, errors);
+    walk(&schema["items"], &format!("{path}.items"), &below, found);
 }
 
 /// The type that an extension asks for.
@@ -163,7 +227,7 @@ fn typed(schema: &Value, path: &str, kind: &str, extension: &str) -> Option<Fiel
     }
 }
 
-fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn extensions(schema: &Value, path: &str, errors: &mut Errors) {
     const OPEN: &str = "x-kubernetes-preserve-unknown-fields";
     const MAP: &str = "x-kubernetes-map-type";
     if schema[OPEN] == false {
@@ -180,7 +244,7 @@ fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn list_type(schema: &Value, path: &str, errors: &mut Errors) {
     const LIST: &str = "x-kubernetes-list-type";
     const ATOMIC: &str = "must be atomic as item of a list with x-kubernetes-list-type=set";
     let kind = &schema[LIST];
@@ -215,7 +279,7 @@ fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn list_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn list_keys(schema: &Value, path: &str, errors: &mut Errors) {
     let kind = &schema["x-kubernetes-list-type"];
     let keys = &schema["x-kubernetes-list-map-keys"];
     let at = |key: &str| format!("{path}.{key}");
@@ -246,12 +310,13 @@ fn list_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn each_key(items: &Value, keys: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn each_key(items: &Value, keys: &Value, path: &str, errors: &mut Errors) {
     let at_keys = format!("{path}.x-kubernetes-list-map-keys");
-    let all = list(keys);
-    for (i, key) in all.iter().enumerate() {
+    let required: HashSet<&str> = list(&items["required"]).iter().map(text).collect();
+    let mut seen = HashSet::new();
+    for key in list(keys) {
         let name = text(key);
-        let at = format!("{path}.items.properties[{name}]");
+        let at = format!("{path}.items.properties[{}]", clip(name));
         match items["properties"].get(name) {
             None => {
                 let why = "entries must all be names of item properties";
@@ -264,8 +329,7 @@ fn each_key(items: &Value, keys: &Value, path: &str, errors: &mut Vec<FieldError
                     let field = format!("{at}.type");
                     errors.push(FieldError::invalid(field, &items["type"], why));
                 }
-                let required = list(&items["required"]).contains(key);
-                if !required && property["default"].is_null() {
+                if !required.contains(name) && property["default"].is_null() {
                     let why = "this property is in x-kubernetes-list-map-keys, so it must have a \
                                default or be a required property";
                     errors.push(FieldError::required(format!("{at}.default"), why));
@@ -277,15 +341,32 @@ fn each_key(items: &Value, keys: &Value, path: &str, errors: &mut Vec<FieldError
                 }
             }
         }
-        if all[..i].contains(key) {
+        if !seen.insert(name) {
             let why = "must not contain duplicate entries";
             errors.push(FieldError::invalid(at_keys.as_str(), keys, why));
         }
     }
 }
 
-/// The form of expressions; what they compute is not looked at.
-fn rules(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn field_path(schema: &Value, path: &Value, field: &str, errors: &mut Errors) {
+    let given = text(path);
+    if given.is_empty() {
+        return;
+    }
+    let mut invalid = |why: &str| errors.push(FieldError::invalid(field, path, why));
+    if given.trim().is_empty() {
+        invalid("must be non-empty if specified");
+    }
+    if given.contains(['\n', '\r']) {
+        invalid("must not contain line breaks");
+    }
+    if resolved_field_path(schema, given).is_none() {
+        invalid("must be a valid path");
+    }
+}
+
+/// The form of rules; whether their expressions compile is looked at once the schema is sound.
+fn rules(schema: &Value, path: &str, errors: &mut Errors) {
     for (i, rule) in list(&schema["x-kubernetes-validations"]).iter().enumerate() {
         let at = |key: &str| format!("{path}.x-kubernetes-validations[{i}].{key}");
         let given = text(&rule["rule"]).trim();
@@ -302,6 +383,12 @@ fn rules(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let why = "message must be specified if rule contains line breaks";
             errors.push(FieldError::required(at("message"), why));
         }
+        let expression = text(&rule["messageExpression"]);
+        if !expression.is_empty() && expression.trim().is_empty() {
+            let why = "messageExpression must be non-empty if specified";
+            errors.push(FieldError::required(at("messageExpression"), why));
+        }
+        field_path(schema, &rule["fieldPath"], &at("fieldPath"), errors);
         let reason = &rule["reason"];
         if !reason.is_null() && !REASONS.contains(&text(reason)) {
             errors.push(FieldError::not_supported(at("reason"), reason, REASONS));

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{list, text};
-use crate::field::FieldError;
+use super::{clip, list, text};
+use crate::field::{Errors, FieldError};
 
 /// What may not be said in a part that only narrows: the key, and the complaint.
 const ONLY_OUTSIDE: &[(&str, &str)] = &[
@@ -31,11 +31,12 @@ enum Level {
 
 /// The mistakes in a schema and all schemas in it, sorted.
 pub(super) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     invariants(schema, path, Level::Root, &mut errors);
     let whole = Whole { schema: Some(schema), path: path.to_owned() };
     completeness(schema, &whole, path, &mut errors);
-    errors.sort_by_key(FieldError::message);
+    let mut errors: Vec<FieldError> = errors.into();
+    errors.sort_by_cached_key(FieldError::message);
     errors
 }
 
@@ -43,7 +44,7 @@ fn is(schema: &Value, flag: &str) -> bool {
     schema[flag] == true
 }
 
-fn invariants(schema: &Value, path: &str, level: Level, errors: &mut Vec<FieldError>) {
+fn invariants(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
     if !schema.is_object() {
         return;
     }
@@ -53,7 +54,7 @@ fn invariants(schema: &Value, path: &str, level: Level, errors: &mut Vec<FieldEr
     }
     invariants(&schema["items"], &at("items"), Level::Item, errors);
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        invariants(property, &format!("{path}.properties[{name}]"), Level::Field, errors);
+        invariants(property, &format!("{path}.properties[{}]", clip(name)), Level::Field, errors);
     }
     let additional = &schema["additionalProperties"];
     if !additional.is_null() {
@@ -69,7 +70,7 @@ fn invariants(schema: &Value, path: &str, level: Level, errors: &mut Vec<FieldEr
     object_meta(schema, path, level, errors);
 }
 
-fn int_or_string(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn int_or_string(schema: &Value, path: &str, errors: &mut Errors) {
     for key in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
         if is(schema, "x-kubernetes-int-or-string") && is(schema, key) {
             let why = "must be false if x-kubernetes-int-or-string is true";
@@ -78,7 +79,7 @@ fn int_or_string(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn types(schema: &Value, path: &str, level: Level, errors: &mut Vec<FieldError>) {
+fn types(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
     let field = format!("{path}.type");
     let kind = text(&schema["type"]);
     let embedded = is(schema, "x-kubernetes-embedded-resource");
@@ -115,7 +116,7 @@ fn types(schema: &Value, path: &str, level: Level, errors: &mut Vec<FieldError>)
 }
 
 /// `apiVersion`, `kind` and `metadata` are what they always are.
-fn object_meta(schema: &Value, path: &str, level: Level, errors: &mut Vec<FieldError>) {
+fn object_meta(schema: &Value, path: &str, level: Level, errors: &mut Errors) {
     let properties = &schema["properties"];
     let whole = level == Level::Root || is(schema, "x-kubernetes-embedded-resource");
     for (name, kind) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
@@ -146,7 +147,7 @@ fn is_either(any_of: &Value) -> bool {
 }
 
 /// Checks what narrows a schema.
-fn narrowing(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn narrowing(schema: &Value, path: &str, errors: &mut Errors) {
     if !is_either(&schema["anyOf"]) {
         nested_list(schema, "anyOf", path, errors);
     }
@@ -167,20 +168,20 @@ fn narrowing(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     nested(&schema["not"], &format!("{path}.not"), errors);
 }
 
-fn nested_list(schema: &Value, key: &str, path: &str, errors: &mut Vec<FieldError>) {
+fn nested_list(schema: &Value, key: &str, path: &str, errors: &mut Errors) {
     for (i, part) in list(&schema[key]).iter().enumerate() {
         nested(part, &format!("{path}.{key}[{i}]"), errors);
     }
 }
 
-fn nested(part: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn nested(part: &Value, path: &str, errors: &mut Errors) {
     if !part.is_object() {
         return;
     }
     narrowing(part, path, errors);
     nested(&part["items"], &format!("{path}.items"), errors);
     for (name, property) in part["properties"].as_object().into_iter().flatten() {
-        nested(property, &format!("{path}.properties[{name}]"), errors);
+        nested(property, &format!("{path}.properties[{}]", clip(name)), errors);
     }
     let said = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
@@ -204,7 +205,7 @@ struct Whole<'a> {
 }
 
 /// Whatever is narrowed must be there to be narrowed.
-fn completeness(part: &Value, whole: &Whole<'_>, path: &str, errors: &mut Vec<FieldError>) {
+fn completeness(part: &Value, whole: &Whole<'_>, path: &str, errors: &mut Errors) {
     for key in ["allOf", "anyOf", "oneOf"] {
         for (i, inner) in list(&part[key]).iter().enumerate() {
             nested_completeness(inner, whole, &format!("{path}.{key}[{i}]"), errors);
@@ -213,7 +214,7 @@ fn completeness(part: &Value, whole: &Whole<'_>, path: &str, errors: &mut Vec<Fi
     nested_completeness(&part["not"], whole, &format!("{path}.not"), errors);
 }
 
-fn nested_completeness(part: &Value, whole: &Whole<'_>, path: &str, errors: &mut Vec<FieldError>) {
+fn nested_completeness(part: &Value, whole: &Whole<'_>, path: &str, errors: &mut Errors) {
     if !part.is_object() {
         return;
     }
@@ -232,9 +233,9 @@ fn nested_completeness(part: &Value, whole: &Whole<'_>, path: &str, errors: &mut
     for (name, property) in part["properties"].as_object().into_iter().flatten() {
         let below = Whole {
             schema: schema["properties"].get(name),
-            path: format!("{}.properties[{name}]", whole.path),
+            path: format!("{}.properties[{}]", whole.path, clip(name)),
         };
-        let path = format!("{path}.properties[{name}]");
+        let path = format!("{path}.properties[{}]", clip(name));
         nested_completeness(property, &below, &path, errors);
     }
 }

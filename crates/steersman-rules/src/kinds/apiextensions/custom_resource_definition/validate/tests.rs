@@ -28,12 +28,12 @@ fn complaints(at: &str, value: &Value) -> Vec<String> {
     let mut object = definition();
     let (parent, key) = at.rsplit_once('/').unwrap();
     object.pointer_mut(parent).unwrap()[key] = value.clone();
-    validate(&object).iter().map(FieldError::message).collect()
+    validate(&object, None).iter().map(FieldError::message).collect()
 }
 
 #[test]
 fn a_sound_definition_has_no_mistakes() {
-    let found: Vec<_> = validate(&definition()).iter().map(FieldError::message).collect();
+    let found: Vec<_> = validate(&definition(), None).iter().map(FieldError::message).collect();
     assert_eq!(found, Vec::<String>::new());
 }
 
@@ -122,13 +122,13 @@ fn a_group_of_kubernetes_needs_an_approval() {
     let mut object = definition();
     object["spec"]["group"] = json!("x.k8s.io");
     object["metadata"]["name"] = json!("shops.x.k8s.io");
-    let missing = validate(&object);
+    let missing = validate(&object, None);
     assert_eq!(missing[0].field, "metadata.annotations[api-approved.kubernetes.io]");
     for (given, fine) in
         [("unapproved, just a test", true), ("https://example.com/1", true), ("yes", false)]
     {
         object["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": given});
-        assert_eq!(validate(&object).is_empty(), fine, "{given}");
+        assert_eq!(validate(&object, None).is_empty(), fine, "{given}");
     }
 }
 
@@ -342,4 +342,46 @@ fn columns_scale_and_selectable_fields_are_checked() {
     for (key, value, expected) in cases {
         assert_eq!(complaints(&format!("/spec/versions/0/{key}"), &value), [expected]);
     }
+}
+
+#[test]
+fn patterns_that_cannot_be_compiled_are_refused_and_too_many_of_them_as_well() {
+    let at = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/name";
+    let pattern = |pattern: &str| complaints(at, &json!({"type": "string", "pattern": pattern}));
+    let field = "spec.validation.openAPIV3Schema.properties[spec].properties[name].pattern";
+    assert_eq!(
+        pattern("[a"),
+        [format!(
+            "{field}: Invalid value: \"[a\": must be a valid regular expression, but isn't: error \
+             parsing regexp: missing closing ]: `[a`"
+        )]
+    );
+    assert_eq!(pattern(r"^\Q.\E\d{1,1000}$"), Vec::<String>::new());
+    let of = |text: fn(usize) -> String| {
+        let part = |n: usize| (format!("f{n}"), json!({"type": "string", "pattern": text(n)}));
+        let properties: serde_json::Map<String, Value> = (0..3000).map(part).collect();
+        complaints(at, &json!({"type": "object", "properties": properties}))
+    };
+    let found = of(|n| format!("^{n}.{{1,900}}$"));
+    assert_eq!(found.len(), 1);
+    let why = "Forbidden: contributed to patterns of the definition that take more than 33554432 \
+               bytes when compiled";
+    assert!(found[0].ends_with(why), "{}", found[0]);
+    assert_eq!(of(|_| "^same.{1,900}$".to_owned()), Vec::<String>::new());
+    assert_eq!(of(|n| format!("^[a-z]{{1,9}}-{n}$")), Vec::<String>::new());
+    // What comes to nothing is not tried again and again either.
+    assert!(of(|n| format!("^{n}\\p{{L}}{{1000}}$")).len() < 10);
+}
+
+#[test]
+fn long_names_in_a_schema_do_not_make_long_paths() {
+    let at = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/name";
+    let part = |n: usize| (format!("f{n}"), json!({"type": "odd"}));
+    let properties: serde_json::Map<String, Value> = (0..2000).map(part).collect();
+    let long = json!({"type": "object", "properties": {
+        "k".repeat(100_000): {"type": "object", "properties": properties},
+    }});
+    let found = complaints(at, &long);
+    assert_eq!(found.len(), 1000);
+    assert!(found.iter().all(|complaint| complaint.len() < 1000));
 }

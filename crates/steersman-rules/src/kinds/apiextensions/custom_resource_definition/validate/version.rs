@@ -1,10 +1,13 @@
 //! What hangs on a version: its schema, subresources, columns and selectable fields.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::{list, schema, structural, text};
-use crate::field::FieldError;
+use crate::field::{Errors, FieldError};
 use crate::kinds::apiextensions::custom_resource_definition::resources::versions_of;
+use crate::schema::check_expressions;
 
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: &[&str] =
@@ -38,14 +41,25 @@ const AT_ROOT: &[&str] = &[
 ];
 
 /// The mistakes in all versions. What all of them say alike is looked at once.
-pub(super) fn of_all(definition: &Value) -> Vec<FieldError> {
+pub(super) fn of_all(definition: &Value, old: Option<&Value>) -> Errors {
+    const KEYS: [&str; 4] =
+        ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
+    let before: HashMap<&str, &Value> = old
+        .into_iter()
+        .flat_map(versions_of)
+        .map(|version| (text(&version["name"]), &version["schema"]["openAPIV3Schema"]))
+        .collect();
     let all: Vec<&Value> = versions_of(definition).collect();
-    let alike = |key: &str| {
+    let is_alike = |key: &&str| {
         all.first().is_some_and(|first| {
-            !first[key].is_null() && all.iter().all(|version| version[key] == first[key])
+            !first[*key].is_null() && all.iter().all(|version| version[*key] == first[*key])
         })
     };
-    let mut errors = Vec::new();
+    // Asked once: there may be as many versions as fit into an object.
+    let alike: Vec<&str> = KEYS.into_iter().filter(is_alike).collect();
+    let alike = |key: &str| alike.contains(&key);
+    let mut errors = Errors::default();
+    let mut patterns = schema::Patterns::default();
     for (index, version) in all.iter().enumerate() {
         let place = |key: &str, shared: &str| match (alike(key), index) {
             (true, 0) => Some(format!("spec.{shared}")),
@@ -54,7 +68,15 @@ pub(super) fn of_all(definition: &Value) -> Vec<FieldError> {
         };
         let status = version["subresources"]["status"].is_object();
         if let Some(path) = place("schema", "validation") {
-            errors.extend(of_schema(&version["schema"]["openAPIV3Schema"], &path, status));
+            let schema = &version["schema"]["openAPIV3Schema"];
+            // Rules that were accepted once compile and cost what they did then.
+            let is_unchanged = before.get(text(&version["name"])) == Some(&schema);
+            let found = of_schema(schema, &path, status, &mut patterns);
+            let is_sound = found.is_empty();
+            errors.extend(found);
+            if is_sound && !is_unchanged {
+                errors.extend(check_expressions(schema, &format!("{path}.openAPIV3Schema")));
+            }
         }
         if let Some(path) = place("subresources", "subresources") {
             errors.extend(of_scale(&version["subresources"]["scale"], &path));
@@ -75,10 +97,10 @@ pub(super) fn of_all(definition: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn of_schema(root: &Value, path: &str, status: bool) -> Vec<FieldError> {
-    let Some(fields) = root.as_object() else { return Vec::new() };
+fn of_schema(root: &Value, path: &str, status: bool, patterns: &mut schema::Patterns) -> Errors {
+    let mut errors = Errors::default();
+    let Some(fields) = root.as_object() else { return errors };
     let path = format!("{path}.openAPIV3Schema");
-    let mut errors = Vec::new();
     if status && root["type"].is_string() && root["type"] != "object" {
         let why = "only \"object\" is allowed as the type at the root of the schema if the \
                    status subresource is enabled";
@@ -97,7 +119,7 @@ fn of_schema(root: &Value, path: &str, status: bool) -> Vec<FieldError> {
         errors.push(FieldError::forbidden(field, "nullable cannot be true at the root"));
     }
     errors.extend(structural::of_root(root, &path));
-    errors.extend(schema::of_root(root, &path));
+    errors.extend(schema::of_root(root, &path, patterns));
     errors
 }
 
@@ -138,8 +160,8 @@ fn of_scale(scale: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-fn of_columns(columns: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn of_columns(columns: &Value, path: &str) -> Errors {
+    let mut errors = Errors::default();
     for (i, column) in list(columns).iter().enumerate() {
         let field = |key: &str| format!("{path}[{i}].{key}");
         if text(&column["name"]).is_empty() {
@@ -166,12 +188,12 @@ fn of_columns(columns: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-fn of_selectable(version: &Value, path: &str) -> Vec<FieldError> {
+fn of_selectable(version: &Value, path: &str) -> Errors {
     const TYPES: &str = "must point to a field of type string, boolean or integer. Enum string \
                          fields and strings with formats are allowed.";
     let root = &version["schema"]["openAPIV3Schema"];
-    let mut errors = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut errors = Errors::default();
+    let mut seen = HashSet::new();
     for (i, field) in list(&version["selectableFields"]).iter().enumerate() {
         let value = &field["jsonPath"];
         let at = format!("{path}[{i}].jsonPath");
@@ -195,10 +217,8 @@ fn of_selectable(version: &Value, path: &str) -> Vec<FieldError> {
         if !["string", "boolean", "integer"].contains(&text(&found["type"])) {
             errors.push(FieldError::invalid(at.as_str(), value, TYPES));
         }
-        if seen.contains(&given) {
+        if !seen.insert(given) {
             errors.push(FieldError::duplicate(at, value));
-        } else {
-            seen.push(given);
         }
     }
     if seen.len() > SELECTABLE_MAX {

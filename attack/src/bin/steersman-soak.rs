@@ -1,0 +1,7 @@
+//! The mixed soak of `cargo xtask soak`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    steersman_attack::soak()
+}

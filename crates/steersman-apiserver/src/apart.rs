@@ -1,0 +1,239 @@
+//! Long work, off the threads that serve others.
+//!
+//! What is read, merged, checked or written of a large object or a long list takes milliseconds, in
+//! which a worker of the runtime would serve nobody else. Such work is done here: each time it goes
+//! on, its thread lends its other tasks to another one, and only so many do so at once that a
+//! core is left for everybody else. While it waits for something it holds no place.
+//!
+//! A runtime of one thread, as tests on virtual time have it, does everything in its turn.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::thread::available_parallelism;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Semaphore;
+use tokio_util::sync::PollSemaphore;
+
+/// A body, or a stored object that is changed, of more bytes than this is long work.
+pub(crate) const LONG_BYTES: usize = 64 * 1024;
+
+/// A body that is not JSON is read much more slowly.
+pub(crate) const LONG_BYTES_YAML: usize = 4 * 1024;
+
+/// A list of more objects than this is long work.
+pub(crate) const LONG_LIST: u64 = 1000;
+
+/// How many objects of a list are looked at in one go.
+pub(crate) const TURN: usize = 1000;
+
+thread_local! {
+    /// Whether this thread is doing long work: what is begun within is part of it.
+    static WITHIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The places for long work.
+#[derive(Debug)]
+pub(crate) struct Apart {
+    places: Arc<Semaphore>,
+    /// How often work went on apart.
+    turns: AtomicU64,
+}
+
+impl Default for Apart {
+    fn default() -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        Self::with_places(cores.saturating_sub(1).max(1))
+    }
+}
+
+impl Apart {
+    fn with_places(places: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(places)), turns: AtomicU64::new(0) }
+    }
+
+    /// Does work, apart if it is long.
+    pub(crate) async fn run<F: Future>(&self, is_long: bool, mut work: Pin<&mut F>) -> F::Output {
+        let mut places = self.places(is_long);
+        poll_fn(|context| match &mut places {
+            Some(places) => self.go_on(places, work.as_mut(), context),
+            None => work.as_mut().poll(context),
+        })
+        .await
+    }
+
+    /// Where to wait for a place, if work is done apart at all.
+    fn places(&self, is_long: bool) -> Option<PollSemaphore> {
+        let several = || {
+            Handle::try_current()
+                .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+        };
+        (is_long && several()).then(|| PollSemaphore::new(Arc::clone(&self.places)))
+    }
+
+    fn go_on<F: Future>(
+        &self,
+        places: &mut PollSemaphore,
+        work: Pin<&mut F>,
+        context: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        if WITHIN.get() {
+            return work.poll(context);
+        }
+        let _place = ready!(places.poll_acquire(context));
+        self.turns.fetch_add(1, Ordering::Relaxed);
+        tokio::task::block_in_place(|| {
+            let _within = Within::begin();
+            work.poll(context)
+        })
+    }
+
+    #[cfg(test)]
+    fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+}
+
+/// Says that this thread does long work, until dropped.
+struct Within;
+
+impl Within {
+    fn begin() -> Self {
+        WITHIN.set(true);
+        Self
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        WITHIN.set(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::Bytes;
+    use http::{Method, Request, header};
+    use http_body_util::{BodyExt, Full};
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+    use steersman_store::memory::MemoryStore;
+    use tower::ServiceExt;
+
+    use super::{Apart, LONG_BYTES, TURN, WITHIN};
+    use crate::{ApiServer, Config};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn no_more_work_is_done_apart_than_there_are_places() {
+        let apart = Arc::new(Apart::with_places(2));
+        let busy = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..16 {
+            let (apart, busy) = (apart.clone(), busy.clone());
+            tasks.spawn(async move {
+                let work = pin!(async {
+                    for _ in 0..10 {
+                        assert!(WITHIN.get());
+                        let now = busy.0.fetch_add(1, Ordering::SeqCst) + 1;
+                        busy.1.fetch_max(now, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        busy.0.fetch_sub(1, Ordering::SeqCst);
+                        tokio::task::yield_now().await;
+                    }
+                });
+                apart.run(true, work).await;
+                assert!(!WITHIN.get());
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+        assert!(busy.1.load(Ordering::SeqCst) <= 2);
+        assert_eq!(apart.turns(), 16 * 11);
+        assert_eq!(apart.places.available_permits(), 2);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn work_within_work_needs_no_place_of_its_own() {
+        let apart = Apart::with_places(1);
+        let inner = async {
+            let inner = pin!(async { 7 });
+            apart.run(true, inner).await
+        };
+        assert_eq!(apart.run(true, pin!(inner)).await, 7);
+        assert_eq!(apart.turns(), 1);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_waits_holds_no_place() {
+        let apart = Apart::with_places(1);
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let waiting = pin!(async { told.await.unwrap() });
+        let telling = pin!(async { tell.send(5).unwrap() });
+        let both = futures::future::join(apart.run(true, waiting), apart.run(true, telling));
+        assert_eq!(both.await.0, 5);
+    }
+
+    /// Sends a request, and says how often its work went on apart.
+    async fn turns(api: &ApiServer, method: Method, path: &str, body: Value) -> u64 {
+        let before = api.server().apart.turns();
+        let content_type = match method {
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header(header::CONTENT_TYPE, content_type);
+        let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
+        let response = api.clone().oneshot(request).await.unwrap();
+        assert!(response.status().is_success(), "{path}: {response:?}");
+        response.into_body().collect().await.unwrap();
+        api.server().apart.turns() - before
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn large_bodies_large_objects_and_long_lists_are_worked_on_apart() {
+        let store = Arc::new(MemoryStore::new());
+        let config = Config::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let api = ApiServer::start(config).await.unwrap();
+        let path = "/api/v1/namespaces/default/configmaps";
+        let object = |name: &str, size: usize| {
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+                "data": {"text": "x".repeat(size)},
+            })
+        };
+        assert_eq!(turns(&api, Method::POST, path, object("small", 10)).await, 0);
+        assert_eq!(turns(&api, Method::GET, path, Value::Null).await, 0);
+        assert!(turns(&api, Method::POST, path, object("large", 2 * LONG_BYTES)).await > 0);
+        let patch = json!({"data": {"more": "yes"}});
+        let large = format!("{path}/large");
+        assert!(turns(&api, Method::PATCH, &large, patch.clone()).await > 0);
+        let small = format!("{path}/small");
+        assert_eq!(turns(&api, Method::PATCH, &small, patch).await, 0);
+        for number in 0..2 * TURN {
+            let new = object(&format!("n-{number}"), 10);
+            assert_eq!(turns(&api, Method::POST, path, new).await, 0);
+        }
+        assert!(turns(&api, Method::GET, path, Value::Null).await > 2);
+        let first = format!("{path}?limit=10");
+        assert_eq!(turns(&api, Method::GET, &first, Value::Null).await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_runtime_of_one_thread_does_everything_itself() {
+        let apart = Apart::with_places(1);
+        assert!(!apart.run(true, pin!(async { WITHIN.get() })).await);
+        assert_eq!(apart.turns(), 0);
+        let many = Apart::default();
+        assert!(many.places.available_permits() >= 1);
+        assert_eq!(many.run(false, pin!(async { 1 })).await, 1);
+    }
+}

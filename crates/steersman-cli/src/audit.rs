@@ -1,0 +1,41 @@
+//! What is audited, by what the command line says.
+
+use std::time::Duration;
+
+use steersman_cluster::audit::{Auditing, LogSettings, Policy, WebhookEndpoint, WebhookSettings};
+
+use crate::arguments::AuditFlags;
+use crate::authentication::refused;
+use crate::failure::told;
+
+/// What the flags say, with the files that they name; nothing without a policy.
+pub(crate) fn chosen(flags: &AuditFlags) -> Result<Option<Auditing>, String> {
+    let Some(file) = &flags.audit_policy_file else { return Ok(None) };
+    let policy = Policy::read(file);
+    let policy = policy.map_err(|error| refused("--audit-policy-file", file, &told(&error)))?;
+    let mut auditing = Auditing::new(policy);
+    if let Some(path) = &flags.audit_log_path {
+        let settings = LogSettings {
+            max_age: flags.audit_log_maxage,
+            max_backups: flags.audit_log_maxbackup,
+            max_size: flags.audit_log_maxsize,
+            ..LogSettings::to(path)
+        };
+        let opened = auditing.log(settings);
+        auditing = opened.map_err(|error| refused("--audit-log-path", path, &told(&error)))?;
+    }
+    if let Some(file) = &flags.audit_webhook_config_file {
+        let endpoint = WebhookEndpoint::of_kubeconfig(file);
+        let refused = |error| refused("--audit-webhook-config-file", file, &told(&error));
+        auditing = auditing.webhook(WebhookSettings {
+            buffer_size: flags.audit_webhook_batch_buffer_size,
+            batch_max_size: flags.audit_webhook_batch_max_size,
+            batch_max_wait: Duration::from_secs_f64(flags.audit_webhook_batch_max_wait),
+            throttle_qps: flags.audit_webhook_batch_throttle_qps,
+            throttle_burst: flags.audit_webhook_batch_throttle_burst,
+            initial_backoff: Duration::from_secs_f64(flags.audit_webhook_initial_backoff),
+            ..WebhookSettings::to(endpoint.map_err(refused)?)
+        });
+    }
+    Ok(Some(auditing))
+}
