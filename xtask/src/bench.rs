@@ -10,8 +10,12 @@ const WITHOUT_PROGRAM: [&str; 2] = ["informer", "controller"];
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments.split_first() {
         Some((name, rest)) if name == "store" => return store(rest),
+        Some((name, rest)) if name == "cel" => return expressions(rest),
         Some((name, _)) if !name.starts_with('-') => {}
-        _ => store(&of_all(arguments))?,
+        _ => {
+            store(&of_all(arguments))?;
+            expressions(&of_all(arguments))?;
+        }
     }
     if !arguments.iter().any(|argument| WITHOUT_PROGRAM.contains(&argument.as_str())) {
         // The others start the program that stands beside them.
@@ -31,6 +35,14 @@ fn store(arguments: &[String]) -> Outcome {
     // As `steersman` sets it for itself.
     let allocator = ("MIMALLOC_PURGE_DELAY", "0");
     process::run(process::cargo().env(allocator.0, allocator.1).args(bench).args(arguments))
+}
+
+/// Runs the benchmark of expressions: with its rivals it is a workspace of its own.
+fn expressions(arguments: &[String]) -> Outcome {
+    let bench = ["run", "--release", "--locked", "--manifest-path", "bench/cel/Cargo.toml"];
+    let mut cargo = process::cargo();
+    cargo.args(bench).args(["--target-dir", "target/bench-cel", "--"]);
+    process::run(cargo.args(arguments))
 }
 
 /// The arguments that every benchmark knows.

@@ -151,7 +151,16 @@ impl<'a> Map<'a> {
 
     /// Its keys; those of an object as expressions write them.
     pub(crate) fn keys(&self) -> Vec<Value<'a>> {
-        self.entries().map(|(key, _)| key).collect()
+        match self {
+            Map::Json(fields, shape) => {
+                let shape: &'a Shape = shape;
+                let keys = fields.iter().filter(|(_, json)| !absent(json, shape));
+                keys.filter_map(|(key, _)| entry_shape(key, shape))
+                    .map(|(key, _)| Value::String(key))
+                    .collect()
+            }
+            Map::Owned(entries) => entries.values().map(|(key, _)| key.clone()).collect(),
+        }
     }
 
     /// Keys and values.
@@ -161,8 +170,7 @@ impl<'a> Map<'a> {
                 let shape: &'a Shape = shape;
                 let fields: &'a serde_json::Map<String, Json> = fields;
                 Box::new(fields.iter().filter_map(move |(key, json)| {
-                    // What an object has as null it has not.
-                    if json.is_null() && matches!(shape.kind, ShapeKind::Object(_)) {
+                    if absent(json, shape) {
                         return None;
                     }
                     let (key, shape) = entry_shape(key, shape)?;
@@ -182,6 +190,11 @@ pub(crate) fn present<'a>(
     name: &str,
 ) -> Option<&'a Json> {
     fields.get(name).filter(|json| !json.is_null())
+}
+
+/// What an object has as null it has not.
+fn absent(json: &Json, shape: &Shape) -> bool {
+    json.is_null() && matches!(shape.kind, ShapeKind::Object(_))
 }
 
 pub(crate) fn usable_key<'a>(key: &Value<'a>) -> Result<Key<'a>, Error> {

@@ -17,7 +17,8 @@ struct Collected<'a> {
 /// What a loop goes over.
 enum Range<'a> {
     List(List<'a>, usize),
-    Entries(std::vec::IntoIter<(Value<'a>, Option<Value<'a>>)>),
+    Keys(std::vec::IntoIter<Value<'a>>),
+    Entries(std::vec::IntoIter<(Value<'a>, Value<'a>)>),
 }
 
 fn insert<'a>(
@@ -49,13 +50,10 @@ impl<'a> Machine<'a, '_> {
             Value::List(list) => Ok(Range::List(list, 0)),
             Value::Map(map) if over.two => {
                 let entries: Result<Vec<_>, Error> =
-                    map.entries().map(|(key, value)| Ok((key, Some(value?)))).collect();
+                    map.entries().map(|(key, value)| Ok((key, value?))).collect();
                 Ok(Range::Entries(entries?.into_iter()))
             }
-            Value::Map(map) => {
-                let keys: Vec<_> = map.keys().into_iter().map(|key| (key, None)).collect();
-                Ok(Range::Entries(keys.into_iter()))
-            }
+            Value::Map(map) => Ok(Range::Keys(map.keys().into_iter())),
             other => {
                 Err(Error::new(format!("got '{}', expected iterable type", other.type_of().name())))
             }
@@ -66,8 +64,12 @@ impl<'a> Machine<'a, '_> {
     fn advance(&mut self, range: &mut Range<'a>, over: &Loop) -> Result<bool, Error> {
         self.go_on()?;
         let (first, second) = match range {
+            Range::Keys(keys) => match keys.next() {
+                Some(key) => (key, None),
+                None => return Ok(false),
+            },
             Range::Entries(entries) => match entries.next() {
-                Some(entry) => entry,
+                Some((key, value)) => (key, Some(value)),
                 None => return Ok(false),
             },
             Range::List(list, at) => {

@@ -304,11 +304,13 @@ impl<'a, 'b> Machine<'a, 'b> {
     }
 
     fn pattern(&mut self, node: &'a PatternNode) -> Answer<'a> {
-        let mut args = Vec::with_capacity(node.args.len());
-        for arg in &node.args {
-            args.push(self.eval(arg)?);
+        // A text, a pattern and, for some, a number.
+        let mut places = [Value::Null, Value::Null, Value::Null];
+        for (place, arg) in places.iter_mut().zip(&node.args) {
+            *place = self.eval(arg)?;
         }
-        self.charge(node.rule.cost(&args, None))?;
+        let args = &places[..node.args.len()];
+        self.charge(node.rule.cost(args, None))?;
         let Some(text) = args.first().and_then(Value::as_str) else {
             return Err(Error::no_such_overload());
         };
