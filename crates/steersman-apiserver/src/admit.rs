@@ -8,7 +8,7 @@ use steersman_store::RangeRequest;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::authz::{Attributes, Target};
-use crate::fairness::estimate::{self, Sort};
+use crate::fairness::estimate::{self, Sort, Stock};
 use crate::fairness::{Begun, Flow, Seat, Watched, Work};
 use crate::request::Query;
 use crate::state::Server;
@@ -17,12 +17,17 @@ use crate::state::Server;
 /// costs nothing, and who reads slowly must not keep others waiting.
 const ANSWERING_MAX: Duration = Duration::from_secs(1);
 
+/// By how many objects is told how large all are.
+const SAMPLE: usize = 8;
+
 /// What a request holds while it is served.
 #[derive(Default)]
 pub(crate) struct Turn {
     pub(crate) seat: Option<Seat>,
     /// How many objects it reads, of those that are counted.
     pub(crate) objects: u64,
+    /// How many bytes these have, more or less.
+    pub(crate) bytes: u64,
     /// That it watches, if it does.
     pub(crate) watched: Option<Watched>,
 }
@@ -39,12 +44,14 @@ pub(crate) async fn admit(
 ) -> Result<Turn, u64> {
     let Some(flow) = flow else { return Ok(Turn::default()) };
     let sort = Sort::of(asked, query);
-    let objects = match sort {
-        Sort::Many(most) => counted(server, asked, version).await.min(most),
-        Sort::Write | Sort::Small => 0,
-    };
+    let (mut objects, mut bytes) = (0, 0);
     let work = match sort {
-        Sort::Many(_) => estimate::of_many(objects, flow.width_max()),
+        Sort::Many(reach) => {
+            let stock = stock(server, asked, version).await;
+            objects = reach.looked_at(stock.objects);
+            bytes = objects.saturating_mul(stock.size);
+            estimate::of_many(reach, stock, flow.width_max())
+        }
         Sort::Write if !flow.is_exempt() => {
             estimate::of_write(server.fairness.watches.interested(asked), flow.width_max())
         }
@@ -59,20 +66,26 @@ pub(crate) async fn admit(
         return Err(flow.refuse());
     }
     let watched = (asked.verb == "watch").then(|| server.fairness.watches.begin(asked)).flatten();
-    Ok(Turn { seat, objects, watched })
+    Ok(Turn { seat, objects, bytes, watched })
 }
 
-/// How many objects there are where a request looks, as far as this server has heard.
-async fn counted(server: &Server, asked: &Attributes<'_>, version: &str) -> u64 {
-    let Target::Resource { group, resource, namespace, .. } = asked.target else { return 0 };
+/// How many objects there are where a request looks, as far as this server has heard, and how large
+/// the first of them are.
+async fn stock(server: &Server, asked: &Attributes<'_>, version: &str) -> Stock {
+    let Target::Resource { group, resource, namespace, .. } = asked.target else {
+        return Stock::default();
+    };
     let table = server.registry.table();
-    let Some(resource) = table.get(group, version, resource) else { return 0 };
+    let Some(resource) = table.get(group, version, resource) else { return Stock::default() };
     let namespace = if resource.namespaced { namespace } else { "" };
     let prefix = resource.prefix(namespace);
-    let request =
-        RangeRequest { prefix, limit: 1, count: true, stale: true, ..RangeRequest::default() };
-    let Ok(page) = server.store.range(request).await else { return 0 };
-    (page.entries.len() + page.remaining.unwrap_or(0)) as u64
+    let (count, stale) = (true, true);
+    let request = RangeRequest { prefix, limit: SAMPLE, count, stale, ..RangeRequest::default() };
+    let Ok(page) = server.store.range(request).await else { return Stock::default() };
+    let seen = page.entries.len() as u64;
+    let bytes: u64 = page.entries.iter().map(|entry| entry.value.len() as u64).sum();
+    let objects = seen + page.remaining.unwrap_or(0) as u64;
+    Stock { objects, size: bytes.checked_div(seen).unwrap_or(0) }
 }
 
 /// Seats of a request that is being answered.

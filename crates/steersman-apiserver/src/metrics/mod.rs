@@ -20,7 +20,7 @@ pub(crate) use instrument::{Counter, Gauge, Histogram};
 pub(crate) use page::Page;
 #[allow(unused_imports, reason = "for whoever counts something")]
 pub(crate) use registry::{Family, Registry};
-pub(crate) use requests::{Answered, Asked, Requests};
+pub(crate) use requests::{Answered, Asked, Counted, Requests};
 pub(crate) use watches::{Watched, Watches};
 
 use std::sync::Arc;

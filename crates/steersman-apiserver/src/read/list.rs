@@ -14,7 +14,7 @@ use steersman_store::{Entry, RangeRequest, Revision, StoreError, WatchRequest};
 
 use super::continuation::Continuation;
 use super::options::{ListOptions, Match};
-use crate::apart::TURN;
+use crate::apart::{TURN, TURN_BYTES};
 use crate::call::Call;
 use crate::conversion;
 use crate::document::Stored;
@@ -143,8 +143,11 @@ async fn take<'a>(
     limit: usize,
     page: &mut Page,
 ) -> (usize, Option<&'a Entry>) {
+    let mut bytes = 0;
     for (index, entry) in entries.iter().enumerate() {
-        if index % TURN == TURN - 1 {
+        bytes += entry.value.len();
+        if index % TURN == TURN - 1 || bytes > TURN_BYTES {
+            bytes = 0;
             tokio::task::yield_now().await;
         }
         let object = Stored::from(entry);

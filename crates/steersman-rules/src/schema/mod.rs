@@ -235,6 +235,11 @@ impl Schema {
         Self { since: resource_version, ..self }
     }
 
+    /// The resourceVersion since which it is known to hold; zero if it always does.
+    pub fn resource_version(&self) -> u64 {
+        self.since
+    }
+
     /// Whether something written at a resourceVersion was written under an older schema.
     pub fn is_newer_than(&self, written: u64) -> bool {
         self.since > written
