@@ -4,21 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_store::RangeRequest;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::authz::{Attributes, Target};
-use crate::fairness::estimate::{self, Sort, Stock};
+use crate::fairness::estimate::{self, Sort};
 use crate::fairness::{Begun, Flow, Seat, Watched, Work};
+use crate::lookup::{self, Stock};
 use crate::request::Query;
 use crate::state::Server;
 
 /// How long an answer that is read piece by piece keeps its seats: what a client does not read
 /// costs nothing, and who reads slowly must not keep others waiting.
 const ANSWERING_MAX: Duration = Duration::from_secs(1);
-
-/// By how many objects is told how large all are.
-const SAMPLE: usize = 8;
 
 /// What a request holds while it is served.
 #[derive(Default)]
@@ -59,7 +56,11 @@ pub(crate) async fn admit(
     };
     let seat = match flow.begin(asked, work) {
         Begun::Seated(seat) => Some(seat),
-        Begun::Waiting(wait) => Box::pin(wait.seated(deadline / 4)).await,
+        Begun::Waiting(wait) => {
+            let reads = matches!(asked.verb, "get" | "list" | "watch");
+            let _waits = server.metrics.requests.wait(!reads);
+            Box::pin(wait.seated(deadline / 4)).await
+        }
         Begun::Refused => None,
     };
     if seat.is_none() {
@@ -78,14 +79,7 @@ async fn stock(server: &Server, asked: &Attributes<'_>, version: &str) -> Stock 
     let table = server.registry.table();
     let Some(resource) = table.get(group, version, resource) else { return Stock::default() };
     let namespace = if resource.namespaced { namespace } else { "" };
-    let prefix = resource.prefix(namespace);
-    let (count, stale) = (true, true);
-    let request = RangeRequest { prefix, limit: SAMPLE, count, stale, ..RangeRequest::default() };
-    let Ok(page) = server.store.range(request).await else { return Stock::default() };
-    let seen = page.entries.len() as u64;
-    let bytes: u64 = page.entries.iter().map(|entry| entry.value.len() as u64).sum();
-    let objects = seen + page.remaining.unwrap_or(0) as u64;
-    Stock { objects, size: bytes.checked_div(seen).unwrap_or(0) }
+    lookup::stock(&*server.store, resource.prefix(namespace)).await.unwrap_or_default()
 }
 
 /// Seats of a request that is being answered.

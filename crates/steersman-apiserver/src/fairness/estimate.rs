@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::work::Work;
 use crate::authz::{Attributes, Target};
+use crate::lookup::Stock;
 use crate::request::Query;
 
 /// So many bytes of a list take one seat.
@@ -55,14 +56,6 @@ impl Reach {
         let limited = stored.min(self.limit);
         if self.selects { limited.max(stored / 2) } else { limited }
     }
-}
-
-/// What is known of the objects that a request may read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stock {
-    pub(crate) objects: u64,
-    /// The bytes of one, on average.
-    pub(crate) size: u64,
 }
 
 impl Sort {
@@ -121,9 +114,10 @@ pub(crate) fn of_write(watches: u32, width_max: u32) -> Work {
 mod tests {
     use std::time::Duration;
 
-    use super::{Reach, Sort, Stock, of_many, of_write};
+    use super::{Reach, Sort, of_many, of_write};
     use crate::authz::{Attributes, Target};
     use crate::fairness::work::Work;
+    use crate::lookup::Stock;
     use crate::request::Query;
     use crate::user::User;
 

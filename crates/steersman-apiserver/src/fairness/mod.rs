@@ -61,7 +61,7 @@ pub(crate) struct Fairness {
     due: AtomicU64,
     /// Locked before the configuration.
     known: Mutex<Known>,
-    configuration: RwLock<Configuration>,
+    configuration: Arc<RwLock<Configuration>>,
     /// Who hears of writes.
     pub(crate) watches: Watches,
 }
@@ -73,7 +73,7 @@ impl Fairness {
             began: Instant::now(),
             due: AtomicU64::new(millis(PERIOD)),
             known: Mutex::default(),
-            configuration: RwLock::new(Configuration::new(seats)),
+            configuration: Arc::new(RwLock::new(Configuration::new(seats))),
             watches: Watches::default(),
         }
     }

@@ -282,7 +282,6 @@ impl Requests {
     }
 
     /// A request waits for its turn.
-    #[allow(dead_code, reason = "nobody lets requests wait yet")]
     pub(crate) fn wait(&self, mutating: bool) -> Standing<'_> {
         let number = &self.kind(mutating).in_queue;
         number.fetch_add(1, Ordering::Relaxed);
