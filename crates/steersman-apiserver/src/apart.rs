@@ -43,7 +43,7 @@ pub(crate) const TURN: usize = 1000;
 pub(crate) const TURN_BYTES: usize = 1 << 20;
 
 /// What keeps a thread for longer than this is long work.
-const LONG: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_millis(5);
 
 thread_local! {
     /// Whether this thread is doing long work: what is begun within is part of it.
@@ -285,13 +285,10 @@ mod tests {
         assert!(turns(&api, Method::PATCH, &large, patch.clone()).await > 0);
         let small = format!("{path}/small");
         assert_eq!(turns(&api, Method::PATCH, &small, patch).await, 0);
-        let mut apart = 0;
         for number in 0..2 * TURN {
             let new = object(&format!("n-{number}"), 10);
-            apart += turns(&api, Method::POST, path, new).await;
+            assert_eq!(turns(&api, Method::POST, path, new).await, 0);
         }
-        // Some, perhaps, on a machine that has other things to do.
-        assert!(apart < TURN as u64, "{apart}");
         assert!(turns(&api, Method::GET, path, Value::Null).await > 2);
         let first = format!("{path}?limit=10");
         assert_eq!(turns(&api, Method::GET, &first, Value::Null).await, 0);

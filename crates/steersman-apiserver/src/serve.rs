@@ -126,17 +126,19 @@ struct Done {
 async fn done(call: &Arc<Call>, is_long: bool, end: Instant, lender: Option<Lender>) -> Done {
     let apart = &call.server.apart;
     if !apart.is_apart(is_long) {
-        let work = pin!(serving(lender, work(call, end)));
-        let ((rendered, held), longest) = apart.run(false, work).await;
+        let work = pin!(work(call, end));
+        let served = pin!(serving(lender, work));
+        let ((rendered, held), longest) = apart.run(false, served).await;
         return Done { rendered, held, longest };
     }
     let its = Arc::clone(call);
     let abandoned = Arc::<AtomicBool>::default();
     let seen = Arc::clone(&abandoned);
     let task = async move {
-        let mut work = pin!(serving(lender, work(&its, end)));
-        let work = pin!(poll_fn(|context| within(&seen, || work.as_mut().poll(context))));
-        its.server.apart.run(true, work).await
+        let work = pin!(work(&its, end));
+        let mut served = pin!(serving(lender, work));
+        let served = pin!(poll_fn(|context| within(&seen, || served.as_mut().poll(context))));
+        its.server.apart.run(true, served).await
     };
     let task = tokio::spawn(task.in_current_span());
     let mut task = Apart { task, abandoned };
@@ -199,10 +201,12 @@ fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>) -> bool {
     // A few bytes of a definition can be a pattern or a rule that takes long to compile, and the
     // first object after that pays for it once more.
     let compiles = || writes && call.resource.is("apiextensions.k8s.io", "customresourcedefinitions");
-    let version = call.resource.schema.resource_version();
-    let learned = || match pace.and_then(|pace| pace.is_long(version)) {
-        Some(is_long) => is_long,
-        None => writes && call.resource.is_custom(),
+    // What writes of a built-in kind take follows from bytes: others who write the same kind do not
+    // make it longer.
+    let schema = &call.resource.schema;
+    let learned = || {
+        let known = pace.and_then(|pace| pace.is_long(schema.resource_version()));
+        writes && schema.has_costly_checks() && known.unwrap_or(true)
     };
     let reads = turn.objects > LONG_LIST || turn.bytes > LONG_LIST_BYTES;
     call.body.len() > bytes || reads || compiles() || learned()

@@ -4,6 +4,7 @@
 //! whatever depth, says with [`elsewhere`] that nothing is done here meanwhile. What a level makes of
 //! it is in [`super::queues`].
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -42,7 +43,7 @@ impl Drop for Lent {
 }
 
 /// Works with the seats of a request.
-pub(crate) async fn serving<T>(lender: Option<Lender>, work: impl Future<Output = T>) -> T {
+pub(crate) async fn serving<F: Future>(lender: Option<Lender>, work: Pin<&mut F>) -> F::Output {
     match lender {
         Some(_) => LENDER.scope(lender, work).await,
         None => work.await,

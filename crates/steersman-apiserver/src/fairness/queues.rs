@@ -285,11 +285,12 @@ impl<W> QueueSet<W> {
         if self.load.waiting == 0 && self.load.seats < self.limit && self.has_room(work.width()) {
             return Arrival::Seated(self.serve_at_once(index, work));
         }
-        if self.has_lent(work.width())
-            && let Some(index) = self.idle_card(deck, flow)
-        {
+        let idle = self.idle_card(deck, flow);
+        if let Some(index) = idle.filter(|_| self.has_lent(work.width())) {
             return Arrival::Seated(self.serve_at_once(index, work));
         }
+        // Nothing waits there either, and it is the first to which seats are lent.
+        let index = idle.unwrap_or(index);
         if self.queues.get(&index).is_some_and(|queue| queue.waiting.len() >= length_max) {
             return Arrival::Refused(Refusal::QueueFull);
         }

@@ -333,7 +333,8 @@ async fn whoever_asks_for_long_work_in_a_short_time_is_told_in_time() {
     let late = api.post(&format!("{DEFINITIONS}?timeout=5ms"), &slow).await;
     let late = late.refused(504);
     assert_eq!(late["reason"], "Timeout");
-    assert_eq!(late["message"], "request did not complete within the allotted timeout");
+    let why = "Timeout: request did not complete within the allotted timeout";
+    assert_eq!(late["message"], why);
     // The work is given up: nothing comes of it, and its place is free for another.
     api.post(DEFINITIONS, &definition()).await.ok();
     let stored = api.get(&format!("{DEFINITIONS}/{}", crate::api::name(&slow))).await.ok();
