@@ -51,9 +51,10 @@ fn posted(plural: &str, spec: Value) -> Ask {
 }
 
 fn nested(depth: usize) -> Value {
-    (0..depth).fold(json!({"type": "string"}), |inner, _| {
-        json!({"type": "object", "properties": {"p": inner}})
-    })
+    (0..depth).fold(
+        json!({"type": "string"}),
+        |inner, _| json!({"type": "object", "properties": {"p": inner}}),
+    )
 }
 
 fn listed(depth: usize) -> Value {

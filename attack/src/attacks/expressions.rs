@@ -92,7 +92,8 @@ pub(super) async fn matches(field: Field) -> Result<Seen, String> {
     ];
     let text = "a".repeat(field.size(19_000, 4_000));
     let asks = (0..field.size(700, 14)).map(move |number| {
-        let pattern = format!("{}{}", bombs[number % bombs.len()], "?".repeat(number / bombs.len() % 2));
+        let pattern =
+            format!("{}{}", bombs[number % bombs.len()], "?".repeat(number / bombs.len() % 2));
         let spec = json!({"text": text, "pattern": pattern});
         Ask::post(objects("matches"), &object("matches", &format!("o{number}"), spec))
     });

@@ -200,7 +200,8 @@ fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>) -> bool {
     let writes = !matches!(call.info.verb, Verb::Get | Verb::List | Verb::Watch);
     // A few bytes of a definition can be a pattern or a rule that takes long to compile, and the
     // first object after that pays for it once more.
-    let compiles = || writes && call.resource.is("apiextensions.k8s.io", "customresourcedefinitions");
+    let compiles =
+        || writes && call.resource.is("apiextensions.k8s.io", "customresourcedefinitions");
     // What writes of a built-in kind take follows from bytes: others who write the same kind do not
     // make it longer.
     let schema = &call.resource.schema;

@@ -144,7 +144,8 @@ impl Batches {
         let WebhookSettings { batch_max_size, truncate, .. } = self.settings;
         let bytes = || batch.iter().map(|event| event.size()).sum::<usize>();
         batch.len() >= batch_max_size
-            || truncate.is_some_and(|limits| bytes() + limits.max_event_size > limits.max_batch_size)
+            || truncate
+                .is_some_and(|limits| bytes() + limits.max_event_size > limits.max_batch_size)
     }
 
     fn sending(&self, batch: &[Arc<Event>], attempts: u32) -> Sending {

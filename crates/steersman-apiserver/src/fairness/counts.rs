@@ -7,8 +7,7 @@ use super::queues::Refusal;
 use crate::metrics::Histogram;
 
 /// Where the buckets of the histograms end, in seconds: Kubernetes'.
-const BUCKETS: &[f64] =
-    &[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
+const BUCKETS: &[f64] = &[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
 
 /// The requests of a schema.
 #[derive(Debug)]

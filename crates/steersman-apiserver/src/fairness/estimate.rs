@@ -167,7 +167,11 @@ mod tests {
             (Reach::ONE, 50_000, 300_000, 100, 3),
         ] {
             let stock = Stock { objects, size };
-            assert_eq!(of_many(reach, stock, width_max), Work::seats(expected), "{reach:?} {stock:?}");
+            assert_eq!(
+                of_many(reach, stock, width_max),
+                Work::seats(expected),
+                "{reach:?} {stock:?}"
+            );
         }
         let ms = Duration::from_millis;
         for (watches, width_max, last, lasting) in [

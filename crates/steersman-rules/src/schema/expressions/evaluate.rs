@@ -8,7 +8,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use steersman_cel::{Activation, Budget, ErrorKind, PER_CALL_LIMIT, Program, RUNTIME_BUDGET, Shape};
+use steersman_cel::{
+    Activation, Budget, ErrorKind, PER_CALL_LIMIT, Program, RUNTIME_BUDGET, Shape,
+};
 
 use super::super::correlation::Items;
 use super::level::Level;
