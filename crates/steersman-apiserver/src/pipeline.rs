@@ -108,16 +108,9 @@ async fn try_answer(
     let flow = is_seated.then(|| server.fairness.classify(&asked, began)).flatten();
     // The cluster's own parts do not look at headers.
     *told = flow.clone().filter(|_| caller != Caller::Own);
+    let times = Times { began, end: began + deadline };
     if !is_resource(&path) {
-        let _turn = match admit(server, flow, &asked, (version(&path), &query), deadline).await {
-            Ok(turn) => turn,
-            Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
-        };
-        let work = pin!(not_a_resource(pipeline, &parts, &path, &query));
-        let (response, _) = server.apart.run(is_long(server, &path), work).await;
-        let response = response?;
-        count(server, &parts.method, &path, began, response.status().as_u16());
-        return Ok(response);
+        return aside(pipeline, &parts, (&path, &query), (flow, &asked), times).await;
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
     let (resource, output) = resolve(server, &info, wishes)?;
@@ -157,8 +150,28 @@ async fn try_answer(
         key = %format_args!("{}/{}", call.place().namespace, call.place().name),
         user = %call.user.name,
     );
-    let times = Times { began, end: began + deadline };
     Ok(served(call, turn, times, wishes).instrument(span).await)
+}
+
+/// Answers a request for a path that names no resource, when it is its turn.
+async fn aside(
+    pipeline: &Pipeline,
+    parts: &Parts,
+    (path, query): (&[String], &Query),
+    (flow, asked): (Option<Arc<Flow>>, &Attributes<'_>),
+    times: Times,
+) -> Result<Response<ResponseBody>> {
+    let server = &pipeline.server;
+    let deadline = times.end - times.began;
+    let _turn = match admit(server, flow, asked, (version(path), query), deadline).await {
+        Ok(turn) => turn,
+        Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
+    };
+    let work = pin!(not_a_resource(pipeline, parts, path, query));
+    let (response, _) = server.apart.run(is_long(server, path), work).await;
+    let response = response?;
+    count(server, &parts.method, path, times.began, response.status().as_u16());
+    Ok(response)
 }
 
 /// Counts a request for a path that names no resource.

@@ -23,7 +23,7 @@ use crate::apart::{LONG_BYTES, LONG_BYTES_YAML, LONG_LIST, LONG_LIST_BYTES, Pace
 use crate::audit::Trail;
 use crate::call::Call;
 use crate::caller::Caller;
-use crate::fairness::{Lender, serving};
+use crate::fairness::{Lender, Seat, serving};
 use crate::metrics::{Answered, Counted};
 use crate::negotiate::Wishes;
 use crate::on_demand::{Held, Wanted};
@@ -65,7 +65,7 @@ pub(crate) async fn served(
     let awaited = call.server.metrics.requests.awaited(call.asked());
     let pace = awaited.pace();
     let is_long = is_long_work(&call, &turn, pace);
-    let lender = turn.seat.as_ref().and_then(|seat| seat.lender());
+    let lender = turn.seat.as_ref().and_then(Seat::lender);
     let Done { rendered, held, longest } = done(&call, is_long, times.end, lender).await;
     if let Some(pace) = pace {
         pace.took(call.resource.schema.resource_version(), longest);
