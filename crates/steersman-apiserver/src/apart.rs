@@ -24,8 +24,9 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::PollSemaphore;
 
-/// A body, or a stored object that is changed, of more bytes than this is long work.
-pub(crate) const LONG_BYTES: usize = 64 * 1024;
+/// A body, or a stored object that is changed, of more bytes than this is long work: five thousand
+/// empty containers, which are filled in and checked one by one, have as many.
+pub(crate) const LONG_BYTES: usize = 16 * 1024;
 
 /// A body that is not JSON is read much more slowly.
 pub(crate) const LONG_BYTES_YAML: usize = 4 * 1024;
