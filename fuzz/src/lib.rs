@@ -8,6 +8,7 @@
 
 mod apply;
 mod body;
+mod cel;
 mod files;
 mod patch;
 mod path;
@@ -36,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "apply", run: apply::run },
     Target { name: "selector", run: selector::run },
     Target { name: "schema", run: schema::run },
+    Target { name: "cel", run: cel::run },
     Target { name: "log", run: files::log },
     Target { name: "snapshot", run: files::snapshot },
 ];

@@ -6,7 +6,9 @@
 mod bombs;
 mod corruption;
 mod defaults;
+mod definitions;
 mod disk_full;
+mod expressions;
 mod idle;
 mod kills;
 mod lists;
@@ -94,6 +96,10 @@ pub(crate) const ATTACKS: &[Attack] = &[
     users("defaults", |field| Box::pin(defaults::of_definitions(field))),
     users("empty-containers", |field| Box::pin(defaults::of_pods(field))),
     users("patterns", |field| Box::pin(patterns::run(field))),
+    users("expression-costs", |field| Box::pin(expressions::costs(field))),
+    users("expression-patterns", |field| Box::pin(expressions::matches(field))),
+    users("large-definitions", |field| Box::pin(definitions::large(field))),
+    users("many-definitions", |field| Box::pin(definitions::many(field))),
     users("updates", |field| Box::pin(updates::run(field))),
     users("managed-fields", |field| Box::pin(managers::run(field))),
     users("yaml-aliases", |field| Box::pin(yaml::aliases(field))),

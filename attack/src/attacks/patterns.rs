@@ -6,12 +6,15 @@ use crate::caller::{Ask, Who};
 use crate::field::{Field, object, objects, storm};
 use crate::seen::Seen;
 
-/// Three definitions of thousands of patterns, and objects that are held against them.
+/// Three definitions of thousands of patterns, one of as many as a definition may have, and objects
+/// that are held against them.
 pub(super) async fn run(field: Field) -> Result<Seen, String> {
-    let patterns = field.size(3_000, 150);
+    let (too_many, some) = (field.size(3_000, 150), field.size(80, 20));
+    let times = field.size(3, 1);
     field.begin().await;
     let mut seen = Seen::default();
-    for turn in 0..field.size(3, 1) {
+    for turn in 0..=times {
+        let patterns = if turn == times { some } else { too_many };
         let plural = format!("patterns{turn}");
         let mut properties = Map::new();
         let mut spec = Map::new();

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_store::RangeRequest;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::authz::{Attributes, Target};
 use crate::fairness::estimate::{self, Sort};
 use crate::fairness::{Begun, Flow, Seat, Watched, Work};
+use crate::lookup::{self, Stock};
 use crate::request::Query;
 use crate::state::Server;
 
@@ -23,6 +23,8 @@ pub(crate) struct Turn {
     pub(crate) seat: Option<Seat>,
     /// How many objects it reads, of those that are counted.
     pub(crate) objects: u64,
+    /// How many bytes these have, more or less.
+    pub(crate) bytes: u64,
     /// That it watches, if it does.
     pub(crate) watched: Option<Watched>,
 }
@@ -39,12 +41,14 @@ pub(crate) async fn admit(
 ) -> Result<Turn, u64> {
     let Some(flow) = flow else { return Ok(Turn::default()) };
     let sort = Sort::of(asked, query);
-    let objects = match sort {
-        Sort::Many(most) => counted(server, asked, version).await.min(most),
-        Sort::Write | Sort::Small => 0,
-    };
+    let (mut objects, mut bytes) = (0, 0);
     let work = match sort {
-        Sort::Many(_) => estimate::of_many(objects, flow.width_max()),
+        Sort::Many(reach) => {
+            let stock = stock(server, asked, version).await;
+            objects = reach.looked_at(stock.objects);
+            bytes = objects.saturating_mul(stock.size);
+            estimate::of_many(reach, stock, flow.width_max())
+        }
         Sort::Write if !flow.is_exempt() => {
             estimate::of_write(server.fairness.watches.interested(asked), flow.width_max())
         }
@@ -52,27 +56,30 @@ pub(crate) async fn admit(
     };
     let seat = match flow.begin(asked, work) {
         Begun::Seated(seat) => Some(seat),
-        Begun::Waiting(wait) => Box::pin(wait.seated(deadline / 4)).await,
+        Begun::Waiting(wait) => {
+            let reads = matches!(asked.verb, "get" | "list" | "watch");
+            let _waits = server.metrics.requests.wait(!reads);
+            Box::pin(wait.seated(deadline / 4)).await
+        }
         Begun::Refused => None,
     };
     if seat.is_none() {
         return Err(flow.refuse());
     }
     let watched = (asked.verb == "watch").then(|| server.fairness.watches.begin(asked)).flatten();
-    Ok(Turn { seat, objects, watched })
+    Ok(Turn { seat, objects, bytes, watched })
 }
 
-/// How many objects there are where a request looks, as far as this server has heard.
-async fn counted(server: &Server, asked: &Attributes<'_>, version: &str) -> u64 {
-    let Target::Resource { group, resource, namespace, .. } = asked.target else { return 0 };
+/// How many objects there are where a request looks, as far as this server has heard, and how large
+/// the first of them are.
+async fn stock(server: &Server, asked: &Attributes<'_>, version: &str) -> Stock {
+    let Target::Resource { group, resource, namespace, .. } = asked.target else {
+        return Stock::default();
+    };
     let table = server.registry.table();
-    let Some(resource) = table.get(group, version, resource) else { return 0 };
+    let Some(resource) = table.get(group, version, resource) else { return Stock::default() };
     let namespace = if resource.namespaced { namespace } else { "" };
-    let prefix = resource.prefix(namespace);
-    let request =
-        RangeRequest { prefix, limit: 1, count: true, stale: true, ..RangeRequest::default() };
-    let Ok(page) = server.store.range(request).await else { return 0 };
-    (page.entries.len() + page.remaining.unwrap_or(0)) as u64
+    lookup::stock(&*server.store, resource.prefix(namespace)).await.unwrap_or_default()
 }
 
 /// Seats of a request that is being answered.

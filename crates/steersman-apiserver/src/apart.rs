@@ -5,6 +5,9 @@
 //! on, its thread lends its other tasks to another one, and only so many do so at once that a
 //! core is left for everybody else. While it waits for something it holds no place.
 //!
+//! What is long is known by size, or by what it [took before](Pace). Long work [breathes](breath)
+//! where it can be given up.
+//!
 //! A runtime of one thread, as tests on virtual time have it, does everything in its turn.
 
 use std::cell::Cell;
@@ -14,13 +17,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::PollSemaphore;
 
-/// A body, or a stored object that is changed, of more bytes than this is long work.
-pub(crate) const LONG_BYTES: usize = 64 * 1024;
+/// A body, or a stored object that is changed, of more bytes than this is long work: five thousand
+/// empty containers, which are filled in and checked one by one, have as many.
+pub(crate) const LONG_BYTES: usize = 16 * 1024;
 
 /// A body that is not JSON is read much more slowly.
 pub(crate) const LONG_BYTES_YAML: usize = 4 * 1024;
@@ -28,8 +34,17 @@ pub(crate) const LONG_BYTES_YAML: usize = 4 * 1024;
 /// A list of more objects than this is long work.
 pub(crate) const LONG_LIST: u64 = 1000;
 
+/// A list of more bytes than this is long work.
+pub(crate) const LONG_LIST_BYTES: u64 = 1 << 20;
+
 /// How many objects of a list are looked at in one go.
 pub(crate) const TURN: usize = 1000;
+
+/// How many bytes of a list are looked at in one go.
+pub(crate) const TURN_BYTES: usize = 1 << 20;
+
+/// What keeps a thread for longer than this is long work.
+const LONG: Duration = Duration::from_millis(5);
 
 thread_local! {
     /// Whether this thread is doing long work: what is begun within is part of it.
@@ -56,14 +71,31 @@ impl Apart {
         Self { places: Arc::new(Semaphore::new(places)), turns: AtomicU64::new(0) }
     }
 
-    /// Does work, apart if it is long.
-    pub(crate) async fn run<F: Future>(&self, is_long: bool, mut work: Pin<&mut F>) -> F::Output {
+    /// Does work, apart if it is long, and says how long it kept a thread at once, at most.
+    pub(crate) async fn run<F: Future>(
+        &self,
+        is_long: bool,
+        mut work: Pin<&mut F>,
+    ) -> (F::Output, Duration) {
         let mut places = self.places(is_long);
-        poll_fn(|context| match &mut places {
-            Some(places) => self.go_on(places, work.as_mut(), context),
-            None => work.as_mut().poll(context),
+        let mut longest = Duration::ZERO;
+        let mut timed = |context: &mut Context<'_>| {
+            let began = Instant::now();
+            let polled = work.as_mut().poll(context);
+            longest = longest.max(began.elapsed());
+            polled
+        };
+        let output = poll_fn(|context| match &mut places {
+            Some(places) => self.go_on(places, &mut timed, context),
+            None => timed(context),
         })
-        .await
+        .await;
+        (output, longest)
+    }
+
+    /// Whether work is done apart, if it is long.
+    pub(crate) fn is_apart(&self, is_long: bool) -> bool {
+        !WITHIN.get() && self.places(is_long).is_some()
     }
 
     /// Where to wait for a place, if work is done apart at all.
@@ -75,26 +107,62 @@ impl Apart {
         (is_long && several()).then(|| PollSemaphore::new(Arc::clone(&self.places)))
     }
 
-    fn go_on<F: Future>(
+    fn go_on<T>(
         &self,
         places: &mut PollSemaphore,
-        work: Pin<&mut F>,
+        work: &mut impl FnMut(&mut Context<'_>) -> Poll<T>,
         context: &mut Context<'_>,
-    ) -> Poll<F::Output> {
+    ) -> Poll<T> {
         if WITHIN.get() {
-            return work.poll(context);
+            return work(context);
         }
         let _place = ready!(places.poll_acquire(context));
         self.turns.fetch_add(1, Ordering::Relaxed);
         tokio::task::block_in_place(|| {
             let _within = Within::begin();
-            work.poll(context)
+            work(context)
         })
     }
 
     #[cfg(test)]
     fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
+    }
+}
+
+/// Lets long work be given up here, and others take its place meanwhile.
+pub(crate) async fn breath() {
+    if WITHIN.get() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// How long one sort of work keeps a thread, as learned from what was done before: the last time, or
+/// a time before that, of which a quarter is forgotten each time.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// The version of what is worked by, such as a schema; another one is another work.
+    version: AtomicU64,
+    /// In microseconds, and one more; zero if nothing is known.
+    micros: AtomicU64,
+}
+
+impl Pace {
+    /// Whether it is long work by a version; unknown, if nothing was done by it.
+    pub(crate) fn is_long(&self, version: u64) -> Option<bool> {
+        let micros = self.micros.load(Ordering::Relaxed);
+        let known = micros > 0 && self.version.load(Ordering::Relaxed) == version;
+        known.then(|| u128::from(micros) > LONG.as_micros())
+    }
+
+    /// It took so long.
+    pub(crate) fn took(&self, version: u64, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX >> 1).saturating_add(1);
+        let before = match self.version.swap(version, Ordering::Relaxed) == version {
+            true => self.micros.load(Ordering::Relaxed),
+            false => 0,
+        };
+        self.micros.store(micros.max(before - before / 4), Ordering::Relaxed);
     }
 }
 
@@ -128,7 +196,7 @@ mod tests {
     use steersman_store::memory::MemoryStore;
     use tower::ServiceExt;
 
-    use super::{Apart, LONG_BYTES, TURN, WITHIN};
+    use super::{Apart, LONG, LONG_BYTES, Pace, TURN, WITHIN};
     use crate::{ApiServer, Config};
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -166,9 +234,9 @@ mod tests {
         let apart = Apart::with_places(1);
         let inner = async {
             let inner = pin!(async { 7 });
-            apart.run(true, inner).await
+            apart.run(true, inner).await.0
         };
-        assert_eq!(apart.run(true, pin!(inner)).await, 7);
+        assert_eq!(apart.run(true, pin!(inner)).await.0, 7);
         assert_eq!(apart.turns(), 1);
     }
 
@@ -179,7 +247,7 @@ mod tests {
         let waiting = pin!(async { told.await.unwrap() });
         let telling = pin!(async { tell.send(5).unwrap() });
         let both = futures::future::join(apart.run(true, waiting), apart.run(true, telling));
-        assert_eq!(both.await.0, 5);
+        assert_eq!(both.await.0.0, 5);
     }
 
     /// Sends a request, and says how often its work went on apart.
@@ -227,13 +295,70 @@ mod tests {
         assert_eq!(turns(&api, Method::GET, &first, Value::Null).await, 0);
     }
 
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_writes_definitions_and_first_objects_does_so_apart() {
+        let store = Arc::new(MemoryStore::new());
+        let config = Config::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let api = ApiServer::start(config).await.unwrap();
+        let pattern = |pattern: &str| {
+            let schema = json!({"type": "object", "properties": {
+                "spec": {"type": "string", "pattern": pattern},
+            }});
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "as.b.test"},
+                "spec": {
+                    "group": "b.test", "scope": "Cluster",
+                    "names": {"plural": "as", "singular": "a", "kind": "A"},
+                    "versions": [{
+                        "name": "v1", "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": schema},
+                    }],
+                },
+            })
+        };
+        let object = |name: &str| {
+            json!({
+                "apiVersion": "b.test/v1", "kind": "A", "metadata": {"name": name}, "spec": "a",
+            })
+        };
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        assert!(turns(&api, Method::POST, definitions, pattern("a")).await > 0);
+        let objects = "/apis/b.test/v1/as";
+        assert!(turns(&api, Method::POST, objects, object("one")).await > 0);
+        let mut apart = 0;
+        for number in 0..100 {
+            apart += turns(&api, Method::POST, objects, object(&format!("n-{number}"))).await;
+        }
+        assert!(apart < 100, "{apart}");
+    }
+
+    #[test]
+    fn what_took_long_is_long_work_for_a_while_and_a_new_version_is_unknown() {
+        let pace = Pace::default();
+        assert_eq!(pace.is_long(1), None);
+        pace.took(1, LONG / 2);
+        assert_eq!(pace.is_long(1), Some(false));
+        assert_eq!(pace.is_long(2), None);
+        pace.took(1, 2 * LONG);
+        pace.took(1, LONG / 2);
+        assert_eq!(pace.is_long(1), Some(true));
+        for _ in 0..4 {
+            pace.took(1, LONG / 2);
+        }
+        assert_eq!(pace.is_long(1), Some(false));
+        pace.took(1, std::time::Duration::MAX);
+        pace.took(2, LONG / 2);
+        assert_eq!((pace.is_long(1), pace.is_long(2)), (None, Some(false)));
+    }
+
     #[tokio::test]
     async fn a_runtime_of_one_thread_does_everything_itself() {
         let apart = Apart::with_places(1);
-        assert!(!apart.run(true, pin!(async { WITHIN.get() })).await);
+        assert!(!apart.run(true, pin!(async { WITHIN.get() })).await.0);
         assert_eq!(apart.turns(), 0);
         let many = Apart::default();
         assert!(many.places.available_permits() >= 1);
-        assert_eq!(many.run(false, pin!(async { 1 })).await, 1);
+        assert_eq!(many.run(false, pin!(async { 1 })).await.0, 1);
     }
 }

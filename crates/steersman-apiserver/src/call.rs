@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use serde_json::Value;
 use steersman_rules::resource::{Place, Resource, Subresource, Verb};
+use tokio::time::Instant;
 
 use crate::audit::Trail;
 use crate::caller::Caller;
@@ -126,8 +127,11 @@ impl Call {
     /// The stored object of the path, or 404.
     pub(crate) async fn stored(&self) -> Result<Stored> {
         let place = self.place();
-        let entry = self.server.get(&self.resource.key(place)).await?;
-        let entry = entry.ok_or_else(|| Status::not_found(self.resource.named(place.name)))?;
+        let began = Instant::now();
+        let entry = self.server.get(&self.resource.key(place)).await;
+        let storage = &self.server.metrics.storage;
+        storage.asked("get", &self.resource, entry.is_err(), began.elapsed());
+        let entry = entry?.ok_or_else(|| Status::not_found(self.resource.named(place.name)))?;
         conversion::read(&self.server, &self.resource, Stored::from(&entry)).await
     }
 

@@ -9,6 +9,7 @@
 //! or at its shutdown.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -128,7 +129,11 @@ impl News {
     async fn take_in(&self, server: &Arc<Server>) -> Result<()> {
         match self {
             Self::Definitions(events) => {
-                events.iter().for_each(|event| crd::followed(server, event));
+                // Others have checked them, and still they can be long.
+                for event in events {
+                    let work = pin!(async { crd::followed(server, event) });
+                    server.apart.run(true, work).await;
+                }
             }
             Self::Roles(events) => {
                 events.iter().for_each(|event| server.authorizer.rbac.follow(event));

@@ -56,6 +56,7 @@ mod pipeline;
 mod records;
 mod reply;
 pub mod request;
+mod serve;
 mod server;
 
 // Reads.

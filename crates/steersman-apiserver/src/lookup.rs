@@ -1,5 +1,5 @@
-//! Single entries of the store, as far as this server has heard or as they were, and how far the
-//! store is.
+//! Single entries of the store, as far as this server has heard or as they were, how far the store
+//! is, and how much there is in a folder.
 
 use steersman_store::{Entry, RangeRequest, Revision, Store, StoreError, WatchRequest};
 
@@ -16,6 +16,28 @@ pub(crate) async fn at(
     revision: Revision,
 ) -> Result<Option<Entry>, StoreError> {
     store.known(key, Some(revision)).await
+}
+
+/// How much there is in a folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stock {
+    pub(crate) objects: u64,
+    /// The bytes of one, on average, by the first of them.
+    pub(crate) size: u64,
+}
+
+/// By how many entries is told how large all are.
+const SAMPLE: usize = 8;
+
+/// How much there is in a folder, as far as this server has heard.
+pub(crate) async fn stock(store: &dyn Store, prefix: String) -> Result<Stock, StoreError> {
+    let (count, stale) = (true, true);
+    let request = RangeRequest { prefix, limit: SAMPLE, count, stale, ..RangeRequest::default() };
+    let page = store.range(request).await?;
+    let seen = page.entries.len() as u64;
+    let bytes: u64 = page.entries.iter().map(|entry| entry.value.len() as u64).sum();
+    let objects = seen + page.remaining.unwrap_or(0) as u64;
+    Ok(Stock { objects, size: bytes.checked_div(seen).unwrap_or(0) })
 }
 
 /// The latest revision of the store, or the latest that this server has heard of.

@@ -1,7 +1,7 @@
 //! The pipeline: path → user → permission → seat → non-resource paths → resource → body → verb →
 //! answer.
 //!
-//! Every kind takes it; verbs only differ in the function at its end, in [`perform`]. The body of a
+//! Every kind takes it; verbs only differ in the function at its end, in [`crate::serve`]. The body of a
 //! request is not read before the request is known to be allowed: what strangers send stays with
 //! them.
 
@@ -11,13 +11,12 @@ use std::sync::atomic::AtomicU64;
 
 use http::request::Parts;
 use http::{Method, Response};
-use steersman_rules::resource::{Place, Resource, Subresource, Verb};
+use steersman_rules::resource::{Place, Resource, Verb};
 use steersman_rules::{names, protobuf};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::admit::{Answering, Turn, admit};
-use crate::apart::{LONG_BYTES, LONG_BYTES_YAML, LONG_LIST};
+use crate::admit::admit;
 use crate::audit::Trail;
 use crate::authz::{Attributes, Authorizer};
 use crate::bodies::{self, Bodies, Received, Unread};
@@ -27,19 +26,19 @@ use crate::fairness::Flow;
 use crate::impersonation::impersonated;
 use crate::metrics::{Answered, Asked};
 use crate::negotiate::{Offer, Output, Route, Shape, Wishes};
-use crate::on_demand::{Held, Wanted};
 use crate::openapi::Published;
-use crate::reply::{self, Reply, ResponseBody};
+use crate::reply::{self, ResponseBody};
 use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, decode, is_long_running, segments};
 use crate::scrape::Others;
+use crate::serve::{Times, refuse, served};
 use crate::state::Server;
 use crate::status::{Result, Status};
 use crate::user::User;
 use crate::warnings::Warnings;
-use crate::{
-    access_review, component, connect, discovery, health, mutate, openapi, openid, read, records,
-    scrape,
-};
+use crate::{discovery, health, openapi, openid, scrape};
+
+/// Discovery of more resources than this is long work: some more than Kubernetes itself has.
+const LONG_TABLE: usize = 300;
 
 /// What requests pass through: the server, and what is kept only for those who ask about it.
 pub(crate) struct Pipeline {
@@ -79,15 +78,6 @@ impl Pipeline {
     }
 }
 
-/// Answers with what went wrong, in a form that the client accepts.
-fn refuse(status: &Status, wishes: &Wishes, trail: Option<&Trail>) -> Response<ResponseBody> {
-    if let Some(trail) = trail {
-        trail.fails(status);
-    }
-    tracing::debug!(code = status.code, reason = %status.reason, message = %status.message, "request refused");
-    reply::failure(status, wishes)
-}
-
 /// Answers a request; `told` is the flow that it turns out to belong to, if anybody wants to know.
 async fn try_answer(
     pipeline: &Pipeline,
@@ -105,7 +95,8 @@ async fn try_answer(
     let server = &pipeline.server;
     let trail = parts.extensions.remove::<Arc<Trail>>();
     let whole = decode(parts.uri.path())?;
-    let user = authorized(server, user, &parts, (&whole, &path), &query, trail.as_deref()).await;
+    let place = (&*whole, &*path);
+    let user = authorized(server, user, &parts, place, &query, trail.as_deref(), told).await;
     let user = user.inspect_err(|refusal| tell_of_own(server, caller, refusal))?;
     let began = Instant::now();
     let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
@@ -117,14 +108,9 @@ async fn try_answer(
     let flow = is_seated.then(|| server.fairness.classify(&asked, began)).flatten();
     // The cluster's own parts do not look at headers.
     *told = flow.clone().filter(|_| caller != Caller::Own);
+    let times = Times { began, end: began + deadline };
     if !is_resource(&path) {
-        let _turn = match admit(server, flow, &asked, (version(&path), &query), deadline).await {
-            Ok(turn) => turn,
-            Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
-        };
-        let response = not_a_resource(pipeline, &parts, &path, &query).await?;
-        count(server, &parts.method, &path, began, response.status().as_u16());
-        return Ok(response);
+        return aside(pipeline, &parts, (&path, &query), (flow, &asked), times).await;
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
     let (resource, output) = resolve(server, &info, wishes)?;
@@ -164,8 +150,28 @@ async fn try_answer(
         key = %format_args!("{}/{}", call.place().namespace, call.place().name),
         user = %call.user.name,
     );
-    let times = Times { began, end: began + deadline };
-    Ok(served(&call, turn, times, wishes).instrument(span).await)
+    Ok(served(call, turn, times, wishes).instrument(span).await)
+}
+
+/// Answers a request for a path that names no resource, when it is its turn.
+async fn aside(
+    pipeline: &Pipeline,
+    parts: &Parts,
+    (path, query): (&[String], &Query),
+    (flow, asked): (Option<Arc<Flow>>, &Attributes<'_>),
+    times: Times,
+) -> Result<Response<ResponseBody>> {
+    let server = &pipeline.server;
+    let deadline = times.end - times.began;
+    let _turn = match admit(server, flow, asked, (version(path), query), deadline).await {
+        Ok(turn) => turn,
+        Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
+    };
+    let work = pin!(not_a_resource(pipeline, parts, path, query));
+    let (response, _) = server.apart.run(is_long(server, path), work).await;
+    let response = response?;
+    count(server, &parts.method, path, times.began, response.status().as_u16());
+    Ok(response)
 }
 
 /// Counts a request for a path that names no resource.
@@ -187,63 +193,13 @@ async fn receive<'a>(
     bodies::read(body, room).await
 }
 
-/// When a request began, and when it must be answered.
-#[derive(Clone, Copy)]
-struct Times {
-    began: Instant,
-    end: Instant,
-}
-
-/// Answers a call whose turn it is.
-async fn served(call: &Call, turn: Turn, times: Times, wishes: &Wishes) -> Response<ResponseBody> {
-    let is_long = is_long_work(call, &turn);
-    if let Some(trail) = &call.trail {
-        records::request(call, trail);
-    }
-    let awaited = call.server.metrics.requests.awaited(call.asked());
-    let work = pin!(async {
-        let mut held = None;
-        let reply = in_time(times.end, async {
-            held = bring_up_to_date(call).await;
-            perform(call).await
-        });
-        let reply = reply.await;
-        if let (Some(trail), Ok(reply)) = (&call.trail, &reply) {
-            records::reply(call, trail, reply);
-        }
-        (reply.and_then(|reply| reply::render(call, reply)), held)
-    });
-    let (rendered, held) = call.server.apart.run(is_long, work).await;
-    // A body that no path of the kind reads is refused before anybody looks at the kind.
-    let is_looked_at = !matches!(&rendered, Err(status) if *status == Status::no_route_reads());
-    let terminated = rendered.as_ref().is_err_and(|status| status.code == 504);
-    let mut response =
-        rendered.unwrap_or_else(|status| refuse(&status, wishes, call.trail.as_deref()));
-    if is_looked_at {
-        reply::warn(call, &mut response);
-    }
-    let counted = awaited.answered(Answered {
-        code: response.status().as_u16(),
-        took: times.began.elapsed(),
-        others_took: call.webhooks_took(),
-        terminated,
-    });
-    let Turn { seat, watched, .. } = turn;
-    if call.info.verb == Verb::Watch && response.status().is_success() {
-        let kept = (counted.goes_on(), held, watched);
-        return response.map(|body| body.until_silent(seat.map(Answering::with)).holding(kept));
-    }
-    let is_streamed = response.body().is_streamed();
-    let response = match call.info.verb {
-        Verb::Get | Verb::List => {
-            response.map(|body| body.measured(move |bytes| counted.sized(bytes)))
-        }
-        _ => response,
-    };
-    if is_streamed {
-        response.map(|body| body.holding(seat.map(Answering::with)))
-    } else {
-        response
+/// Whether what a path says that names no resource is long work: documents about everything that is
+/// served, of which definitions can make much.
+fn is_long(server: &Server, path: &[String]) -> bool {
+    match path.first().map(String::as_str) {
+        Some("openapi" | "metrics") => true,
+        Some("api" | "apis") => server.registry.table().resources().count() > LONG_TABLE,
+        _ => false,
     }
 }
 
@@ -265,16 +221,6 @@ fn version(path: &[String]) -> &str {
     }
 }
 
-/// Whether a call is so much work that others should not have to wait for it: by its body, or by
-/// what it reads. What is stored is looked at where it is [changed](crate::write).
-fn is_long_work(call: &Call, turn: &Turn) -> bool {
-    let bytes = match call.content_type() {
-        Some(media_type) if media_type.contains("yaml") => LONG_BYTES_YAML,
-        _ => LONG_BYTES,
-    };
-    call.body.len() > bytes || turn.objects > LONG_LIST
-}
-
 /// A part of the cluster that may not do what it does has the wrong role: nobody else would notice.
 fn tell_of_own(server: &Server, caller: Caller, refusal: &Status) {
     if caller == Caller::Own && refusal.code == 403 {
@@ -292,6 +238,7 @@ async fn authorized(
     (whole, path): (&str, &[String]),
     query: &Query,
     trail: Option<&Trail>,
+    told: &mut Option<Arc<Flow>>,
 ) -> Result<User> {
     let asked = Attributes::of_request(&user, &parts.method, whole, path, query);
     let authorizer = &server.authorizer;
@@ -309,6 +256,8 @@ async fn authorized(
         Ok(()) => access.allows(),
         Err(status) => {
             access.allows_not(status.code);
+            // Kubernetes knows the flow of a request before it knows whether that is allowed.
+            *told = server.fairness.classify(&asked, Instant::now());
             return Err(status);
         }
     }
@@ -321,26 +270,6 @@ fn decide(authorizer: &Authorizer, asked: &Attributes<'_>, trail: Option<&Trail>
     let decision = authorizer.decide(asked);
     trail.decided(&decision);
     if decision.allowed { Ok(()) } else { Err(asked.refusal(&decision.reason)) }
-}
-
-/// Waits for an answer, but no longer than the client wants and the server allows. A watch is
-/// answered at once and then goes on.
-async fn in_time(end: Instant, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
-    let late = |_| Status::timeout("request did not complete within the allotted timeout");
-    tokio::time::timeout_at(end, answer).await.map_err(late)?
-}
-
-/// Lets whoever keeps the objects of a request up to date on demand do so.
-async fn bring_up_to_date(call: &Call) -> Option<Held> {
-    let keeper = call.server.on_demand.get().filter(|_| call.caller != Caller::Own)?;
-    let wanted = Wanted {
-        group: &call.resource.group,
-        resource: &call.resource.plural,
-        namespace: call.namespace(),
-        name: call.place().name,
-        access: call.info.verb.into(),
-    };
-    keeper.wanted(wanted).await
 }
 
 /// Answers paths that name no resource: discovery, health, version, OpenAPI.
@@ -497,39 +426,4 @@ fn check_key(resource: &Resource, info: &RequestInfo) -> Result<()> {
         return Err(Status::failure(format!("invalid key: {key:?}")));
     }
     Ok(())
-}
-
-/// The verbs. What writes is on the heap, for it is large, and reads should not carry it about.
-async fn perform(call: &Call) -> Result<Reply> {
-    if let Some(reply) = access_review::answer(call).await? {
-        return Ok(reply);
-    }
-    if let Some(reply) = component::answer(call).await? {
-        return Ok(reply);
-    }
-    if call.resource.subresource(call.subresource()).is_some_and(Subresource::is_connection) {
-        return connect::answer(call).await;
-    }
-    match (call.info.verb, call.subresource()) {
-        (Verb::Get, "scale") => Box::pin(mutate::scale::get(call)).await,
-        (Verb::Get, _) => read::get::get(call).await,
-        (Verb::List, _) => read::list::list(call).await,
-        (Verb::Watch, _) => read::watch::watch(call).await,
-        (Verb::Create, "binding") => Box::pin(mutate::binding::bind(call)).await,
-        (Verb::Create, "token") => Box::pin(mutate::token_request::create(call)).await,
-        (Verb::Create, "eviction") => Box::pin(mutate::eviction::evict(call)).await,
-        (Verb::Create, "") if call.resource.is("", "bindings") => {
-            Box::pin(mutate::binding::bind(call)).await
-        }
-        (Verb::Create, "") => Box::pin(mutate::create::create(call)).await,
-        (Verb::Create, _) => Err(Status::no_such_resource()),
-        (Verb::Update, "scale") => Box::pin(mutate::scale::update(call)).await,
-        (Verb::Update, _) => Box::pin(mutate::update::update(call)).await,
-        (Verb::Patch, "scale") => Box::pin(mutate::scale::patch(call)).await,
-        (Verb::Patch, _) => Box::pin(mutate::patch::patch(call)).await,
-        (Verb::Delete, _) => Box::pin(mutate::delete::delete(call)).await,
-        (Verb::DeleteCollection, _) => {
-            Box::pin(mutate::delete_collection::delete_collection(call)).await
-        }
-    }
 }

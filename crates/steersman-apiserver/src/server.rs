@@ -121,6 +121,8 @@ impl ApiServer {
     pub async fn start(config: Config) -> Result<Self> {
         let start = starts::count(&*config.store).await?;
         let metrics = Metrics::default();
+        let fairness = Fairness::new(config.requests_inflight_max);
+        fairness.register(&metrics.registry);
         let server = Arc::new(Server {
             store: config.store,
             clock: config.clock,
@@ -134,7 +136,7 @@ impl ApiServer {
             issuers: config.authentication.issuers.iter().map(Issuer::new).collect(),
             authentication: config.authentication,
             authorizer: Authorizer::new(config.authorization),
-            fairness: Fairness::new(config.requests_inflight_max),
+            fairness,
             apart: Apart::default(),
             definitions: Arc::default(),
             events: SharedEvents::default(),

@@ -183,6 +183,15 @@ pub(crate) struct AuditFlags {
     /// The format of the log.
     #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = ["json"])]
     pub(crate) audit_log_format: String,
+    /// Whether events that are too large for the log lose their bodies.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
+    pub(crate) audit_log_truncate_enabled: bool,
+    /// How many bytes an event in the log may have.
+    #[arg(long, value_name = "BYTES", default_value_t = 102_400)]
+    pub(crate) audit_log_truncate_max_event_size: usize,
+    /// How many bytes a batch of events for the log may have.
+    #[arg(long, value_name = "BYTES", default_value_t = 10_485_760)]
+    pub(crate) audit_log_truncate_max_batch_size: usize,
     /// Send audit events to the server of this kubeconfig, in batches.
     #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
     pub(crate) audit_webhook_config_file: Option<PathBuf>,
@@ -204,6 +213,15 @@ pub(crate) struct AuditFlags {
     /// How many seconds to wait before a batch that failed is sent again.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     pub(crate) audit_webhook_initial_backoff: f64,
+    /// Whether events that are too large for the webhook lose their bodies.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
+    pub(crate) audit_webhook_truncate_enabled: bool,
+    /// How many bytes an event for the webhook may have.
+    #[arg(long, value_name = "BYTES", default_value_t = 102_400)]
+    pub(crate) audit_webhook_truncate_max_event_size: usize,
+    /// How many bytes a batch of events for the webhook may have, more or less.
+    #[arg(long, value_name = "BYTES", default_value_t = 10_485_760)]
+    pub(crate) audit_webhook_truncate_max_batch_size: usize,
 }
 
 /// Where the cluster is kept.

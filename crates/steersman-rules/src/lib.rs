@@ -29,7 +29,8 @@ pub mod match_conditions;
 pub mod quota;
 pub mod signing_request;
 
-// The words that rules are made of.
+// The words that rules are made of, and when not to go on.
+pub mod abandoned;
 pub mod field;
 pub mod metadata;
 pub mod names;

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use super::event::Event;
 use super::rotation::{Limits, Rotating};
+use super::truncate::Truncation;
 use crate::metrics::Counter;
 
 /// How many events wait.
@@ -37,13 +38,16 @@ pub struct LogSettings {
     pub max_backups: usize,
     /// How large a file gets, in megabytes; 100 if it is zero.
     pub max_size: u32,
+    /// How large an event may be; as large as it is if nothing is said.
+    pub truncate: Option<Truncation>,
 }
 
 impl LogSettings {
     /// Events go to a file, which is put aside when it has 100 MB. Of those a hundred stay, for a
     /// year.
     pub fn to(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), max_age: 366, max_backups: 100, max_size: 100 }
+        let path = path.into();
+        Self { path, max_age: 366, max_backups: 100, max_size: 100, truncate: None }
     }
 }
 
@@ -60,6 +64,8 @@ pub struct LogError {
 pub(super) struct Log {
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
+    /// How large an event may be.
+    pub(super) truncate: Option<Truncation>,
 }
 
 #[derive(Debug, Default)]
@@ -86,7 +92,7 @@ impl Shared {
 
 impl Log {
     pub(super) fn open(settings: LogSettings) -> Result<Self, LogError> {
-        let LogSettings { path, max_age, max_backups, max_size } = settings;
+        let LogSettings { path, max_age, max_backups, max_size, truncate } = settings;
         let megabytes = if max_size == 0 { 100 } else { u64::from(max_size) };
         let limits =
             Limits { size: megabytes * 1024 * 1024, age: DAY * max_age, backups: max_backups };
@@ -100,7 +106,7 @@ impl Log {
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("audit-log".to_owned());
         let writer = thread.spawn(move || write(&theirs, out)).map_err(failed)?;
-        Ok(Self { shared, writer: Some(writer) })
+        Ok(Self { shared, writer: Some(writer), truncate })
     }
 
     /// Takes an event, unless too many wait.

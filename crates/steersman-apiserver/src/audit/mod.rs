@@ -4,7 +4,8 @@
 //! request, added to by those who decide about it ([`Trail::annotate`]), and told to the sinks at
 //! each stage. Sinks take events in memory and at once, and never hold up a request: a [log
 //! file](log) is written by a thread of its own, a [webhook] called by a task. Both are
-//! bounded; what does not fit or cannot be written is counted, and lost.
+//! bounded; what does not fit or cannot be written is counted, and lost. Where somebody wishes so,
+//! events that are [too large](truncate) lose their bodies.
 //!
 //! Bodies are told from their level on and never below it; credentials never are. A server without
 //! a policy has no trails and pays one comparison for it.
@@ -16,6 +17,7 @@ mod policy;
 mod rotation;
 mod source;
 mod trail;
+mod truncate;
 mod webhook;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +30,7 @@ pub use kubeconfig::{KubeconfigError, WebhookEndpoint};
 pub use log::{LogError, LogSettings};
 pub use policy::{Level, Policy, PolicyError, Stage};
 pub(crate) use trail::{Audited, Head, Refused, Trail};
+pub use truncate::Truncation;
 pub(crate) use webhook::Post;
 pub use webhook::WebhookSettings;
 
@@ -137,6 +140,8 @@ struct Numbers {
     levels: [Arc<Counter>; 4],
     log_errors: Arc<Counter>,
     webhook_errors: Arc<Counter>,
+    /// Events that are too large even without their bodies.
+    truncate_errors: Arc<Counter>,
 }
 
 impl Numbers {
@@ -163,6 +168,7 @@ impl Numbers {
             levels: Level::ALL.map(|(name, _)| levels.with([name])),
             log_errors: errors.with(["log"]),
             webhook_errors: errors.with(["webhook"]),
+            truncate_errors: errors.with(["truncate"]),
         }
     }
 }
@@ -190,11 +196,25 @@ impl Audit {
             return;
         }
         let event = Arc::new(event.clone());
-        if let Some(log) = &self.log {
-            log.take(Arc::clone(&event), &self.numbers.log_errors);
+        if let Some(log) = &self.log
+            && let Some(event) = self.truncated(log.truncate, &event)
+        {
+            log.take(event, &self.numbers.log_errors);
         }
-        if let Some(webhook) = &self.webhook {
+        if let Some(webhook) = &self.webhook
+            && let Some(event) = self.truncated(webhook.settings.truncate, &event)
+        {
             webhook.take(event);
         }
+    }
+
+    /// The event as a sink may have it, if it may.
+    fn truncated(&self, limits: Option<Truncation>, event: &Arc<Event>) -> Option<Arc<Event>> {
+        let Some(limits) = limits else { return Some(Arc::clone(event)) };
+        let event = limits.truncated(event);
+        if event.is_none() {
+            self.numbers.truncate_errors.increment();
+        }
+        event
     }
 }

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{Event, EventList};
 use super::kubeconfig::WebhookEndpoint;
+use super::truncate::Truncation;
 use crate::metrics::Counter;
 
 /// How much memory the events may take, about, that are not yet taken.
@@ -48,6 +49,8 @@ pub struct WebhookSettings {
     pub throttle_burst: u32,
     /// How long to wait before a batch is sent again.
     pub initial_backoff: Duration,
+    /// How large an event and a batch may be; as large as they are if nothing is said.
+    pub truncate: Option<Truncation>,
 }
 
 impl WebhookSettings {
@@ -61,6 +64,7 @@ impl WebhookSettings {
             throttle_qps: 10.0,
             throttle_burst: 15,
             initial_backoff: Duration::from_secs(10),
+            truncate: None,
         }
     }
 }
@@ -117,7 +121,7 @@ impl Batches {
                         due = Instant::now() + self.settings.batch_max_wait;
                     }
                     batch.push(event);
-                    if batch.len() < self.settings.batch_max_size {
+                    if !self.is_full(&batch) {
                         continue;
                     }
                 }
@@ -133,6 +137,15 @@ impl Batches {
             });
             batch.clear();
         }
+    }
+
+    /// Whether a batch has as many events as it may, or as large ones.
+    fn is_full(&self, batch: &[Arc<Event>]) -> bool {
+        let WebhookSettings { batch_max_size, truncate, .. } = self.settings;
+        let bytes = || batch.iter().map(|event| event.size()).sum::<usize>();
+        batch.len() >= batch_max_size
+            || truncate
+                .is_some_and(|limits| bytes() + limits.max_event_size > limits.max_batch_size)
     }
 
     fn sending(&self, batch: &[Arc<Event>], attempts: u32) -> Sending {

@@ -1,5 +1,6 @@
 //! What the writes of definitions, and of their instances, mean to the server.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -52,7 +53,11 @@ impl Effects for Definitions {
     }
 
     fn written<'a>(&'a self, written: Written<'a>) -> BoxFuture<'a, ()> {
-        Box::pin(definition_written(written))
+        Box::pin(async move {
+            // Its schemas are read once more, and they may be long.
+            let server = written.server;
+            server.apart.run(true, pin!(definition_written(written))).await;
+        })
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::queues::Refusal;
+use crate::metrics::Histogram;
 
-/// Where the buckets of the histograms end, in milliseconds: Kubernetes'.
-pub(super) const BUCKETS: [u64; 13] =
-    [0, 5, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000];
+/// Where the buckets of the histograms end, in seconds: Kubernetes'.
+const BUCKETS: &[f64] = &[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
 
 /// The requests of a schema.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counts {
     pub(super) dispatched: AtomicU64,
     pub(super) concurrency_limit: AtomicU64,
@@ -27,20 +27,21 @@ pub(super) struct Counts {
     pub(super) executed_for: Histogram,
 }
 
-/// How long something took, how often.
-#[derive(Debug, Default)]
-pub(super) struct Histogram {
-    /// The last has no end.
-    pub(super) buckets: [AtomicU64; BUCKETS.len() + 1],
-    pub(super) nanoseconds: AtomicU64,
-}
-
-impl Histogram {
-    fn observe(&self, took: Duration) {
-        let within = BUCKETS.iter().position(|end| took <= Duration::from_millis(*end));
-        add(&self.buckets[within.unwrap_or(BUCKETS.len())]);
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            dispatched: AtomicU64::new(0),
+            concurrency_limit: AtomicU64::new(0),
+            queue_full: AtomicU64::new(0),
+            time_out: AtomicU64::new(0),
+            waiting: AtomicI64::new(0),
+            waiting_seats: AtomicI64::new(0),
+            executing: AtomicI64::new(0),
+            seats: AtomicI64::new(0),
+            served_after: Histogram::new(BUCKETS),
+            refused_after: Histogram::new(BUCKETS),
+            executed_for: Histogram::new(BUCKETS),
+        }
     }
 }
 
@@ -62,7 +63,7 @@ impl Counts {
     /// The same, after so long.
     pub(super) fn ended(&self, seats: u32, took: Duration) {
         self.left(seats);
-        self.executed_for.observe(took);
+        self.executed_for.took(took);
     }
 
     pub(super) fn enqueued(&self, seats: u32) {
@@ -77,7 +78,7 @@ impl Counts {
 
     pub(super) fn waited(&self, served: bool, waited: Duration) {
         let histogram = if served { &self.served_after } else { &self.refused_after };
-        histogram.observe(waited);
+        histogram.took(waited);
     }
 
     pub(super) fn refused(&self, refusal: Refusal) {

@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use super::work::Work;
 use crate::authz::{Attributes, Target};
+use crate::lookup::Stock;
 use crate::request::Query;
 
-/// So many objects of a list take one seat.
-const OBJECTS_PER_SEAT: u64 = 100;
+/// So many bytes of a list take one seat.
+const BYTES_PER_SEAT: u64 = 100_000;
+
+/// A list is written piece by piece: it is not held as a whole.
+const LIST_BYTES_MAX: u64 = 1_000_000;
 
 /// So many watches that hear of a write take one seat.
 const WATCHES_PER_SEAT: u32 = 10;
@@ -21,12 +25,37 @@ const EVENT: Duration = Duration::from_millis(5);
 /// What a request may turn out to be, by what it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
-    /// It reads many objects, at most so many of them.
-    Many(u64),
+    /// It reads many objects.
+    Many(Reach),
     /// It is a write that watchers hear of.
     Write,
     /// It is neither.
     Small,
+}
+
+/// How many objects a request that reads many of them may have to do with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// How many it wants at most.
+    limit: u64,
+    /// Whether it wants only some of those that it looks at.
+    selects: bool,
+}
+
+impl Reach {
+    const ONE: Self = Self { limit: 1, selects: false };
+    const ALL: Self = Self { limit: u64::MAX, selects: false };
+
+    /// How many of those that are stored it looks at.
+    pub(crate) fn looked_at(self, stored: u64) -> u64 {
+        if self.selects { stored } else { stored.min(self.limit) }
+    }
+
+    /// How many of them are in memory at once, as Kubernetes reckons.
+    fn loaded(self, stored: u64) -> u64 {
+        let limited = stored.min(self.limit);
+        if self.selects { limited.max(stored / 2) } else { limited }
+    }
 }
 
 impl Sort {
@@ -37,9 +66,11 @@ impl Sort {
         };
         match asked.verb {
             // The name may come from a field selector: then one object is read.
-            "list" | "watch" if !name.is_empty() => Self::Small,
-            "list" => Self::Many(most(query)),
-            "watch" if begins_with_state(query) => Self::Many(u64::MAX),
+            "list" if !name.is_empty() => Self::Many(Reach::ONE),
+            "list" => Self::Many(reach(query)),
+            "watch" if !begins_with_state(query) => Self::Small,
+            "watch" if !name.is_empty() => Self::Many(Reach::ONE),
+            "watch" => Self::Many(Reach::ALL),
             "create" if (resource, subresource) == ("serviceaccounts", "token") => Self::Small,
             "create" | "update" | "patch" | "delete" => Self::Write,
             _ => Self::Small,
@@ -47,11 +78,14 @@ impl Sort {
     }
 }
 
-/// How many objects a list looks at, at most. A selector has to look at all of them.
-fn most(query: &Query) -> u64 {
+/// How many objects a list has to do with. A selector has to look at all of them.
+fn reach(query: &Query) -> Reach {
     let selects = query.text("labelSelector").is_some() || query.text("fieldSelector").is_some();
     let limit = query.number("limit").ok().flatten().and_then(|limit| u64::try_from(limit).ok());
-    limit.filter(|limit| *limit > 0 && !selects).unwrap_or(u64::MAX)
+    match limit.filter(|limit| *limit > 0) {
+        Some(limit) => Reach { limit, selects },
+        None => Reach::ALL,
+    }
 }
 
 /// Whether a watch begins with all that there is.
@@ -60,9 +94,10 @@ fn begins_with_state(query: &Query) -> bool {
         || matches!(query.text("resourceVersion"), None | Some("0"))
 }
 
-/// The work of a request that looks at so many objects.
-pub(crate) fn of_many(objects: u64, width_max: u32) -> Work {
-    let seats = objects.div_ceil(OBJECTS_PER_SEAT).min(u64::from(WIDTH_MAX.min(width_max)));
+/// The work of a request that reads many objects.
+pub(crate) fn of_many(reach: Reach, stock: Stock, width_max: u32) -> Work {
+    let bytes = reach.loaded(stock.objects).saturating_mul(stock.size).min(LIST_BYTES_MAX);
+    let seats = bytes.div_ceil(BYTES_PER_SEAT).min(u64::from(WIDTH_MAX.min(width_max)));
     Work::seats(u32::try_from(seats).unwrap_or(WIDTH_MAX).max(1))
 }
 
@@ -79,9 +114,10 @@ pub(crate) fn of_write(watches: u32, width_max: u32) -> Work {
 mod tests {
     use std::time::Duration;
 
-    use super::{Sort, of_many, of_write};
+    use super::{Reach, Sort, of_many, of_write};
     use crate::authz::{Attributes, Target};
     use crate::fairness::work::Work;
+    use crate::lookup::Stock;
     use crate::request::Query;
     use crate::user::User;
 
@@ -90,14 +126,19 @@ mod tests {
         let jane = User::known("jane", &[]);
         for (verb, name, query, expected) in [
             ("get", "x", "", Sort::Small),
-            ("list", "", "", Sort::Many(u64::MAX)),
-            ("list", "", "limit=500", Sort::Many(500)),
-            ("list", "", "limit=500&labelSelector=a", Sort::Many(u64::MAX)),
-            ("list", "x", "", Sort::Small),
-            ("watch", "", "", Sort::Many(u64::MAX)),
-            ("watch", "", "resourceVersion=0", Sort::Many(u64::MAX)),
+            ("list", "", "", Sort::Many(Reach::ALL)),
+            ("list", "", "limit=500", Sort::Many(Reach { limit: 500, selects: false })),
+            (
+                "list",
+                "",
+                "limit=500&labelSelector=a",
+                Sort::Many(Reach { limit: 500, selects: true }),
+            ),
+            ("list", "x", "", Sort::Many(Reach::ONE)),
+            ("watch", "", "", Sort::Many(Reach::ALL)),
+            ("watch", "x", "resourceVersion=0", Sort::Many(Reach::ONE)),
             ("watch", "", "resourceVersion=7", Sort::Small),
-            ("watch", "", "resourceVersion=7&sendInitialEvents=true", Sort::Many(u64::MAX)),
+            ("watch", "", "resourceVersion=7&sendInitialEvents=true", Sort::Many(Reach::ALL)),
             ("create", "", "", Sort::Write),
             ("deletecollection", "", "", Sort::Small),
         ] {
@@ -110,11 +151,27 @@ mod tests {
     }
 
     #[test]
-    fn seats_follow_from_objects_and_watches() {
-        for (objects, width_max, expected) in
-            [(0, 8, 1), (100, 8, 1), (101, 8, 2), (50_000, 8, 8), (50_000, 100, 10), (50_000, 0, 1)]
-        {
-            assert_eq!(of_many(objects, width_max), Work::seats(expected));
+    fn seats_follow_from_bytes_and_watches() {
+        let first = |limit| Reach { limit, selects: false };
+        let some = |limit| Reach { limit, selects: true };
+        for (reach, objects, size, width_max, expected) in [
+            (Reach::ALL, 0, 1_000, 8, 1),
+            (Reach::ALL, 100, 1_000, 8, 1),
+            (Reach::ALL, 101, 1_000, 8, 2),
+            (Reach::ALL, 1, 1_000_000, 100, 10),
+            (Reach::ALL, 50_000, 2_000, 8, 8),
+            (Reach::ALL, 50_000, 2_000, 100, 10),
+            (Reach::ALL, 50_000, 2_000, 0, 1),
+            (first(100), 50_000, 2_000, 100, 2),
+            (some(100), 1_000, 1_000, 100, 5),
+            (Reach::ONE, 50_000, 300_000, 100, 3),
+        ] {
+            let stock = Stock { objects, size };
+            assert_eq!(
+                of_many(reach, stock, width_max),
+                Work::seats(expected),
+                "{reach:?} {stock:?}"
+            );
         }
         let ms = Duration::from_millis;
         for (watches, width_max, last, lasting) in [

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::demand::Demand;
 use super::dropped::Dropped;
 use super::flow::Flow;
+use super::lending::Lender;
 use super::queues::{Arrival, Discipline, QueueSet, QueueState, Seated, Ticket};
 use super::work::Work;
 
@@ -225,6 +226,18 @@ impl Level {
         due
     }
 
+    /// Seats are lent from now on.
+    pub(super) fn lend(self: &Arc<Self>, seats: u32) {
+        let now = Instant::now();
+        self.change(now, |queues| queues.lend(self.at(now), seats));
+    }
+
+    /// They are not any more.
+    pub(super) fn take_back(self: &Arc<Self>, seats: u32) {
+        let now = Instant::now();
+        self.change(now, |queues| queues.take_back(self.at(now), seats));
+    }
+
     fn at(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.began)
     }
@@ -238,6 +251,12 @@ impl Seat {
     fn new(flow: Arc<Flow>, seated: Seated, since: Instant) -> Self {
         flow.counts.started(seated.width());
         Self { flow, held: Held::Seated { seated, since } }
+    }
+
+    /// What it can lend; nothing, if nobody has to wait for it.
+    pub(crate) fn lender(&self) -> Option<Lender> {
+        let Held::Seated { seated, .. } = &self.held else { return None };
+        Some(Lender::new(&self.flow.level, seated.width()))
     }
 
     /// Whether nobody has to wait for it.

@@ -1,129 +1,161 @@
-//! What is counted, as Prometheus reads it, under Kubernetes' names.
+//! What is counted, under Kubernetes' names, told in the registry of all metrics.
 
-use std::fmt::{Display, Write};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Fairness;
 use super::configuration::{Configuration, LevelState};
-use super::counts::{BUCKETS, Counts, Histogram};
-
-const PREFIX: &str = "apiserver_flowcontrol_";
+use super::counts::Counts;
+use crate::metrics::{Collect, Instrument, Page, Registry};
 
 impl Fairness {
-    /// Appends the metrics.
-    pub(crate) fn write_metrics(&self, out: &mut String) {
+    /// Tells the metrics in a registry.
+    pub(crate) fn register(&self, registry: &Registry) {
+        for (name, kind, help, write) in FAMILIES {
+            let configuration = Arc::clone(&self.configuration);
+            registry.add(name, kind, help, Arc::new(Told { configuration, write: *write }));
+        }
+    }
+}
+
+type Write = fn(&Configuration, &mut Page<'_>);
+
+/// One family.
+struct Told {
+    configuration: Arc<RwLock<Configuration>>,
+    write: Write,
+}
+
+impl Collect for Told {
+    fn collect(&self, page: &mut Page<'_>) {
         let configuration = self.configuration.read().unwrap_or_else(PoisonError::into_inner);
-        write_levels(out, &configuration);
-        write_requests(out, &configuration);
-        write_refusals(out, &configuration);
-        write_durations(out, &configuration);
+        (self.write)(&configuration, page);
     }
 }
 
-fn family(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}");
-}
+const FAMILIES: &[(&str, &str, &str, Write)] = &[
+    (
+        "apiserver_flowcontrol_nominal_limit_seats",
+        "gauge",
+        "[BETA] Nominal number of execution seats configured for each priority level",
+        |all, page| levels(all, page, |state| state.bounds.nominal.into()),
+    ),
+    (
+        "apiserver_flowcontrol_lower_limit_seats",
+        "gauge",
+        "[ALPHA] Configured lower bound on number of execution seats available to each priority level",
+        |all, page| levels(all, page, |state| state.bounds.lower.into()),
+    ),
+    (
+        "apiserver_flowcontrol_upper_limit_seats",
+        "gauge",
+        "[ALPHA] Configured upper bound on number of execution seats available to each priority level",
+        |all, page| levels(all, page, |state| state.bounds.upper.into()),
+    ),
+    (
+        "apiserver_flowcontrol_current_limit_seats",
+        "gauge",
+        "[ALPHA] current derived number of execution seats available to each priority level",
+        |all, page| levels(all, page, |state| state.level.limit().into()),
+    ),
+    (
+        "apiserver_flowcontrol_demand_seats_high_watermark",
+        "gauge",
+        "[ALPHA] High watermark, over last adjustment period, of demand_seats",
+        |all, page| levels(all, page, |state| state.demand.max.into()),
+    ),
+    (
+        "apiserver_flowcontrol_demand_seats_average",
+        "gauge",
+        "[ALPHA] Time-weighted average, over last adjustment period, of demand_seats",
+        |all, page| levels(all, page, |state| state.demand.average),
+    ),
+    (
+        "apiserver_flowcontrol_demand_seats_stdev",
+        "gauge",
+        "[ALPHA] Time-weighted standard deviation, over last adjustment period, of demand_seats",
+        |all, page| levels(all, page, |state| state.demand.deviation),
+    ),
+    (
+        "apiserver_flowcontrol_demand_seats_smoothed",
+        "gauge",
+        "[ALPHA] Smoothed seat demands",
+        |all, page| levels(all, page, |state| state.demand.smoothed),
+    ),
+    (
+        "apiserver_flowcontrol_dispatched_requests_total",
+        "counter",
+        "[BETA] Number of requests executed by API Priority and Fairness subsystem",
+        |all, page| {
+            requests(all, page, |counts| {
+                i64::try_from(counts.dispatched.load(Ordering::Relaxed)).unwrap_or(i64::MAX)
+            });
+        },
+    ),
+    (
+        "apiserver_flowcontrol_current_inqueue_requests",
+        "gauge",
+        "[BETA] Number of requests currently pending in queues of the API Priority and Fairness subsystem",
+        |all, page| requests(all, page, |counts| counts.waiting.load(Ordering::Relaxed)),
+    ),
+    (
+        "apiserver_flowcontrol_current_inqueue_seats",
+        "gauge",
+        "[ALPHA] Number of seats currently pending in queues of the API Priority and Fairness subsystem",
+        |all, page| requests(all, page, |counts| counts.waiting_seats.load(Ordering::Relaxed)),
+    ),
+    (
+        "apiserver_flowcontrol_current_executing_requests",
+        "gauge",
+        "[BETA] Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem",
+        |all, page| requests(all, page, |counts| counts.executing.load(Ordering::Relaxed)),
+    ),
+    (
+        "apiserver_flowcontrol_current_executing_seats",
+        "gauge",
+        "[BETA] Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage otherwise) requests in the API Priority and Fairness subsystem",
+        |all, page| requests(all, page, |counts| counts.seats.load(Ordering::Relaxed)),
+    ),
+    (
+        "apiserver_flowcontrol_rejected_requests_total",
+        "counter",
+        "[BETA] Number of requests rejected by API Priority and Fairness subsystem",
+        refusals,
+    ),
+    (
+        "apiserver_flowcontrol_request_wait_duration_seconds",
+        "histogram",
+        "[BETA] Length of time a request spent waiting in its queue",
+        waits,
+    ),
+    (
+        "apiserver_flowcontrol_request_execution_seconds",
+        "histogram",
+        "[ALPHA] Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the API Priority and Fairness subsystem",
+        |all, page| {
+            for ([schema, level], counts) in series(all) {
+                if counts.executed_for.count() > 0 {
+                    counts.executed_for.write(page, &[schema, level]);
+                }
+            }
+        },
+    ),
+];
 
-fn write_levels(out: &mut String, configuration: &Configuration) {
-    type Value = fn(&LevelState) -> f64;
-    let gauges: [(&str, &str, Value); 8] = [
-        (
-            "nominal_limit_seats",
-            "Nominal number of execution seats configured for each priority level",
-            |state| state.bounds.nominal.into(),
-        ),
-        (
-            "lower_limit_seats",
-            "Configured lower bound on number of execution seats available to each priority level",
-            |state| state.bounds.lower.into(),
-        ),
-        (
-            "upper_limit_seats",
-            "Configured upper bound on number of execution seats available to each priority level",
-            |state| state.bounds.upper.into(),
-        ),
-        (
-            "current_limit_seats",
-            "current derived number of execution seats available to each priority level",
-            |state| state.level.limit().into(),
-        ),
-        (
-            "demand_seats_high_watermark",
-            "High watermark, over last adjustment period, of demand_seats",
-            |state| state.demand.max.into(),
-        ),
-        (
-            "demand_seats_average",
-            "Time-weighted average, over last adjustment period, of demand_seats",
-            |state| state.demand.average,
-        ),
-        (
-            "demand_seats_stdev",
-            "Time-weighted standard deviation, over last adjustment period, of demand_seats",
-            |state| state.demand.deviation,
-        ),
-        ("demand_seats_smoothed", "Smoothed seat demands", |state| state.demand.smoothed),
-    ];
-    for (name, help, value) in gauges {
-        family(out, name, "gauge", help);
-        for (level, state) in &configuration.levels {
-            let _ = writeln!(out, "{PREFIX}{name}{{priority_level=\"{level}\"}} {}", value(state));
-        }
+fn levels(all: &Configuration, page: &mut Page<'_>, value: fn(&LevelState) -> f64) {
+    for (level, state) in &all.levels {
+        page.sample("", &[("priority_level", level)], value(state));
     }
 }
 
-fn write_requests(out: &mut String, configuration: &Configuration) {
-    type Value = fn(&Counts) -> i64;
-    let numbers: [(&str, &str, &str, Value); 5] = [
-        (
-            "dispatched_requests_total",
-            "counter",
-            "Number of requests executed by API Priority and Fairness subsystem",
-            |counts| i64::try_from(counts.dispatched.load(Ordering::Relaxed)).unwrap_or(i64::MAX),
-        ),
-        (
-            "current_inqueue_requests",
-            "gauge",
-            "Number of requests currently pending in queues of the API Priority and Fairness \
-             subsystem",
-            |counts| counts.waiting.load(Ordering::Relaxed),
-        ),
-        (
-            "current_inqueue_seats",
-            "gauge",
-            "Number of seats currently pending in queues of the API Priority and Fairness \
-             subsystem",
-            |counts| counts.waiting_seats.load(Ordering::Relaxed),
-        ),
-        (
-            "current_executing_requests",
-            "gauge",
-            "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage \
-             in the API Priority and Fairness subsystem",
-            |counts| counts.executing.load(Ordering::Relaxed),
-        ),
-        (
-            "current_executing_seats",
-            "gauge",
-            "Concurrency (number of seats) occupied by the currently executing (initial stage for \
-             a WATCH, any stage otherwise) requests in the API Priority and Fairness subsystem",
-            |counts| counts.seats.load(Ordering::Relaxed),
-        ),
-    ];
-    for (name, kind, help, value) in numbers {
-        family(out, name, kind, help);
-        for (labels, counts) in series(configuration) {
-            let _ = writeln!(out, "{PREFIX}{name}{{{labels}}} {}", value(counts));
-        }
+fn requests(all: &Configuration, page: &mut Page<'_>, value: fn(&Counts) -> i64) {
+    for (labels, counts) in series(all) {
+        page.sample("", &labels, value(counts));
     }
 }
 
-fn write_refusals(out: &mut String, configuration: &Configuration) {
-    let name = "rejected_requests_total";
-    let help = "Number of requests rejected by API Priority and Fairness subsystem";
-    family(out, name, "counter", help);
-    for (labels, counts) in series(configuration) {
+fn refusals(all: &Configuration, page: &mut Page<'_>) {
+    for ([schema, level], counts) in series(all) {
         for (reason, number) in [
             ("concurrency-limit", &counts.concurrency_limit),
             ("queue-full", &counts.queue_full),
@@ -131,50 +163,27 @@ fn write_refusals(out: &mut String, configuration: &Configuration) {
         ] {
             let number = number.load(Ordering::Relaxed);
             if number > 0 {
-                let _ = writeln!(out, "{PREFIX}{name}{{{labels},reason=\"{reason}\"}} {number}");
+                page.sample("", &[schema, level, ("reason", reason)], number);
             }
         }
     }
 }
 
-fn write_durations(out: &mut String, configuration: &Configuration) {
-    let name = "request_wait_duration_seconds";
-    family(out, name, "histogram", "Length of time a request spent waiting in its queue");
-    for (labels, counts) in series(configuration) {
-        write_histogram(out, name, &format!("execute=\"true\",{labels}"), &counts.served_after);
-        write_histogram(out, name, &format!("execute=\"false\",{labels}"), &counts.refused_after);
-    }
-    let name = "request_execution_seconds";
-    let help = "Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request \
-                execution in the API Priority and Fairness subsystem";
-    family(out, name, "histogram", help);
-    for (labels, counts) in series(configuration) {
-        write_histogram(out, name, &labels.to_string(), &counts.executed_for);
+fn waits(all: &Configuration, page: &mut Page<'_>) {
+    for ([schema, level], counts) in series(all) {
+        for (executed, histogram) in
+            [("true", &counts.served_after), ("false", &counts.refused_after)]
+        {
+            if histogram.count() > 0 {
+                histogram.write(page, &[("execute", executed), schema, level]);
+            }
+        }
     }
 }
 
 /// What was counted, with its labels, in their order.
-fn series(configuration: &Configuration) -> impl Iterator<Item = (impl Display, &Counts)> {
-    configuration.counts.iter().map(|((level, schema), counts)| {
-        (format!("flow_schema=\"{schema}\",priority_level=\"{level}\""), &**counts)
+fn series(all: &Configuration) -> impl Iterator<Item = ([(&'static str, &str); 2], &Counts)> {
+    all.counts.iter().map(|((level, schema), counts)| {
+        ([("flow_schema", schema.as_str()), ("priority_level", level.as_str())], &**counts)
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "Prometheus knows no other numbers")]
-fn write_histogram(out: &mut String, name: &str, labels: &str, histogram: &Histogram) {
-    let numbers = histogram.buckets.each_ref().map(|number| number.load(Ordering::Relaxed));
-    let total: u64 = numbers.iter().sum();
-    if total == 0 {
-        return;
-    }
-    let mut count = 0;
-    for (end, number) in BUCKETS.iter().zip(numbers) {
-        count += number;
-        let end = *end as f64 / 1e3;
-        let _ = writeln!(out, "{PREFIX}{name}_bucket{{{labels},le=\"{end}\"}} {count}");
-    }
-    let sum = histogram.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9;
-    let _ = writeln!(out, "{PREFIX}{name}_bucket{{{labels},le=\"+Inf\"}} {total}");
-    let _ = writeln!(out, "{PREFIX}{name}_sum{{{labels}}} {sum}");
-    let _ = writeln!(out, "{PREFIX}{name}_count{{{labels}}} {total}");
 }

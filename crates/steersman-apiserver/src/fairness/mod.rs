@@ -6,6 +6,8 @@
 //! its flow's [hand](deal), and [`queues`] decides who is next. Levels lend each other
 //! [what they do not need](shares), by what was [wanted](demand) lately.
 //!
+//! Who [waits for a webhook](lending) lends its seats to flows of which nobody is served.
+//!
 //! A request that finds a seat costs a lock of its level for a moment, and no memory. Nothing runs
 //! beside requests: what is due is done by the next one that comes. Everything about time is
 //! tokio's, so that it is the same on virtual time.
@@ -19,6 +21,7 @@ mod dropped;
 mod dump;
 pub(crate) mod estimate;
 mod flow;
+mod lending;
 mod level;
 mod metrics;
 mod objects;
@@ -39,6 +42,7 @@ use tokio::time::Instant;
 use crate::authz::Attributes;
 use configuration::Configuration;
 pub(crate) use flow::Flow;
+pub(crate) use lending::{Lender, elsewhere, serving};
 pub(crate) use level::{Begun, Seat};
 use objects::Known;
 pub(crate) use objects::folders;
@@ -57,7 +61,7 @@ pub(crate) struct Fairness {
     due: AtomicU64,
     /// Locked before the configuration.
     known: Mutex<Known>,
-    configuration: RwLock<Configuration>,
+    configuration: Arc<RwLock<Configuration>>,
     /// Who hears of writes.
     pub(crate) watches: Watches,
 }
@@ -69,7 +73,7 @@ impl Fairness {
             began: Instant::now(),
             due: AtomicU64::new(millis(PERIOD)),
             known: Mutex::default(),
-            configuration: RwLock::new(Configuration::new(seats)),
+            configuration: Arc::new(RwLock::new(Configuration::new(seats))),
             watches: Watches::default(),
         }
     }

@@ -9,6 +9,10 @@
 //! An example, with one seat: A has queued ten requests, each of 3 ms, and B comes with one. B's
 //! meter begins at the common one, A's is ahead of it by what A was given, so B is next.
 //!
+//! Who waits for a webhook holds seats and does nothing. Those seats are lent to queues that have
+//! nobody served, so that webhooks which ask for what there is no seat left for keep nobody waiting
+//! but whoever asks them.
+//!
 //! Everything here is arithmetic: time is an argument, and who waits is whatever the caller says.
 //! A queue that has nothing to do has no state, and is not kept.
 
@@ -94,6 +98,8 @@ pub(super) struct QueueSet<W> {
     enqueued: u64,
     /// The seats of requests that were answered and are held on.
     lingering: BinaryHeap<Reverse<Lingering>>,
+    /// The seats of requests that wait for somebody else.
+    away: u32,
     load: Load,
     demand: Demand,
 }
@@ -200,6 +206,7 @@ impl<W> QueueSet<W> {
             robin: 0,
             enqueued: 0,
             lingering: BinaryHeap::new(),
+            away: 0,
             load: Load::default(),
             demand: Demand::default(),
         }
@@ -276,17 +283,14 @@ impl<W> QueueSet<W> {
         };
         let index = self.choose(deck, flow);
         if self.load.waiting == 0 && self.load.seats < self.limit && self.has_room(work.width()) {
-            let work = work.within(self.limit);
-            let progress = self.progress;
-            self.update(index, |queue| {
-                if !queue.is_active() {
-                    queue.next_start = progress;
-                }
-                queue.start(&work);
-            });
-            self.robin = index;
-            return Arrival::Seated(self.seat(Some(index), work));
+            return Arrival::Seated(self.serve_at_once(index, work));
         }
+        let idle = self.idle_card(deck, flow);
+        if let Some(index) = idle.filter(|_| self.has_lent(work.width())) {
+            return Arrival::Seated(self.serve_at_once(index, work));
+        }
+        // Nothing waits there either, and it is the first to which seats are lent.
+        let index = idle.unwrap_or(index);
         if self.queues.get(&index).is_some_and(|queue| queue.waiting.len() >= length_max) {
             return Arrival::Refused(Refusal::QueueFull);
         }
@@ -302,27 +306,63 @@ impl<W> QueueSet<W> {
         }
         self.sync(now);
         while self.load.seats < self.limit
-            && let Some((index, width)) = self.next()
+            && let Some((index, width)) = self.next(|_| true)
             && self.has_room(width)
         {
-            let limit = self.limit;
-            let popped = self.update(index, |queue| {
-                let waiting = queue.waiting.pop_front()?;
-                queue.waiting_seats -= waiting.work.width();
-                queue.waiting_work -= waiting.work.total();
-                let width = waiting.work.width();
-                let work = waiting.work.within(limit);
-                queue.start(&work);
-                queue.bound();
-                Some((waiting.who, width, work))
-            });
-            let Some((who, width, work)) = popped else { break };
-            self.load.waiting -= 1;
-            self.load.waiting_seats -= width;
-            self.robin = index;
-            served.push((who, self.seat(Some(index), work)));
+            served.extend(self.serve_first(index));
+        }
+        while self.away > 0
+            && let Some((index, width)) = self.next(|queue| queue.executing == 0)
+            && self.has_lent(width)
+        {
+            served.extend(self.serve_first(index));
         }
         served
+    }
+
+    /// Requests with so many seats wait for somebody else from now on.
+    pub(super) fn lend(&mut self, now: Duration, seats: u32) {
+        self.sync(now);
+        self.away += seats;
+    }
+
+    /// They do not any more. Whoever was let in meanwhile stays.
+    pub(super) fn take_back(&mut self, now: Duration, seats: u32) {
+        self.sync(now);
+        self.away = self.away.saturating_sub(seats);
+    }
+
+    /// Seats a request that did not wait.
+    fn serve_at_once(&mut self, index: u32, work: Work) -> Seated {
+        let work = work.within(self.limit);
+        let progress = self.progress;
+        self.update(index, |queue| {
+            if !queue.is_active() {
+                queue.next_start = progress;
+            }
+            queue.start(&work);
+        });
+        self.robin = index;
+        self.seat(Some(index), work)
+    }
+
+    /// Seats the first that waits in a queue.
+    fn serve_first(&mut self, index: u32) -> Option<(W, Seated)> {
+        let limit = self.limit;
+        let (who, width, work) = self.update(index, |queue| {
+            let waiting = queue.waiting.pop_front()?;
+            queue.waiting_seats -= waiting.work.width();
+            queue.waiting_work -= waiting.work.total();
+            let width = waiting.work.width();
+            let work = waiting.work.within(limit);
+            queue.start(&work);
+            queue.bound();
+            Some((waiting.who, width, work))
+        })?;
+        self.load.waiting -= 1;
+        self.load.waiting_seats -= width;
+        self.robin = index;
+        Some((who, self.seat(Some(index), work)))
     }
 
     /// A request was answered, or nobody wants its answer any more. Its seats are free, unless it
@@ -431,10 +471,11 @@ impl<W> QueueSet<W> {
 
     /// The queue whose first request would end first, and the seats that this one wants; of equal
     /// ones the first behind the one that was served last.
-    fn next(&self) -> Option<(u32, u32)> {
+    fn next(&self, may: impl Fn(&Queue<W>) -> bool) -> Option<(u32, u32)> {
         let behind = self.queues.range(self.robin.saturating_add(1)..);
         let others = self.queues.range(..=self.robin);
-        let heads = behind.chain(others).filter_map(|(index, queue)| {
+        let allowed = behind.chain(others).filter(|(_, queue)| may(queue));
+        let heads = allowed.filter_map(|(index, queue)| {
             let head = queue.waiting.front()?;
             Some((queue.next_start + head.work.total(), *index, head.work.width()))
         });
@@ -449,6 +490,18 @@ impl<W> QueueSet<W> {
             _ if seats > self.limit => self.load.executing == 0,
             _ => self.load.seats + seats <= self.limit,
         }
+    }
+
+    /// Whether there are that many seats if those count that are lent.
+    fn has_lent(&self, seats: u32) -> bool {
+        self.away > 0 && self.load.seats.saturating_sub(self.away) + seats <= self.limit
+    }
+
+    /// A queue of a flow's hand that has nothing to do.
+    fn idle_card(&self, deck: Deck, flow: u64) -> Option<u32> {
+        let hand = deck.deal(flow);
+        let is_idle = |index: &&u32| self.queues.get(index).is_none_or(|queue| !queue.is_active());
+        hand.cards().iter().find(is_idle).copied()
     }
 
     fn seat(&mut self, queue: Option<u32>, work: Work) -> Seated {

@@ -40,35 +40,6 @@ impl Instrument for Counter {
     }
 }
 
-/// A number that goes up and down.
-#[allow(dead_code, reason = "nobody has such a number yet")]
-#[derive(Debug, Default)]
-pub(crate) struct Gauge(Real);
-
-#[allow(dead_code, reason = "nobody has such a number yet")]
-impl Gauge {
-    pub(crate) fn set(&self, value: f64) {
-        self.0.0.store(value.to_bits(), Ordering::Relaxed);
-    }
-
-    /// Adds a number, which may be negative.
-    pub(crate) fn add(&self, number: f64) {
-        self.0.add(number);
-    }
-
-    pub(crate) fn get(&self) -> f64 {
-        self.0.get()
-    }
-}
-
-impl Instrument for Gauge {
-    const KIND: &'static str = "gauge";
-
-    fn write(&self, page: &mut Page<'_>, labels: &Labels<'_>) {
-        page.sample("", labels, self.get());
-    }
-}
-
 /// How often numbers were how large.
 #[derive(Debug)]
 pub(crate) struct Histogram {
@@ -89,6 +60,11 @@ impl Histogram {
         let bucket = self.ends.partition_point(|end| *end < number);
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum.add(number);
+    }
+
+    /// How many numbers were observed.
+    pub(crate) fn count(&self) -> u64 {
+        self.counts.iter().map(|number| number.load(Ordering::Relaxed)).sum()
     }
 
     /// Observes how many seconds something took.

@@ -11,16 +11,16 @@ mod instrument;
 mod page;
 mod registry;
 mod requests;
+mod storage;
 mod watches;
 
 pub(crate) use access::Access;
 pub(crate) use admission::{Admission, Step, Times, WebhookAnswer};
-#[allow(unused_imports, reason = "for whoever counts something")]
-pub(crate) use instrument::{Counter, Gauge, Histogram};
+pub(crate) use instrument::{Counter, Histogram, Instrument};
 pub(crate) use page::Page;
-#[allow(unused_imports, reason = "for whoever counts something")]
-pub(crate) use registry::{Family, Registry};
-pub(crate) use requests::{Answered, Asked, Requests};
+pub(crate) use registry::{Collect, Registry};
+pub(crate) use requests::{Answered, Asked, Counted, Requests};
+pub(crate) use storage::{Listed, Storage};
 pub(crate) use watches::{Watched, Watches};
 
 use std::sync::Arc;
@@ -32,6 +32,7 @@ pub(crate) struct Metrics {
     pub(crate) access: Access,
     pub(crate) admission: Admission,
     pub(crate) watches: Watches,
+    pub(crate) storage: Storage,
     /// Connections that ended in their handshake.
     pub(crate) handshake_errors: Arc<Counter>,
 }
@@ -44,6 +45,7 @@ impl Default for Metrics {
             access: Access::registered(&registry),
             admission: Admission::registered(&registry),
             watches: Watches::registered(&registry),
+            storage: Storage::registered(&registry),
             handshake_errors: registry.counter(
                 "apiserver_tls_handshake_errors_total",
                 "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",

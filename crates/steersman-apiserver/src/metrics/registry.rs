@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::instrument::{Counter, Gauge, Histogram, Instrument};
+use super::instrument::{Counter, Histogram, Instrument};
 use super::page::Page;
 
 /// How many sets of labels a family may have: what clients can name must not fill the memory.
@@ -43,17 +43,6 @@ impl Registry {
         labels: [&'static str; N],
     ) -> Family<N, Counter> {
         self.family(name, help, labels, Counter::default)
-    }
-
-    /// Numbers that go up and down.
-    #[allow(dead_code, reason = "nobody has such numbers yet")]
-    pub(crate) fn gauges<const N: usize>(
-        &self,
-        name: &'static str,
-        help: &'static str,
-        labels: [&'static str; N],
-    ) -> Family<N, Gauge> {
-        self.family(name, help, labels, Gauge::default)
     }
 
     /// Histograms whose buckets end here.
@@ -140,13 +129,6 @@ impl<const N: usize, M> Family<N, M> {
         let key = values.map(|value| Cow::Owned(value.to_owned()));
         Arc::clone(all.entry(key).or_insert_with(|| Arc::new(new())))
     }
-
-    /// Forgets the instrument of some labels.
-    #[allow(dead_code, reason = "nobody forgets any yet")]
-    pub(crate) fn remove(&self, values: [&str; N]) {
-        let mut all = self.0.all.write().unwrap_or_else(PoisonError::into_inner);
-        all.remove(&values.map(|value| Cow::Owned(value.to_owned())));
-    }
 }
 
 /// Looks up borrowed labels. The map says that it holds static ones, which shorter ones stand in
@@ -183,26 +165,18 @@ mod tests {
         refused.with(["low", "full"]).add(2);
         refused.with(["low", "full"]).increment();
         refused.with(["high", "late"]).increment();
-        registry.gauges("c", "Never set.", ["x"]);
+        registry.counters("c", "Never counted.", ["x"]);
         let took = registry.histograms("a_seconds", "Took.", [], &[0.5, 1.0]);
         for seconds in [0.5, 0.75, 3.0] {
             took.with([]).observe(seconds);
         }
-        let depth = registry.gauges("d", "Depth.", []).with([]);
-        depth.set(2.5);
-        depth.add(-1.0);
         let mut out = String::new();
         registry.write(&mut out);
         let expected = "# HELP a_seconds Took.\n# TYPE a_seconds histogram\n\
             a_seconds_bucket{le=\"0.5\"} 1\na_seconds_bucket{le=\"1\"} 2\n\
             a_seconds_bucket{le=\"+Inf\"} 3\na_seconds_sum 4.25\na_seconds_count 3\n\
             # HELP b_total Refused.\n# TYPE b_total counter\n\
-            b_total{level=\"high\",reason=\"late\"} 1\nb_total{level=\"low\",reason=\"full\"} 3\n\
-            # HELP d Depth.\n# TYPE d gauge\nd 1.5\n";
+            b_total{level=\"high\",reason=\"late\"} 1\nb_total{level=\"low\",reason=\"full\"} 3\n";
         assert_eq!(out, expected);
-        refused.remove(["low", "full"]);
-        let mut out = String::new();
-        registry.write(&mut out);
-        assert!(!out.contains("full"), "{out}");
     }
 }

@@ -15,6 +15,7 @@ use steersman_rules::schema::Text;
 use super::instrument::{Histogram, Instrument};
 use super::page::Page;
 use super::registry::{Collect, Registry};
+use crate::apart::Pace;
 
 /// Where the buckets of durations end.
 const DURATIONS: &[f64] = &[
@@ -122,6 +123,8 @@ struct Series {
     long_running: AtomicI64,
     /// How many clients went away before they had an answer.
     aborted: AtomicU64,
+    /// How long such a request keeps a thread.
+    pace: Pace,
 }
 
 impl Series {
@@ -135,6 +138,7 @@ impl Series {
             sizes: Histogram::new(SIZES),
             long_running: AtomicI64::new(0),
             aborted: AtomicU64::new(0),
+            pace: Pace::default(),
         }
     }
 
@@ -212,6 +216,11 @@ pub(crate) struct Answered {
 }
 
 impl Awaited {
+    /// How long such a request keeps a thread.
+    pub(crate) fn pace(&self) -> Option<&Pace> {
+        self.0.as_ref().map(|series| &series.pace)
+    }
+
     /// It was answered.
     pub(crate) fn answered(mut self, answered: Answered) -> Counted {
         let Some(series) = self.0.take() else { return Counted(None) };
@@ -273,7 +282,6 @@ impl Requests {
     }
 
     /// A request waits for its turn.
-    #[allow(dead_code, reason = "nobody lets requests wait yet")]
     pub(crate) fn wait(&self, mutating: bool) -> Standing<'_> {
         let number = &self.kind(mutating).in_queue;
         number.fetch_add(1, Ordering::Relaxed);

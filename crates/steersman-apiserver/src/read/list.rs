@@ -11,14 +11,16 @@
 use std::time::Duration;
 
 use steersman_store::{Entry, RangeRequest, Revision, StoreError, WatchRequest};
+use tokio::time::Instant;
 
 use super::continuation::Continuation;
 use super::options::{ListOptions, Match};
-use crate::apart::TURN;
+use crate::apart::{TURN, TURN_BYTES};
 use crate::call::Call;
 use crate::conversion;
 use crate::document::Stored;
 use crate::lookup;
+use crate::metrics::Listed;
 use crate::reply::{Page, Reply};
 use crate::state::Server;
 use crate::status::{Result, Status};
@@ -65,7 +67,10 @@ pub(crate) async fn page(call: &Call, options: &ListOptions) -> Result<Page> {
     let start = here.as_ref().map(|here| call.resource.prefix(call.namespace()) + &here.start);
     let known = here.as_ref().and_then(|here| here.left);
     let request = RangeRequest { prefix, start, at, stale, ..RangeRequest::default() };
-    let read = collect(call, options, request, known).await;
+    let mut listed = Listed::default();
+    let read = collect(call, options, request, known, &mut listed).await;
+    listed.returned = read.as_ref().map_or(0, |page| page.objects.len());
+    call.server.metrics.storage.listed(&call.resource, listed);
     read.map_err(|error| match (error, here) {
         (Failed::Store(StoreError::Compacted { .. }), Some(here)) => {
             let mut status = Status::expired(EXPIRED_TOKEN);
@@ -98,6 +103,7 @@ async fn collect(
     options: &ListOptions,
     mut request: RangeRequest,
     known: Option<u64>,
+    listed: &mut Listed,
 ) -> Result<Page, Failed> {
     let mut page = Page::default();
     let limit = if options.limit == 0 { usize::MAX } else { options.limit };
@@ -109,11 +115,17 @@ async fn collect(
             (_, false) => limit - page.objects.len(),
             (_, true) => CHUNK,
         };
-        let response = call.server.store.range(request.clone()).await?;
+        let began = Instant::now();
+        let response = call.server.store.range(request.clone()).await;
+        let storage = &call.server.metrics.storage;
+        storage.asked("list", &call.resource, response.is_err(), began.elapsed());
+        let response = response?;
         page.revision = response.revision;
+        listed.fetched += response.entries.len();
         let entries = conversion::entries(&call.server, &call.resource, response.entries).await;
         let entries = entries.map_err(Failed::Status)?;
         let (taken, last) = take(call, options, &entries, limit, &mut page).await;
+        listed.evaluated += taken;
         if !response.more && taken == entries.len() {
             return Ok(page);
         }
@@ -143,8 +155,11 @@ async fn take<'a>(
     limit: usize,
     page: &mut Page,
 ) -> (usize, Option<&'a Entry>) {
+    let mut bytes = 0;
     for (index, entry) in entries.iter().enumerate() {
-        if index % TURN == TURN - 1 {
+        bytes += entry.value.len();
+        if index % TURN == TURN - 1 || bytes > TURN_BYTES {
+            bytes = 0;
             tokio::task::yield_now().await;
         }
         let object = Stored::from(entry);

@@ -6,14 +6,14 @@
 
 mod process;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderValue, Response, header};
 use steersman_rules::resource::Verb;
-use steersman_store::RangeRequest;
 
 use crate::discovery;
+use crate::lookup;
 use crate::metrics::Page;
 use crate::reply::ResponseBody;
 use crate::state::Server;
@@ -45,7 +45,6 @@ impl Others {
 pub(crate) async fn answer(server: &Server, others: &Others) -> Response<ResponseBody> {
     let mut out = String::new();
     server.metrics.registry.write(&mut out);
-    server.fairness.write_metrics(&mut out);
     write_objects(server, &mut out).await;
     process::write(&mut out);
     write_build(&mut out);
@@ -58,33 +57,37 @@ pub(crate) async fn answer(server: &Server, others: &Others) -> Response<Respons
 /// How many objects there are of each kind, as far as this server has heard; -1 if it cannot say.
 async fn write_objects(server: &Server, out: &mut String) {
     let table = server.registry.table();
-    let mut folders = Vec::new();
+    let mut folders = HashSet::new();
     let mut counted = Vec::new();
     for resource in table.resources().filter(|resource| resource.verbs.contains(&Verb::Watch)) {
         let prefix = resource.prefix("");
-        if folders.contains(&prefix) {
+        if !folders.insert(prefix.clone()) {
             continue;
         }
-        folders.push(prefix.clone());
-        let request =
-            RangeRequest { prefix, limit: 1, count: true, stale: true, ..RangeRequest::default() };
-        let number = match server.store.range(request).await {
-            Ok(page) => i64::try_from(page.entries.len() + page.remaining.unwrap_or(0)),
-            Err(_) => Ok(-1),
-        };
-        counted.push((resource, number.unwrap_or(-1)));
+        let counts = lookup::stock(&*server.store, prefix).await.ok().and_then(|stock| {
+            let bytes = stock.objects.saturating_mul(stock.size);
+            Some((i64::try_from(stock.objects).ok()?, i64::try_from(bytes).ok()?))
+        });
+        counted.push((resource, counts.unwrap_or((-1, -1))));
     }
     let help = "Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.";
     let name = "apiserver_resource_objects";
     let mut page = Page::begin(out, name, "gauge", &format!("[ALPHA] {help}"));
-    for (resource, number) in &counted {
+    for (resource, (number, _)) in &counted {
         let labels = [("group", &*resource.group), ("resource", &*resource.plural)];
         page.sample("", &labels, *number);
+    }
+    let help_of_size = "[ALPHA] Estimated size of stored objects in database. Estimate is based on sum of last observed sizes of serialized objects. In case of a fetching error, the value will be -1.";
+    let name = "apiserver_resource_size_estimate_bytes";
+    let mut page = Page::begin(out, name, "gauge", help_of_size);
+    for (resource, (_, bytes)) in &counted {
+        let labels = [("group", &*resource.group), ("resource", &*resource.plural)];
+        page.sample("", &labels, *bytes);
     }
     let name = "apiserver_storage_objects";
     let instead = "[DEPRECATED, consider using apiserver_resource_objects instead]";
     let mut page = Page::begin(out, name, "gauge", &format!("[STABLE] {instead} {help}"));
-    for (resource, number) in &counted {
+    for (resource, (number, _)) in &counted {
         page.sample("", &[("resource", &resource.qualified())], *number);
     }
 }

@@ -30,6 +30,7 @@ pub(crate) use converter::Converter;
 pub(crate) use target::Target;
 pub(crate) use trust::ClientIdentity;
 
+use crate::fairness::elsewhere;
 use crate::status::panic_text;
 
 /// Answers the requests to an origin in this process.
@@ -121,6 +122,7 @@ impl Origins {
         request: Request<Bytes>,
         within: Duration,
     ) -> Result<Response<Bytes>, String> {
+        let _lent = elsewhere();
         let answer = async {
             match self.handler(target) {
                 Some(handler) => in_process(&handler, request).await,

@@ -11,6 +11,7 @@ use super::prepare::{PARTS, shape};
 use super::swap::{Attempt, Swap, swap};
 use super::{Held, Writer, part, scale, validate};
 use crate::admission::{Operation, Request};
+use crate::apart::breath;
 use crate::conversion;
 use crate::document::Stored;
 use crate::status::{Result, Status};
@@ -71,9 +72,12 @@ impl Swap for Change<'_> {
         let writer = self.writer;
         let found = Found::of(writer, entry).await?;
         let old = &found.old;
+        breath().await;
         let mut new = self.decided(old).await?;
+        breath().await;
         if self.checks == Checks::All {
             new = admitted(writer, self.asked.as_ref(), self.place, old, new).await?;
+            breath().await;
         }
         let same = new == *old
             && found.is_stored_right

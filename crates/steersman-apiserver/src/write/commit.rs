@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use steersman_rules::resource::Place;
-use steersman_store::{Expected, Revision, StoreError, WriteRequest};
+use steersman_rules::resource::{Place, Resource};
+use steersman_store::{self as store, Expected, Revision, StoreError, WriteRequest};
+use tokio::time::Instant;
 
 use super::Writer;
+use crate::state::Server;
 use crate::state::effects::{Outcome, Taken, Turn, Written};
 
 /// What a write holds until it is done.
@@ -43,8 +45,13 @@ impl Writer<'_> {
             }
             follows = effects.follow(gone);
         }
+        let operation = match request.expected {
+            _ if gone => "delete",
+            Expected::Absent => "create",
+            _ => "update",
+        };
         if taken.is_empty() && !follows {
-            return Ok(self.server.store.write(request).await?.revision);
+            return Ok(write(self.server, self.resource, operation, request).await?.revision);
         }
         let server = Arc::clone(self.server);
         let resource = self.resource.clone();
@@ -53,7 +60,7 @@ impl Writer<'_> {
         // service written and its address free, the pod written and its quota not charged, nor
         // the webhook configured and not asked.
         let written = tokio::spawn(async move {
-            let written = server.store.write(request).await;
+            let written = write(&server, &resource, operation, request).await;
             let outcome = Outcome::from(&written);
             for held in taken {
                 held.settle(outcome).await;
@@ -75,4 +82,19 @@ impl Writer<'_> {
             Err(Err(_)) => std::future::pending().await,
         }
     }
+}
+
+/// Asks the store to write, and counts that.
+async fn write(
+    server: &Server,
+    resource: &Resource,
+    operation: &str,
+    request: WriteRequest,
+) -> Result<store::Written, StoreError> {
+    let began = Instant::now();
+    let written = server.store.write(request).await;
+    // Who was slower may try again, which is no failure of the store.
+    let failed = !matches!(written, Ok(_) | Err(StoreError::Conflict { .. }));
+    server.metrics.storage.asked(operation, resource, failed, began.elapsed());
+    written
 }

@@ -26,6 +26,7 @@ use steersman_store::{Entry, Expected, Revision, StoreError};
 
 use super::{Held, OTHER_NAMESPACE, Tracking, Writer, lifecycle, prepare, validate};
 use crate::admission::Operation;
+use crate::apart::breath;
 use crate::document::Stored;
 use crate::status::{Result, Status};
 
@@ -56,8 +57,10 @@ pub(crate) async fn create_object(
         effects.accept(writer.seen())?;
     }
     complete(writer, &mut object)?;
+    breath().await;
     if tracking == Tracking::Record {
         writer.track(None, &mut object);
+        breath().await;
     }
     if let Some(request) = writer.asks(Operation::Create, Place { namespace, name: &name })
         && request.mutate(&mut object, None).await?.webhooks
@@ -134,6 +137,7 @@ impl Creation<'_> {
         if !writer.trusted {
             validate::new_object(writer, &object)?;
             writer.warn(&object, None);
+            breath().await;
         }
         let mut held = Held::default();
         if let Some(effects) = writer.effects() {

@@ -57,7 +57,7 @@ pub(super) async fn swap<S: Swap>(
     loop {
         let found = entry.ok_or_else(|| Status::not_found(writer.resource.named(place.name)))?;
         let is_long = found.value.len() > LONG_BYTES;
-        let attempt = writer.server.apart.run(is_long, pin!(way.attempt(&found))).await;
+        let (attempt, _) = writer.server.apart.run(is_long, pin!(way.attempt(&found))).await;
         match attempt {
             Ok(Attempt::Written(done)) => return Ok(done),
             Ok(Attempt::Failed(status)) => return Err(status),

@@ -12,8 +12,9 @@ use steersman_store::memory::MemoryStore;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::api::{Answer, Api, CONFIG_MAPS, names, seconds_pass};
+use crate::api::{Answer, Api, CONFIG_MAPS, config_map, names, seconds_pass};
 use crate::authorization::bind;
+use crate::webhooks::{VALIDATING, configure, webhook};
 
 const GROUP: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 const SCHEMA_UID: &str = "x-kubernetes-pf-flowschema-uid";
@@ -175,6 +176,46 @@ async fn an_answer_tells_by_which_schema_and_level_it_was_served() {
         ];
         assert_eq!(told(&answer).map(Value::from), expected, "{user} {path}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_by_the_authorizer_tells_it_as_well() {
+    let api = Api::start().await;
+    let nobody = api.acting_as("nobody", &[]);
+    let refused = nobody.get(SECRETS).await;
+    refused.refused(403);
+    let told = refused.headers[SCHEMA_UID].to_str().unwrap().to_owned();
+    assert_eq!(Value::from(told), uid(&api, "flowschemas", "global-default").await);
+    assert!(refused.headers.contains_key(LEVEL_UID));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_webhook_keeps_nobody_else_waiting() {
+    let store = Arc::new(MemoryStore::new());
+    let api = Api::with(store, |config| config.requests_inflight_max = 60).await;
+    for user in ["flood", "innocent"] {
+        bind(&api, "", "ClusterRole", "cluster-admin", user).await;
+    }
+    let never: steersman_apiserver::WebhookHandler = Arc::new(|_| std::future::pending().boxed());
+    api.server.serve_webhooks("https://webhooks.test", never);
+    configure(&api, VALIDATING, "never", &[webhook("never")]).await;
+    let mut flood = JoinSet::new();
+    for number in 0..40 {
+        let api = api.acting_as("flood", &[]);
+        let object = config_map(&format!("n{number}"), &json!({}));
+        flood.spawn(async move { api.post(CONFIG_MAPS, &object).await });
+    }
+    settle().await;
+    let began = tokio::time::Instant::now();
+    let other = api.acting_as("innocent", &[]);
+    for _ in 0..10 {
+        other.get(SECRETS).await.ok();
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    // Those who are asked about give way only when the webhook had its time.
+    assert!(flood.try_join_next().is_none());
+    let (answered, _) = (flood.join_next().await.unwrap().unwrap(), flood.abort_all());
+    assert_eq!((answered.code, began.elapsed()), (500, Duration::from_secs(10)));
 }
 
 #[tokio::test(start_paused = true)]

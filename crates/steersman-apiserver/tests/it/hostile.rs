@@ -320,3 +320,23 @@ async fn a_request_that_takes_long_holds_up_nobody() {
     assert!(!heavy.is_finished(), "there is one worker, and it went on");
     heavy.await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asks_for_long_work_in_a_short_time_is_told_in_time() {
+    let api = Api::start().await;
+    let mut slow = definition();
+    let schema = &mut slow["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    for number in 0..100 {
+        let pattern = format!("^[\\pL\\pN]{{1,20}}late{number}$");
+        schema[format!("p{number}")] = json!({"type": "string", "pattern": pattern});
+    }
+    let late = api.post(&format!("{DEFINITIONS}?timeout=5ms"), &slow).await;
+    let late = late.refused(504);
+    assert_eq!(late["reason"], "Timeout");
+    let why = "Timeout: request did not complete within the allotted timeout";
+    assert_eq!(late["message"], why);
+    // The work is given up: nothing comes of it, and its place is free for another.
+    api.post(DEFINITIONS, &definition()).await.ok();
+    let stored = api.get(&format!("{DEFINITIONS}/{}", crate::api::name(&slow))).await.ok();
+    assert!(!stored.to_string().contains("late0"), "{stored}");
+}

@@ -56,6 +56,40 @@ async fn requests_watches_objects_and_the_process_are_told() {
     assert!(metrics(&api).await.contains(&watching(0)));
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_of_the_store_is_told_under_the_names_of_kubernetes() {
+    let api = Api::start().await;
+    api.config_map("a", &json!({})).await;
+    api.config_map("b", &json!({"x": "y"})).await;
+    api.merge(&format!("{CONFIG_MAPS}/b"), &json!({"data": {"x": "z"}})).await.ok();
+    api.delete(&format!("{CONFIG_MAPS}/a")).await.ok();
+    api.get(&format!("{CONFIG_MAPS}/b")).await.ok();
+    api.get(&format!("{CONFIG_MAPS}?labelSelector=a")).await.ok();
+    let text = metrics(&api).await;
+    let asked = |operation: &str, number: u8| {
+        let labels = format!("group=\"\",operation=\"{operation}\",resource=\"configmaps\"");
+        format!("etcd_requests_total{{{labels}}} {number}\n")
+    };
+    let kind = "{group=\"\",resource=\"configmaps\"}";
+    for line in [
+        asked("create", 2),
+        asked("update", 1),
+        asked("delete", 1),
+        asked("list", 1),
+        "# TYPE etcd_request_duration_seconds histogram\n".to_owned(),
+        format!("apiserver_storage_list_total{kind} 1\n"),
+        format!("apiserver_storage_list_fetched_objects_total{kind} 1\n"),
+        format!("apiserver_storage_list_evaluated_objects_total{kind} 1\n"),
+        format!("apiserver_storage_list_returned_objects_total{kind} 0\n"),
+        format!("apiserver_resource_size_estimate_bytes{kind} "),
+        "# HELP apiserver_flowcontrol_nominal_limit_seats [BETA] ".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{line}\n{text}");
+    }
+    let families: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+    assert_eq!(families.len(), families.iter().collect::<BTreeSet<_>>().len(), "each once");
+}
+
 /// Requests of every sort.
 async fn traffic(api: &Api) {
     serve_here(api, |_| allowed());

@@ -53,6 +53,8 @@ pub struct Schema {
     since: u64,
     /// What a definition says in expressions.
     expressions: Option<Arc<Expressions>>,
+    /// Whether a definition has patterns.
+    has_patterns: bool,
 }
 
 /// What is wrong with an object, and what was so before.
@@ -76,6 +78,17 @@ pub(crate) fn has_unknown_fields(openapi_v3_schema: &Value, value: &Value) -> bo
     let mut known = value.clone();
     unknown::prune(&structural::node(openapi_v3_schema), &mut known);
     known != *value
+}
+
+/// Whether there are patterns anywhere in a schema.
+fn has_patterns(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, below)| name == "pattern" && below.is_string() || has_patterns(below)),
+        Value::Array(items) => items.iter().any(has_patterns),
+        _ => false,
+    }
 }
 
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; \
@@ -107,7 +120,8 @@ impl Schema {
     /// The schema of a custom resource, from `openAPIV3Schema` of its definition.
     pub fn structural(openapi_v3_schema: &Value) -> Self {
         let expressions = Expressions::of(openapi_v3_schema).map(Arc::new);
-        Self { expressions, ..Self::new(structural::root(openapi_v3_schema)) }
+        let has_patterns = has_patterns(openapi_v3_schema);
+        Self { expressions, has_patterns, ..Self::new(structural::root(openapi_v3_schema)) }
     }
 
     /// No schema: types are deduced from values (maps granular, lists atomic).
@@ -235,9 +249,20 @@ impl Schema {
         Self { since: resource_version, ..self }
     }
 
+    /// The resourceVersion since which it is known to hold; zero if it always does.
+    pub fn resource_version(&self) -> u64 {
+        self.since
+    }
+
     /// Whether something written at a resourceVersion was written under an older schema.
     pub fn is_newer_than(&self, written: u64) -> bool {
         self.since > written
+    }
+
+    /// Whether what objects are held to has to be compiled, and may cost more than follows from
+    /// their size.
+    pub fn has_costly_checks(&self) -> bool {
+        self.has_patterns || self.expressions.is_some()
     }
 
     /// Whether this is the schema of a kind that Kubernetes defines.
@@ -251,7 +276,7 @@ impl Schema {
     }
 
     fn new(root: Node) -> Self {
-        Self { root: Arc::new(root), since: 0, expressions: None }
+        Self { root: Arc::new(root), since: 0, expressions: None, has_patterns: false }
     }
 }
 

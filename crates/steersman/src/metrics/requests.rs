@@ -1,4 +1,5 @@
-//! `rest_client_requests_total`: the requests of a client, by code, method and host.
+//! `rest_client_requests_total` and `rest_client_request_duration_seconds`: the requests of a client,
+//! by code, method and host, and how long they took.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,7 +9,9 @@ use http::{Request, Response, Uri};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use super::Families;
@@ -20,13 +23,34 @@ struct Labels {
     host: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Durations {
+    verb: String,
+    host: String,
+}
+
+/// Where the buckets of durations end, in seconds: client-go's.
+const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
+
+fn histogram() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
 /// Counts the requests of a client: a layer for
 /// [`kube::client::ClientBuilder::with_layer`]. Cheap to clone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RequestCounter {
     requests: Family<Labels, Counter>,
+    durations: Family<Durations, Histogram>,
     /// Of requests that name none: a client names it only below the layers that are put around it.
     host: Arc<str>,
+}
+
+impl Default for RequestCounter {
+    fn default() -> Self {
+        let durations = Family::new_with_constructor(histogram as fn() -> Histogram);
+        Self { requests: Family::default(), durations, host: Arc::default() }
+    }
 }
 
 impl RequestCounter {
@@ -44,6 +68,11 @@ impl Families for RequestCounter {
             "rest_client_requests",
             "Number of HTTP requests, partitioned by status code, method, and host",
             counter.requests.clone(),
+        );
+        registry.register(
+            "rest_client_request_duration_seconds",
+            "Request latency in seconds. Broken down by verb, and host",
+            counter.durations.clone(),
         );
         counter
     }
@@ -86,14 +115,18 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let method = request.method().to_string();
         let host = host(request.uri()).unwrap_or(&self.counter.host).to_owned();
+        let began = Instant::now();
         let answer = self.inner.call(request);
-        let counter = self.counter.requests.clone();
+        let RequestCounter { requests, durations, .. } = self.counter.clone();
         async move {
             let answer = answer.await;
+            let took = began.elapsed().as_secs_f64();
+            let sort = Durations { verb: method.clone(), host: host.clone() };
+            durations.get_or_create(&sort).observe(took);
             // What client-go calls a request that was not answered.
             let code =
                 answer.as_ref().map_or_else(|_| "<error>".into(), |it| it.status().as_str().into());
-            counter.get_or_create(&Labels { code, method, host }).inc();
+            requests.get_or_create(&Labels { code, method, host }).inc();
             answer
         }
         .boxed()
@@ -124,6 +157,9 @@ mod tests {
         let text = metrics.render_text();
         let wanted =
             "rest_client_requests_total{code=\"403\",method=\"POST\",host=\"api.test:6443\"} 2";
+        assert!(text.contains(wanted), "{text}");
+        let wanted =
+            "rest_client_request_duration_seconds_count{verb=\"POST\",host=\"api.test:6443\"} 2";
         assert!(text.contains(wanted), "{text}");
     }
 

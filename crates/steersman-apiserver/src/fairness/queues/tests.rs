@@ -73,6 +73,29 @@ fn without_queues_and_seats_a_request_is_refused_and_the_exempt_never_are() {
 }
 
 #[test]
+fn seats_of_those_who_wait_for_somebody_else_are_lent_to_queues_without_any() {
+    let mut set = QueueSet::new(QUEUES, 2, ms(0));
+    let flood = [0, 1].map(|number| seated(set.arrive(ms(0), Work::ONE, FLOOD, || number)));
+    let ticket = waiting(set.arrive(ms(0), Work::ONE, OTHER, || 2));
+    set.lend(ms(1), 1);
+    let (who, other) = set.dispatch(ms(1)).pop().unwrap();
+    assert_eq!(who, 2, "whoever waits is let in");
+    assert!(!set.withdraw(ms(1), ticket));
+    // That seat is lent already.
+    waiting(set.arrive(ms(2), Work::ONE, OTHER, || 3));
+    set.finish(ms(3), other);
+    let (who, other) = set.dispatch(ms(3)).pop().unwrap();
+    assert_eq!(who, 3);
+    set.lend(ms(4), 1);
+    let another = seated(set.arrive(ms(4), Work::ONE, OTHER + 1, || 4));
+    set.finish(ms(4), another);
+    set.take_back(ms(5), 2);
+    waiting(set.arrive(ms(5), Work::ONE, OTHER + 3, || 20));
+    assert!(set.dispatch(ms(5)).is_empty());
+    drop((flood, other));
+}
+
+#[test]
 fn a_flood_fills_its_own_hand_and_others_have_queues_left() {
     let mut set = QueueSet::new(QUEUES, 1, ms(0));
     let first = seated(set.arrive(ms(0), Work::ONE, FLOOD, || 0));

@@ -8,12 +8,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use steersman_cel::{Activation, Budget, ErrorKind, Program, RUNTIME_BUDGET, Shape};
+use steersman_cel::{
+    Activation, Budget, ErrorKind, PER_CALL_LIMIT, Program, RUNTIME_BUDGET, Shape,
+};
 
 use super::super::correlation::Items;
 use super::level::Level;
 use super::rule::{OLD_SELF, Rule, SELF};
+use crate::abandoned::is_abandoned;
 use crate::field::{FieldError, FieldErrorKind};
+
+/// How far one expression may go.
+const BUDGET: Budget<'_> = Budget { cost: PER_CALL_LIMIT, cancelled: Some(&is_abandoned) };
 
 /// The longest message that an expression may make.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
@@ -163,7 +169,7 @@ impl Run {
         place: Place<'_>,
     ) -> Flow {
         let activation = activation(rule, value, place.old);
-        let outcome = program.evaluate(&activation, Budget::default());
+        let outcome = program.evaluate(&activation, BUDGET);
         let Some(left) = self.budget.checked_sub(outcome.cost) else {
             return self.end(level, place, OUT_OF_BUDGET);
         };
@@ -229,7 +235,7 @@ impl Run {
     ) -> Result<Option<String>, String> {
         let Some(program) = &rule.message_program else { return Ok(None) };
         let activation = activation(rule, value, place.old);
-        let outcome = program.evaluate(&activation, Budget::default());
+        let outcome = program.evaluate(&activation, BUDGET);
         let Some(left) = self.budget.checked_sub(outcome.cost) else {
             return Err("messageExpression evaluation failed due to running out of cost budget, \
                         no further validation rules will be run"

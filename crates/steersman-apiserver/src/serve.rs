@@ -1,0 +1,272 @@
+//! Serving a call whose turn it is: in time, apart from others if it is long work, and counted.
+//!
+//! Whether a call is long work is known beforehand from its body and from what it reads; for the
+//! rest, [what its like took before](Pace) tells. Long work is a task of its own, so that its client
+//! is answered in time whatever the work does: it is given up at its next [`breath`](crate::apart).
+
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::Response;
+use steersman_rules::abandoned::within;
+use steersman_rules::resource::{Subresource, Verb};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+use tracing::Instrument;
+
+use crate::admit::{Answering, Turn};
+use crate::apart::{LONG_BYTES, LONG_BYTES_YAML, LONG_LIST, LONG_LIST_BYTES, Pace};
+use crate::audit::Trail;
+use crate::call::Call;
+use crate::caller::Caller;
+use crate::fairness::{Lender, Seat, serving};
+use crate::metrics::{Answered, Counted};
+use crate::negotiate::Wishes;
+use crate::on_demand::{Held, Wanted};
+use crate::reply::{self, Reply, ResponseBody};
+use crate::status::{Result, Status};
+use crate::{access_review, component, connect, mutate, read, records};
+
+/// Answers with what went wrong, in a form that the client accepts.
+pub(crate) fn refuse(
+    status: &Status,
+    wishes: &Wishes,
+    trail: Option<&Trail>,
+) -> Response<ResponseBody> {
+    if let Some(trail) = trail {
+        trail.fails(status);
+    }
+    tracing::debug!(code = status.code, reason = %status.reason, message = %status.message, "request refused");
+    reply::failure(status, wishes)
+}
+
+/// When a request began, and when it must be answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) began: Instant,
+    pub(crate) end: Instant,
+}
+
+/// Answers a call whose turn it is.
+pub(crate) async fn served(
+    call: Call,
+    turn: Turn,
+    times: Times,
+    wishes: &Wishes,
+) -> Response<ResponseBody> {
+    let call = Arc::new(call);
+    if let Some(trail) = &call.trail {
+        records::request(&call, trail);
+    }
+    let awaited = call.server.metrics.requests.awaited(call.asked());
+    let pace = awaited.pace();
+    let is_long = is_long_work(&call, &turn, pace);
+    let lender = turn.seat.as_ref().and_then(Seat::lender);
+    let Done { rendered, held, longest } = done(&call, is_long, times.end, lender).await;
+    if let Some(pace) = pace {
+        pace.took(call.resource.schema.resource_version(), longest);
+    }
+    // A body that no path of the kind reads is refused before anybody looks at the kind.
+    let is_looked_at = !matches!(&rendered, Err(status) if *status == Status::no_route_reads());
+    let terminated = rendered.as_ref().is_err_and(|status| status.code == 504);
+    let mut response =
+        rendered.unwrap_or_else(|status| refuse(&status, wishes, call.trail.as_deref()));
+    if is_looked_at {
+        reply::warn(&call, &mut response);
+    }
+    let counted = awaited.answered(Answered {
+        code: response.status().as_u16(),
+        took: times.began.elapsed(),
+        others_took: call.webhooks_took(),
+        terminated,
+    });
+    holding(call.info.verb, response, turn, counted, held)
+}
+
+/// The answer with all that it holds until it is read.
+fn holding(
+    verb: Verb,
+    response: Response<ResponseBody>,
+    turn: Turn,
+    counted: Counted,
+    held: Option<Held>,
+) -> Response<ResponseBody> {
+    let Turn { seat, watched, .. } = turn;
+    if verb == Verb::Watch && response.status().is_success() {
+        let kept = (counted.goes_on(), held, watched);
+        return response.map(|body| body.until_silent(seat.map(Answering::with)).holding(kept));
+    }
+    let is_streamed = response.body().is_streamed();
+    let response = match verb {
+        Verb::Get | Verb::List => {
+            response.map(|body| body.measured(move |bytes| counted.sized(bytes)))
+        }
+        _ => response,
+    };
+    if is_streamed {
+        response.map(|body| body.holding(seat.map(Answering::with)))
+    } else {
+        response
+    }
+}
+
+/// What came of a call.
+struct Done {
+    rendered: Result<Response<ResponseBody>>,
+    held: Option<Held>,
+    /// How long it kept a thread at once, at most.
+    longest: Duration,
+}
+
+/// Does the work of a call; if it is long, in a task of its own.
+async fn done(call: &Arc<Call>, is_long: bool, end: Instant, lender: Option<Lender>) -> Done {
+    let apart = &call.server.apart;
+    if !apart.is_apart(is_long) {
+        let work = pin!(work(call, end));
+        let served = pin!(serving(lender, work));
+        let ((rendered, held), longest) = apart.run(false, served).await;
+        return Done { rendered, held, longest };
+    }
+    let its = Arc::clone(call);
+    let abandoned = Arc::<AtomicBool>::default();
+    let seen = Arc::clone(&abandoned);
+    let task = async move {
+        let work = pin!(work(&its, end));
+        let mut served = pin!(serving(lender, work));
+        let served = pin!(poll_fn(|context| within(&seen, || served.as_mut().poll(context))));
+        its.server.apart.run(true, served).await
+    };
+    let task = tokio::spawn(task.in_current_span());
+    let mut task = Apart { task, abandoned };
+    match timeout_at(end, &mut task.task).await {
+        Ok(Ok(((rendered, held), longest))) => Done { rendered, held, longest },
+        Ok(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Done::late(),
+        },
+        Err(_) => Done::late(),
+    }
+}
+
+impl Done {
+    /// There is no answer in time.
+    fn late() -> Self {
+        Self { rendered: Err(late()), held: None, longest: Duration::from_secs(1) }
+    }
+}
+
+/// Long work of a request. Dropped, it is given up: first it is told not to go on when it next
+/// breathes, so that nothing comes of what it leaves out from then on.
+struct Apart<T> {
+    task: JoinHandle<T>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl<T> Drop for Apart<T> {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.abandoned.store(true, Ordering::Release);
+    }
+}
+
+type Rendered = (Result<Response<ResponseBody>>, Option<Held>);
+
+/// The work of a call.
+async fn work(call: &Call, end: Instant) -> Rendered {
+    let mut held = None;
+    let reply = in_time(end, async {
+        held = bring_up_to_date(call).await;
+        perform(call).await
+    });
+    let reply = reply.await;
+    if let (Some(trail), Ok(reply)) = (&call.trail, &reply) {
+        records::reply(call, trail, reply);
+    }
+    (reply.and_then(|reply| reply::render(call, reply)), held)
+}
+
+/// Whether a call is so much work that others should not have to wait for it: by its body, by
+/// what it reads, or by what its like took. What is stored is looked at where it is
+/// [changed](crate::write).
+fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>) -> bool {
+    let bytes = match call.content_type() {
+        Some(media_type) if media_type.contains("yaml") => LONG_BYTES_YAML,
+        _ => LONG_BYTES,
+    };
+    let writes = !matches!(call.info.verb, Verb::Get | Verb::List | Verb::Watch);
+    // A few bytes of a definition can be a pattern or a rule that takes long to compile, and the
+    // first object after that pays for it once more.
+    let compiles =
+        || writes && call.resource.is("apiextensions.k8s.io", "customresourcedefinitions");
+    // What writes of a built-in kind take follows from bytes: others who write the same kind do not
+    // make it longer.
+    let schema = &call.resource.schema;
+    let learned = || {
+        let known = pace.and_then(|pace| pace.is_long(schema.resource_version()));
+        writes && schema.has_costly_checks() && known.unwrap_or(true)
+    };
+    let reads = turn.objects > LONG_LIST || turn.bytes > LONG_LIST_BYTES;
+    call.body.len() > bytes || reads || compiles() || learned()
+}
+
+fn late() -> Status {
+    Status::timeout("request did not complete within the allotted timeout")
+}
+
+/// Waits for an answer, but no longer than the client wants and the server allows. A watch is
+/// answered at once and then goes on.
+async fn in_time(end: Instant, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
+    timeout_at(end, answer).await.map_err(|_| late())?
+}
+
+/// Lets whoever keeps the objects of a request up to date on demand do so.
+async fn bring_up_to_date(call: &Call) -> Option<Held> {
+    let keeper = call.server.on_demand.get().filter(|_| call.caller != Caller::Own)?;
+    let wanted = Wanted {
+        group: &call.resource.group,
+        resource: &call.resource.plural,
+        namespace: call.namespace(),
+        name: call.place().name,
+        access: call.info.verb.into(),
+    };
+    keeper.wanted(wanted).await
+}
+
+/// The verbs. What writes is on the heap, for it is large, and reads should not carry it about.
+async fn perform(call: &Call) -> Result<Reply> {
+    if let Some(reply) = access_review::answer(call).await? {
+        return Ok(reply);
+    }
+    if let Some(reply) = component::answer(call).await? {
+        return Ok(reply);
+    }
+    if call.resource.subresource(call.subresource()).is_some_and(Subresource::is_connection) {
+        return connect::answer(call).await;
+    }
+    match (call.info.verb, call.subresource()) {
+        (Verb::Get, "scale") => Box::pin(mutate::scale::get(call)).await,
+        (Verb::Get, _) => read::get::get(call).await,
+        (Verb::List, _) => read::list::list(call).await,
+        (Verb::Watch, _) => read::watch::watch(call).await,
+        (Verb::Create, "binding") => Box::pin(mutate::binding::bind(call)).await,
+        (Verb::Create, "token") => Box::pin(mutate::token_request::create(call)).await,
+        (Verb::Create, "eviction") => Box::pin(mutate::eviction::evict(call)).await,
+        (Verb::Create, "") if call.resource.is("", "bindings") => {
+            Box::pin(mutate::binding::bind(call)).await
+        }
+        (Verb::Create, "") => Box::pin(mutate::create::create(call)).await,
+        (Verb::Create, _) => Err(Status::no_such_resource()),
+        (Verb::Update, "scale") => Box::pin(mutate::scale::update(call)).await,
+        (Verb::Update, _) => Box::pin(mutate::update::update(call)).await,
+        (Verb::Patch, "scale") => Box::pin(mutate::scale::patch(call)).await,
+        (Verb::Patch, _) => Box::pin(mutate::patch::patch(call)).await,
+        (Verb::Delete, _) => Box::pin(mutate::delete::delete(call)).await,
+        (Verb::DeleteCollection, _) => {
+            Box::pin(mutate::delete_collection::delete_collection(call)).await
+        }
+    }
+}
