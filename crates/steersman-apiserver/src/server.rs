@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -137,6 +137,7 @@ impl ApiServer {
             fairness: Fairness::new(config.requests_inflight_max),
             apart: Apart::default(),
             definitions: Arc::default(),
+            finalizing: Mutex::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
             effects: effects::all(),
