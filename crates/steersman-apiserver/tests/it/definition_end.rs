@@ -52,7 +52,8 @@ async fn the_end_of_a_definition_is_told_step_by_step() {
             "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         ),
         ("MODIFIED", "InstanceDeletionInProgress", "CustomResource deletion is in progress"),
-        ("DELETED", "InstanceDeletionCompleted", "removed all instances"),
+        // As it was last stored, which is how Kubernetes tells it.
+        ("DELETED", "InstanceDeletionInProgress", "CustomResource deletion is in progress"),
     ];
     for (kind, reason, message) in expected {
         let expected = (kind.to_owned(), reason.to_owned(), message.to_owned());
@@ -86,7 +87,7 @@ async fn an_instance_with_a_finalizer_holds_its_definition() {
     );
     assert_eq!(told(&mut events).await.1, "InstanceDeletionInProgress");
     api.merge(&format!("{WIDGETS}/held"), &json!({"metadata": {"finalizers": null}})).await.ok();
-    assert_eq!(told(&mut events).await.1, "InstanceDeletionCompleted");
+    assert_eq!(told(&mut events).await.0, "DELETED");
     until_gone(&api, "widgets.example.com").await;
     api.get(WIDGETS).await.refused(404);
 }
@@ -125,14 +126,16 @@ async fn a_definition_that_was_never_served_goes_without_ado() {
     api.delete(&format!("{DEFINITIONS}/gadgets.example.com")).await.ok();
     told(&mut events).await;
     told(&mut events).await;
-    assert_eq!(
-        told(&mut events).await,
-        (
-            "DELETED".to_owned(),
-            "NeverEstablished".to_owned(),
-            "resource was never established".to_owned()
-        )
-    );
+    assert_eq!(told(&mut events).await.0, "DELETED");
+    // If another holds it, it says why nothing had to be deleted.
+    other["metadata"]["finalizers"] = json!(["example.com/mine"]);
+    api.post(DEFINITIONS, &other).await.ok();
+    api.delete(&format!("{DEFINITIONS}/gadgets.example.com")).await.ok();
+    seconds_pass(1).await;
+    let held = api.get(&format!("{DEFINITIONS}/gadgets.example.com")).await.ok();
+    let told = condition(&held, "Terminating");
+    assert_eq!((&told["status"], &told["reason"]), (&json!("False"), &json!("NeverEstablished")));
+    assert_eq!(told["message"], "resource was never established");
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,6 +153,7 @@ async fn a_finalizer_of_another_holds_a_definition_whose_instances_are_gone() {
         (&told["status"], &told["reason"]),
         (&json!("False"), &json!("InstanceDeletionCompleted"))
     );
+    assert_eq!(told["message"], "removed all instances");
     api.post(WIDGETS, &widget("b", 1)).await.refused(403);
     api.merge(DEFINITION, &json!({"metadata": {"finalizers": null}})).await.ok();
     api.get(DEFINITION).await.refused(404);
