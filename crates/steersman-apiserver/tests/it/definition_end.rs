@@ -204,7 +204,9 @@ async fn a_write_that_races_the_end_of_its_definition_brings_nothing_back() {
             while !api.store.range(range.clone()).await.unwrap().entries.is_empty() {
                 tokio::task::yield_now().await;
             }
-            api.get(WIDGETS).await.refused(404);
+            while api.get(WIDGETS).await.code != 404 {
+                tokio::task::yield_now().await;
+            }
             api.post(DEFINITIONS, &definition()).await.ok();
         }
     };
