@@ -50,14 +50,12 @@ impl RuleCosts {
     where
         K: CustomResourceExt + Resource<DynamicType = ()> + Serialize,
     {
-        Self::on(&schema::<K>()?, new, Some(serde_json::to_value(old)?))
+        Self::on(&schema::<K>()?, new, Some(&serde_json::to_value(old)?))
     }
 
-    fn on(schema: &Value, object: &impl Serialize, old: Option<Value>) -> Result<Self> {
+    fn on(schema: &Value, object: &impl Serialize, old: Option<&Value>) -> Result<Self> {
         let object = serde_json::to_value(object)?;
-        let rules = rule_costs(schema, &object, old.as_ref()).map_err(|mistakes| {
-            BrokenRules(mistakes.iter().map(|mistake| mistake.message()).collect())
-        })?;
+        let rules = rule_costs(schema, &object, old).map_err(BrokenRules)?;
         Ok(Self { rules })
     }
 
