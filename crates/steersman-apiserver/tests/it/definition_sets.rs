@@ -1,9 +1,10 @@
 //! Sets of definitions as large projects have them: deep schemas with long descriptions, hundreds of
 //! rules, hundreds of definitions. They are made here, in the style of those projects.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::crd::{DEFINITIONS, condition};
