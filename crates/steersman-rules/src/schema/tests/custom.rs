@@ -162,7 +162,7 @@ fn what_is_embedded_is_a_resource() {
     });
     let list = json!({"type": "array", "items": resource});
     let map = json!({"type": "object", "additionalProperties": resource});
-    let sound = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a/b"[..1]}});
+    let sound = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
     for (schema, value, expected) in [
         (&resource, sound.clone(), vec![]),
         (&resource, json!({"apiVersion": "v1", "kind": "Pod"}), vec![]),
