@@ -10,7 +10,7 @@ use crate::api::Api;
 use crate::crd::{DEFINITIONS, condition};
 
 /// What a definition may take until it is served, in a build that is not optimised and on a machine
-/// that does other things. Optimised it is a twentieth of that.
+/// that does other things.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Some words, as generators copy them from comments.
