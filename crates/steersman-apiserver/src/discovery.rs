@@ -5,6 +5,7 @@
 
 mod documents;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -182,7 +183,20 @@ fn entries(table: &Table, resource: &Resource) -> Vec<ApiResource> {
     let stored = resource.verbs.contains(&Verb::Watch);
     let hash = if stored { storage_version_hash(table, resource) } else { String::new() };
     let below = resource.subresources.iter().map(|sub| ApiResource::below(resource, sub));
-    std::iter::once(ApiResource::of(resource, hash)).chain(below).collect()
+    std::iter::once(ApiResource::of(&shown(table, resource), hash)).chain(below).collect()
+}
+
+/// A resource as it is told of: what is defined by a definition that goes is not to be written.
+fn shown<'a>(table: &Table, resource: &'a Resource) -> Cow<'a, Resource> {
+    const ENDING: &[Verb] =
+        &[Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Watch];
+    let definition = resource.is_custom().then(|| resource.qualified());
+    let custom = definition.and_then(|definition| table.custom(&definition));
+    if custom.is_some_and(|custom| custom.terminating) {
+        Cow::Owned(Resource { verbs: ENDING, ..resource.clone() })
+    } else {
+        Cow::Borrowed(resource)
+    }
 }
 
 /// A name for how the objects are stored; Kubernetes gives the same.
@@ -239,7 +253,7 @@ fn aggregated(
 
 fn group_discovery_list(table: &Table, core: bool) -> GroupDiscoveryList {
     let groups = all_groups(table).into_iter().filter(|group| group.name.is_empty() == core);
-    let discover = |resource: &&Resource| ResourceDiscovery::of(resource);
+    let discover = |resource: &&Resource| ResourceDiscovery::of(&shown(table, resource));
     let version = |(version, resources): &(&str, Vec<&Resource>)| VersionDiscovery {
         version: (*version).to_owned(),
         resources: resources.iter().map(discover).collect(),

@@ -101,5 +101,6 @@ pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
 pub use scrape::MetricsSource;
 pub use server::{ApiServer, Config, REQUESTS_INFLIGHT_MAX};
+pub use steersman_rules::schema::{RuleCost, rule_costs};
 pub use token::{SecretToken, sign_for_secret};
 pub use webhook_client::WebhookHandler;

@@ -36,7 +36,7 @@ pub struct Table {
     /// In the order of discovery: built-in ones first, then custom ones by name.
     builtin: Arc<Vec<Arc<Resource>>>,
     /// What custom resource definitions add, by the definition's name.
-    custom: BTreeMap<String, Custom>,
+    custom: BTreeMap<String, Arc<Custom>>,
     /// Discovery documents, made when first asked for.
     pub(crate) discovery: [OnceLock<Bytes>; 2],
 }
@@ -52,8 +52,32 @@ pub struct Custom {
     pub storage: Arc<Resource>,
     /// Whether the definition is being deleted: nothing can be created any more.
     pub terminating: bool,
+    /// Whether it is held until its instances are gone.
+    pub held: bool,
+    /// The names that it has.
+    pub accepted: Accepted,
+    /// Whether it asks for names that it has not got.
+    pub waits: bool,
     /// A digest of what the definition says, its status apart.
     pub says: u64,
+}
+
+/// The names that a definition has, which no other of its group may have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// In paths and for people: plural, singular and short names.
+    pub resources: Vec<String>,
+    /// In documents: of objects and of lists.
+    pub kinds: Vec<String>,
+}
+
+impl Accepted {
+    /// Whether there is a name here that is not among others.
+    pub(crate) fn has_more_than(&self, other: &Self) -> bool {
+        let missing =
+            |ours: &[String], theirs: &[String]| ours.iter().any(|it| !theirs.contains(it));
+        missing(&self.resources, &other.resources) || missing(&self.kinds, &other.kinds)
+    }
 }
 
 impl Default for Registry {
@@ -87,7 +111,7 @@ impl Registry {
             let removed = self.removed().get(definition).is_some_and(|at| *at >= custom.revision);
             if newer && !removed {
                 let says = custom.says;
-                let old = customs.insert(definition.to_owned(), custom);
+                let old = customs.insert(definition.to_owned(), Arc::new(custom));
                 otherwise = old.is_some_and(|old| old.says != says);
             }
         });
@@ -164,7 +188,7 @@ impl Registry {
         self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Custom>)) {
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<Custom>>)) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let mut custom = table.custom.clone();
         change(&mut custom);
@@ -173,7 +197,7 @@ impl Registry {
 }
 
 impl Table {
-    fn of(builtin: Arc<Vec<Arc<Resource>>>, custom: BTreeMap<String, Custom>) -> Self {
+    fn of(builtin: Arc<Vec<Arc<Resource>>>, custom: BTreeMap<String, Arc<Custom>>) -> Self {
         let mut table = Self { builtin, custom, ..Self::default() };
         let by_path = table.resources().map(|resource| {
             let path = path(&resource.group, &resource.version, &resource.plural);
@@ -201,7 +225,7 @@ impl Table {
 
     /// What a definition adds.
     pub fn custom(&self, definition: &str) -> Option<&Custom> {
-        self.custom.get(definition)
+        self.custom.get(definition).map(AsRef::as_ref)
     }
 
     /// The names of all definitions.
@@ -209,37 +233,39 @@ impl Table {
         self.custom.keys().map(String::as_str)
     }
 
-    /// The definitions that are being deleted.
-    pub(crate) fn terminating(&self) -> impl Iterator<Item = &str> {
-        let leaving = self.custom.iter().filter(|(_, custom)| custom.terminating);
+    /// The definitions that are being deleted and held for their instances.
+    pub(crate) fn held(&self) -> impl Iterator<Item = &str> {
+        let leaving = self.custom.iter().filter(|(_, custom)| custom.held);
         leaving.map(|(name, _)| name.as_str())
     }
 
-    /// The groups with definitions that serve nothing and are not being deleted.
-    pub(crate) fn unserved_groups(&self) -> impl Iterator<Item = &str> {
-        let customs = self.custom.values();
-        let unserved = customs.filter(|custom| custom.resources.is_empty() && !custom.terminating);
-        unserved.map(|custom| custom.storage.group.as_ref())
+    /// The groups with definitions that wait for names.
+    pub(crate) fn waiting_groups(&self) -> impl Iterator<Item = &str> {
+        let waiting = self.custom.values().filter(|custom| custom.waits);
+        waiting.map(|custom| custom.storage.group.as_ref())
     }
 
-    /// The definitions of a group that serve nothing, for example because of their names.
-    pub fn unserved_in_group(&self, group: &str) -> Vec<String> {
-        let unserved = self
-            .custom
-            .iter()
-            .filter(|(_, custom)| custom.resources.is_empty() && custom.storage.group == group);
-        unserved.map(|(name, _)| name.clone()).collect()
+    /// The definitions of a group that wait for names.
+    pub(crate) fn waiting_in_group(&self, group: &str) -> Vec<String> {
+        let waiting = self.custom.iter();
+        let waiting = waiting.filter(|(_, custom)| custom.waits && custom.storage.group == group);
+        waiting.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The resources of other definitions in a group, and the built-in ones.
-    pub fn others_in_group<'a>(
+    /// The names of other definitions in a group.
+    pub(crate) fn accepted_in_group<'a>(
         &'a self,
         group: &'a str,
         definition: &'a str,
-    ) -> impl Iterator<Item = &'a Arc<Resource>> {
-        let custom = self.custom.iter().filter(move |(name, _)| *name != definition);
-        let custom = custom.flat_map(|(_, custom)| &custom.resources);
-        self.builtin.iter().chain(custom).filter(move |resource| resource.group == group)
+    ) -> impl Iterator<Item = &'a Accepted> {
+        let others = self.custom.iter().filter(move |(name, _)| *name != definition);
+        let others = others.filter(move |(_, custom)| custom.storage.group == group);
+        others.map(|(_, custom)| &custom.accepted)
+    }
+
+    /// The built-in resources of a group.
+    pub(crate) fn builtin_in_group(&self, group: &str) -> impl Iterator<Item = &Arc<Resource>> {
+        self.builtin.iter().filter(move |resource| resource.group == group)
     }
 }
 
@@ -274,7 +300,16 @@ mod tests {
             let resources = vec![Arc::clone(&resource)];
             let storage = Arc::clone(&resource);
             let revision = Revision(revision);
-            let custom = Custom { revision, resources, storage, terminating: false, says: 0 };
+            let custom = Custom {
+                revision,
+                resources,
+                storage,
+                terminating: false,
+                held: false,
+                accepted: Accepted::default(),
+                waits: false,
+                says: 0,
+            };
             registry.install(&definition, custom);
             let start = Barrier::new(2);
             let gone = std::thread::scope(|scope| {
@@ -299,6 +334,9 @@ mod tests {
             resources: Vec::new(),
             storage: Arc::clone(&storage),
             terminating: false,
+            held: false,
+            accepted: Accepted::default(),
+            waits: false,
             says: 0,
         };
         registry.install("widgets.example.com", custom(7));

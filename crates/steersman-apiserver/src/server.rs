@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -139,6 +139,7 @@ impl ApiServer {
             fairness,
             apart: Apart::default(),
             definitions: Arc::default(),
+            finalizing: Mutex::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
             effects: effects::all(),

@@ -223,11 +223,6 @@ impl Status {
         Self::about(405, "MethodNotAllowed", message, details)
     }
 
-    /// 405, with a text of its own.
-    pub fn not_supported(message: impl Into<String>) -> Self {
-        Self::plain(405, "MethodNotAllowed", message)
-    }
-
     /// 406: no representation is acceptable to the client.
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         let accepted = accepted.join(", ");

@@ -30,7 +30,7 @@ pub use fork::ForkError;
 pub use steersman_apiserver::user::User;
 pub use steersman_apiserver::{
     AdmissionConfiguration, AdmissionConfigurationError, ApiServer, Authentication,
-    AuthorizationMode, PluginSelection, SelectionError, WebhookHandler,
+    AuthorizationMode, PluginSelection, RuleCost, SelectionError, WebhookHandler, rule_costs,
 };
 pub use steersman_apiserver::{audit, authentication, encryption, pki};
 pub use steersman_store::memory::MemoryStore;

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use steersman_rules::metadata;
+use steersman_rules::resource::Resource;
 use steersman_store::Revision;
 
-use super::ending::{clean_up, reconsider, release_if_empty};
+use super::ending::{finalize, reconsider, release_if_empty};
 use super::serving::serve;
 use super::status::{begin_deletion, keep_own_status, prepare};
-use super::{folder, refresh};
+use super::{folder, is_held, names, refresh};
+use crate::registry::Accepted;
 use crate::state::effects::{Effects, Turn, Versions, Write, Written};
 use crate::status::{Result, Status};
 
@@ -78,20 +80,25 @@ async fn turn(write: Write<'_>) -> Option<Turn> {
     Some(Arc::new(turn))
 }
 
-/// Serves what a written definition says, and ends the deletion of one that nothing holds any
-/// more.
+/// Serves what a written definition says, sees to the end of one that is deleted, and gives the
+/// names that it no longer has to others.
 async fn definition_written(written: Written<'_>) {
     let Written { server, object, revision, gone, .. } = written;
     let name = metadata::text(object, "name");
+    let before = server.registry.table();
+    let before = before.custom(name).map(|custom| &custom.accepted);
     if gone {
         server.registry.remove(name, revision);
+    } else {
+        serve(server, object, revision);
+    }
+    if !gone && is_held(object) {
+        finalize(server, name);
+    }
+    let after = if gone { Accepted::default() } else { names::accepted(object) };
+    if before.is_some_and(|before| before.has_more_than(&after)) {
         let group = object["spec"]["group"].as_str().unwrap_or("").to_owned();
         tokio::spawn(reconsider(Arc::clone(server), group));
-        return;
-    }
-    serve(server, object, revision);
-    if metadata::is_deleting(object) {
-        clean_up(server, name).await;
     }
 }
 
@@ -99,11 +106,11 @@ async fn definition_written(written: Written<'_>) {
 pub(crate) struct Instances;
 
 impl Effects for Instances {
-    fn accept(&self, write: Write<'_>) -> Result<()> {
+    fn accept(&self, write: Write<'_>, name: &str) -> Result<()> {
         let resource = write.resource;
         let table = write.server.registry.table();
         match table.custom(&resource.qualified()) {
-            Some(custom) if custom.terminating => Err(terminating()),
+            Some(custom) if custom.terminating => Err(terminating(resource, name)),
             None if table.get(&resource.group, &resource.version, &resource.plural).is_none() => {
                 Err(Status::no_such_resource())
             }
@@ -126,21 +133,27 @@ impl Effects for Instances {
         })
     }
 
-    fn accepted<'a>(&'a self, write: Write<'a>, at: Revision) -> BoxFuture<'a, Result<()>> {
+    fn accepted<'a>(
+        &'a self,
+        write: Write<'a>,
+        name: &'a str,
+        at: Revision,
+    ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            self.accept(write)?;
-            instance_accepted(write, at).await
+            self.accept(write, name)?;
+            instance_accepted(write, name, at).await
         })
     }
 }
 
-fn terminating() -> Status {
-    Status::not_supported("create not allowed while custom resource definition is terminating")
+fn terminating(resource: &Resource, name: &str) -> Status {
+    const WHY: &str = "create not allowed while custom resource definition is terminating";
+    Status::forbidden(resource.named(name), WHY, Vec::new())
 }
 
 /// Refuses an instance that was written at a revision at which its definition was going or gone:
 /// whoever deletes the instances may have looked before, and this server may not have heard.
-async fn instance_accepted(write: Write<'_>, written: Revision) -> Result<()> {
+async fn instance_accepted(write: Write<'_>, name: &str, written: Revision) -> Result<()> {
     let table = write.server.registry.table();
     let definition = write.resource.qualified();
     let Some(custom) = table.custom(&definition) else { return Ok(()) };
@@ -152,5 +165,8 @@ async fn instance_accepted(write: Write<'_>, written: Revision) -> Result<()> {
         return Ok(());
     }
     let object: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
-    if metadata::is_deleting(&object) { Err(terminating()) } else { Ok(()) }
+    if metadata::is_deleting(&object) {
+        return Err(terminating(write.resource, name));
+    }
+    Ok(())
 }

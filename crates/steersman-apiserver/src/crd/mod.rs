@@ -14,6 +14,9 @@ mod names;
 mod serving;
 mod status;
 
+use serde_json::Value;
+use steersman_rules::metadata;
+
 pub(crate) use effects::{Definitions, Instances};
 pub(crate) use ending::{needs_care, tend};
 pub(crate) use serving::{folder, followed, refresh};
@@ -23,3 +26,9 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
+
+/// Whether a definition is being deleted and held for its instances.
+fn is_held(definition: &Value) -> bool {
+    metadata::is_deleting(definition)
+        && metadata::finalizers(definition).iter().any(|finalizer| finalizer == CLEANUP)
+}

@@ -9,13 +9,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
-use steersman_rules::kinds::custom_resource_definition as definitions;
+use steersman_rules::kinds::custom_resource_definition::{
+    self as definitions, Defined, is_established,
+};
 use steersman_rules::metadata;
 use steersman_rules::resource::{ConverterHandle, Resource};
 use steersman_store::{Entry, Event, RangeRequest, Revision};
 
-use super::status::is_established;
-use super::{GROUP, PLURAL};
+use super::{GROUP, PLURAL, is_held, names};
 use crate::document::Stored;
 use crate::registry::Custom;
 use crate::state::Server;
@@ -75,15 +76,25 @@ pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
         converter: converter.clone(),
         ..resource
     };
-    let Some(storage) = definitions::storage(definition).map(&dated) else { return };
-    let resources = if is_established(definition) {
-        definitions::served(definition).into_iter().map(|served| Arc::new(dated(served))).collect()
-    } else {
-        Vec::new()
-    };
+    let Defined { served, unserved_storage } = definitions::resources(definition);
+    let served: Vec<_> = served.into_iter().map(|served| Arc::new(dated(served))).collect();
+    let stored = definitions::storage_version(definition);
+    let storage = served.iter().find(|served| Some(served.version.as_ref()) == stored).cloned();
+    let storage = storage.or_else(|| unserved_storage.map(|storage| Arc::new(dated(storage))));
+    let Some(storage) = storage else { return };
+    let resources = if is_established(definition) { served } else { Vec::new() };
     let terminating = metadata::is_deleting(definition);
     let says = digest(definition);
-    let custom = Custom { revision, resources, storage: Arc::new(storage), terminating, says };
+    let custom = Custom {
+        revision,
+        resources,
+        storage,
+        terminating,
+        held: is_held(definition),
+        accepted: names::accepted(definition),
+        waits: !terminating && !names::is_settled(definition),
+        says,
+    };
     server.registry.install(name, custom);
 }
 

@@ -2,55 +2,67 @@
 //! deleted, in which versions its instances were ever stored.
 
 use serde_json::{Value, json};
-use steersman_rules::kinds::custom_resource_definition::{self as definitions, complete};
+use steersman_rules::kinds::custom_resource_definition::{
+    self as definitions, approval, bundle_mistake, complete, is_established,
+};
 use steersman_rules::metadata;
 
 use super::{CLEANUP, names};
 use crate::state::Server;
 
 /// The conditions that the server sets, and nobody else.
-const OWN_CONDITIONS: [&str; 3] = ["NamesAccepted", "Established", "Terminating"];
+const OWN_CONDITIONS: [&str; 5] = [
+    "KubernetesAPIApprovalPolicyConformant",
+    "NamesAccepted",
+    "Established",
+    "NonStructuralSchema",
+    "Terminating",
+];
 
 /// Completes a definition that is about to be written: names and status.
 pub(super) fn prepare(server: &Server, definition: &mut Value, now: &str) {
     complete(definition);
-    let conflict = names::conflict(&server.registry.table(), definition);
-    let accepted = definition["spec"]["names"].clone();
-    match conflict {
-        None => {
-            let accepted_names = Condition {
-                kind: "NamesAccepted",
-                status: "True",
-                reason: "NoConflicts",
-                message: "no conflicts found",
-            };
-            let established = Condition {
-                kind: "Established",
-                status: "True",
-                reason: "InitialNamesAccepted",
-                message: "the initial names have been accepted",
-            };
-            set_condition(definition, accepted_names, now);
-            set_condition(definition, established, now);
-            definition["status"]["acceptedNames"] = accepted;
-        }
-        Some((reason, message)) => {
-            let message = &message;
-            let refused = Condition { kind: "NamesAccepted", status: "False", reason, message };
-            set_condition(definition, refused, now);
-            if !is_established(definition) {
-                let unestablished = Condition {
-                    kind: "Established",
-                    status: "False",
-                    reason: "NotAccepted",
-                    message: "not all names are accepted",
-                };
-                set_condition(definition, unestablished, now);
-                definition["status"]["acceptedNames"] = json!({"plural": "", "kind": ""});
-            }
-        }
+    tell_approval(definition, now);
+    let naming = names::negotiate(&server.registry.table(), definition);
+    let (reason, message) =
+        naming.conflict.unwrap_or(("NoConflicts", "no conflicts found".to_owned()));
+    let is_free = reason == "NoConflicts";
+    let status = if is_free { "True" } else { "False" };
+    let accepted = Condition { kind: "NamesAccepted", status, reason, message: &message };
+    set_condition(definition, accepted, now);
+    if let Some(established) = established(definition, is_free) {
+        set_condition(definition, established, now);
     }
+    metadata::set_at(definition, "status.acceptedNames", naming.accepted);
     remember_stored_version(definition);
+}
+
+/// Whether a definition is served now; `None` if that is as it was. What is served once stays so.
+fn established(definition: &Value, is_free: bool) -> Option<Condition<'static>> {
+    let not = |reason, message| Condition { kind: "Established", status: "False", reason, message };
+    if is_established(definition) {
+        None
+    } else if !is_free {
+        let is_told = condition(definition, "Established").is_some();
+        (!is_told).then(|| not("NotAccepted", "not all names are accepted"))
+    } else if bundle_mistake(definition).is_some() {
+        Some(not("InvalidCABundle", "The conversion webhook CABundle is invalid"))
+    } else {
+        Some(Condition {
+            kind: "Established",
+            status: "True",
+            reason: "InitialNamesAccepted",
+            message: "the initial names have been accepted",
+        })
+    }
+}
+
+fn tell_approval(definition: &mut Value, now: &str) {
+    let Some(approval) = approval(definition) else { return };
+    let (status, reason) = approval.condition();
+    let message = approval.message(definition);
+    let kind = "KubernetesAPIApprovalPolicyConformant";
+    set_condition(definition, Condition { kind, status, reason, message: &message }, now);
 }
 
 /// Says of a definition whose deletion begins that it does, and holds it until its instances are
@@ -64,14 +76,47 @@ pub(super) fn begin_deletion(old: &Value, definition: &mut Value) {
     metadata::set(definition, "generation", old["metadata"].get("generation").cloned());
     metadata::set(definition, "deletionGracePeriodSeconds", None);
     let now = metadata::text(definition, "deletionTimestamp").to_owned();
-    let terminating = Condition {
-        kind: "Terminating",
-        status: "True",
-        reason: "InstanceDeletionPending",
-        message: "CustomResourceDefinition marked for deletion; CustomResource deletion will \
-                  begin soon",
-    };
-    set_condition(definition, terminating, &now);
+    set_condition(definition, Termination::Pending.condition(), &now);
+}
+
+/// How far the end of a definition is.
+#[derive(Debug)]
+pub(super) enum Termination {
+    /// Nothing was done yet.
+    Pending,
+    /// Its instances are being deleted.
+    InProgress,
+    /// They could not all be deleted, and why.
+    Failed(String),
+    /// They are deleted, but not gone, and why that is not known.
+    Check(String),
+    /// They are gone.
+    Completed,
+    /// There can be none.
+    NeverEstablished,
+}
+
+impl Termination {
+    pub(super) fn condition(&self) -> Condition<'_> {
+        let (status, reason, message) = match self {
+            Self::Pending => (
+                "True",
+                "InstanceDeletionPending",
+                "CustomResourceDefinition marked for deletion; CustomResource deletion will begin \
+                 soon",
+            ),
+            Self::InProgress => {
+                ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+            }
+            Self::Failed(why) => ("True", "InstanceDeletionFailed", why.as_str()),
+            Self::Check(why) => ("True", "InstanceDeletionCheck", why.as_str()),
+            Self::Completed => ("False", "InstanceDeletionCompleted", "removed all instances"),
+            Self::NeverEstablished => {
+                ("False", "NeverEstablished", "resource was never established")
+            }
+        };
+        Condition { kind: "Terminating", status, reason, message }
+    }
 }
 
 /// Puts back what of a definition's status only the server sets.
@@ -99,14 +144,14 @@ fn remember_stored_version(definition: &mut Value) {
     definition["status"]["storedVersions"] = stored.into();
 }
 
-pub(super) fn is_established(definition: &Value) -> bool {
+fn condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|c| c["type"] == "Established" && c["status"] == "True")
+    conditions.into_iter().find(|condition| condition["type"] == kind)
 }
 
 /// What a condition says.
 #[derive(Clone, Copy)]
-struct Condition<'a> {
+pub(super) struct Condition<'a> {
     kind: &'a str,
     status: &'a str,
     reason: &'a str,
@@ -114,24 +159,22 @@ struct Condition<'a> {
 }
 
 /// Sets a condition. The time of the last transition stays if its status does.
-fn set_condition(definition: &mut Value, condition: Condition<'_>, now: &str) {
+pub(super) fn set_condition(definition: &mut Value, condition: Condition<'_>, now: &str) {
     let Condition { kind, status, reason, message } = condition;
     if !definition["status"]["conditions"].is_array() {
         metadata::set_at(definition, "status.conditions", json!([]));
     }
     let Some(conditions) = definition["status"]["conditions"].as_array_mut() else { return };
-    let old = conditions.iter().position(|condition| condition["type"] == kind);
-    let mut new = json!({
-        "type": kind, "status": status, "reason": reason, "message": message,
-        "lastTransitionTime": now,
-    });
-    match old {
-        Some(index) => {
-            if conditions[index]["status"] == status {
-                new["lastTransitionTime"] = conditions[index]["lastTransitionTime"].clone();
-            }
-            conditions[index] = new;
-        }
-        None => conditions.push(new),
+    let Some(old) = conditions.iter_mut().find(|condition| condition["type"] == kind) else {
+        return conditions.push(json!({
+            "type": kind, "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": now,
+        }));
+    };
+    if old["status"] != status {
+        old["lastTransitionTime"] = now.into();
+    }
+    for (field, text) in [("status", status), ("reason", reason), ("message", message)] {
+        old[field] = text.into();
     }
 }

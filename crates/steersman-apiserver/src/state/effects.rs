@@ -102,7 +102,7 @@ pub(crate) trait Effects: Send + Sync {
     }
 
     /// Refuses a new object that cannot be taken now.
-    fn accept(&self, _write: Write<'_>) -> Result<()> {
+    fn accept(&self, _write: Write<'_>, _name: &str) -> Result<()> {
         Ok(())
     }
 
@@ -156,7 +156,12 @@ pub(crate) trait Effects: Send + Sync {
 
     /// Refuses a new object that was written at a revision at which it could not be taken any
     /// more.
-    fn accepted<'a>(&'a self, _write: Write<'a>, _at: Revision) -> BoxFuture<'a, Result<()>> {
+    fn accepted<'a>(
+        &'a self,
+        _write: Write<'a>,
+        _name: &'a str,
+        _at: Revision,
+    ) -> BoxFuture<'a, Result<()>> {
         Box::pin(future::ready(Ok(())))
     }
 }

@@ -8,9 +8,10 @@ pub(crate) mod events;
 pub(crate) mod node_ports;
 pub(crate) mod plugins;
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use steersman_rules::metadata;
 use steersman_store::{Entry, Revision, Store, StoreError};
@@ -66,6 +67,8 @@ pub(crate) struct Server {
     pub(crate) apart: Apart,
     /// Held while a custom resource definition is written, for its names depend on the others'.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
+    /// The definitions whose deletion is being ended here. Held for moments only.
+    pub(crate) finalizing: Mutex<HashSet<String>>,
     /// Events as they were written for the first who watches.
     pub(crate) events: SharedEvents,
     /// The node ports that services hold.

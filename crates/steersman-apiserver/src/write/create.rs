@@ -54,7 +54,7 @@ pub(crate) async fn create_object(
     let name = metadata::text(&object, "name").to_owned();
     let seen = lifecycle::accepts(writer, namespace, &name).await?;
     if let Some(effects) = writer.effects() {
-        effects.accept(writer.seen())?;
+        effects.accept(writer.seen(), &name)?;
     }
     complete(writer, &mut object)?;
     breath().await;
@@ -188,7 +188,7 @@ impl Creation<'_> {
         let writer = self.writer;
         lifecycle::accepted(writer, place.namespace, place.name, self.seen, written).await?;
         match writer.effects() {
-            Some(effects) => effects.accepted(writer.seen(), written).await,
+            Some(effects) => effects.accepted(writer.seen(), place.name, written).await,
             None => Ok(()),
         }
     }

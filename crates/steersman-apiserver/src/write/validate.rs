@@ -104,7 +104,11 @@ fn of_kind(writer: &Writer<'_>, object: &Value, old: Option<&Value>) -> Vec<Fiel
 /// The mistakes by the schema and the rules of a definition. What was wrong before and has not
 /// changed is a warning.
 fn by_schema(writer: &Writer<'_>, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let Mistakes { errors, warnings } = writer.resource.schema.validate_change(new, old);
+    let schema = &writer.resource.schema;
+    let Mistakes { errors, warnings } = match old {
+        Some(old) if writer.subresource == "status" => schema.validate_status_change(new, old),
+        old => schema.validate_change(new, old),
+    };
     if let Some(call) = writer.call {
         warnings.into_iter().for_each(|warning| call.warn(warning));
     }

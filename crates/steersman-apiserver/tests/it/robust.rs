@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::api::{Answer, Api, CONFIG_MAPS, config_map, pod, seconds_pass};
-use crate::crd::{DEFINITIONS, WIDGETS, condition, definition, widget};
+use crate::crd::{DEFINITIONS, WIDGETS, condition, definition, until_gone, widget};
 use crate::faulty::Faulty;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -92,7 +92,7 @@ async fn an_instance_written_while_its_definition_goes_is_taken_back() {
     let late = post(&api, WIDGETS, widget("late", 1));
     store.held().await;
     api.delete(&format!("{DEFINITIONS}/widgets.example.com")).await.ok();
-    api.get(&format!("{DEFINITIONS}/widgets.example.com")).await.refused(404);
+    until_gone(&api, "widgets.example.com").await;
     store.release();
     late.await.unwrap().refused(404);
     assert!(api.store.get(key).await.unwrap().is_none());

@@ -125,7 +125,7 @@ async fn a_deletion_whose_server_died_is_ended_by_another() {
     begin_deletion(&one).await;
     drop(one);
     seconds_pass(1).await;
-    other.post(WIDGETS, &widget("c", 1)).await.refused(405);
+    other.post(WIDGETS, &widget("c", 1)).await.refused(403);
     assert_eq!(names(&other.get(WIDGETS).await.ok()), ["a", "b"]);
     seconds_pass(15).await;
     other.get(WIDGETS).await.refused(404);
@@ -249,7 +249,7 @@ async fn a_server_that_has_not_heard_of_an_end_puts_nothing_into_what_ends() {
     seconds_pass(30).await;
     store.fail(None);
     begin_deletion(&other).await;
-    one.post(WIDGETS, &widget("a", 1)).await.refused(405);
+    one.post(WIDGETS, &widget("a", 1)).await.refused(403);
     let prefix = "/registry/example.com/".to_owned();
     let left = one.store.range(RangeRequest { prefix, ..RangeRequest::default() }).await.unwrap();
     assert!(left.entries.is_empty());

@@ -25,9 +25,12 @@ pub(super) fn apply(node: &Node, value: &mut Value) -> Result<(), DefaultsTooLar
 fn fill(node: &Node, value: &mut Value, left: &mut Left) -> Result<(), DefaultsTooLarge> {
     match value {
         Value::Object(map) => {
+            if let Shape::Map(below) = &node.shape {
+                map.values_mut().try_for_each(|value| replace_null(below, value, left))?;
+            }
             map.retain(|key, value| !value.is_null() || keeps_null(node, key));
             for field in node.object().map(|object| &object.fields).into_iter().flatten() {
-                let default = field.node.rules.as_ref().and_then(|rules| rules.default.as_ref());
+                let default = field.node.default();
                 if let Some(default) = default.filter(|_| !map.contains_key(field.name.as_ref())) {
                     left.take(&field.name, default)?;
                     map.insert(field.name.to_string(), default.clone());
@@ -35,9 +38,22 @@ fn fill(node: &Node, value: &mut Value, left: &mut Left) -> Result<(), DefaultsT
             }
             map.iter_mut().try_for_each(|(key, value)| fill(node.child(key), value, left))
         }
-        Value::Array(items) => items.iter_mut().try_for_each(|item| fill(node.item(), item, left)),
+        Value::Array(items) => items.iter_mut().try_for_each(|item| {
+            replace_null(node.item(), item, left)?;
+            fill(node.item(), item, left)
+        }),
         _ => Ok(()),
     }
+}
+
+/// Puts the default of an item, or of a map's value, in the place of a null that is no value.
+fn replace_null(node: &Node, value: &mut Value, left: &mut Left) -> Result<(), DefaultsTooLarge> {
+    let default = node.default().filter(|_| value.is_null() && !node.is_nullable());
+    if let Some(default) = default {
+        left.take("", default)?;
+        *value = default.clone();
+    }
+    Ok(())
 }
 
 /// How many bytes defaults may still add.

@@ -78,6 +78,16 @@ impl Format {
     }
 }
 
+/// Whether a format means anything for a type, or for none.
+pub(crate) fn is_known(kind: &str, format: &str) -> bool {
+    match kind {
+        "" | "string" => Format::named(format).is_some(),
+        "integer" => ["int32", "int64"].contains(&format),
+        "number" => ["float", "double"].contains(&format),
+        _ => false,
+    }
+}
+
 fn is_hex(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_hexdigit())
 }

@@ -8,8 +8,10 @@ pub mod builtin;
 mod correlation;
 mod decode;
 mod defaults;
+mod embedded;
 mod expressions;
 mod format;
+mod list_type;
 mod node;
 mod normal;
 mod pattern;
@@ -34,7 +36,9 @@ use crate::field::{Errors, FieldError, FieldErrorKind};
 pub use builtin::{kind as builtin_kind, named as builtin_named, object as builtin_object};
 pub use defaults::{ADDED_MAX, DefaultsTooLarge};
 use expressions::Expressions;
+pub use expressions::{RuleCost, rule_costs};
 pub(crate) use expressions::{check as check_expressions, resolved_field_path};
+pub(crate) use format::is_known as is_known_format;
 pub use node::{
     ANY, Field, List, ListKind, Merge, Node, Object, Relation, Scalar, Shape, Text, Unset,
 };
@@ -55,6 +59,9 @@ pub struct Schema {
     expressions: Option<Arc<Expressions>>,
     /// Whether a definition has patterns.
     has_patterns: bool,
+    /// Whether there are resources in it, and lists in which nothing may be twice.
+    has_embedded: bool,
+    has_unique: bool,
 }
 
 /// What is wrong with an object, and what was so before.
@@ -66,11 +73,37 @@ pub struct Mistakes {
     pub warnings: Vec<String>,
 }
 
+/// What of a custom resource is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    Status,
+}
+
 /// The mistakes in a value by a part of a structural schema, named from that value.
 pub(crate) fn mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     validate::validate(&structural::node(openapi_v3_schema), value, &Way::ROOT, &mut errors);
     errors.into()
+}
+
+/// What keeps resources in a value from being such, named from that value.
+pub(crate) fn embedded_mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    embedded::validate(&structural::node(openapi_v3_schema), value, &Way::ROOT, &mut errors);
+    errors.into()
+}
+
+/// What the rules in a part of a structural schema say of a value, named from that value.
+pub(crate) fn rule_mistakes(openapi_v3_schema: &Value, value: &Value) -> Vec<FieldError> {
+    let is_root = openapi_v3_schema["x-kubernetes-embedded-resource"] == true;
+    let expressions = Expressions::of(openapi_v3_schema, is_root);
+    let Some(expressions) = expressions else { return Vec::new() };
+    // As new, and as a value that stays: only then are rules heard that compare the two.
+    let mut errors = expressions.evaluate(value, Some(value)).errors;
+    errors.extend(expressions.evaluate(value, None).errors);
+    errors.dedup();
+    errors
 }
 
 /// Whether a value has fields that a part of a structural schema does not know.
@@ -119,9 +152,18 @@ impl Schema {
 
     /// The schema of a custom resource, from `openAPIV3Schema` of its definition.
     pub fn structural(openapi_v3_schema: &Value) -> Self {
-        let expressions = Expressions::of(openapi_v3_schema).map(Arc::new);
-        let has_patterns = has_patterns(openapi_v3_schema);
-        Self { expressions, has_patterns, ..Self::new(structural::root(openapi_v3_schema)) }
+        let root = structural::root(openapi_v3_schema);
+        let is_embedded =
+            |node: &Node| matches!(&node.shape, Shape::Object(object) if object.embedded);
+        let is_unique =
+            |node: &Node| matches!(&node.shape, Shape::List(it) if it.kind != ListKind::Atomic);
+        Self {
+            expressions: Expressions::of(openapi_v3_schema, true).map(Arc::new),
+            has_patterns: has_patterns(openapi_v3_schema),
+            has_embedded: root.contains(&is_embedded),
+            has_unique: root.contains(&is_unique),
+            ..Self::new(root)
+        }
     }
 
     /// No schema: types are deduced from values (maps granular, lists atomic).
@@ -168,19 +210,47 @@ impl Schema {
         found
     }
 
-    /// The mistakes in a custom resource.
+    /// The mistakes in a custom resource, but for those that its definition's rules find.
     pub fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Errors::default();
-        validate::validate(&self.root, object, &Way::ROOT, &mut errors);
-        errors.into()
+        self.by_shape(object, None, Part::All)
     }
 
     /// The mistakes in a custom resource that is new or replaces another: by its schema, and if
     /// that can be read, by the rules of its definition. What has not changed is not refused.
     pub fn validate_change(&self, new: &Value, old: Option<&Value>) -> Mistakes {
+        self.by_rules(self.by_shape(new, old, Part::All), new, old)
+    }
+
+    /// The mistakes in a custom resource of which the status is written.
+    pub fn validate_status_change(&self, new: &Value, old: &Value) -> Mistakes {
+        self.by_rules(self.by_shape(new, Some(old), Part::Status), new, Some(old))
+    }
+
+    fn by_shape(&self, new: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
         let mut found = Errors::default();
         validate::validate_change(&self.root, Change { new, old }, &Way::ROOT, &mut found);
-        let mut errors: Vec<FieldError> = found.into();
+        // What is embedded is held to this on every update, changed or not.
+        if self.has_embedded && part == Part::All {
+            embedded::validate(&self.root, new, &Way::ROOT, &mut found);
+        }
+        // Lists that were wrong before may stay so, all of them.
+        let repeated = self.repeated(new);
+        if !repeated.is_empty() && old.is_none_or(|old| self.repeated(old).is_empty()) {
+            found.extend(repeated);
+        }
+        found.into()
+    }
+
+    /// What is twice where it may not be.
+    fn repeated(&self, object: &Value) -> Errors {
+        let mut found = Errors::default();
+        if self.has_unique {
+            list_type::validate(&self.root, object, &Way::ROOT, &mut found);
+        }
+        found
+    }
+
+    fn by_rules(&self, mut errors: Vec<FieldError>, new: &Value, old: Option<&Value>) -> Mistakes {
         let Some(expressions) = &self.expressions else {
             return Mistakes { errors, warnings: Vec::new() };
         };
@@ -276,7 +346,14 @@ impl Schema {
     }
 
     fn new(root: Node) -> Self {
-        Self { root: Arc::new(root), since: 0, expressions: None, has_patterns: false }
+        Self {
+            root: Arc::new(root),
+            since: 0,
+            expressions: None,
+            has_patterns: false,
+            has_embedded: false,
+            has_unique: false,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! they refer to each other in circles; custom resources are trees of their own.
 
 use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Number, Value};
 
@@ -24,7 +25,7 @@ pub struct Node {
     /// How strategic merge treats it.
     pub patch: PatchRule,
     /// What a custom resource's schema demands besides the type.
-    pub rules: Option<Box<Rules>>,
+    pub rules: Option<Arc<Rules>>,
 }
 
 /// What a value is.
@@ -75,6 +76,8 @@ pub struct Object {
     pub atomic: bool,
     /// Whether unknown fields stay (`x-kubernetes-preserve-unknown-fields`).
     pub open: bool,
+    /// Whether it is a resource of its own (`x-kubernetes-embedded-resource`).
+    pub embedded: bool,
 }
 
 /// A field of a struct.
@@ -185,6 +188,29 @@ pub struct Rules {
     pub typeless: bool,
 }
 
+impl Rules {
+    /// To be shared by as many nodes as there are: most demand nothing.
+    pub(super) fn shared(self) -> Arc<Self> {
+        static NOTHING: LazyLock<Arc<Rules>> = LazyLock::new(Arc::default);
+        if self.is_nothing() { Arc::clone(&NOTHING) } else { Arc::new(self) }
+    }
+
+    fn is_nothing(&self) -> bool {
+        let Self { default, nullable, enumeration, minimum, maximum, multiple_of, .. } = self;
+        let Self { length, items, properties, unique, pattern, format, junctors, typeless, .. } =
+            self;
+        let is_open = |range: &Range| range.min.is_none() && range.max.is_none();
+        default.is_none()
+            && !nullable
+            && enumeration.is_empty()
+            && (minimum.is_none() && maximum.is_none() && multiple_of.is_none())
+            && [length, items, properties].into_iter().all(is_open)
+            && !unique
+            && (pattern.is_none() && format.is_none() && junctors.is_none())
+            && !typeless
+    }
+}
+
 /// Schemas that a value must also satisfy, or must not.
 #[derive(Debug, Default)]
 pub struct Junctors {
@@ -288,6 +314,24 @@ impl Node {
             Shape::Object(object) => !object.open,
             _ => false,
         }
+    }
+
+    /// Whether this, or anything below it that is not a built-in type, is so.
+    pub(super) fn contains(&self, is_so: &dyn Fn(&Self) -> bool) -> bool {
+        is_so(self)
+            || match &self.shape {
+                Shape::Object(object) => {
+                    object.fields.iter().any(|field| field.node.contains(is_so))
+                }
+                Shape::Map(below) => below.contains(is_so),
+                Shape::List(list) => list.item.contains(is_so),
+                _ => false,
+            }
+    }
+
+    /// What stands where nothing is given, if a custom schema says so.
+    pub(super) fn default(&self) -> Option<&Value> {
+        self.rules.as_ref()?.default.as_ref()
     }
 
     /// Whether `null` is a value of its own here.

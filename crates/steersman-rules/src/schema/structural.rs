@@ -56,21 +56,20 @@ pub(crate) fn node(schema: &Value) -> Node {
         _ => Shape::Any,
     };
     let atomic = (schema["x-kubernetes-map-type"] == "atomic").then_some(true);
-    let rules = Some(Box::new(rules(schema)));
-    Node { atomic, rules, ..Node::new(shape) }
+    Node { atomic, rules: Some(rules(schema).shared()), ..Node::new(shape) }
 }
 
 fn object(schema: &Value, open: bool, embedded: bool) -> Object {
     let required = schema["required"].as_array().into_iter().flatten();
     let mut required: BTreeSet<&str> = required.filter_map(Value::as_str).collect();
-    let mut object = Object { open, ..Object::default() };
+    let mut object = Object { open, embedded, ..Object::default() };
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         let required = required.remove(name.as_str());
         object.fields.push(field(name.clone(), node(schema), required));
     }
     // Required fields without properties still have to exist.
     for name in required {
-        let any = Node { rules: Some(Box::default()), ..Node::new(Shape::Any) };
+        let any = Node { rules: Some(Rules::default().shared()), ..Node::new(Shape::Any) };
         object.fields.push(field(name.to_owned(), any, true));
     }
     object.fields.sort_by(|a, b| a.name.cmp(&b.name));
@@ -111,7 +110,7 @@ fn rules(schema: &Value) -> Rules {
     let range =
         |min: &str, max: &str| Range { min: schema[min].as_u64(), max: schema[max].as_u64() };
     Rules {
-        default: schema.get("default").cloned(),
+        default: schema.get("default").filter(|default| !default.is_null()).cloned(),
         nullable: is(schema, "nullable"),
         enumeration: schema["enum"].as_array().cloned().unwrap_or_default(),
         minimum: bound(schema, "minimum", "exclusiveMinimum"),
@@ -159,9 +158,7 @@ fn condition(schema: &Value) -> Node {
             let list = List { item: condition(&schema["items"]), kind: ListKind::Atomic };
             node.shape = Shape::List(Box::new(list));
         }
-        if let Some(rules) = &mut node.rules {
-            rules.typeless = true;
-        }
+        node.rules = Some(Rules { typeless: true, ..rules(schema) }.shared());
     }
     node
 }

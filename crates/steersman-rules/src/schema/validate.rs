@@ -1,6 +1,7 @@
 //! Validation of custom resources against their schema, worded as Kubernetes words it.
 //!
-//! Rules in CEL are not checked here, but in [`super::expressions`].
+//! What makes embedded objects resources is checked in [`super::embedded`], what may not be twice in
+//! a list in [`super::list_type`], and rules in CEL in [`super::expressions`].
 
 use std::collections::HashSet;
 
@@ -73,7 +74,6 @@ pub(super) fn validate_change(node: &Node, change: Change<'_>, way: &Way<'_>, er
                 let change = Change { new: item, old: before.like(item) };
                 validate_change(node.item(), change, &way.index(index), errors);
             }
-            duplicates(node, items, way, errors);
         }
         _ => {}
     }
@@ -279,25 +279,4 @@ fn not_in(allowed: &[Value], value: &Value, path: &str) -> FieldError {
         .collect();
     let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
     FieldError::not_supported(path, value, &allowed)
-}
-
-/// Items of sets and maps must differ in their value or keys.
-fn duplicates(node: &Node, items: &[Value], way: &Way<'_>, errors: &mut Errors) {
-    let Shape::List(list) = &node.shape else { return };
-    let identity = |item: &Value| match &list.kind {
-        ListKind::Atomic => None,
-        ListKind::Set => Some(item.clone()),
-        ListKind::Map(keys) => {
-            let with_default = |key: &str| item.get(key).or_else(|| list.key_default(key)).cloned();
-            let pairs = keys.iter().filter_map(|key| Some((key.to_string(), with_default(key)?)));
-            Some(Value::Object(pairs.collect()))
-        }
-    };
-    let mut seen = HashSet::new();
-    for (index, item) in items.iter().enumerate() {
-        let Some(identity) = identity(item) else { return };
-        if !seen.insert(identity.to_string()) {
-            errors.push(FieldError::duplicate(way.index(index).text(), &identity));
-        }
-    }
 }

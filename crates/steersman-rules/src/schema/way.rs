@@ -18,6 +18,8 @@ enum Step<'a> {
     Field(&'a str),
     /// `.key`
     Key(&'a str),
+    /// `[key]`
+    Entry(&'a str),
     /// `[3]`
     Index(usize),
 }
@@ -34,6 +36,11 @@ impl<'a> Way<'a> {
     /// On to the value of a key in a map.
     pub(super) fn key(&'a self, key: &'a str) -> Self {
         Self { up: Some(self), step: Step::Key(key) }
+    }
+
+    /// On to the value of a key in a map, as Kubernetes itself writes it.
+    pub(super) fn entry(&'a self, key: &'a str) -> Self {
+        Self { up: Some(self), step: Step::Entry(key) }
     }
 
     /// On to an item of a list.
@@ -57,6 +64,7 @@ impl<'a> Way<'a> {
                 text.push('.');
                 text.push_str(clipped(key));
             }
+            Step::Entry(key) => text.push_str(&format!("[{}]", clipped(key))),
             Step::Index(index) => text.push_str(&format!("[{index}]")),
         }
         text
@@ -74,6 +82,7 @@ mod tests {
         let item = list.index(3);
         assert_eq!(item.key("a").text(), "spec.list[3].a");
         assert_eq!(Way::ROOT.key("a").text(), ".a");
+        assert_eq!(item.entry("a").text(), "spec.list[3][a]");
         assert_eq!(Way::ROOT.text(), "");
         let long = "k".repeat(1_000_000);
         assert_eq!(item.field(&long).text().len(), "spec.list[3].".len() + 256);

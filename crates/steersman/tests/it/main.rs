@@ -25,6 +25,7 @@ mod permissions;
 mod reconcile;
 mod replicas;
 mod restricted;
+mod rules;
 mod sources;
 mod status;
 mod triggers;

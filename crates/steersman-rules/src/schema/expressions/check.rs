@@ -12,9 +12,9 @@ use crate::abandoned::is_abandoned;
 use crate::field::{FieldError, FieldErrorKind};
 
 /// What one expression may cost for the largest object that the schema allows.
-const RULE_COST_MAX: u64 = 10_000_000;
+pub(super) const RULE_COST_MAX: u64 = 10_000_000;
 /// What all of them may cost together.
-const SCHEMA_COST_MAX: u64 = 100_000_000;
+pub(super) const SCHEMA_COST_MAX: u64 = 100_000_000;
 /// How many of the most expensive are named.
 const NAMED_MAX: usize = 4;
 
@@ -23,15 +23,32 @@ pub(crate) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
     if !has_rules(schema) {
         return Vec::new();
     }
-    let mut check = Check { errors: Vec::new(), total: 0, expensive: Vec::new() };
+    checked(schema, path).finish(path)
+}
+
+/// What the rules of a schema can cost: where they stand, their texts, and the most. Or what is
+/// wrong with them.
+pub(super) fn estimates(schema: &Value) -> Result<Vec<(String, String, u64)>, Vec<FieldError>> {
+    let mut check = checked(schema, "");
+    let rules = std::mem::take(&mut check.rules);
+    let is_broken = |error: &FieldError| error.kind == FieldErrorKind::Invalid;
+    let broken: Vec<FieldError> = check.errors.into_iter().filter(is_broken).collect();
+    if broken.is_empty() { Ok(rules) } else { Err(broken) }
+}
+
+fn checked(schema: &Value, path: &str) -> Check {
+    let mut check =
+        Check { errors: Vec::new(), rules: Vec::new(), total: 0, expensive: Vec::new() };
     let shape = Shape::of_schema(schema, SELF_TYPE, true).map(Arc::new);
     let place = Place { path, cardinality: Some(1), uncorrelatable: None };
     check.schema(schema, shape.as_ref(), &place);
-    check.finish(path)
+    check
 }
 
 struct Check {
     errors: Vec<FieldError>,
+    /// Where rules stand, their texts, and what they can cost.
+    rules: Vec<(String, String, u64)>,
     total: u64,
     /// What cost how much, the most expensive first.
     expensive: Vec<(String, u64)>,
@@ -132,6 +149,7 @@ impl Check {
         };
         let times = place.cardinality.unwrap_or(REQUEST_BYTES_MAX / (shape.bytes_min + 1));
         let cost = compiled.estimate().max.saturating_mul(times);
+        self.rules.push((at.trim_start_matches('.').to_owned(), text.to_owned(), cost));
         self.cost("estimated rule cost", &field, cost);
         match message_of(&env, rule) {
             None => {}

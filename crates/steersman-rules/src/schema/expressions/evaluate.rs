@@ -278,7 +278,11 @@ impl Run {
 }
 
 /// What the expressions of a rule see.
-fn activation<'a>(rule: &'a Rule, value: &'a Value, old: Option<&'a Value>) -> Activation<'a> {
+pub(super) fn activation<'a>(
+    rule: &'a Rule,
+    value: &'a Value,
+    old: Option<&'a Value>,
+) -> Activation<'a> {
     let activation = Activation::new().json(SELF, value);
     if rule.optional_old {
         return activation.value(OLD_SELF, optional(old, &rule.shape));

@@ -25,9 +25,9 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// The whole schema of a kind.
-    pub(super) fn of_root(schema: &Value) -> Option<Self> {
-        let shape = Shape::of_schema(schema, SELF_TYPE, true)?;
+    /// The schema of a kind, or of a part of one.
+    pub(super) fn of_schema(schema: &Value, is_root: bool) -> Option<Self> {
+        let shape = Shape::of_schema(schema, SELF_TYPE, is_root)?;
         Self::of(schema, schema, &Arc::new(shape))
     }
 
@@ -97,7 +97,7 @@ pub(super) fn has_rules(schema: &Value) -> bool {
 }
 
 /// The keys of a list that is a map.
-fn list_keys(schema: &Value) -> impl Iterator<Item = &str> {
+pub(super) fn list_keys(schema: &Value) -> impl Iterator<Item = &str> {
     let keys = schema["x-kubernetes-list-map-keys"].as_array();
     keys.into_iter().flatten().filter_map(Value::as_str)
 }

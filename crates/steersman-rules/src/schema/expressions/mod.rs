@@ -7,6 +7,7 @@
 //! when the first object comes: definitions that nobody uses keep only the text of their schema.
 
 mod check;
+mod costs;
 mod evaluate;
 mod field_path;
 mod level;
@@ -19,6 +20,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 pub(crate) use check::of_root as check;
+pub use costs::{RuleCost, rule_costs};
 pub(crate) use evaluate::Findings;
 pub(crate) use field_path::resolved as resolved_field_path;
 use level::Level;
@@ -27,21 +29,23 @@ use level::Level;
 pub(super) struct Expressions {
     /// The schema, for when the rules are needed.
     schema: Box<str>,
+    /// Whether it describes a resource, which has metadata.
+    is_root: bool,
     root: OnceLock<Option<Level>>,
 }
 
 impl Expressions {
     /// The rules of a schema; `None` if it has none.
-    pub(super) fn of(schema: &Value) -> Option<Self> {
+    pub(super) fn of(schema: &Value, is_root: bool) -> Option<Self> {
         let has_rules = level::has_rules(schema);
-        has_rules.then(|| Self { schema: described(schema).into(), root: OnceLock::new() })
+        has_rules.then(|| Self { schema: described(schema).into(), is_root, root: OnceLock::new() })
     }
 
     /// What the rules say of an object, and of how it differs from what it replaces.
     pub(super) fn evaluate(&self, new: &Value, old: Option<&Value>) -> Findings {
         let root = self.root.get_or_init(|| {
             let schema = serde_json::from_str(&self.schema).unwrap_or_default();
-            Level::of_root(&schema)
+            Level::of_schema(&schema, self.is_root)
         });
         root.as_ref().map_or_else(Findings::default, |root| evaluate::evaluate(root, new, old))
     }

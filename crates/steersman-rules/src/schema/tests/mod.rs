@@ -1,5 +1,6 @@
 //! What schemas know and do.
 
 mod builtin;
+mod custom;
 mod structural;
 mod unset;

@@ -149,7 +149,10 @@ fn mistakes_are_worded_as_kubernetes_words_them() {
         ),
         (json!({"size": 1, "tags": ["a", "a"]}), r#"spec.tags[1]: Duplicate value: "a""#),
         (
-            json!({"size": 1, "parts": [{"name": "a"}, {"name": "a", "zone": "here"}]}),
+            json!({"size": 1, "parts": [
+                {"name": "a", "zone": "here"}, {"name": "a", "zone": "here"},
+                {"name": "a", "zone": "here"},
+            ]}),
             r#"spec.parts[1]: Duplicate value: {"name":"a","zone":"here"}"#,
         ),
         (

@@ -1,12 +1,17 @@
 //! `CustomResourceDefinitions`: what of them may not change. What they define, and their own
 //! status, are the server's business.
 
+mod approval;
+mod bundle;
 mod resources;
 mod validate;
+mod warnings;
 
 use serde_json::{Value, json};
 
-pub use resources::{served, storage, storage_version};
+pub use approval::{Approval, approval};
+pub use bundle::bundle_mistake;
+pub use resources::{Defined, resources, storage_version};
 
 use crate::kinds::kind::{Kind, Trait};
 use crate::resource::Effect;
@@ -44,8 +49,12 @@ const RULES: Rules = Rules {
         errors.extend(validate::validate(definition.value, old));
     },
     change,
+    warn: warnings::of_definition,
     ..Rules::NONE
 };
+
+/// What holds of all instances, besides what their schema says.
+static INSTANCE: Rules = Rules { warn: warnings::of_instance, ..Rules::NONE };
 
 /// Fills in the names that follow from others.
 pub fn complete(definition: &mut Value) {
@@ -68,14 +77,19 @@ pub fn complete(definition: &mut Value) {
     }
 }
 
+/// Whether what a definition says is served.
+pub fn is_established(definition: &Value) -> bool {
+    let conditions = items(&definition["status"]["conditions"]);
+    conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True")
+}
+
 /// The group and the name in paths stay; so do kind and scope once the resource is served.
 fn change(definition: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let spec = definition.at("spec");
     let names = spec.at("names");
     let old_spec = &old["spec"];
     let old_names = &old["spec"]["names"];
-    let conditions = items(&old["status"]["conditions"]);
-    if conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True") {
+    if is_established(old) {
         spec.at("scope").unchanged(&old_spec["scope"], errors);
         names.at("kind").unchanged(&old_names["kind"], errors);
     }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::INSTANCE;
 use crate::resource::{Effect, Resource, ScalePaths, Subresource, Verb};
-use crate::rules::Rules;
 use crate::schema::{Schema, Text};
 use crate::{table, versions};
 
@@ -24,28 +24,43 @@ pub fn storage_version(definition: &Value) -> Option<&str> {
     versions_of(definition).find(|version| version["storage"] == true)?["name"].as_str()
 }
 
-/// The resource of the storage version.
-pub fn storage(definition: &Value) -> Option<Resource> {
-    let version = versions_of(definition).find(|version| version["storage"] == true)?;
-    Some(resource(definition, version))
+/// What a definition defines.
+pub struct Defined {
+    /// The resources of the served versions.
+    pub served: Vec<Resource>,
+    /// The resource of the storage version, if it is not among those.
+    pub unserved_storage: Option<Resource>,
 }
 
-/// The resources of the served versions.
-pub fn served(definition: &Value) -> Vec<Resource> {
-    let served = versions_of(definition).filter(|version| version["served"] == true);
-    served.map(|version| resource(definition, version)).collect()
+/// The resources of a definition. Versions that say the same share what is made of it.
+pub fn resources(definition: &Value) -> Defined {
+    let mut schemas: Vec<(&Value, Schema)> = Vec::new();
+    let mut of = |version| resource(definition, version, &mut schemas);
+    let mut defined = Defined { served: Vec::new(), unserved_storage: None };
+    for version in versions_of(definition) {
+        if version["served"] == true {
+            defined.served.push(of(version));
+        } else if version["storage"] == true {
+            defined.unserved_storage = Some(of(version));
+        }
+    }
+    defined
 }
 
 pub(super) fn versions_of(definition: &Value) -> impl Iterator<Item = &Value> {
     definition["spec"]["versions"].as_array().into_iter().flatten()
 }
 
-fn resource(definition: &Value, version: &Value) -> Resource {
+fn resource<'a>(
+    definition: &'a Value,
+    version: &'a Value,
+    schemas: &mut Vec<(&'a Value, Schema)>,
+) -> Resource {
     let spec = &definition["spec"];
-    let names = &spec["names"];
+    let names = names_of(definition);
     let group = text(&spec["group"]);
     let plural = text(&names["plural"]);
-    let schema = &version["schema"]["openAPIV3Schema"];
+    let schema = schema(&version["schema"]["openAPIV3Schema"], schemas);
     Resource {
         storage_prefix: format!("{group}/{plural}").into(),
         group,
@@ -62,8 +77,8 @@ fn resource(definition: &Value, version: &Value) -> Resource {
         create_on_update: false,
         unconditional_update: false,
         has_generation: true,
-        schema: Schema::structural(schema),
-        rules: &Rules::NONE,
+        schema,
+        rules: &INSTANCE,
         has_status_table: true,
         columns: table::columns_from_crd(&version["additionalPrinterColumns"]),
         selectable_fields: selectable_fields(version),
@@ -73,6 +88,25 @@ fn resource(definition: &Value, version: &Value) -> Resource {
         converter: None,
         effect: Some(Effect::Instance),
     }
+}
+
+/// What is made of a schema, or was made of an equal one a few versions ago: there may be as many
+/// as fit into an object.
+fn schema<'a>(text: &'a Value, known: &mut Vec<(&'a Value, Schema)>) -> Schema {
+    if let Some((_, schema)) = known.iter().rev().take(4).find(|(known, _)| *known == text) {
+        return schema.clone();
+    }
+    let schema = Schema::structural(text);
+    known.push((text, schema.clone()));
+    schema
+}
+
+/// The names under which a definition is served: those that were accepted. One that has none yet is
+/// known by those that it asks for.
+fn names_of(definition: &Value) -> &Value {
+    let accepted = &definition["status"]["acceptedNames"];
+    let has = |field: &str| accepted[field].as_str().is_some_and(|name| !name.is_empty());
+    if has("plural") && has("kind") { accepted } else { &definition["spec"]["names"] }
 }
 
 /// What a deprecated version warns of: its own words, or where to go.

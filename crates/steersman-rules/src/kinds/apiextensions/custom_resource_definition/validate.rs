@@ -14,6 +14,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::approval::{self, Approval, approval};
+use super::bundle::{self, bundle_mistake};
+use super::is_established;
 use super::resources::versions_of;
 use crate::field::{Errors, FieldError};
 use crate::metadata;
@@ -21,22 +24,24 @@ use crate::names;
 use crate::rules::at::At;
 use crate::rules::webhook_client::client_config;
 
-/// The mistakes in a definition that is new or replaces another.
+/// The mistakes in a definition that is new or replaces another, in the order of Kubernetes.
 pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &definition["spec"];
-    let mut errors: Errors = of_group(spec).into_iter().collect();
+    let mut errors: Errors = of_own_name(definition).into_iter().collect();
+    errors.extend(of_group(spec));
     errors.extend(one_of(&spec["scope"], "spec.scope", &["Cluster", "Namespaced"]));
+    let found = version::of_all(definition, old);
+    errors.extend(of_versions(definition, found.own));
+    errors.extend(of_names(&spec["names"]));
+    errors.extend(found.shared);
+    errors.extend(of_conversion(&spec["conversion"], old));
+    errors.extend(of_stored_versions(definition));
+    errors.extend(of_approval(definition, old));
     if spec["preserveUnknownFields"] == true {
         let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
                    spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", &json!(true), why));
     }
-    errors.extend(of_versions(definition));
-    errors.extend(of_names(definition));
-    errors.extend(version::of_all(definition, old));
-    errors.extend(of_conversion(&spec["conversion"]));
-    errors.extend(of_stored_versions(definition));
-    errors.extend(of_approval(definition));
     errors.into()
 }
 
@@ -83,56 +88,64 @@ fn of_group(spec: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn of_names(definition: &Value) -> Vec<FieldError> {
-    const MIXED: &str = "may have mixed case, but should otherwise match: ";
+fn of_own_name(definition: &Value) -> Option<FieldError> {
     let spec = &definition["spec"];
-    let all = &spec["names"];
-    let mut errors = Vec::new();
-    for key in ["plural", "singular", "kind", "listKind"] {
-        let field = format!("spec.names.{key}");
+    let name = metadata::text(definition, "name");
+    let wanted = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
+    let why = "must be spec.names.plural+\".\"+spec.group";
+    (name != wanted).then(|| FieldError::invalid("metadata.name", &json!(name), why))
+}
+
+fn of_names(all: &Value) -> Vec<FieldError> {
+    const MIXED: &str = "may have mixed case, but should otherwise match: ";
+    const KEYS: [&str; 4] = ["plural", "singular", "kind", "listKind"];
+    let (missing, given): (Vec<&str>, Vec<&str>) =
+        KEYS.iter().partition(|key| text(&all[**key]).is_empty());
+    let required = |key: &str| FieldError::required(format!("spec.names.{key}"), "");
+    let mut errors: Vec<FieldError> = missing.into_iter().map(required).collect();
+    for key in given {
         let name = text(&all[key]);
         let kind = key.to_lowercase().ends_with("kind");
         let complaints =
             names::dns1035_label(&if kind { name.to_lowercase() } else { name.to_owned() });
-        if name.is_empty() {
-            errors.push(FieldError::required(field, ""));
-        } else if !complaints.is_empty() {
+        if !complaints.is_empty() {
             let why = format!("{}{}", if kind { MIXED } else { "" }, complaints.join(","));
-            errors.push(FieldError::invalid(field, &all[key], &why));
+            errors.push(FieldError::invalid(format!("spec.names.{key}"), &all[key], &why));
         }
     }
-    for key in ["shortNames", "categories"] {
-        for (i, name) in list(&all[key]).iter().enumerate() {
-            let field = format!("spec.names.{key}[{i}]");
-            errors.extend(joined(&field, text(name), names::dns1035_label));
-        }
-    }
+    errors.extend(of_labels(all, "shortNames"));
     if !text(&all["kind"]).is_empty() && all["kind"] == all["listKind"] {
         let why = "kind and listKind may not be the same";
         errors.push(FieldError::invalid("spec.names.listKind", &all["listKind"], why));
     }
-    let name = metadata::text(definition, "name");
-    if name != format!("{}.{}", text(&all["plural"]), text(&spec["group"])) {
-        let why = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", &json!(name), why));
-    }
+    errors.extend(of_labels(all, "categories"));
     errors
 }
 
-fn of_versions(definition: &Value) -> Errors {
+fn of_labels<'a>(all: &'a Value, key: &'a str) -> impl Iterator<Item = FieldError> + 'a {
+    list(&all[key]).iter().enumerate().filter_map(move |(i, name)| {
+        joined(&format!("spec.names.{key}[{i}]"), text(name), names::dns1035_label)
+    })
+}
+
+/// The mistakes in versions, among them those in what hangs on each.
+fn of_versions(definition: &Value, own: Vec<Errors>) -> Errors {
     let mut errors = Errors::default();
-    let mut seen = HashSet::new();
-    let mut unique = true;
     for (index, version) in versions_of(definition).enumerate() {
-        let name = text(&version["name"]);
-        let field = format!("spec.versions[{index}].name");
-        errors.extend(joined(&field, name, names::dns1035_label));
-        unique &= seen.insert(name);
         if !version["schema"]["openAPIV3Schema"].is_object() {
             let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            errors.push(FieldError::required(field, "schemas are required"));
+            errors.push(FieldError::required(field, ""));
         }
+    }
+    let mut seen = HashSet::new();
+    let mut unique = true;
+    for ((index, version), own) in versions_of(definition).enumerate().zip(own) {
+        let name = text(&version["name"]);
+        unique &= seen.insert(name);
+        let field = format!("spec.versions[{index}].name");
+        errors.extend(joined(&field, name, names::dns1035_label));
         errors.extend(deprecation(version, index));
+        errors.extend(own);
     }
     let all = &definition["spec"]["versions"];
     if !unique {
@@ -150,25 +163,36 @@ fn deprecation(version: &Value, index: usize) -> Vec<FieldError> {
     let warning = &version["deprecationWarning"];
     let Some(given) = warning.as_str() else { return Vec::new() };
     let field = format!("spec.versions[{index}].deprecationWarning");
-    let odd = given.char_indices().find(|(_, c)| c.is_control());
-    let rules = [
-        (version["deprecated"] != true, "can only be set for deprecated versions".to_owned()),
-        (given.len() > 256, "must be <= 256 characters long".to_owned()),
-        (given.is_empty(), "must not be an empty string".to_owned()),
-        (
-            odd.is_some(),
-            format!(
-                "must only contain printable UTF-8 characters; non-printable character found at \
-                 index {}",
-                odd.map_or(0, |(at, _)| at)
-            ),
-        ),
-    ];
-    let broken = rules.iter().filter(|(broken, _)| *broken);
-    broken.map(|(_, why)| FieldError::invalid(field.as_str(), warning, why)).collect()
+    let invalid = |why: &str| FieldError::invalid(field.as_str(), warning, why);
+    if version["deprecated"] != true {
+        return vec![invalid("can only be set for deprecated versions")];
+    }
+    let mut errors = Vec::new();
+    if given.len() > 256 {
+        errors.push(invalid("must be <= 256 characters long"));
+    }
+    if given.is_empty() {
+        errors.push(invalid("must not be an empty string"));
+    }
+    if let Some((at, _)) = given.char_indices().find(|(_, c)| !is_printable(*c)) {
+        errors.push(invalid(&format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index \
+             {at}"
+        )));
+    }
+    errors
 }
 
-fn of_conversion(conversion: &Value) -> Errors {
+/// Whether a character is seen: of all that is space, Go prints only one.
+fn is_printable(character: char) -> bool {
+    character == ' '
+        || !(character.is_control()
+            || character.is_whitespace()
+            || matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+            || matches!(character, '\u{2060}'..='\u{206f}' | '\u{e000}'..='\u{f8ff}' | '\u{feff}'))
+}
+
+fn of_conversion(conversion: &Value, old: Option<&Value>) -> Errors {
     const ELSE: &str = "should not be set when strategy is not set to Webhook";
     if conversion.is_null() {
         return Errors::default();
@@ -195,9 +219,19 @@ fn of_conversion(conversion: &Value) -> Errors {
         errors.push(FieldError::required(client_field, why));
     } else {
         client_config(&At::new(client, client_field), &mut errors);
+        let broken = bundle::mistake(&client["caBundle"]);
+        if let Some(why) = broken.filter(|_| old.is_some_and(has_sound_bundle)) {
+            let field = format!("{client_field}.caBundle");
+            errors.push(FieldError::invalid(field, &client["caBundle"], why));
+        }
     }
     errors.extend(review_versions(reviews, reviews_field));
     errors
+}
+
+/// Whether a definition is served, and with a bundle that is none or is sound: it stays so.
+fn has_sound_bundle(old: &Value) -> bool {
+    is_established(old) && bundle_mistake(old).is_none()
 }
 
 fn review_versions(versions: &Value, field: &str) -> Errors {
@@ -237,30 +271,19 @@ fn of_stored_versions(definition: &Value) -> Vec<FieldError> {
     missing.map(complain).collect()
 }
 
-/// Groups of the Kubernetes community need its approval, as an annotation.
-fn of_approval(definition: &Value) -> Option<FieldError> {
-    const ANNOTATION: &str = "api-approved.kubernetes.io";
-    let group = text(&definition["spec"]["group"]);
-    let protected = [".k8s.io", ".kubernetes.io"].iter().any(|end| group.ends_with(end))
-        || ["k8s.io", "kubernetes.io"].contains(&group);
-    let annotation = &definition["metadata"]["annotations"][ANNOTATION];
-    let field = || format!("metadata.annotations[{ANNOTATION}]");
-    match text(annotation) {
-        _ if !protected => None,
-        "" => Some(FieldError::required(
-            field(),
-            "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
-             https://github.com/kubernetes/enhancements/pull/1111",
-        )),
-        given if given.starts_with("unapproved") => None,
-        given if given.starts_with("https://") || given.starts_with("http://") => None,
-        given => {
-            let why = format!(
-                "protected groups must have approval annotation \"{ANNOTATION}\" with either a \
-                 URL or a reason starting with \"unapproved\", see \
-                 https://github.com/kubernetes/enhancements/pull/1111"
-            );
-            Some(FieldError::invalid(field(), &json!(given), &why))
+/// Groups of the Kubernetes community need its approval. What was let pass once is let pass again.
+fn of_approval(definition: &Value, old: Option<&Value>) -> Option<FieldError> {
+    let now = approval(definition)?;
+    if old.and_then(approval) == Some(now) {
+        return None;
+    }
+    let why = now.message(definition);
+    match now {
+        Approval::Missing => Some(FieldError::required(approval::field(), &why)),
+        Approval::Invalid => {
+            let given = json!(approval::given(definition));
+            Some(FieldError::invalid(approval::field(), &given, &why))
         }
+        Approval::Approved | Approval::Bypassed => None,
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{clip, list, text};
 use crate::abandoned::is_abandoned;
-use crate::field::{Errors, FieldError, FieldErrorKind};
+use crate::field::{Errors, FieldError};
 use crate::schema::{Pattern, resolved_field_path};
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
@@ -93,37 +93,47 @@ pub(super) fn of_root(schema: &Value, path: &str, patterns: &mut Patterns) -> Er
 
 /// Defaults that their own schema would refuse.
 fn defaults(schema: &Value, path: &str, errors: &mut Errors) {
-    let default = &schema["default"];
-    // A number or a text is told apart only where an object is read.
-    if !default.is_null() && schema["x-kubernetes-int-or-string"] != true {
-        let embedded = schema["x-kubernetes-embedded-resource"] == true;
-        let tells = |mistake: &FieldError| {
-            // Keys may repeat in a default, and metadata is read as every object's.
-            mistake.kind != FieldErrorKind::Duplicate
-                && !(embedded && mistake.field.starts_with("metadata"))
-        };
-        if !embedded && crate::schema::has_unknown_fields(schema, default) {
-            let why = "must not have unknown fields";
-            errors.push(FieldError::invalid(format!("{path}.default"), default, why));
-        }
-        let mistakes = crate::schema::mistakes(schema, default).into_iter().filter(tells);
-        errors.extend(mistakes.map(|mistake| {
-            let below = match mistake.field.as_str() {
-                "" => String::new(),
-                field if field.starts_with('.') => field.to_owned(),
-                field => format!(".{field}"),
-            };
-            FieldError { field: format!("{path}.default{below}"), ..mistake }
-        }));
+    if !schema["default"].is_null() {
+        errors.extend(of_default(schema, &format!("{path}.default")));
+    }
+    if schema["items"].is_object() {
+        defaults(&schema["items"], &format!("{path}.items"), errors);
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         defaults(property, &format!("{path}.properties[{}]", clip(name)), errors);
     }
-    for key in ["items", "additionalProperties"] {
-        if schema[key].is_object() {
-            defaults(&schema[key], &format!("{path}.{key}"), errors);
-        }
+}
+
+fn of_default(schema: &Value, path: &str) -> Vec<FieldError> {
+    let default = &schema["default"];
+    let embedded = schema["x-kubernetes-embedded-resource"] == true;
+    let mut errors = Vec::new();
+    if !embedded && crate::schema::has_unknown_fields(schema, default) {
+        errors.push(FieldError::invalid(path, default, "must not have unknown fields"));
     }
+    // Metadata is read as every object's.
+    let is_told = |mistake: &FieldError| !(embedded && mistake.field.starts_with("metadata"));
+    let by_shape = || {
+        // A number or a text is told apart only where an object is read.
+        let either = schema["x-kubernetes-int-or-string"] == true;
+        let mistakes = (!either).then(|| crate::schema::mistakes(schema, default));
+        mistakes.into_iter().flatten().filter(is_told).collect()
+    };
+    let looks: [&dyn Fn() -> Vec<FieldError>; 3] =
+        [&|| crate::schema::embedded_mistakes(schema, default), &by_shape, &|| {
+            crate::schema::rule_mistakes(schema, default)
+        }];
+    // What is wrong at first sight is not looked at further.
+    let found = looks.iter().map(|look| look()).find(|found| !found.is_empty());
+    errors.extend(found.into_iter().flatten().map(|mistake| {
+        let below = match mistake.field.as_str() {
+            "" | "<nil>" => String::new(),
+            field if field.starts_with(['.', '[']) => field.to_owned(),
+            field => format!(".{field}"),
+        };
+        FieldError { field: format!("{path}{below}"), ..mistake }
+    }));
+    errors
 }
 
 fn walk(schema: &Value, path: &str, place: &Place, found: &mut Found<'_>) {

@@ -20,6 +20,7 @@ const ONLY_OUTSIDE: &[(&str, &str)] = &[
     ("x-kubernetes-list-map-keys", "must be empty to be structural"),
     ("x-kubernetes-list-type", "must be undefined to be structural"),
     ("x-kubernetes-map-type", "must be undefined to be structural"),
+    ("x-kubernetes-validations", "must be empty to be structural"),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]

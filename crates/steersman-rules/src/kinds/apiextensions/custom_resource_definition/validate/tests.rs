@@ -72,7 +72,7 @@ fn names_scope_and_versions_are_checked() {
         (
             "/spec/versions/0/schema",
             json!(null),
-            "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required",
+            "spec.versions[0].schema.openAPIV3Schema: Required value",
         ),
         (
             "/spec/versions/0/deprecationWarning",
@@ -115,6 +115,135 @@ fn versions_have_names_of_their_own_and_one_is_stored() {
         let found = complaints("/spec/versions", &versions);
         assert!(found.iter().any(|message| message.ends_with(expected)), "{found:?}");
     }
+}
+
+/// The complaints about two changes at once stand in the order of Kubernetes: the name first, then
+/// the spec from its group to its conversion, then the rest.
+#[test]
+fn complaints_stand_in_the_order_of_kubernetes() {
+    let mut object = definition();
+    object["metadata"]["name"] = json!("x.example.com");
+    object["spec"]["scope"] = json!("World");
+    object["spec"]["names"]["kind"] = json!("Shop Keeper");
+    object["spec"]["names"]["singular"] = json!("");
+    object["spec"]["versions"][0]["deprecated"] = json!(true);
+    object["spec"]["versions"][0]["deprecationWarning"] = json!("");
+    object["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([{"name": "", "type": "string", "jsonPath": ".spec"}]);
+    object["spec"]["versions"][0]["storage"] = json!(false);
+    object["spec"]["conversion"] = json!({"strategy": "Magic"});
+    object["spec"]["preserveUnknownFields"] = json!(true);
+    object["status"] = json!({"storedVersions": ["v0"]});
+    let found = validate(&object, None);
+    let fields: Vec<&str> = found.iter().map(|error| error.field.as_str()).collect();
+    assert_eq!(
+        fields,
+        [
+            "metadata.name",
+            "spec.scope",
+            "spec.versions[0].deprecationWarning",
+            "spec.versions",
+            "spec.names.singular",
+            "spec.names.kind",
+            "spec.additionalPrinterColumns[0].name",
+            "spec.conversion.strategy",
+            "status.storedVersions[0]",
+            "spec.preserveUnknownFields",
+        ]
+    );
+}
+
+#[test]
+fn a_deprecation_is_told_in_printable_words() {
+    let of = |deprecated: bool, warning: &str| {
+        let mut object = definition();
+        object["spec"]["versions"][0]["deprecated"] = json!(deprecated);
+        object["spec"]["versions"][0]["deprecationWarning"] = json!(warning);
+        let found = validate(&object, None);
+        let texts = found.iter().map(|error| error.text.rsplit_once(": ").unwrap().1.to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    let printable = "must only contain printable UTF-8 characters; non-printable character found";
+    assert_eq!(of(true, "soon gone \u{fc}"), Vec::<String>::new());
+    assert_eq!(of(false, ""), ["can only be set for deprecated versions"]);
+    assert_eq!(of(true, ""), ["must not be an empty string"]);
+    assert_eq!(of(true, "a\tb"), [format!("{printable} at index 1")]);
+    assert_eq!(of(true, "ab\u{a0}"), [format!("{printable} at index 2")]);
+    assert_eq!(of(true, &"x".repeat(257)), ["must be <= 256 characters long"]);
+}
+
+#[test]
+fn a_default_satisfies_the_schema_that_it_stands_in() {
+    let at = "spec.validation.openAPIV3Schema.properties[spec].default";
+    let embedded = |default: Value| {
+        json!({
+            "type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true, "default": default,
+        })
+    };
+    for (schema, expected) in [
+        (json!({"type": "string", "default": "a", "minLength": 1}), vec![]),
+        (json!({"type": "string", "nullable": true, "default": null, "minLength": 1}), vec![]),
+        (
+            json!({"type": "string", "default": "a", "maxLength": 0}),
+            vec![format!("{at}: Too long: may not be more than 0 bytes")],
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "default": {"b": 1}}),
+            vec![format!("{at}: Invalid value: {{\"b\":1}}: must not have unknown fields")],
+        ),
+        (
+            json!({"type": "array", "default": [1, -1], "items": {"type": "integer", "minimum": 0}}),
+            vec![format!(
+                "{at}[1]: Invalid value: -1: [1] in body should be greater than or equal to 0"
+            )],
+        ),
+        (
+            json!({"type": "integer", "default": 3, "x-kubernetes-validations": [
+                {"rule": "self % 2 == 0", "message": "must be even"},
+            ]}),
+            vec![format!("{at}: Invalid value: 3: must be even")],
+        ),
+        (
+            json!({"type": "object", "default": {"a": 3}, "properties": {"a": {
+                "type": "integer", "x-kubernetes-validations": [{"rule": "self == 2"}],
+            }}}),
+            vec![format!("{at}.a: Invalid value: 3: failed rule: self == 2")],
+        ),
+        (embedded(json!({"apiVersion": "v1", "kind": "Pod"})), vec![]),
+        (
+            embedded(json!({"kind": "a b", "metadata": {"labels": {"a b": "c"}}})),
+            vec![
+                format!("{at}.apiVersion: Required value"),
+                format!(
+                    "{at}.kind: Invalid value: \"a b\": may have mixed case, but should otherwise \
+                     match: a DNS-1035 label must consist of lower case alphanumeric characters or \
+                     '-', start with an alphabetic character, and end with an alphanumeric character \
+                     (e.g. 'my-name',  or 'abc-123', regex used for validation is \
+                     '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                ),
+                format!(
+                    "{at}.metadata.labels: Invalid value: \"a b\": name part must consist of \
+                     alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used \
+                     for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+                ),
+            ],
+        ),
+    ] {
+        let found = complaints("/spec/versions/0/schema/openAPIV3Schema/properties/spec", &schema);
+        assert_eq!(found, expected, "{schema}");
+    }
+}
+
+#[test]
+fn rules_stand_where_values_have_a_type() {
+    let nested = json!({"type": "string", "allOf": [
+        {"x-kubernetes-validations": [{"rule": "true"}]},
+    ]});
+    let found = complaints("/spec/versions/0/schema/openAPIV3Schema/properties/spec", &nested);
+    let at = "spec.validation.openAPIV3Schema.properties[spec].allOf[0].x-kubernetes-validations";
+    assert_eq!(found, [format!("{at}: Forbidden: must be empty to be structural")]);
 }
 
 #[test]

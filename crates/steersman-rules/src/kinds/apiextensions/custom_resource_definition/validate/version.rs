@@ -40,61 +40,119 @@ const AT_ROOT: &[&str] = &[
     "x-kubernetes-validations",
 ];
 
+/// The mistakes in what hangs on versions.
+pub(super) struct Found {
+    /// Of each version.
+    pub(super) own: Vec<Errors>,
+    /// In what all of them say alike.
+    pub(super) shared: Errors,
+}
+
 /// The mistakes in all versions. What all of them say alike is looked at once.
-pub(super) fn of_all(definition: &Value, old: Option<&Value>) -> Errors {
-    const KEYS: [&str; 4] =
-        ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
+pub(super) fn of_all(definition: &Value, old: Option<&Value>) -> Found {
     let before: HashMap<&str, &Value> = old
         .into_iter()
         .flat_map(versions_of)
         .map(|version| (text(&version["name"]), &version["schema"]["openAPIV3Schema"]))
         .collect();
     let all: Vec<&Value> = versions_of(definition).collect();
+    let mut look = Look {
+        before,
+        alike: alike(&all),
+        any_status: all.iter().any(|version| has_status(version)),
+        patterns: schema::Patterns::default(),
+        shared: Errors::default(),
+    };
+    let own = all.iter().enumerate().map(|(index, version)| look.at(index, version)).collect();
+    Found { own, shared: look.shared }
+}
+
+/// What all versions say alike. Asked once: there may be as many versions as fit into an object.
+fn alike(all: &[&Value]) -> Vec<&'static str> {
+    const KEYS: [&str; 4] =
+        ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
     let is_alike = |key: &&str| {
         all.first().is_some_and(|first| {
             !first[*key].is_null() && all.iter().all(|version| version[*key] == first[*key])
         })
     };
-    // Asked once: there may be as many versions as fit into an object.
-    let alike: Vec<&str> = KEYS.into_iter().filter(is_alike).collect();
-    let alike = |key: &str| alike.contains(&key);
-    let mut errors = Errors::default();
-    let mut patterns = schema::Patterns::default();
-    for (index, version) in all.iter().enumerate() {
-        let place = |key: &str, shared: &str| match (alike(key), index) {
+    KEYS.into_iter().filter(is_alike).collect()
+}
+
+fn has_status(version: &Value) -> bool {
+    version["subresources"]["status"].is_object()
+}
+
+/// A look at one version after the other.
+struct Look<'a> {
+    /// The schemas that versions had before.
+    before: HashMap<&'a str, &'a Value>,
+    /// What all versions say alike.
+    alike: Vec<&'static str>,
+    /// Whether any version has a status of its own.
+    any_status: bool,
+    patterns: schema::Patterns,
+    /// The mistakes in what they say alike.
+    shared: Errors,
+}
+
+impl Look<'_> {
+    /// The mistakes in what only this version says.
+    fn at(&mut self, index: usize, version: &Value) -> Errors {
+        let mut own = Errors::default();
+        if let Some(path) = self.path(index, "schema", "validation") {
+            let errors = self.schema(version, &path);
+            self.tell("schema", errors, &mut own);
+        }
+        if let Some(path) = self.path(index, "subresources", "subresources") {
+            let errors = of_scale(&version["subresources"]["scale"], &path);
+            self.tell("subresources", errors, &mut own);
+        }
+        let columns = "additionalPrinterColumns";
+        if let Some(path) = self.path(index, columns, columns) {
+            self.tell(columns, of_columns(&version[columns], &path), &mut own);
+        }
+        let selectable = "selectableFields";
+        // What is kept for all versions is only looked at beside a schema that is.
+        let apart = self.is_alike(selectable) && !self.is_alike("schema");
+        if apart && index == 0 {
+            let why = "may only be set when validations.schema is included";
+            self.shared.push(FieldError::invalid("spec.selectableFields", &"".into(), why));
+        }
+        if let Some(path) = self.path(index, selectable, selectable).filter(|_| !apart) {
+            self.tell(selectable, of_selectable(version, &path), &mut own);
+        }
+        own
+    }
+
+    fn is_alike(&self, key: &str) -> bool {
+        self.alike.contains(&key)
+    }
+
+    /// Where Kubernetes keeps what a version says; nowhere, if the first one says it for all.
+    fn path(&self, index: usize, key: &str, shared: &str) -> Option<String> {
+        match (self.is_alike(key), index) {
             (true, 0) => Some(format!("spec.{shared}")),
             (true, _) => None,
             (false, _) => Some(format!("spec.versions[{index}].{key}")),
-        };
-        let status = version["subresources"]["status"].is_object();
-        if let Some(path) = place("schema", "validation") {
-            let schema = &version["schema"]["openAPIV3Schema"];
-            // Rules that were accepted once compile and cost what they did then.
-            let is_unchanged = before.get(text(&version["name"])) == Some(&schema);
-            let found = of_schema(schema, &path, status, &mut patterns);
-            let is_sound = found.is_empty();
-            errors.extend(found);
-            if is_sound && !is_unchanged {
-                errors.extend(check_expressions(schema, &format!("{path}.openAPIV3Schema")));
-            }
-        }
-        if let Some(path) = place("subresources", "subresources") {
-            errors.extend(of_scale(&version["subresources"]["scale"], &path));
-        }
-        if let Some(path) = place("additionalPrinterColumns", "additionalPrinterColumns") {
-            errors.extend(of_columns(&version["additionalPrinterColumns"], &path));
-        }
-        // What is kept for all versions is only looked at beside a schema that is.
-        let apart = alike("selectableFields") && !alike("schema");
-        if apart && index == 0 {
-            let why = "may only be set when validations.schema is included";
-            errors.push(FieldError::invalid("spec.selectableFields", &"".into(), why));
-        }
-        if let Some(path) = place("selectableFields", "selectableFields").filter(|_| !apart) {
-            errors.extend(of_selectable(version, &path));
         }
     }
-    errors
+
+    fn tell(&mut self, key: &str, errors: impl IntoIterator<Item = FieldError>, own: &mut Errors) {
+        if self.is_alike(key) { self.shared.extend(errors) } else { own.extend(errors) }
+    }
+
+    fn schema(&mut self, version: &Value, path: &str) -> Errors {
+        let schema = &version["schema"]["openAPIV3Schema"];
+        let status = if self.is_alike("schema") { self.any_status } else { has_status(version) };
+        let mut errors = of_schema(schema, path, status, &mut self.patterns);
+        // Rules that were accepted once compile and cost what they did then.
+        let is_unchanged = self.before.get(text(&version["name"])) == Some(&schema);
+        if errors.is_empty() && !is_unchanged {
+            errors.extend(check_expressions(schema, &format!("{path}.openAPIV3Schema")));
+        }
+        errors
+    }
 }
 
 fn of_schema(root: &Value, path: &str, status: bool, patterns: &mut schema::Patterns) -> Errors {
