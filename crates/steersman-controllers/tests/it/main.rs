@@ -2,11 +2,15 @@
 
 mod aggregation;
 mod credentials;
+mod daemonsets;
 mod deployments;
+mod disruptions;
 mod events;
 mod garbage;
 mod namespaces;
 mod objects;
 mod pods;
 mod quotas;
+mod replicationcontrollers;
 mod scheduling;
+mod statefulsets;
