@@ -12,5 +12,6 @@ mod objects;
 mod pods;
 mod quotas;
 mod replicationcontrollers;
+mod restarts;
 mod scheduling;
 mod statefulsets;
