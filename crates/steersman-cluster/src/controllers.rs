@@ -162,7 +162,8 @@ mod tests {
             ("-deployment,deployment", "none"),
             (
                 "*, -garbagecollector,-root-ca-cert-publisher",
-                "deployment-controller,replicaset-controller,namespace-controller,\
+                "deployment-controller,replicaset-controller,statefulset-controller,\
+                 daemonset-controller,replicationcontroller-controller,disruption-controller,namespace-controller,\
                  serviceaccount-controller,clusterrole-aggregation-controller,\
                  resourcequota-controller,certificatesigningrequest-signing-controller,\
                  serviceaccount-token-controller,kube-scheduler",

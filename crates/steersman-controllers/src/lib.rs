@@ -7,17 +7,25 @@
 
 mod authority;
 mod discovery;
+mod hash;
+mod history;
+mod intstr;
 mod pod;
+mod pod_control;
 
 mod certificate_signing;
 mod clusterrole_aggregation;
+mod daemonset;
 mod deployment;
+mod disruption;
 mod garbage_collector;
 mod namespace;
 mod replicaset;
+mod replicationcontroller;
 mod resourcequota;
 mod root_ca;
 mod serviceaccount;
+mod statefulset;
 mod token_secret;
 
 use std::sync::Arc;
@@ -29,9 +37,13 @@ pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 10] = [
+pub const NAMES: [(&str, &str); 14] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
+    ("statefulset-controller", "statefulset"),
+    ("daemonset-controller", "daemonset"),
+    ("replicationcontroller-controller", "replicationcontroller"),
+    ("disruption-controller", "disruption"),
     ("namespace-controller", "namespace"),
     ("serviceaccount-controller", "serviceaccount"),
     ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
@@ -65,6 +77,10 @@ pub fn all() -> Vec<Controller> {
     vec![
         deployment::controller(),
         replicaset::controller(),
+        statefulset::controller(),
+        daemonset::controller(),
+        replicationcontroller::controller(),
+        disruption::controller(),
         namespace::controller(),
         serviceaccount::controller(),
         clusterrole_aggregation::controller(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
 /// Whether a Pod counts as available, and if not yet, when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +69,20 @@ pub(crate) fn availability(pod: &Pod, min_ready_seconds: i32, now: Timestamp) ->
     }
 }
 
-/// How often the Pod's containers were restarted, at most.
-pub(crate) fn max_restarts(pod: &Pod) -> i32 {
-    let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
-    containers.into_iter().flatten().map(|container| container.restart_count).max().unwrap_or(0)
+/// How often the Pod's containers were restarted, at most, and its sidecars.
+pub(crate) fn max_restarts(pod: &Pod) -> (i32, i32) {
+    let status = pod.status.as_ref();
+    let most = |all: Option<&Vec<ContainerStatus>>, counts: &dyn Fn(&ContainerStatus) -> bool| {
+        let counted = all.into_iter().flatten().filter(|container| counts(container));
+        counted.map(|container| container.restart_count).max().unwrap_or(0)
+    };
+    let is_sidecar = |container: &ContainerStatus| {
+        let all = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_ref());
+        let own = all.into_iter().flatten().find(|own| own.name == container.name);
+        own.is_some_and(|own| own.restart_policy.as_deref() == Some("Always"))
+    };
+    (
+        most(status.and_then(|status| status.container_statuses.as_ref()), &|_| true),
+        most(status.and_then(|status| status.init_container_statuses.as_ref()), &is_sidecar),
+    )
 }

@@ -21,6 +21,7 @@ use crate::link::Link;
 use crate::permissions::Refusals;
 use crate::settings::Settings;
 use crate::settle;
+use crate::wire::Wire;
 
 /// How much virtual time [`Cluster::eventually`] gives.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -154,6 +155,17 @@ impl Cluster {
     pub fn client_over(&self, link: &Link) -> kube::Client {
         let namespace = self.client.kube().default_namespace().to_owned();
         kube::Client::new(link.around(self.inner().api().clone()), namespace)
+    }
+
+    /// A client that reaches the cluster through a wire that can be cut.
+    pub(crate) fn client_through(&self, wire: &Wire) -> kube::Client {
+        let namespace = self.client.kube().default_namespace().to_owned();
+        kube::Client::new(wire.around(self.inner().api().clone()), namespace)
+    }
+
+    /// Starts a manager that runs as long as it is kept, whose reconciles the test hears of.
+    pub(crate) fn start_apart(&self, manager: Manager) -> Running {
+        manager.reconciles_to(self.records.clone()).start()
     }
 
     /// The cluster underneath.

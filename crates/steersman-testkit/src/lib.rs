@@ -28,6 +28,9 @@
 //! [`Cluster::deploy`] runs controllers under the permissions that their manifests grant, and no
 //! others: a missing rule fails the test and says what to add.
 //!
+//! [`Restarts`] runs a scenario again and again, with a restart of a controller after each of its
+//! writes, and compares what comes of it.
+//!
 //! [`faults`] puts trouble between a client and that cluster, from a seed; a [`link`] between
 //! them can be slow, lossy or held up.
 
@@ -39,12 +42,14 @@ pub mod link;
 mod logs;
 mod permissions;
 mod prepared;
+mod restarts;
 mod rule_costs;
 mod run;
 mod settings;
 mod settle;
 mod test;
 mod webhooks;
+mod wire;
 
 pub use cluster::Cluster;
 pub use deployed::Deployed;
@@ -53,6 +58,7 @@ pub use link::{Condition, Link};
 pub use logs::VirtualTime;
 pub use permissions::MissingRule;
 pub use prepared::Prepared;
+pub use restarts::Restarts;
 pub use rule_costs::{BrokenRules, RuleCosts};
 pub use run::{run, run_with};
 pub use settings::Settings;

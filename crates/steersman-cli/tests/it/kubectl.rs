@@ -10,6 +10,7 @@ mod discover;
 mod nodes;
 mod output;
 mod rollout;
+mod sets;
 mod validation;
 mod wait;
 mod workloads;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use steersman::events::NewEvent;
 use steersman::object::is_controlled_by;
 use steersman::ownership::claim_children;
-use steersman::{Context, Next, ObjectKey, Result, clock};
+use steersman::{Context, Error, Next, ObjectKey, Result, clock};
 
 use super::plan::{Action, Change, Rollout};
 use super::revision::REVISION;
@@ -25,6 +25,13 @@ enum Creation {
     Done(String),
     /// Its name is taken by one with another template.
     Collision,
+    /// It was refused, as people are told.
+    Refused {
+        /// What they are told.
+        message: String,
+        /// Why.
+        error: Error,
+    },
 }
 
 /// Brings the ReplicaSets of one Deployment a step closer to its template and size.
@@ -37,6 +44,7 @@ pub(super) async fn reconcile(
     let acted = act(&rollout, &ctx).await;
     let progress = match &acted {
         Ok(Some(Creation::Done(name))) => Progress::Created(name.clone()),
+        Ok(Some(Creation::Refused { message, .. })) => Progress::Refused(message.clone()),
         _ => Progress::None,
     };
     let mut report = status::report(&rollout, &progress, clock::now());
@@ -46,7 +54,9 @@ pub(super) async fn reconcile(
         report.status.collision_count = Some(collisions + 1);
     }
     ctx.status(report.status);
-    acted?;
+    if let Some(Creation::Refused { error, .. }) = acted? {
+        return Err(error);
+    }
     sync_revision(&rollout, &ctx).await?;
     Ok(report.deadline_in.map_or(Next::Settled, Next::After))
 }
@@ -90,11 +100,13 @@ async fn create(set: ReplicaSet, ctx: &Context<Deployment>) -> Result<Creation> 
             }
         }
         Err(error) => {
-            if !namespace_terminating(&error) {
-                let note = format!("Failed to create new replica set {name:?}: {error}");
-                ctx.event(NewEvent::warning("ReplicaSetCreateError").action("Create").note(note));
+            if namespace_terminating(&error) {
+                return Err(error);
             }
-            Err(error)
+            let message = format!("Failed to create new replica set {name:?}: {error}");
+            let event = NewEvent::warning(status::REFUSED).action("Create");
+            ctx.event(event.note(message.clone()));
+            Ok(Creation::Refused { message, error })
         }
     }
 }

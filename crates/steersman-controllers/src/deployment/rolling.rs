@@ -11,6 +11,8 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::intstr::{Round, scaled};
+
 /// A ReplicaSet is to have this many replicas.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
@@ -61,26 +63,6 @@ fn fenceposts(deployment: &Deployment) -> (i32, i32) {
         (0, 0) => (0, 1),
         both => both,
     }
-}
-
-#[derive(Clone, Copy)]
-enum Round {
-    Up,
-    Down,
-}
-
-/// A number, or a percentage of `total`.
-fn scaled(value: &IntOrString, total: i32, round: Round) -> i32 {
-    let percent = match value {
-        IntOrString::Int(number) => return (*number).max(0),
-        IntOrString::String(text) => text.trim_end_matches('%').parse::<i64>().unwrap_or(0),
-    };
-    let hundredths = percent.max(0).saturating_mul(i64::from(total));
-    let whole = match round {
-        Round::Up => hundredths.saturating_add(99) / 100,
-        Round::Down => hundredths / 100,
-    };
-    i32::try_from(whole).unwrap_or(i32::MAX)
 }
 
 /// How many replicas a ReplicaSet asks for.

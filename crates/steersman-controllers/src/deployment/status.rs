@@ -23,6 +23,8 @@ const ARRIVED: &str = "NewReplicaSetAvailable";
 /// The reason of a rollout that took too long.
 const TOO_LATE: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
+/// The reason of a rollout whose ReplicaSet cannot be created.
+pub(super) const REFUSED: &str = "ReplicaSetCreateError";
 
 /// A status, and when it must be looked at again even if nothing happens.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(super) enum Progress {
     None,
     /// It created the ReplicaSet with this name.
     Created(String),
+    /// It could not create it, because of this.
+    Refused(String),
 }
 
 /// The status of a rollout.
@@ -128,6 +132,9 @@ fn progressing(
     conditions: &mut Conditions,
 ) -> Option<Duration> {
     announce(rollout, progress, conditions);
+    if matches!(progress, Progress::Refused(_)) {
+        return None;
+    }
     let paused = rollout.deployment.spec.as_ref().and_then(|spec| spec.paused) == Some(true);
     let settled = conditions.reason(PROGRESSING) == Some(ARRIVED);
     if paused || (settled && status.replicas == status.updated_replicas) {
@@ -164,6 +171,9 @@ fn announce(rollout: &Rollout, progress: &Progress, conditions: &mut Conditions)
         (Progress::Created(name), _) => {
             let message = format!("Created new replica set \"{name}\"");
             conditions.set(condition(PROGRESSING, "True", "NewReplicaSetCreated", &message));
+        }
+        (Progress::Refused(message), _) => {
+            conditions.set(condition(PROGRESSING, "False", REFUSED, message));
         }
         (Progress::None, Some(TOO_LATE)) => {}
         (Progress::None, Some(PAUSED)) if !paused => {

@@ -8,29 +8,10 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::ownership;
 
+use crate::hash;
+
 /// The label that tells the Pods of one template from those of another.
 pub(super) const HASH_LABEL: &str = "pod-template-hash";
-/// Letters and digits that cannot form words, as Kubernetes uses them in generated names.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-
-/// The hash of a template. Collisions that happened before lead to another hash.
-///
-/// Stable across versions of this program: it is taken over the template's JSON, whose fields
-/// and maps have a fixed order. It need not agree with another implementation's, because
-/// templates are recognised by their content.
-pub(super) fn hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
-    let mut bytes = serde_json::to_vec(template).unwrap_or_default();
-    if let Some(collisions) = collisions {
-        bytes.extend_from_slice(&collisions.to_le_bytes());
-    }
-    let digits = fnv1a(&bytes).to_string();
-    digits.bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
-}
-
-/// FNV-1a with 32 bits.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
-}
 
 /// The oldest ReplicaSet that has the Deployment's template.
 pub(super) fn find_new(
@@ -76,7 +57,7 @@ pub(super) fn new_set(
 ) -> ReplicaSet {
     let spec = deployment.spec.clone().unwrap_or_default();
     let collisions = deployment.status.as_ref().and_then(|status| status.collision_count);
-    let hash = hash(&spec.template, collisions);
+    let hash = hash::of_template(&spec.template, collisions);
     let mut template = spec.template;
     let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
     labels.insert(HASH_LABEL.into(), hash.clone());

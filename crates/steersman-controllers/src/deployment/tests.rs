@@ -291,9 +291,9 @@ fn only_as_much_history_is_kept_as_asked_for() {
 fn the_hash_depends_on_the_template_and_on_collisions_only() {
     let a = deployment(1, "a", &json!(null)).spec.unwrap().template;
     let b = deployment(9, "b", &json!(null)).spec.unwrap().template;
-    assert_eq!(template::hash(&a, None), template::hash(&a.clone(), None));
-    assert_ne!(template::hash(&a, None), template::hash(&b, None));
-    assert_ne!(template::hash(&a, None), template::hash(&a, Some(1)));
+    assert_eq!(crate::hash::of_template(&a, None), crate::hash::of_template(&a.clone(), None));
+    assert_ne!(crate::hash::of_template(&a, None), crate::hash::of_template(&b, None));
+    assert_ne!(crate::hash::of_template(&a, None), crate::hash::of_template(&a, Some(1)));
 }
 
 fn condition(world: &World, type_: &str) -> DeploymentCondition {
@@ -342,6 +342,18 @@ fn a_rollout_that_stands_still_exceeds_its_deadline() {
     world.all_pods_come_up();
     report(&mut world, &Progress::None, now() + Duration::from_secs(90));
     assert_eq!(condition(&world, "Progressing").reason.as_deref(), Some("NewReplicaSetAvailable"));
+}
+
+#[test]
+fn a_replica_set_that_is_refused_is_a_condition() {
+    let mut world = World::new(deployment(2, "a", &json!(null)));
+    let message = "Failed to create new replica set \"web-x\": quota";
+    let due = report(&mut world, &Progress::Refused(message.into()), now());
+    assert_eq!(due, None);
+    let progressing = condition(&world, "Progressing");
+    assert_eq!(progressing.status, "False");
+    assert_eq!(progressing.reason.as_deref(), Some("ReplicaSetCreateError"));
+    assert_eq!(progressing.message.as_deref(), Some(message));
 }
 
 #[test]

@@ -3,10 +3,13 @@
 //! Kubernetes' own counts the Pods that it expects to appear or vanish, lest a late cache make
 //! it create them twice. That is not needed here: before a key is reconciled again, the
 //! framework waits until the cache shows what the last reconcile of that key wrote.
+//!
+//! [`replicated`] lets a ReplicationController be reconciled by the same code.
 
 mod plan;
 mod ranking;
-mod reconcile;
+pub(crate) mod reconcile;
+pub(crate) mod replicated;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -28,7 +31,7 @@ pub(crate) fn controller() -> Controller {
         .watches(move |pod: &Pod| orphans.of_orphan(&pod.metadata))
         .concurrency(5)
         .updates_status()
-        .reconcile(reconcile::reconcile)
+        .reconcile(reconcile::reconcile::<ReplicaSet>)
 }
 
 /// The labels by which it claims what it controls.

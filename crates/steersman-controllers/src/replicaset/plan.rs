@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use steersman::ownership;
 
 use super::ranking;
 use crate::pod;
-use jiff::Timestamp;
-
-/// The most Pods created or deleted in one reconcile; the rest follows in the next one.
-const BURST: usize = 500;
+use crate::pod_control::{self, BURST};
 
 /// What a ReplicaSet does about its Pods.
 #[derive(Debug)]
@@ -55,32 +51,7 @@ pub(super) fn desired(set: &ReplicaSet) -> usize {
 /// A Pod as the ReplicaSet's template describes it; the server completes its name.
 pub(super) fn new_pod(set: &ReplicaSet) -> Pod {
     let template = set.spec.as_ref().and_then(|spec| spec.template.clone()).unwrap_or_default();
-    let meta = template.metadata.unwrap_or_default();
-    let set_name = set.metadata.name.as_deref().unwrap_or_default();
-    Pod {
-        metadata: ObjectMeta {
-            generate_name: Some(format!("{set_name}-")),
-            namespace: set.metadata.namespace.clone(),
-            labels: meta.labels,
-            annotations: meta.annotations,
-            finalizers: meta.finalizers,
-            owner_references: ownership::controller_reference(set).map(|owner| vec![owner]),
-            ..ObjectMeta::default()
-        },
-        spec: template.spec,
-        status: None,
-    }
-}
-
-/// The sizes of the batches in which `count` Pods are created: 1, 2, 4, 8 and so on, so that
-/// a template that is refused is refused once and not five hundred times.
-pub(super) fn slow_start(count: usize) -> impl Iterator<Item = usize> {
-    let sizes = std::iter::successors(Some(1_usize), |size| size.checked_mul(2));
-    sizes.scan(count, |left, size| {
-        let batch = size.min(*left);
-        *left -= batch;
-        (batch > 0).then_some(batch)
-    })
+    pod_control::from_template(&set.metadata, template)
 }
 
 /// The Pods that count as replicas.

@@ -4,9 +4,9 @@
 //! ready before ready; lower deletion cost; sharing a node with more siblings; ready for a
 //! shorter time; restarted more often; younger. Times are compared by their order of magnitude,
 //! so that Pods of about the same age are chosen by chance (their uid) and not always from the
-//! newest rollout.
+//! newest rollout; restarts count only where ready times are the same.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -28,31 +28,37 @@ pub(super) fn first_to_go(
     for pod in related.iter().filter(|pod| pod::is_active(pod)) {
         *siblings.entry(node_of(pod)).or_default() += 1;
     }
+    let colocated = |pod: &Pod| siblings.get(node_of(pod)).copied().unwrap_or(0);
     let mut ranked = pods.to_vec();
-    ranked.sort_by_cached_key(|pod| {
-        let colocated = siblings.get(node_of(pod)).copied().unwrap_or(0);
-        rank(pod, colocated, now)
+    ranked.sort_by(|a, b| {
+        let more_siblings = colocated(b).cmp(&colocated(a));
+        rank(a).cmp(&rank(b)).then(more_siblings).then_with(|| by_history(a, b, now))
     });
     ranked
 }
 
 /// The smaller, the sooner it goes.
-type Rank = (bool, u8, bool, i32, Reverse<usize>, u32, Reverse<i32>, u32, String);
+fn rank(pod: &Pod) -> (bool, u8, bool, i32) {
+    let has_node = !node_of(pod).is_empty();
+    (has_node, phase_rank(pod::phase(pod)), pod::is_ready(pod), deletion_cost(pod))
+}
 
-fn rank(pod: &Pod, colocated: usize, now: Timestamp) -> Rank {
-    let ready = pod::is_ready(pod);
-    let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    (
-        !node_of(pod).is_empty(),
-        phase_rank(pod::phase(pod)),
-        ready,
-        deletion_cost(pod),
-        Reverse(colocated),
-        pod::ready_since(pod).map_or(0, |since| magnitude(since, now)),
-        Reverse(pod::max_restarts(pod)),
-        created.map_or(0, |created| magnitude(created, now)),
-        pod.metadata.uid.clone().unwrap_or_default(),
-    )
+/// Which of two Pods goes first, by what they have been through.
+fn by_history(a: &Pod, b: &Pod, now: Timestamp) -> Ordering {
+    let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let ready = by_time((pod::ready_since(a), a), (pod::ready_since(b), b), now);
+    let restarts = pod::max_restarts(b).cmp(&pod::max_restarts(a));
+    ready.then(restarts).then_with(|| by_time((created(a), a), (created(b), b), now))
+}
+
+/// The later by orders of magnitude first; if they agree in that and yet differ, by chance.
+fn by_time(a: (Option<Timestamp>, &Pod), b: (Option<Timestamp>, &Pod), now: Timestamp) -> Ordering {
+    let (Some(since_a), Some(since_b)) = (a.0, b.0) else { return Ordering::Equal };
+    if since_a == since_b {
+        return Ordering::Equal;
+    }
+    let by_chance = || a.1.metadata.uid.cmp(&b.1.metadata.uid);
+    magnitude(since_a, now).cmp(&magnitude(since_b, now)).then_with(by_chance)
 }
 
 fn phase_rank(phase: &str) -> u8 {
@@ -68,10 +74,10 @@ fn deletion_cost(pod: &Pod) -> i32 {
     annotations.and_then(|all| all.get(DELETION_COST)?.parse().ok()).unwrap_or(0)
 }
 
-/// How long ago, as a power of two of seconds.
+/// How long ago, as a power of two of nanoseconds.
 fn magnitude(since: Timestamp, now: Timestamp) -> u32 {
-    let seconds = u64::try_from(now.duration_since(since).as_secs()).unwrap_or(0);
-    u64::BITS - seconds.leading_zeros()
+    let nanoseconds = u128::try_from(now.duration_since(since).as_nanos()).unwrap_or(0);
+    u128::BITS - nanoseconds.leading_zeros()
 }
 
 fn node_of(pod: &Pod) -> &str {

@@ -79,26 +79,25 @@ fn fully_labeled(set: &ReplicaSet, pod: &Pod) -> bool {
     wanted.iter().all(|(key, value)| labels.and_then(|all| all.get(key)) == Some(value))
 }
 
-/// The conditions, with the failure or without it. A failure that lasts keeps its time.
+/// The conditions, with the failure or without it. A failure that lasts stays as it was first told.
 fn conditions(
     set: &ReplicaSet,
     failure: Option<&Failure>,
     now: Timestamp,
 ) -> Option<Vec<ReplicaSetCondition>> {
     let current = set.status.as_ref().and_then(|status| status.conditions.clone());
-    let current = current.unwrap_or_default();
-    let (failures, mut conditions): (Vec<_>, Vec<_>) =
-        current.into_iter().partition(|condition| condition.type_ == REPLICA_FAILURE);
-    if let Some(Failure { reason, message }) = failure {
-        let same = |condition: &ReplicaSetCondition| condition.reason.as_deref() == Some(reason);
-        let since = failures.into_iter().find(same).and_then(|old| old.last_transition_time);
-        conditions.push(ReplicaSetCondition {
+    let mut conditions = current.unwrap_or_default();
+    let is_failure = |condition: &ReplicaSetCondition| condition.type_ == REPLICA_FAILURE;
+    match failure {
+        None => conditions.retain(|condition| !is_failure(condition)),
+        Some(_) if conditions.iter().any(is_failure) => {}
+        Some(Failure { reason, message }) => conditions.push(ReplicaSetCondition {
             type_: REPLICA_FAILURE.into(),
             status: "True".into(),
             reason: Some((*reason).into()),
             message: Some(message.clone()),
-            last_transition_time: since.or_else(|| Some(whole_seconds(now))),
-        });
+            last_transition_time: Some(whole_seconds(now)),
+        }),
     }
     (!conditions.is_empty()).then_some(conditions)
 }

@@ -2,11 +2,16 @@
 
 mod aggregation;
 mod credentials;
+mod daemonsets;
 mod deployments;
+mod disruptions;
 mod events;
 mod garbage;
 mod namespaces;
 mod objects;
 mod pods;
 mod quotas;
+mod replicationcontrollers;
+mod restarts;
 mod scheduling;
+mod statefulsets;

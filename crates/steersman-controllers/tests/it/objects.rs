@@ -85,6 +85,12 @@ pub(crate) async fn all_become<K: Object>(
     Err(Error::message(format!("not as wanted: {objects}")))
 }
 
+/// The image of a Pod's first container.
+pub(crate) fn image(pod: &Pod) -> &str {
+    let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    containers.first().and_then(|first| first.image.as_deref()).unwrap_or_default()
+}
+
 /// Whether a Pod is ready.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());

@@ -77,8 +77,19 @@ pub fn claim<C: Resource>(
     selector: Option<&Selector>,
     candidates: Vec<Arc<C>>,
 ) -> Claims<C> {
+    claim_where(owner, selector, candidates, |_| true)
+}
+
+/// The same with one more condition, besides the selector.
+fn claim_where<C: Resource>(
+    owner: &ObjectMeta,
+    selector: Option<&Selector>,
+    candidates: Vec<Arc<C>>,
+    concerns: impl Fn(&C) -> bool,
+) -> Claims<C> {
     let mut claims = Claims { kept: Vec::new(), adopted: Vec::new(), released: Vec::new() };
     for candidate in candidates {
+        let selector = selector.filter(|_| concerns(&candidate));
         match decide(owner, selector, candidate.meta()) {
             Some(Fate::Kept) => claims.kept.push(candidate),
             Some(Fate::Adopted) => claims.adopted.push(candidate),
@@ -121,8 +132,18 @@ pub async fn claim_children<K: Object, C: Object>(
     ctx: &Context<K>,
     selector: Option<&LabelSelector>,
 ) -> Result<Vec<Arc<C>>> {
+    claim_children_where(ctx, selector, |_| true).await
+}
+
+/// The same for those alone that `concerns` chooses, such as the Pods whose name a StatefulSet
+/// would give: others are as if the selector did not match them.
+pub async fn claim_children_where<K: Object, C: Object>(
+    ctx: &Context<K>,
+    selector: Option<&LabelSelector>,
+    concerns: impl Fn(&C) -> bool,
+) -> Result<Vec<Arc<C>>> {
     let ctx = ctx.erased();
-    let (mut owned, exchange) = claimed(ctx, selector)?;
+    let (mut owned, exchange) = claimed(ctx, selector, concerns)?;
     if let Some(exchange) = exchange {
         owned.extend(exchange.carry_out(ctx).await?.into_iter().filter_map(downcast));
     }
@@ -133,9 +154,10 @@ pub async fn claim_children<K: Object, C: Object>(
 fn claimed<C: Object>(
     ctx: &ErasedContext,
     selector: Option<&LabelSelector>,
+    concerns: impl Fn(&C) -> bool,
 ) -> Result<(Vec<Arc<C>>, Option<Exchange>)> {
     let selector = selector.and_then(selectors::parsed);
-    let claims = claim(ctx.meta(), selector.as_ref(), candidates::<C>(ctx)?);
+    let claims = claim_where(ctx.meta(), selector.as_ref(), candidates::<C>(ctx)?, concerns);
     if claims.adopted.is_empty() && claims.released.is_empty() {
         return Ok((claims.kept, None));
     }
@@ -310,6 +332,15 @@ mod tests {
         assert_eq!(names(&claims.kept), ["mine"]);
         assert_eq!(names(&claims.adopted), ["orphan"]);
         assert_eq!(names(&claims.released), ["relabelled"]);
+    }
+
+    #[test]
+    fn what_does_not_concern_an_owner_is_as_if_its_selector_did_not_match() {
+        let set = set();
+        let candidates = vec![pod("mine", "web", Some("set")), pod("orphan", "web", None)];
+        let claims = claim_where(&set.metadata, selector_of(&set).as_ref(), candidates, |_| false);
+        assert!(claims.kept.is_empty() && claims.adopted.is_empty());
+        assert_eq!(names(&claims.released), ["mine"]);
     }
 
     #[test]

@@ -17,21 +17,37 @@ use crate::object::{Cacheable, ObjectKey, controller_of};
 /// share their content.
 pub struct Selectors<K> {
     by_namespace: Arc<Mutex<ByNamespace>>,
-    selector: fn(&K) -> Option<&LabelSelector>,
+    selector: SelectorOf<K>,
 }
+
+/// What an owner selects.
+type SelectorOf<K> = Arc<dyn Fn(&K) -> Option<Selector> + Send + Sync>;
 
 /// Namespace → name of the owner → what it selects.
 type ByNamespace = HashMap<Arc<str>, BTreeMap<Arc<str>, Selector>>;
 
 impl<K> Clone for Selectors<K> {
     fn clone(&self) -> Self {
-        Self { by_namespace: Arc::clone(&self.by_namespace), selector: self.selector }
+        let selector = Arc::clone(&self.selector);
+        Self { by_namespace: Arc::clone(&self.by_namespace), selector }
     }
 }
 
 impl<K: Cacheable> Selectors<K> {
     /// No selectors yet; `selector` says which labels an owner asks for.
     pub fn new(selector: fn(&K) -> Option<&LabelSelector>) -> Self {
+        Self::of(Arc::new(move |owner| parsed(selector(owner)?)))
+    }
+
+    /// The same for owners that ask for labels alone, such as ReplicationControllers.
+    pub fn by_labels(labels: fn(&K) -> Option<&BTreeMap<String, String>>) -> Self {
+        Self::of(Arc::new(move |owner| {
+            let match_labels = Some(labels(owner)?.clone());
+            parsed(&LabelSelector { match_labels, match_expressions: None })
+        }))
+    }
+
+    fn of(selector: SelectorOf<K>) -> Self {
         Self { by_namespace: Arc::default(), selector }
     }
 
@@ -45,7 +61,7 @@ impl<K: Cacheable> Selectors<K> {
     pub fn observe(&self, event: &Event<K>) {
         let selector = match event {
             Event::Deleted { .. } => None,
-            _ => event.object().object().and_then(|owner| parsed((self.selector)(&owner)?)),
+            _ => event.object().object().and_then(|owner| (self.selector)(&owner)),
         };
         file(&self.by_namespace, event.object().key(), selector);
     }

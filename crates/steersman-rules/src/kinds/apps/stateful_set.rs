@@ -32,6 +32,12 @@ pub(super) const KIND: Kind = Kind {
 const RULES: Rules = Rules {
     default,
     status: Some(|| json!({"replicas": 0, "availableReplicas": 0})),
+    create: drop_max_unavailable,
+    keep: |old, set| {
+        if old.pointer(MAX_UNAVAILABLE).is_none_or(Value::is_null) {
+            drop_max_unavailable(set);
+        }
+    },
     check,
     change: |set, old, errors| {
         let spec = set.at("spec");
@@ -64,6 +70,19 @@ const COUNTS: Counts = Counts {
     parts: &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
     available: "cannot be greater than status.readyReplicas",
 };
+
+/// A field whose gate, `MaxUnavailableStatefulSet`, is off: it is dropped unless it was there.
+const MAX_UNAVAILABLE: &str = "/spec/updateStrategy/rollingUpdate/maxUnavailable";
+
+fn drop_max_unavailable(set: &mut Value) {
+    within_existing(set, "spec", |spec| {
+        within_existing(spec, "updateStrategy", |strategy| {
+            within_existing(strategy, "rollingUpdate", |rolling| {
+                drop(remove(rolling, "maxUnavailable"));
+            });
+        });
+    });
+}
 
 /// What of a stateful set may change once it exists.
 const MUTABLE: &[&str] = &[
