@@ -164,7 +164,8 @@ mod tests {
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,namespace-controller,\
                  serviceaccount-controller,clusterrole-aggregation-controller,\
-                 resourcequota-controller,certificatesigningrequest-signing-controller,\
+                 resourcequota-controller,job-controller,cronjob-controller,\
+                 ttl-after-finished-controller,certificatesigningrequest-signing-controller,\
                  serviceaccount-token-controller,kube-scheduler",
             ),
         ] {

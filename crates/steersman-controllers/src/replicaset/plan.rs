@@ -74,7 +74,7 @@ pub(super) fn new_pod(set: &ReplicaSet) -> Pod {
 
 /// The sizes of the batches in which `count` Pods are created: 1, 2, 4, 8 and so on, so that
 /// a template that is refused is refused once and not five hundred times.
-pub(super) fn slow_start(count: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn slow_start(count: usize) -> impl Iterator<Item = usize> {
     let sizes = std::iter::successors(Some(1_usize), |size| size.checked_mul(2));
     sizes.scan(count, |left, size| {
         let batch = size.min(*left);

@@ -2,9 +2,12 @@
 
 mod aggregation;
 mod credentials;
+mod cronjobs;
 mod deployments;
 mod events;
 mod garbage;
+mod jobs;
+mod lives;
 mod namespaces;
 mod objects;
 mod pods;
