@@ -7,6 +7,7 @@ use steersman_apiserver::audit::Auditing;
 use steersman_apiserver::{
     Authentication, AuthorizationMode, PluginSelection, REQUESTS_INFLIGHT_MAX,
 };
+use steersman_node::Scripts;
 use steersman_store::HISTORY_BYTES;
 use steersman_store::encryption::Encryption;
 use tokio::runtime::Handle;
@@ -34,6 +35,7 @@ const ENDED_BY: [(&str, &[&str]); 3] = [
 pub struct Builder {
     pub(crate) nodes: usize,
     pub(crate) pod_termination: Duration,
+    pub(crate) scripts: Scripts,
     pub(crate) controllers: Controllers,
     pub(crate) admission: PluginSelection,
     pub(crate) seed: Option<u64>,
@@ -68,6 +70,7 @@ impl Default for Builder {
         Self {
             nodes: 3,
             pod_termination: Duration::ZERO,
+            scripts: Scripts::default(),
             controllers: Controllers::ALL,
             admission: PluginSelection::default(),
             seed: None,
@@ -258,7 +261,7 @@ impl Builder {
     pub(crate) fn fork(&self, seed: u64, n: u64, storage: Storage) -> Self {
         let seed = Some(another_seed(seed, n));
         let listen = self.listen.map(|address| SocketAddr::new(address.ip(), 0));
-        Self { seed, listen, storage, ..self.clone() }
+        Self { seed, listen, storage, scripts: self.scripts.fork(), ..self.clone() }
     }
 }
 

@@ -14,7 +14,7 @@ use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
 use steersman_apiserver::ApiServer;
 use steersman_controllers::{Authority, Installation};
-use steersman_node::SimulatedNodes;
+use steersman_node::{Scripts, SimulatedNodes};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,7 @@ pub(crate) struct Parts {
     pub(crate) api: ApiServer,
     pub(crate) nodes: usize,
     pub(crate) pod_termination: Duration,
+    pub(crate) scripts: Scripts,
     pub(crate) controllers: Controllers,
     /// The certificates by which Pods know the API server, if anybody is to publish them.
     pub(crate) root_ca: Option<Arc<str>>,
@@ -72,7 +73,9 @@ impl Parts {
     }
 
     fn nodes(&self) -> SimulatedNodes {
-        SimulatedNodes::new(self.nodes).with_termination(self.pod_termination)
+        SimulatedNodes::new(self.nodes)
+            .with_termination(self.pod_termination)
+            .with_scripts(self.scripts.clone())
     }
 
     /// Starts everything, on a server that has the store to itself: every request passes it, so

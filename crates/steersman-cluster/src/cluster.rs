@@ -7,6 +7,7 @@ use std::time::Duration;
 use steersman::controller::ReconcileRecord;
 use steersman_apiserver::user::User;
 use steersman_apiserver::{ApiServer, WebhookHandler};
+use steersman_node::PodRule;
 use steersman_store::disk;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
@@ -76,6 +77,13 @@ impl Cluster {
     pub fn serve_webhooks(&self, origin: &str, handler: WebhookHandler) {
         self.forking.serve_webhooks(origin, &handler);
         self.api.serve_webhooks(origin, handler);
+    }
+
+    /// Begins a rule for what the Pods of the simulated nodes do, such as
+    /// `cluster.pods().named("migrate").exits(3).after(minute)`. Unless anybody says otherwise, they
+    /// run for ever and are ready at once.
+    pub fn pods(&self) -> PodRule {
+        self.forking.scripts().rule()
     }
 
     /// The store that holds everything.

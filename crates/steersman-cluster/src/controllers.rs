@@ -165,7 +165,8 @@ mod tests {
                 "deployment-controller,replicaset-controller,statefulset-controller,\
                  daemonset-controller,replicationcontroller-controller,disruption-controller,namespace-controller,\
                  serviceaccount-controller,clusterrole-aggregation-controller,\
-                 resourcequota-controller,certificatesigningrequest-signing-controller,\
+                 resourcequota-controller,job-controller,cronjob-controller,\
+                 ttl-after-finished-controller,certificatesigningrequest-signing-controller,\
                  serviceaccount-token-controller,kube-scheduler",
             ),
         ] {

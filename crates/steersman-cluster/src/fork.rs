@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use steersman_apiserver::WebhookHandler;
+use steersman_node::Scripts;
 
 use crate::builder::Builder;
 use crate::error::StartError;
@@ -38,6 +39,11 @@ pub(crate) struct Forking {
 impl Forking {
     pub(crate) fn new(settings: Builder, seed: u64) -> Self {
         Self { settings, seed, count: AtomicU64::new(0), webhooks: Mutex::default() }
+    }
+
+    /// What the Pods of this cluster do.
+    pub(crate) fn scripts(&self) -> &Scripts {
+        &self.settings.scripts
     }
 
     pub(crate) fn serve_webhooks(&self, origin: &str, handler: &WebhookHandler) {

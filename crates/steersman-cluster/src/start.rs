@@ -97,6 +97,7 @@ impl Builder {
             api: api.for_own_parts(),
             nodes: self.nodes,
             pod_termination: self.pod_termination,
+            scripts: self.scripts.clone(),
             controllers: self.controllers,
             root_ca: identity.as_ref().map(|identity| identity.ca().into()),
             authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),

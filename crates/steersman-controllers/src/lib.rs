@@ -15,10 +15,12 @@ mod pod_control;
 
 mod certificate_signing;
 mod clusterrole_aggregation;
+mod cronjob;
 mod daemonset;
 mod deployment;
 mod disruption;
 mod garbage_collector;
+mod job;
 mod namespace;
 mod replicaset;
 mod replicationcontroller;
@@ -27,6 +29,7 @@ mod root_ca;
 mod serviceaccount;
 mod statefulset;
 mod token_secret;
+mod ttl_after_finished;
 
 use std::sync::Arc;
 
@@ -37,7 +40,7 @@ pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 14] = [
+pub const NAMES: [(&str, &str); 17] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -48,6 +51,9 @@ pub const NAMES: [(&str, &str); 14] = [
     ("serviceaccount-controller", "serviceaccount"),
     ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
     ("resourcequota-controller", "resourcequota"),
+    ("job-controller", "job"),
+    ("cronjob-controller", "cronjob"),
+    ("ttl-after-finished-controller", "ttl-after-finished"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
@@ -85,7 +91,16 @@ pub fn all() -> Vec<Controller> {
         serviceaccount::controller(),
         clusterrole_aggregation::controller(),
         resourcequota::controller(),
+        job::controller(),
+        job::orphans(),
+        cronjob::controller(),
+        ttl_after_finished::controller(),
     ]
+}
+
+/// The name under which a controller is chosen: some have parts with queues of their own.
+fn chosen_as(name: &str) -> &str {
+    if name == job::ORPHANS { "job-controller" } else { name }
 }
 
 /// Adds every built-in controller that needs to be told nothing to a manager.
@@ -105,7 +120,7 @@ pub fn install_with(
     let signing = authority.clone().map(certificate_signing::controller);
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
     let told = publisher.into_iter().chain(signing).chain(tokens);
-    let chosen = all().into_iter().chain(told).filter(|controller| runs(controller.name()));
+    let chosen = all().into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
     let manager = chosen.fold(manager, Manager::with);
     if !runs("garbage-collector-controller") {
         return manager;

@@ -11,8 +11,10 @@ use crate::heartbeats::Heartbeats;
 use crate::pods::{self, Machines};
 use crate::registration::{self, Machine};
 use crate::runtime::Simulated;
+use crate::script::Scripts;
 
-/// Nodes that exist only as objects: Pods bound to them run at once and cost nothing.
+/// Nodes that exist only as objects: Pods bound to them run at once and cost nothing. What else
+/// their containers do, [`Scripts`], annotations and names of images say.
 ///
 /// They are named `node-0`, `node-1` and so on, unless the prefix is changed. Each reads and writes
 /// as its kubelet would, `system:node:node-0` in the group `system:nodes`, which the manager's
@@ -28,6 +30,8 @@ pub struct SimulatedNodes {
     /// How long containers take to end when their Pod is deleted, or less if its grace period is
     /// shorter.
     pub termination: Duration,
+    /// What containers do otherwise than to run for ever and to be ready at once.
+    pub scripts: Scripts,
 }
 
 impl Default for SimulatedNodes {
@@ -45,6 +49,7 @@ impl Default for SimulatedNodes {
             prefix: "node-".into(),
             capacity: capacity.map(|(name, amount)| (name.into(), amount.into())).into(),
             termination: Duration::ZERO,
+            scripts: Scripts::default(),
         }
     }
 }
@@ -69,6 +74,13 @@ impl SimulatedNodes {
         self
     }
 
+    /// Lets containers do what these rules say.
+    #[must_use]
+    pub fn with_scripts(mut self, scripts: Scripts) -> Self {
+        self.scripts = scripts;
+        self
+    }
+
     /// Adds these nodes to a manager. Their hearts beat all the time.
     #[must_use]
     pub fn install(self, manager: Manager) -> Manager {
@@ -87,8 +99,9 @@ impl SimulatedNodes {
     fn install_with(self, manager: Manager, heartbeats: Arc<Heartbeats>) -> Manager {
         let by_name = self.machines().into_iter().map(|machine| (machine.name.clone(), machine));
         let machines: Machines = Arc::new(by_name.collect());
-        let runtime = Simulated::new(self.termination);
-        manager.with(pods::controller(machines, runtime)).with_runnable_in(
+        let changes = self.scripts.changes();
+        let runtime = Simulated::new(self.termination, self.scripts);
+        manager.with(pods::controller(machines, runtime, changes)).with_runnable_in(
             Group::LeaderElected,
             "node-heartbeat",
             |client, shutdown| async move {

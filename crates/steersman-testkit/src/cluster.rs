@@ -13,7 +13,7 @@ use steersman::manager::{Manager, Running};
 use steersman::reflector::Selection;
 use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
 use steersman_cluster::audit::{AuditRecord, Auditing, Level, Policy};
-use steersman_cluster::{Controllers, Storage};
+use steersman_cluster::{Controllers, PodRule, Storage};
 use tokio::sync::{broadcast, watch};
 
 use crate::faults::Faults;
@@ -214,6 +214,18 @@ impl Cluster {
     /// socket: webhook configurations and conversions whose URL begins with it ask the handler.
     pub fn serve_webhooks(&self, origin: &str, handler: steersman_cluster::WebhookHandler) {
         self.inner().serve_webhooks(origin, handler);
+    }
+
+    /// Begins a rule for what the Pods of this cluster do: `cluster.pods().named("migrate").exits(3)`,
+    /// `cluster.pods().labelled("app", "web").never_ready()`. Unless anybody says otherwise, Pods run
+    /// for ever and are ready at once. Annotations and names of images can say the same; see the
+    /// guide's page on testing.
+    ///
+    /// # Panics
+    ///
+    /// If the test runs on a cluster that existed before it.
+    pub fn pods(&self) -> PodRule {
+        self.inner().pods()
     }
 
     /// Keeps what is audited of all requests from now on, with their bodies, for the test to look

@@ -20,6 +20,9 @@
 //! this cluster has: with `STEERSMAN_TEST_KUBECONFIG` in the environment, it runs on that one
 //! instead, on real time, in a namespace of its own.
 //!
+//! [`Cluster::pods`] says what simulated Pods do otherwise than to run for ever: complete, fail,
+//! never become ready, have an image that cannot be pulled.
+//!
 //! [`Cluster::fork`] gives a test a second cluster with all that is in the first, and [`Prepared`]
 //! gives many tests forks of one cluster that was prepared once.
 //!
@@ -62,4 +65,4 @@ pub use restarts::Restarts;
 pub use rule_costs::{BrokenRules, RuleCosts};
 pub use run::{run, run_with};
 pub use settings::Settings;
-pub use steersman_cluster::{Controllers, RuleCost};
+pub use steersman_cluster::{Controllers, PodRule, RuleCost};

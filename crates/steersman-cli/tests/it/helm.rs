@@ -1,19 +1,10 @@
 //! helm, unmodified, against the program: the life of a release that has hooks.
 
 use std::process::Output;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Scope, scope};
 
 use crate::program::{Program, assert_contains, words};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/chart");
-
-/// What a node and the Job controller say of a container that ran to its end.
-const JOB_DONE: &str = r#"{"status": {"succeeded": 1,
-    "startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:00:01Z",
-    "conditions": [{"type": "SuccessCriteriaMet", "status": "True"},
-                   {"type": "Complete", "status": "True"}]}}"#;
-const POD_DONE: &str = r#"{"status": {"phase": "Succeeded"}}"#;
 
 /// Both outputs of a helm command line, and whether it succeeded.
 fn helm(program: &Program, line: &str) -> (bool, String) {
@@ -30,136 +21,74 @@ fn says(program: &Program, line: &str, parts: &[&str]) -> String {
     printed
 }
 
-/// Ends every Job, and every Pod that is a test, as soon as it is there: what runs Jobs to
-/// their end is not part of the cluster yet.
-fn finish_hooks<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    program: &'scope Program,
-    done: &'scope AtomicBool,
-) {
-    let finish = move |resource: &'static str, status: &'static str| {
-        let name = "jsonpath={.metadata.name}{\"\\n\"}";
-        let arguments = ["get", resource, "-l", "steersman.dev/hook", "-w", "-o", name];
-        let (mut watch, output) = program.kubectl_in_background(&arguments);
-        scope.spawn(move || {
-            while !done.load(Ordering::Relaxed) {
-                let Ok(name) = output.recv_timeout(std::time::Duration::from_millis(100)) else {
-                    continue;
-                };
-                let patch = format!(
-                    "patch {resource} {name} --subresource=status --type=merge -p '{status}'"
-                );
-                // It may be gone by the time it is to end.
-                let _ = program.run("", &patch);
-            }
-            watch.kill().unwrap();
-            watch.wait().unwrap();
-        });
-    };
-    finish("jobs", JOB_DONE);
-    finish("pods", POD_DONE);
-}
-
-/// Runs the scenario on a cluster whose hooks come to their end.
-fn with_hooks(scenario: impl FnOnce(&Program)) {
-    let program = Program::up(&[]);
-    let done = AtomicBool::new(false);
-    scope(|scope| {
-        finish_hooks(scope, &program, &done);
-        let stop = StopWhenDropped(&done);
-        scenario(&program);
-        drop(stop);
-    });
-}
-
-/// Ends the watches also when the scenario fails.
-struct StopWhenDropped<'flag>(&'flag AtomicBool);
-
-impl Drop for StopWhenDropped<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 const COLOUR: &str =
     "get cm shop-settings -o jsonpath='{.data.colour}{.data.found}{.data.deployments}'";
 
 #[test]
 fn a_release_is_installed_upgraded_rolled_back_and_uninstalled() {
-    with_hooks(|program| {
-        says(program, "lint CHART", &["0 chart(s) failed"]);
-        says(program, "template shop CHART", &["kind: Deployment", "helm.sh/hook: pre-install"]);
-        says(
-            program,
-            "install shop CHART --dry-run=server",
-            &["pending-install", "found: default"],
-        );
-        says(
-            program,
-            "install shop CHART --wait --timeout=60s",
-            &["deployed", "The shop is blue."],
-        );
-        program.says(COLOUR, &["bluedefaultserved"]);
-        program.says("get deployment shop-web", &["2/2"]);
-        program.says("get jobs", &["shop-pre-install", "Complete"]);
-        says(program, "list", &["shop-1.2.3", "deployed"]);
-        says(program, "status shop", &["v1/Deployment", "shop-web"]);
-        says(program, "test shop --timeout=60s", &["Succeeded"]);
+    let program = &Program::up(&[]);
+    says(program, "lint CHART", &["0 chart(s) failed"]);
+    says(program, "template shop CHART", &["kind: Deployment", "helm.sh/hook: pre-install"]);
+    says(program, "install shop CHART --dry-run=server", &["pending-install", "found: default"]);
+    says(program, "install shop CHART --wait --timeout=60s", &["deployed", "The shop is blue."]);
+    program.says(COLOUR, &["bluedefaultserved"]);
+    program.says("get deployment shop-web", &["2/2"]);
+    program.says("get jobs", &["shop-pre-install", "Complete"]);
+    says(program, "list", &["shop-1.2.3", "deployed"]);
+    says(program, "status shop", &["v1/Deployment", "shop-web"]);
+    says(program, "test shop --timeout=60s", &["Succeeded"]);
 
-        says(
-            program,
-            "upgrade shop CHART --set=colour=red,replicas=1 --wait --timeout=60s",
-            &["upgraded"],
-        );
-        program.says(COLOUR, &["red"]);
-        program.says("get deployment shop-web", &["1/1"]);
-        says(program, "history shop", &["superseded", "Upgrade complete"]);
-        says(program, "get values shop", &["colour: red"]);
-        says(program, "get manifest shop", &["kind: Service"]);
-        says(program, "get hooks shop", &["pre-delete"]);
-        says(program, "rollback shop 1 --wait --timeout=60s", &["Rollback was a success"]);
-        program.says(COLOUR, &["blue"]);
-        program.says("get jobs", &["shop-post-rollback", "Complete"]);
-        says(program, "history shop -o json", &["\"Rollback to 1\""]);
+    says(
+        program,
+        "upgrade shop CHART --set=colour=red,replicas=1 --wait --timeout=60s",
+        &["upgraded"],
+    );
+    program.says(COLOUR, &["red"]);
+    program.says("get deployment shop-web", &["1/1"]);
+    says(program, "history shop", &["superseded", "Upgrade complete"]);
+    says(program, "get values shop", &["colour: red"]);
+    says(program, "get manifest shop", &["kind: Service"]);
+    says(program, "get hooks shop", &["pre-delete"]);
+    says(program, "rollback shop 1 --wait --timeout=60s", &["Rollback was a success"]);
+    program.says(COLOUR, &["blue"]);
+    program.says("get jobs", &["shop-post-rollback", "Complete"]);
+    says(program, "history shop -o json", &["\"Rollback to 1\""]);
 
-        says(program, "uninstall shop --wait --timeout=60s", &["release \"shop\" uninstalled"]);
-        let left = program.says("get deployments,services,cm,secrets -o name", &[]);
-        assert!(!left.contains("shop"), "{left}");
-        program.says("get jobs", &["shop-pre-delete"]);
-    });
+    says(program, "uninstall shop --wait --timeout=60s", &["release \"shop\" uninstalled"]);
+    let left = program.says("get deployments,services,cm,secrets -o name", &[]);
+    assert!(!left.contains("shop"), "{left}");
+    program.says("get jobs", &["shop-pre-delete"]);
 }
 
 #[test]
 fn a_release_that_fails_is_rolled_back() {
-    with_hooks(|program| {
-        says(program, "upgrade --install shop CHART --wait --timeout=60s", &["deployed"]);
-        // No node has this label, so the new pods never start.
-        let stuck = "upgrade shop CHART --set=colour=red,nodeSelector.at=sea \
-                     --rollback-on-failure --timeout=5s";
-        let (success, printed) = helm(program, stuck);
-        assert!(!success, "{printed}");
-        says(program, "history shop", &["failed", "Rollback to 1"]);
-        says(program, "status shop", &["STATUS: deployed", "REVISION: 3"]);
-        program.says(COLOUR, &["blue"]);
-        program.says("rollout status deployment/shop-web --timeout=60s", &["rolled out"]);
-    });
+    let program = &Program::up(&[]);
+    says(program, "upgrade --install shop CHART --wait --timeout=60s", &["deployed"]);
+    // No node has this label, so the new pods never start.
+    let stuck = "upgrade shop CHART --set=colour=red,nodeSelector.at=sea \
+                 --rollback-on-failure --timeout=5s";
+    let (success, printed) = helm(program, stuck);
+    assert!(!success, "{printed}");
+    says(program, "history shop", &["failed", "Rollback to 1"]);
+    says(program, "status shop", &["STATUS: deployed", "REVISION: 3"]);
+    program.says(COLOUR, &["blue"]);
+    program.says("rollout status deployment/shop-web --timeout=60s", &["rolled out"]);
 }
 
 #[test]
 fn what_others_own_is_not_taken_over_by_a_release() {
-    with_hooks(|program| {
-        program.says("create configmap shop-settings --from-literal=colour=green", &[]);
-        let (success, printed) = helm(program, "install shop CHART");
-        assert!(!success && printed.contains("invalid ownership metadata"), "{printed}");
-        says(
-            program,
-            "install shop CHART --take-ownership --force-conflicts --wait --timeout=60s",
-            &["deployed"],
-        );
-        program.says(COLOUR, &["blue"]);
-        says(program, "install other CHART --set=replicas=0", &["deployed"]);
-        says(program, "list -q", &["other\nshop"]);
-        says(program, "uninstall other shop --no-hooks --keep-history", &["uninstalled"]);
-        says(program, "list --uninstalled", &["shop"]);
-    });
+    let program = &Program::up(&[]);
+    program.says("create configmap shop-settings --from-literal=colour=green", &[]);
+    let (success, printed) = helm(program, "install shop CHART");
+    assert!(!success && printed.contains("invalid ownership metadata"), "{printed}");
+    says(
+        program,
+        "install shop CHART --take-ownership --force-conflicts --wait --timeout=60s",
+        &["deployed"],
+    );
+    program.says(COLOUR, &["blue"]);
+    says(program, "install other CHART --set=replicas=0", &["deployed"]);
+    says(program, "list -q", &["other\nshop"]);
+    says(program, "uninstall other shop --no-hooks --keep-history", &["uninstalled"]);
+    says(program, "list --uninstalled", &["shop"]);
 }

@@ -7,6 +7,7 @@ mod create;
 mod delete;
 mod describe;
 mod discover;
+mod jobs;
 mod nodes;
 mod output;
 mod rollout;

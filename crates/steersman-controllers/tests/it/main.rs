@@ -2,11 +2,14 @@
 
 mod aggregation;
 mod credentials;
+mod cronjobs;
 mod daemonsets;
 mod deployments;
 mod disruptions;
 mod events;
 mod garbage;
+mod jobs;
+mod lives;
 mod namespaces;
 mod objects;
 mod pods;

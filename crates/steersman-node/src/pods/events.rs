@@ -1,11 +1,14 @@
-//! What a kubelet tells people about a Pod: which containers it started, which it stops, and why
-//! it ended one or did not take it.
+//! What a kubelet tells people about a Pod: which containers it started, could not start or stops,
+//! and why it ended one or did not take it.
+
+use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use steersman::Context;
 use steersman::events::{NewEvent, Recorder, Reference};
 
-use super::ended::End;
+use super::plan::{Waiting, described};
+use super::status::End;
 use crate::addresses::Rejection;
 use crate::registration::Machine;
 
@@ -29,33 +32,85 @@ impl<'a> Teller<'a> {
         Self { pod, recorder }
     }
 
-    /// Tells of containers that run for the first time.
-    pub(super) fn started(&self) {
-        let known = self.known();
-        for container in self.containers().filter(|container| !known.contains(&container.name)) {
+    /// Tells of a container that was started.
+    pub(super) fn started(&self, name: &str) {
+        self.about(name, |container| {
             let image = container.image;
             let pulled = format!(
                 "Container image {image:?} already present on machine and can be accessed by the pod"
             );
-            let created = NewEvent::normal("Created").action("Creating");
-            let started = NewEvent::normal("Started").action("Starting");
-            self.tell_of(&container, NewEvent::normal("Pulled").action("Pulling").note(pulled));
-            self.tell_of(&container, created.note("Container created"));
-            self.tell_of(&container, started.note("Container started"));
+            [
+                NewEvent::normal("Pulled").action("Pulling").note(pulled),
+                NewEvent::normal("Created").action("Creating").note("Container created"),
+                NewEvent::normal("Started").action("Starting").note("Container started"),
+            ]
+        });
+    }
+
+    /// Tells of ephemeral containers that were added.
+    pub(super) fn added(&self) {
+        let known: Vec<&str> = self.statuses().map(|status| status.name.as_str()).collect();
+        let added = self.containers().filter(|container| container.list == "ephemeralContainers");
+        for container in added.filter(|container| !known.contains(&container.name)) {
+            self.started(container.name);
+        }
+    }
+
+    /// Tells that the image of a container cannot be had.
+    pub(super) fn not_pulled(&self, name: &str, why: &str) {
+        self.about(name, |container| {
+            let image = container.image;
+            let failed = || NewEvent::warning("Failed").action("Pulling");
+            [
+                NewEvent::normal("Pulling")
+                    .action("Pulling")
+                    .note(format!("Pulling image {image:?}")),
+                failed().note(format!("Failed to pull image {image:?}: {why}")),
+                failed().note("Error: ErrImagePull"),
+            ]
+        });
+    }
+
+    /// Tells of containers that now wait for being tried again.
+    pub(super) fn waiting(&self, waiting: &HashMap<String, Waiting>) {
+        let before = |name: &str| {
+            let status = self.statuses().find(|status| status.name == name)?;
+            Some((status.restart_count, status.state.as_ref()?.waiting.as_ref()?.reason.clone()?))
+        };
+        let mut names: Vec<&String> = waiting.keys().collect();
+        names.sort();
+        for name in names {
+            let Waiting { reason, restarts, .. } = &waiting[name];
+            if before(name).is_some_and(|(count, old)| count == *restarts && old == *reason) {
+                continue;
+            }
+            match *reason {
+                "CrashLoopBackOff" => self.about(name, |_| {
+                    let pod = described(self.pod);
+                    let note = format!("Back-off restarting failed container {name} in pod {pod}");
+                    [NewEvent::warning("BackOff").action("Starting").note(note)]
+                }),
+                "ImagePullBackOff" => self.about(name, |container| {
+                    let note = format!("Back-off pulling image {:?}", container.image);
+                    let failed = NewEvent::warning("Failed").action("Pulling");
+                    let back_off = NewEvent::normal("BackOff").action("Pulling").note(note);
+                    [back_off, failed.note("Error: ImagePullBackOff")]
+                }),
+                _ => {}
+            }
         }
     }
 
     /// Tells of containers that are stopped.
-    pub(super) fn stopping(&self) {
-        let running: Vec<&str> = self.running().collect();
-        for container in self.containers().filter(|container| running.contains(&container.name)) {
-            let note = format!("Stopping container {}", container.name);
-            self.tell_of(&container, NewEvent::normal("Killing").action("Stopping").note(note));
+    pub(super) fn stopping(&self, names: &[String]) {
+        for name in names {
+            let note = format!("Stopping container {name}");
+            self.about(name, |_| [NewEvent::normal("Killing").action("Stopping").note(note)]);
         }
     }
 
     /// Tells why a Pod was ended, unless somebody asked for it.
-    pub(super) fn ended(&self, end: &End) {
+    pub(super) fn ended(&self, end: End) {
         if let Some((reason, message)) = end.why() {
             let event = NewEvent::normal(reason).action("Stopping").note(message);
             self.recorder.event(self.pod, event);
@@ -68,10 +123,16 @@ impl<'a> Teller<'a> {
         self.recorder.event(self.pod, event.note(rejection.to_string()));
     }
 
-    fn tell_of(&self, container: &Named<'_>, event: NewEvent) {
+    /// Tells something of the container of this name.
+    fn about<const N: usize>(&self, name: &str, events: impl FnOnce(&Named<'_>) -> [NewEvent; N]) {
+        let Some(container) = self.containers().find(|container| container.name == name) else {
+            return;
+        };
         let path = format!("spec.{}{{{}}}", container.list, container.name);
-        let part = Reference::of(self.pod).part(&path);
-        self.recorder.event(part, event);
+        for event in events(&container) {
+            let part = Reference::of(self.pod).part(&path);
+            self.recorder.event(part, event);
+        }
     }
 
     /// All containers, in the order in which they start.
@@ -88,18 +149,6 @@ impl<'a> Teller<'a> {
         init.map(move |c| named("initContainers", &c.name, &c.image))
             .chain(main.map(move |c| named("containers", &c.name, &c.image)))
             .chain(added.map(move |c| named("ephemeralContainers", &c.name, &c.image)))
-    }
-
-    /// The containers that the Pod's status knows already.
-    fn known(&self) -> Vec<&'a str> {
-        self.statuses().map(|status| status.name.as_str()).collect()
-    }
-
-    fn running(&self) -> impl Iterator<Item = &'a str> {
-        let runs = |status: &&ContainerStatus| {
-            status.state.as_ref().is_some_and(|state| state.running.is_some())
-        };
-        self.statuses().filter(runs).map(|status| status.name.as_str())
     }
 
     fn statuses(&self) -> impl Iterator<Item = &'a ContainerStatus> {

@@ -1,26 +1,34 @@
 //! Pod workers: make each Pod that is bound to one of our nodes run, report it, and end it.
 //!
-//! [`status`] says what a running Pod's status is and [`ended`] that of one that has ended (both
-//! pure); [`reconcile`] starts and stops containers through the runtime and writes, and
+//! [`plan`] decides which containers are started, started again or stopped, with the [`backoff`]s
+//! of those that keep failing; [`status`] says what is reported of it, by [`phase`] and
+//! [`conditions`] (all pure). [`reconcile`] carries it out through the runtime and writes, and
 //! [`events`] tells people of it.
 
-mod ended;
+mod backoff;
+mod conditions;
 mod events;
+mod phase;
+mod plan;
 mod reconcile;
 mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::stream::{self, Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
-use steersman::Controller;
+use steersman::controller::source::Source;
 use steersman::informer::Event;
+use steersman::{Controller, ObjectKey};
+use tokio::sync::watch;
 
 use crate::addresses::Addresses;
 use crate::registration::Machine;
 use crate::runtime::ContainerRuntime;
+use backoff::Memory;
 use reconcile::PodWorker;
 
 /// How many Pods are worked on at the same time.
@@ -29,26 +37,55 @@ const CONCURRENCY: usize = 16;
 /// The machines of this agent, by the name of their Node.
 pub(crate) type Machines = Arc<HashMap<String, Machine>>;
 
-/// The pod workers of these machines.
-pub(crate) fn controller(machines: Machines, runtime: impl ContainerRuntime) -> Controller {
+/// The Pods of our machines.
+type Known = Arc<Mutex<BTreeSet<ObjectKey>>>;
+
+/// The pod workers of these machines, which look at all their Pods when `changes` says so.
+pub(crate) fn controller(
+    machines: Machines,
+    runtime: impl ContainerRuntime,
+    changes: watch::Receiver<()>,
+) -> Controller {
     let ours = Arc::clone(&machines);
-    let addresses = Arc::new(Addresses::default());
-    let runtime = Arc::new(runtime);
-    let released = Arc::clone(&addresses);
-    let forgetting = Arc::clone(&runtime);
+    let bound = Arc::clone(&machines);
+    let worker = PodWorker {
+        machines,
+        addresses: Arc::new(Addresses::default()),
+        runtime: Arc::new(runtime),
+        memory: Arc::new(Memory::default()),
+    };
+    let forgetting = worker.clone();
+    let known = Known::default();
+    let woken = Arc::clone(&known);
     Controller::of::<Pod>()
         .named("kubelet")
         .only(move |pod| bound_to(pod).is_some_and(|node| ours.contains_key(node)))
         .observes(move |event| {
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             // A Pod removed by force is never reconciled again.
             if let Event::Deleted { object, .. } = event {
-                let uid = object.uid().unwrap_or_default();
-                released.settle(uid);
-                forgetting.forget(uid);
+                forgetting.forget(object.uid().unwrap_or_default());
+                known.remove(object.key());
+            } else if let Some(pod) = event.object().object()
+                && bound_to(&pod).is_some_and(|node| bound.contains_key(node))
+            {
+                known.insert(event.object().key().clone());
             }
         })
+        .source(Source::stream(all_when(changes, woken)).named("scripts"))
         .concurrency(CONCURRENCY)
-        .reconcile(PodWorker::new(machines, addresses, runtime))
+        .reconcile(worker)
+}
+
+/// All Pods, each time something changes.
+fn all_when(changes: watch::Receiver<()>, known: Known) -> impl Stream<Item = ObjectKey> + Send {
+    let changed = stream::unfold(changes, |mut changes| async move {
+        changes.changed().await.ok().map(|()| ((), changes))
+    });
+    changed.flat_map(move |()| {
+        let known = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        stream::iter(known)
+    })
 }
 
 /// The node that a Pod is bound to.

@@ -1,66 +1,144 @@
-//! One look at one Pod: starts it, or ends it.
+//! One look at one Pod: brings its containers to where they are to be, or ends it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Preconditions};
 use steersman::{Context, Next, Reconciler, Result, clock};
 
-use super::ended::{self, End};
+use super::backoff::Memory;
 use super::events::Teller;
-use super::status::{self, Surroundings};
+use super::plan::{Action, Observed, Plan, accompanies, plan};
+use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
 use crate::addresses::{Addresses, Rejection};
 use crate::registration::Machine;
-use crate::runtime::{ContainerRuntime, Stopping};
+use crate::runtime::{ContainerRuntime, Start, State};
 
 /// The index that finds Pods by the node they are bound to.
 const NODE_INDEX: &str = "spec.nodeName";
 
 /// Works on the Pods of some machines.
 pub(super) struct PodWorker<R> {
-    machines: Machines,
-    addresses: Arc<Addresses>,
-    runtime: Arc<R>,
+    pub(super) machines: Machines,
+    pub(super) addresses: Arc<Addresses>,
+    pub(super) runtime: Arc<R>,
+    pub(super) memory: Arc<Memory>,
+}
+
+impl<R> Clone for PodWorker<R> {
+    fn clone(&self) -> Self {
+        Self {
+            machines: Arc::clone(&self.machines),
+            addresses: Arc::clone(&self.addresses),
+            runtime: Arc::clone(&self.runtime),
+            memory: Arc::clone(&self.memory),
+        }
+    }
 }
 
 impl<R: ContainerRuntime> PodWorker<R> {
-    pub(super) fn new(machines: Machines, addresses: Arc<Addresses>, runtime: Arc<R>) -> Self {
-        Self { machines, addresses, runtime }
+    /// Forgets a Pod that is gone.
+    pub(super) fn forget(&self, uid: &str) {
+        self.addresses.settle(uid);
+        self.runtime.forget(uid);
+        self.memory.forget(uid);
     }
 
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
-        let now = clock::now_time();
+        let now = clock::now();
+        let teller = Teller::new(pod, machine, ctx);
         let pod_address = match self.address(pod, machine, ctx)? {
             Ok(address) => address,
             Err(rejection) => {
-                Teller::new(pod, machine, ctx).rejected(&rejection);
-                ctx.status(ended::rejected(pod, &rejection, &now));
+                teller.rejected(&rejection);
+                ctx.status(status::rejected(pod, &rejection, &clock::now_time()));
                 return Ok(Next::Settled);
             }
         };
-        let containers = self.runtime.run(pod).await?;
-        let around = Surroundings { pod_address, host_address: machine.address(), containers };
-        let running = status::running(pod, &around, &now);
-        let left = status::time_left(pod, &running, clock::now());
-        let teller = Teller::new(pod, machine, ctx);
+        let left = status::time_left(pod, now);
         if left.is_some_and(|left| left.is_zero()) {
-            return self.fail(pod, &teller, ctx).await;
+            return self.end(pod, End::DeadlineExceeded, &teller, ctx).await;
         }
-        teller.started();
+        let (observed, plan) = self.settle(pod, &teller, now).await?;
+        teller.added();
+        teller.waiting(&plan.waiting);
+        let around = Surroundings { pod_address, host_address: machine.address() };
+        let running = status::running(pod, &around, &observed, &plan, now);
+        let ended = matches!(running.phase.as_deref(), Some("Succeeded" | "Failed"));
         ctx.status(running);
-        Ok(left.map_or(Next::Settled, Next::After))
+        let next = plan.until.map(|until| time_to(until, now)).into_iter().chain(left).min();
+        Ok(next.filter(|_| !ended).map_or(Next::Settled, Next::After))
     }
 
-    /// Ends a Pod whose time is up.
-    async fn fail(&self, pod: &Pod, teller: &Teller<'_>, ctx: &Context<Pod>) -> Result<Next> {
-        if let Stopping::Takes(time) = self.runtime.stop(pod).await? {
-            return Ok(Next::After(time));
+    /// Does what is to be done until nothing is, and tells how it then is.
+    async fn settle(
+        &self,
+        pod: &Pod,
+        teller: &Teller<'_>,
+        now: Timestamp,
+    ) -> Result<(Observed, Plan)> {
+        loop {
+            let observed = self.observe(pod, now).await?;
+            let plan = plan(pod, &observed, now);
+            if plan.actions.is_empty() {
+                return Ok((observed, plan));
+            }
+            for action in &plan.actions {
+                self.act(action, pod, teller, now).await?;
+            }
         }
-        teller.ended(&End::DeadlineExceeded);
-        teller.stopping();
-        ctx.status(ended::ended(pod, &End::DeadlineExceeded, &clock::now_time()));
-        Ok(Next::Settled)
+    }
+
+    async fn observe(&self, pod: &Pod, now: Timestamp) -> Result<Observed> {
+        let containers = self.runtime.observe(pod, now).await?;
+        Ok(Observed { containers, troubles: self.memory.of(uid_of(pod)) })
+    }
+
+    async fn act(
+        &self,
+        action: &Action,
+        pod: &Pod,
+        teller: &Teller<'_>,
+        now: Timestamp,
+    ) -> Result<()> {
+        match action {
+            Action::Start(start) => self.start(start, pod, teller, now).await.map(drop),
+            Action::Restart(start, finished) => {
+                if self.start(start, pod, teller, now).await? {
+                    self.memory.restarted(uid_of(pod), &start.name, *finished, now);
+                }
+                Ok(())
+            }
+            Action::Stop(names) => {
+                teller.stopping(names);
+                self.runtime.stop(pod, names, now).await
+            }
+        }
+    }
+
+    /// Starts a container if its image can be had.
+    async fn start(
+        &self,
+        start: &Start,
+        pod: &Pod,
+        teller: &Teller<'_>,
+        now: Timestamp,
+    ) -> Result<bool> {
+        match self.runtime.start(pod, start, now).await? {
+            Ok(()) => {
+                teller.started(&start.name);
+                Ok(true)
+            }
+            Err(error) => {
+                let why = error.to_string();
+                teller.not_pulled(&start.name, &why);
+                self.memory.not_pulled(uid_of(pod), &start.name, why, now);
+                Ok(false)
+            }
+        }
     }
 
     /// The Pod's address, if the node has room for it: the node's own if it uses the node's
@@ -79,30 +157,58 @@ impl<R: ContainerRuntime> PodWorker<R> {
         let cache = ctx.cache::<Pod>()?;
         cache.add_index(NODE_INDEX, |pod: &Pod| bound_to(pod).map(str::to_owned));
         let mut running = cache.by_index(NODE_INDEX, &machine.name);
-        running.retain(|other| !ended::has_ended(other));
+        running.retain(|other| !status::has_ended(other));
         let reserved =
             self.addresses.reserve(pod, machine.pod_addresses(), machine.max_pods(), &running);
         let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
         Ok(reserved.map(|address| if on_host { machine.address() } else { address }))
     }
 
-    /// Stops the Pod's containers, says that they have ended, then removes the Pod for good.
-    async fn end(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
-        if ended::has_started(pod) && !ended::has_ended(pod) {
-            let stopping = self.runtime.stop(pod).await?;
-            if !status::is_observed(pod) {
-                Teller::new(pod, machine, ctx).stopping();
-            }
-            ctx.status(match stopping {
-                Stopping::Takes(_) => status::observed(pod),
-                Stopping::Done => ended::ended(pod, &End::Told, &clock::now_time()),
-            });
-            return Ok(match stopping {
-                Stopping::Takes(time) => Next::After(time),
-                Stopping::Done => Next::Settled, // what is written wakes this again
-            });
+    /// Stops what runs of a Pod, and says when it has ended: first the main containers, then those
+    /// that accompany them.
+    async fn end(
+        &self,
+        pod: &Pod,
+        end: End,
+        teller: &Teller<'_>,
+        ctx: &Context<Pod>,
+    ) -> Result<Next> {
+        let now = clock::now();
+        let observed = self.stop(pod, teller, now).await?;
+        if !observed.any_runs() {
+            teller.ended(end);
         }
-        self.addresses.settle(pod.metadata.uid.as_deref().unwrap_or_default());
+        ctx.status(status::ending(pod, &observed, end, now));
+        let until = observed.until().filter(|_| observed.any_runs());
+        // What is written when all have ended wakes this again.
+        Ok(until.map_or(Next::Settled, |until| Next::After(time_to(until, now))))
+    }
+
+    async fn stop(&self, pod: &Pod, teller: &Teller<'_>, now: Timestamp) -> Result<Observed> {
+        loop {
+            let observed = self.observe(pod, now).await?;
+            let names = to_stop(pod, &observed);
+            let told = |name: &&String| {
+                let running = observed.of(name).map(|container| &container.state);
+                matches!(running, Some(State::Running { stopping: false, .. }))
+            };
+            let new: Vec<String> = names.iter().filter(told).cloned().collect();
+            teller.stopping(&new);
+            self.runtime.stop(pod, &names, now).await?; // less time may be left than before
+            let after = self.observe(pod, now).await?;
+            if to_stop(pod, &after) == names || names.is_empty() {
+                return Ok(after);
+            }
+        }
+    }
+
+    /// Ends a Pod that is being deleted, then removes it for good.
+    async fn delete(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
+        if status::has_started(pod) && !status::has_ended(pod) {
+            let teller = Teller::new(pod, machine, ctx);
+            return self.end(pod, End::Told, &teller, ctx).await;
+        }
+        self.addresses.settle(uid_of(pod));
         if pod.metadata.deletion_grace_period_seconds == Some(0) {
             return Ok(Next::Settled); // nothing but finalizers keeps it
         }
@@ -126,12 +232,32 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
         };
         ctx.act_as(&machine.agent)?;
         if pod.metadata.deletion_timestamp.is_some() {
-            self.end(&pod, machine, &ctx).await
-        } else if ended::has_ended(&pod) {
-            self.addresses.settle(pod.metadata.uid.as_deref().unwrap_or_default());
+            self.delete(&pod, machine, &ctx).await
+        } else if status::has_ended(&pod) {
+            self.addresses.settle(uid_of(&pod));
             Ok(Next::Settled)
         } else {
             self.run(&pod, machine, &ctx).await
         }
     }
+}
+
+/// What is to be stopped first: everything but companions, and those when nothing else runs.
+fn to_stop(pod: &Pod, observed: &Observed) -> Vec<String> {
+    let running = observed.containers.iter().filter(|container| container.runs());
+    let running: Vec<&String> = running.map(|container| &container.name).collect();
+    let init = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_ref());
+    let companion =
+        |name: &str| init.into_iter().flatten().any(|init| init.name == name && accompanies(init));
+    let first: Vec<String> =
+        running.iter().filter(|name| !companion(name)).map(|name| (*name).clone()).collect();
+    if first.is_empty() { running.into_iter().cloned().collect() } else { first }
+}
+
+fn uid_of(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
+fn time_to(moment: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(moment.duration_since(now)).unwrap_or_default()
 }

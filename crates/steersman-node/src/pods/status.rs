@@ -1,19 +1,19 @@
-//! The status of a Pod that runs.
+//! The status of a Pod: addresses, the state of each container, the phase and conditions.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
-    ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus, HostIP, Pod,
-    PodCondition, PodIP, PodStatus,
+    Container as Spec, ContainerState, ContainerStateRunning, ContainerStateTerminated,
+    ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodIP, PodSpec, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::runtime::StartedContainer;
-
-/// The conditions that a kubelet reports for a Pod that runs.
-const CONDITIONS: [&str; 4] =
-    ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"];
+use super::conditions::conditions;
+use super::phase::phase;
+use super::plan::{Observed, Plan, accompanies};
+use crate::addresses::Rejection;
+use crate::runtime::{Container, State};
 
 /// What a Pod finds itself in.
 #[derive(Clone, Debug)]
@@ -22,125 +22,238 @@ pub(super) struct Surroundings {
     pub(super) pod_address: String,
     /// Its node's address.
     pub(super) host_address: String,
-    /// What the runtime started for it.
-    pub(super) containers: Vec<StartedContainer>,
 }
 
-/// The status of a Pod whose containers all run. What others wrote into it stays.
-pub(super) fn running(pod: &Pod, around: &Surroundings, now: &Time) -> PodStatus {
-    let mut status = pod.status.clone().unwrap_or_default();
-    let since = status.start_time.get_or_insert_with(|| now.clone()).clone();
-    status.phase = Some("Running".into());
-    status.observed_generation = pod.metadata.generation;
+/// Why a Pod is over, whatever its containers would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It was told to end.
+    Told,
+    /// It has run for as long as it may.
+    DeadlineExceeded,
+}
+
+impl End {
+    /// Reason and message of the Pod's status.
+    pub(super) fn why(self) -> Option<(&'static str, &'static str)> {
+        let message = "Pod was active on the node longer than the specified deadline";
+        (self == Self::DeadlineExceeded).then_some(("DeadlineExceeded", message))
+    }
+}
+
+/// Whether a Pod has ended for good.
+pub(super) fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether a node has begun to run a Pod.
+pub(super) fn has_started(pod: &Pod) -> bool {
+    let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    containers.is_some_and(|all| !all.is_empty())
+}
+
+/// The status of a Pod that is run by its node. What others wrote into it stays.
+pub(super) fn running(
+    pod: &Pod,
+    around: &Surroundings,
+    observed: &Observed,
+    plan: &Plan,
+    now: Timestamp,
+) -> PodStatus {
+    let mut status = reported(pod, observed, plan, now);
     status.host_ip = Some(around.host_address.clone());
     status.host_ips = Some(vec![HostIP { ip: around.host_address.clone() }]);
     status.pod_ip = Some(around.pod_address.clone());
     status.pod_ips = Some(vec![PodIP { ip: around.pod_address.clone() }]);
-    report(status.conditions.get_or_insert_default(), pod.metadata.generation, now);
-    if let Some(spec) = &pod.spec {
-        let of = |name: &str, image: &Option<String>, state| {
-            container_status(name, image.as_deref(), around, state)
-        };
-        let main = spec.containers.iter().map(|c| of(&c.name, &c.image, started(&since)));
-        status.container_statuses = Some(main.collect());
-        let init = spec.init_containers.iter().flatten().map(|container| {
-            let stays = container.restart_policy.as_deref() == Some("Always");
-            let state = if stays { started(&since) } else { completed(&since) };
-            of(&container.name, &container.image, state)
-        });
-        status.init_container_statuses = not_empty(init.collect());
-        let known = status.ephemeral_container_statuses.take().unwrap_or_default();
-        let added = spec.ephemeral_containers.iter().flatten().map(|container| {
-            let known = known.iter().find(|status| status.name == container.name).cloned();
-            known.unwrap_or_else(|| {
-                let added = of(&container.name, &container.image, started(now));
-                ContainerStatus { ready: false, started: None, ..added } // they have no readiness
-            })
-        });
-        status.ephemeral_container_statuses = not_empty(added.collect());
+    complete(pod, status, None, now)
+}
+
+/// The status of a Pod that is being ended, which it has been once nothing runs any more.
+pub(super) fn ending(pod: &Pod, observed: &Observed, end: End, now: Timestamp) -> PodStatus {
+    let mut status = reported(pod, observed, &Plan::default(), now);
+    if observed.any_runs() {
+        return complete(pod, status, None, now);
     }
+    for container in status.ephemeral_container_statuses.iter_mut().flatten() {
+        finish(container, now);
+    }
+    complete(pod, status, Some(end), now)
+}
+
+/// What is told of the containers.
+fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodStatus {
+    let mut status = pod.status.clone().unwrap_or_default();
+    status.start_time.get_or_insert_with(|| time(now));
+    status.observed_generation = pod.metadata.generation;
+    let Some(spec) = &pod.spec else { return status };
+    let reporting = Reporting { observed, plan, creating: creating(spec, observed) };
+    let main = spec.containers.iter().map(|container| reporting.of(container));
+    status.container_statuses = Some(main.collect());
+    let init = spec.init_containers.iter().flatten().map(|container| {
+        let done = |status: &ContainerStatus| exit_code(status) == Some(0);
+        let found = reporting.of(container);
+        // Of an init container this says that it is done.
+        let ready = if accompanies(container) { found.ready } else { done(&found) };
+        ContainerStatus { ready, ..found }
+    });
+    status.init_container_statuses = not_empty(init.collect());
+    let known = status.ephemeral_container_statuses.take().unwrap_or_default();
+    let added = spec.ephemeral_containers.iter().flatten().map(|container| {
+        let known = known.iter().find(|status| status.name == container.name).cloned();
+        known.unwrap_or_else(|| added(pod, &container.name, container.image.as_deref(), now))
+    });
+    status.ephemeral_container_statuses = not_empty(added.collect());
     status
 }
 
-/// The status of a Pod that still runs, although it has been told to end.
-pub(super) fn observed(pod: &Pod) -> PodStatus {
-    let mut status = pod.status.clone().unwrap_or_default();
-    status.observed_generation = pod.metadata.generation;
-    for condition in status.conditions.iter_mut().flatten() {
-        if CONDITIONS.contains(&condition.type_.as_str()) {
-            condition.observed_generation = pod.metadata.generation;
+/// Adds what follows from the rest.
+fn complete(pod: &Pod, mut status: PodStatus, end: Option<End>, now: Timestamp) -> PodStatus {
+    let Some(spec) = &pod.spec else { return status };
+    let mut phase = phase(spec, &status, end.is_some());
+    if let Some((reason, message)) = end.and_then(End::why) {
+        phase = "Failed";
+        status.reason = Some(reason.into());
+        status.message = Some(message.into());
+    }
+    status.phase = Some(phase.into());
+    status.conditions = Some(conditions(pod, &status, &time(now)));
+    status
+}
+
+/// How containers are told of.
+struct Reporting<'a> {
+    observed: &'a Observed,
+    plan: &'a Plan,
+    /// Why those wait that were not started yet.
+    creating: &'static str,
+}
+
+/// Why containers wait for which it is too early.
+fn creating(spec: &PodSpec, observed: &Observed) -> &'static str {
+    let init = spec.init_containers.as_ref().is_some_and(|all| !all.is_empty());
+    let begun = spec.containers.iter().any(|container| observed.of(&container.name).is_some());
+    if init && !begun { "PodInitializing" } else { "ContainerCreating" }
+}
+
+impl Reporting<'_> {
+    fn of(&self, spec: &Spec) -> ContainerStatus {
+        let base = ContainerStatus {
+            name: spec.name.clone(),
+            image: spec.image.clone().unwrap_or_default(),
+            started: Some(false),
+            ..ContainerStatus::default()
+        };
+        let waiting = self.plan.waiting.get(&spec.name).map(|waiting| ContainerStateWaiting {
+            reason: Some(waiting.reason.into()),
+            message: Some(waiting.message.clone()),
+        });
+        let Some(found) = self.observed.of(&spec.name) else {
+            let creating =
+                || ContainerStateWaiting { reason: Some(self.creating.into()), message: None };
+            let state = waits(waiting.unwrap_or_else(creating));
+            return ContainerStatus { state: Some(state), ..base };
+        };
+        let base = ContainerStatus {
+            image_id: found.image_id.clone(),
+            container_id: Some(found.id.clone()),
+            restart_count: found.attempt,
+            last_state: found.last.as_deref().and_then(terminated),
+            ..base
+        };
+        match (&found.state, waiting) {
+            (State::Running { ready, .. }, _) => {
+                let running = ContainerStateRunning { started_at: Some(time(found.started)) };
+                let state = ContainerState { running: Some(running), ..ContainerState::default() };
+                ContainerStatus { ready: *ready, started: Some(true), state: Some(state), ..base }
+            }
+            (State::Exited { .. }, None) => ContainerStatus { state: terminated(found), ..base },
+            (State::Exited { .. }, Some(waiting)) => ContainerStatus {
+                state: Some(waits(waiting)),
+                last_state: terminated(found),
+                ..base
+            },
         }
     }
+}
+
+fn waits(waiting: ContainerStateWaiting) -> ContainerState {
+    ContainerState { waiting: Some(waiting), ..ContainerState::default() }
+}
+
+fn terminated(container: &Container) -> Option<ContainerState> {
+    let State::Exited { finished, code, reason } = &container.state else { return None };
+    let terminated = ContainerStateTerminated {
+        exit_code: *code,
+        reason: Some(reason.clone()),
+        started_at: Some(time(container.started)),
+        finished_at: Some(time(*finished)),
+        container_id: Some(container.id.clone()),
+        ..ContainerStateTerminated::default()
+    };
+    Some(ContainerState { terminated: Some(terminated), ..ContainerState::default() })
+}
+
+fn exit_code(status: &ContainerStatus) -> Option<i32> {
+    status.state.as_ref()?.terminated.as_ref().map(|ended| ended.exit_code)
+}
+
+/// The status of an ephemeral container that runs from now on: they have no readiness.
+fn added(pod: &Pod, name: &str, image: Option<&str>, now: Timestamp) -> ContainerStatus {
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let image = image.unwrap_or_default();
+    let running = ContainerStateRunning { started_at: Some(time(now)) };
+    ContainerStatus {
+        name: name.to_owned(),
+        image: image.to_owned(),
+        image_id: format!("simulated://{image}"),
+        container_id: Some(format!("simulated://{uid}/{name}")),
+        state: Some(ContainerState { running: Some(running), ..ContainerState::default() }),
+        ..ContainerStatus::default()
+    }
+}
+
+/// Ends an ephemeral container that runs.
+fn finish(container: &mut ContainerStatus, now: Timestamp) {
+    let Some(running) = container.state.as_ref().and_then(|state| state.running.as_ref()) else {
+        return;
+    };
+    let terminated = ContainerStateTerminated {
+        exit_code: 0,
+        reason: Some("Completed".into()),
+        started_at: running.started_at.clone(),
+        finished_at: Some(time(now)),
+        container_id: container.container_id.clone(),
+        ..ContainerStateTerminated::default()
+    };
+    container.state =
+        Some(ContainerState { terminated: Some(terminated), ..ContainerState::default() });
+}
+
+/// The status of a Pod that its node does not take.
+pub(super) fn rejected(pod: &Pod, rejection: &Rejection, now: &Time) -> PodStatus {
+    let mut status = pod.status.clone().unwrap_or_default();
+    status.start_time.get_or_insert_with(|| now.clone());
+    status.observed_generation = pod.metadata.generation;
+    status.phase = Some("Failed".into());
+    status.reason = Some(rejection.reason().into());
+    status.message = Some(format!("Pod was rejected: {rejection}"));
     status
 }
 
-/// Whether a Pod's status is about its latest generation.
-pub(super) fn is_observed(pod: &Pod) -> bool {
-    let observed = pod.status.as_ref().and_then(|status| status.observed_generation);
-    observed == pod.metadata.generation
-}
-
-/// How long a Pod with this status may still be active, if that is limited.
-pub(super) fn time_left(pod: &Pod, status: &PodStatus, now: Timestamp) -> Option<Duration> {
-    let allowed = pod.spec.as_ref()?.active_deadline_seconds?;
-    let end = status.start_time.as_ref()?.0 + SignedDuration::from_secs(allowed);
+/// How long a Pod may still be active, if that is limited.
+pub(super) fn time_left(pod: &Pod, now: Timestamp) -> Option<Duration> {
+    let allowed = SignedDuration::from_secs(pod.spec.as_ref()?.active_deadline_seconds?);
+    let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
+    let end = started.map_or(now, |time| time.0).checked_add(allowed).ok()?;
     Some(Duration::try_from(end.duration_since(now)).unwrap_or_default())
-}
-
-/// Sets the conditions of a Pod that runs; those that were true before keep their time.
-fn report(conditions: &mut Vec<PodCondition>, generation: Option<i64>, now: &Time) {
-    for type_ in CONDITIONS {
-        let same = conditions.iter().find(|c| c.type_ == type_ && c.status == "True");
-        let since = same.and_then(|condition| condition.last_transition_time.clone());
-        conditions.retain(|condition| condition.type_ != type_);
-        conditions.push(PodCondition {
-            type_: type_.into(),
-            status: "True".into(),
-            last_transition_time: since.or_else(|| Some(now.clone())),
-            observed_generation: generation,
-            ..PodCondition::default()
-        });
-    }
-    conditions.sort_by(|a, b| a.type_.cmp(&b.type_)); // the same order every time
 }
 
 fn not_empty(statuses: Vec<ContainerStatus>) -> Option<Vec<ContainerStatus>> {
     (!statuses.is_empty()).then_some(statuses)
 }
 
-fn container_status(
-    name: &str,
-    image: Option<&str>,
-    around: &Surroundings,
-    state: ContainerState,
-) -> ContainerStatus {
-    let found = around.containers.iter().find(|started| started.name == name);
-    let runs = state.running.is_some();
-    ContainerStatus {
-        name: name.to_owned(),
-        image: image.unwrap_or_default().to_owned(),
-        image_id: found.map(|started| started.image_id.clone()).unwrap_or_default(),
-        container_id: found.map(|started| started.id.clone()),
-        ready: true, // of an init container this says that it is done
-        started: Some(runs),
-        restart_count: 0,
-        state: Some(state),
-        ..ContainerStatus::default()
-    }
-}
-
-fn started(at: &Time) -> ContainerState {
-    let running = ContainerStateRunning { started_at: Some(at.clone()) };
-    ContainerState { running: Some(running), ..ContainerState::default() }
-}
-
-fn completed(at: &Time) -> ContainerState {
-    let terminated = ContainerStateTerminated {
-        exit_code: 0,
-        reason: Some("Completed".into()),
-        started_at: Some(at.clone()),
-        finished_at: Some(at.clone()),
-        ..ContainerStateTerminated::default()
-    };
-    ContainerState { terminated: Some(terminated), ..ContainerState::default() }
+/// A moment as objects carry it, to the second.
+fn time(moment: Timestamp) -> Time {
+    Time(Timestamp::from_second(moment.as_second()).unwrap_or(Timestamp::UNIX_EPOCH))
 }

@@ -1,13 +1,17 @@
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::ended::{End, ended, has_ended, rejected};
-use super::status::{Surroundings, observed, running, time_left};
+use super::backoff::{Backoff, Memory, go};
+use super::plan::{Action, Observed, Plan, plan};
+use super::status::{
+    End, Surroundings, ending, has_ended, rejected, running as reported, time_left,
+};
 use crate::addresses::Rejection;
-use crate::runtime::{ContainerRuntime, Simulated};
+use crate::runtime::{Container, Start, State};
 
 fn pod() -> Pod {
     let pod = json!({
@@ -29,65 +33,276 @@ fn pod() -> Pod {
     serde_json::from_value(pod).unwrap()
 }
 
-fn time(text: &str) -> Time {
-    Time(text.parse().unwrap())
+fn with(mut pod: Pod, policy: &str) -> Pod {
+    pod.spec.as_mut().unwrap().restart_policy = Some(policy.into());
+    pod
 }
 
-async fn around(pod: &Pod) -> Surroundings {
-    Surroundings {
-        pod_address: "10.244.0.1".into(),
-        host_address: "172.18.0.2".into(),
-        containers: Simulated::new(Duration::ZERO).run(pod).await.unwrap(),
+/// So many seconds after noon.
+fn at(seconds: i64) -> Timestamp {
+    let noon: Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
+    noon + SignedDuration::from_secs(seconds)
+}
+
+fn time(seconds: i64) -> Time {
+    Time(at(seconds))
+}
+
+fn container(name: &str, attempt: i32, state: State) -> Container {
+    Container {
+        name: name.into(),
+        id: format!("simulated://u1/{name}"),
+        image_id: "simulated://image".into(),
+        attempt,
+        started: at(0),
+        state,
+        last: None,
     }
 }
 
-fn condition<'a>(conditions: &'a Option<Vec<PodCondition>>, type_: &str) -> &'a PodCondition {
-    conditions.iter().flatten().find(|condition| condition.type_ == type_).unwrap()
+fn runs(name: &str) -> Container {
+    container(name, 0, State::Running { ready: true, stopping: false, until: None })
+}
+
+fn exited(name: &str, code: i32, seconds: i64) -> Container {
+    let reason = if code == 0 { "Completed" } else { "Error" };
+    let finished = at(seconds);
+    container(name, 0, State::Exited { finished, code, reason: reason.into() })
+}
+
+fn seen(containers: impl IntoIterator<Item = Container>) -> Observed {
+    Observed { containers: containers.into_iter().collect(), ..Observed::default() }
+}
+
+/// What is seen of a Pod that runs as it should.
+fn all_run() -> Observed {
+    seen([exited("setup", 0, 0), runs("proxy"), runs("main")])
+}
+
+fn starts(name: &str) -> Vec<Action> {
+    vec![Action::Start(Start { name: name.into(), attempt: 0 })]
+}
+
+fn status(pod: &Pod, observed: &Observed, seconds: i64) -> PodStatus {
+    let around =
+        Surroundings { pod_address: "10.244.0.1".into(), host_address: "172.18.0.2".into() };
+    reported(pod, &around, observed, &plan(pod, observed, at(seconds)), at(seconds))
+}
+
+fn condition<'a>(status: &'a PodStatus, type_: &str) -> &'a PodCondition {
+    status.conditions.iter().flatten().find(|condition| condition.type_ == type_).unwrap()
+}
+
+fn said(status: &PodStatus, type_: &str) -> (String, String, String) {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let condition = condition(status, type_);
+    (condition.status.clone(), text(&condition.reason), text(&condition.message))
 }
 
 fn named<'a>(statuses: &'a Option<Vec<ContainerStatus>>, name: &str) -> &'a ContainerStatus {
     statuses.iter().flatten().find(|status| status.name == name).unwrap()
 }
 
-#[tokio::test]
-async fn a_pod_that_runs_is_ready_and_has_its_addresses() {
-    let status = running(&pod(), &around(&pod()).await, &time("2030-01-01T12:00:00Z"));
-    assert_eq!(status.phase.as_deref(), Some("Running"));
+fn phase(status: &PodStatus) -> &str {
+    status.phase.as_deref().unwrap()
+}
+
+#[test]
+fn init_containers_run_one_after_the_other_before_the_main_ones() {
+    let planned = |containers: Vec<Container>| plan(&pod(), &seen(containers), at(1)).actions;
+    assert_eq!(planned(vec![]), starts("setup"));
+    assert_eq!(planned(vec![runs("setup")]), []);
+    assert_eq!(planned(vec![exited("setup", 0, 1)]), starts("proxy"));
+    assert_eq!(planned(vec![exited("setup", 0, 1), runs("proxy")]), starts("main"));
+    assert_eq!(plan(&pod(), &all_run(), at(1)), Plan::default());
+}
+
+#[test]
+fn a_pod_that_waits_for_its_init_containers_is_pending_and_says_for_which() {
+    let status = status(&pod(), &seen([runs("setup")]), 1);
+    assert_eq!(phase(&status), "Pending");
+    let no = |reason: &str, message: &str| ("False".into(), reason.into(), message.into());
+    let waits = "containers with incomplete status: [setup proxy]";
+    assert_eq!(said(&status, "Initialized"), no("ContainersNotInitialized", waits));
+    let unready = no("ContainersNotReady", "containers with unready status: [proxy main]");
+    assert_eq!(said(&status, "Ready"), unready);
+    assert_eq!(said(&status, "ContainersReady"), unready);
+    let main = named(&status.container_statuses, "main").state.clone().unwrap();
+    assert_eq!(main.waiting.unwrap().reason.as_deref(), Some("PodInitializing"));
+}
+
+#[test]
+fn a_pod_that_runs_is_ready_and_has_its_addresses() {
+    let status = status(&pod(), &all_run(), 0);
+    assert_eq!(phase(&status), "Running");
     assert_eq!(status.pod_ip.as_deref(), Some("10.244.0.1"));
     assert_eq!(status.host_ip.as_deref(), Some("172.18.0.2"));
     assert_eq!(status.observed_generation, Some(3));
     assert_eq!(status.qos_class.as_deref(), Some("BestEffort"));
-    for type_ in ["PodScheduled", "Initialized", "ContainersReady", "Ready"] {
-        assert_eq!(condition(&status.conditions, type_).status, "True", "{type_}");
+    let types: Vec<&str> =
+        status.conditions.iter().flatten().map(|condition| condition.type_.as_str()).collect();
+    let own = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"];
+    assert_eq!(types, [&own[..], &["PodScheduled"]].concat());
+    for type_ in types {
+        assert_eq!(condition(&status, type_).status, "True", "{type_}");
     }
-}
-
-#[tokio::test]
-async fn containers_run_and_init_containers_are_done_unless_they_stay() {
-    let status = running(&pod(), &around(&pod()).await, &time("2030-01-01T12:00:00Z"));
     let main = named(&status.container_statuses, "main");
     assert!(main.ready && main.state.as_ref().unwrap().running.is_some());
     assert_eq!(main.container_id.as_deref(), Some("simulated://u1/main"));
-    let setup = named(&status.init_container_statuses, "setup").state.as_ref().unwrap();
-    assert_eq!(setup.terminated.as_ref().unwrap().reason.as_deref(), Some("Completed"));
+    let setup = named(&status.init_container_statuses, "setup");
+    let ended = setup.state.as_ref().unwrap().terminated.as_ref().unwrap();
+    assert_eq!((setup.ready, ended.reason.as_deref()), (true, Some("Completed")));
     let proxy = named(&status.init_container_statuses, "proxy").state.as_ref().unwrap();
     assert!(proxy.running.is_some());
 }
 
-#[tokio::test]
-async fn looking_again_changes_nothing() {
+#[test]
+fn looking_again_changes_nothing() {
     let mut pod = pod();
-    let around = around(&pod).await;
-    let first = running(&pod, &around, &time("2030-01-01T12:00:00Z"));
+    let first = status(&pod, &all_run(), 0);
     pod.status = Some(first.clone());
-    assert_eq!(running(&pod, &around, &time("2030-01-01T13:00:00Z")), first);
+    assert_eq!(status(&pod, &all_run(), 3600), first);
+}
+
+#[test]
+fn restart_policies_say_what_becomes_of_containers_that_end() {
+    // Policy, exit code, whether it is started again, and the phase.
+    for (policy, code, again, expected) in [
+        ("Always", 0, true, "Running"),
+        ("Always", 1, true, "Running"),
+        ("OnFailure", 0, false, "Succeeded"),
+        ("OnFailure", 1, true, "Running"),
+        ("Never", 0, false, "Succeeded"),
+        ("Never", 1, false, "Failed"),
+    ] {
+        let mut pod = with(pod(), policy);
+        pod.spec.as_mut().unwrap().init_containers = None;
+        let observed = seen([exited("main", code, 5)]);
+        let start = Start { name: "main".into(), attempt: 1 };
+        let expected_actions = if again { vec![Action::Restart(start, at(5))] } else { vec![] };
+        assert_eq!(plan(&pod, &observed, at(5)).actions, expected_actions, "{policy} {code}");
+        assert_eq!(phase(&status(&pod, &observed, 5)), expected, "{policy} {code}");
+    }
+}
+
+#[test]
+fn a_container_has_a_policy_and_rules_of_its_own() {
+    let mut pod = with(pod(), "Always");
+    let main = json!([{"name": "main", "restartPolicy": "Never", "restartPolicyRules": [
+        {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}},
+    ]}]);
+    let spec = pod.spec.as_mut().unwrap();
+    spec.init_containers = None;
+    spec.containers = serde_json::from_value(main).unwrap();
+    for (code, phase_of_pod) in [(42, "Running"), (1, "Failed"), (0, "Succeeded")] {
+        assert_eq!(phase(&status(&pod, &seen([exited("main", code, 5)]), 5)), phase_of_pod);
+    }
+}
+
+#[test]
+fn a_pod_succeeds_when_its_companions_have_ended_too() {
+    let pod = with(pod(), "Never");
+    let done = seen([exited("setup", 0, 0), runs("proxy"), exited("main", 0, 5)]);
+    assert_eq!(plan(&pod, &done, at(5)).actions, [Action::Stop(vec!["proxy".into()])]);
+    assert_eq!(phase(&status(&pod, &done, 5)), "Running");
+    let over = seen([exited("setup", 0, 0), exited("proxy", 0, 5), exited("main", 0, 5)]);
+    assert_eq!(plan(&pod, &over, at(5)).actions, []);
+    let status = status(&pod, &over, 5);
+    assert_eq!(phase(&status), "Succeeded");
+    let completed = |holds: &str| (holds.to_owned(), "PodCompleted".to_owned(), String::new());
+    assert_eq!(said(&status, "Ready"), completed("False"));
+    assert_eq!(said(&status, "Initialized"), completed("True"));
+}
+
+#[test]
+fn an_init_container_that_fails_for_good_fails_the_pod() {
+    let failed = seen([exited("setup", 3, 5)]);
+    let never = with(pod(), "Never");
+    assert_eq!(plan(&never, &failed, at(5)).actions, []);
+    assert_eq!(phase(&status(&never, &failed, 5)), "Failed");
+    assert_eq!(phase(&status(&with(pod(), "Always"), &failed, 5)), "Pending");
+}
+
+#[test]
+fn what_keeps_failing_is_started_again_ever_later() {
+    let memory = Memory::default();
+    let mut delays = Vec::new();
+    let mut now = 0;
+    for _ in 0..7 {
+        memory.restarted("u1", "main", at(now), at(now));
+        let last = memory.of("u1")["main"].restart.clone().unwrap();
+        delays.push(go(last.delay));
+        now += last.delay.as_secs();
+    }
+    assert_eq!(delays, ["10s", "20s", "40s", "1m20s", "2m40s", "5m0s", "5m0s"]);
+    let last = memory.of("u1")["main"].restart.clone();
+    let long = Backoff::next(last.as_ref(), at(now + 601), at(now + 601));
+    assert_eq!(go(long.delay), "10s", "it ran well for ten minutes");
+    memory.forget("u1");
+    assert!(memory.of("u1").is_empty());
+}
+
+#[test]
+fn a_container_that_waits_for_its_restart_says_so() {
+    let mut pod = with(pod(), "Always");
+    pod.spec.as_mut().unwrap().init_containers = None;
+    let memory = Memory::default();
+    memory.restarted("u1", "main", at(0), at(0));
+    let containers = vec![Container { attempt: 1, ..exited("main", 3, 5) }];
+    let observed = Observed { containers, troubles: memory.of("u1") };
+    let planned = plan(&pod, &observed, at(6));
+    assert_eq!((planned.actions.len(), planned.until), (0, Some(at(15))));
+    let status = status(&pod, &observed, 6);
+    assert_eq!(phase(&status), "Running");
+    let main = named(&status.container_statuses, "main");
+    let waiting = main.state.clone().unwrap().waiting.unwrap();
+    assert_eq!(waiting.reason.as_deref(), Some("CrashLoopBackOff"));
+    let message = "back-off 10s restarting failed container=main pod=web_default(u1)";
+    assert_eq!(waiting.message.as_deref(), Some(message));
+    let last = main.last_state.clone().unwrap().terminated.unwrap();
+    assert_eq!((last.exit_code, last.reason.as_deref()), (3, Some("Error")));
+    assert_eq!((main.restart_count, main.ready), (1, false));
+    assert!(matches!(plan(&pod, &observed, at(15)).actions[..], [Action::Restart(..)]));
+}
+
+#[test]
+fn an_image_that_cannot_be_pulled_is_tried_again_and_told_of() {
+    let mut pod = pod();
+    pod.spec.as_mut().unwrap().init_containers = None;
+    let memory = Memory::default();
+    memory.not_pulled("u1", "main", "not found".into(), at(0));
+    let observed = Observed { containers: vec![], troubles: memory.of("u1") };
+    let waits = |seconds: i64| {
+        let status = status(&pod, &observed, seconds);
+        assert_eq!(phase(&status), "Pending");
+        let state = named(&status.container_statuses, "main").state.clone().unwrap();
+        let waiting = state.waiting.unwrap();
+        (waiting.reason.unwrap(), waiting.message.unwrap())
+    };
+    assert_eq!(waits(0), ("ErrImagePull".into(), "not found".into()));
+    let message = "Back-off pulling image \"nginx:1.27\": ErrImagePull: not found";
+    assert_eq!(waits(1), ("ImagePullBackOff".into(), message.into()));
+    assert_eq!(plan(&pod, &observed, at(10)).actions, starts("main"));
+}
+
+#[test]
+fn readiness_gates_keep_a_pod_from_being_ready() {
+    let mut pod = pod();
+    let gates: Value = json!([{"conditionType": "example.com/gate"}]);
+    pod.spec.as_mut().unwrap().readiness_gates = serde_json::from_value(gates).unwrap();
+    let (holds, reason, message) = said(&status(&pod, &all_run(), 0), "Ready");
+    assert_eq!((holds.as_str(), reason.as_str()), ("False", "ReadinessGatesNotReady"));
+    let missing =
+        "corresponding condition of pod readiness gate \"example.com/gate\" does not exist.";
+    assert_eq!(message, missing);
+    assert_eq!(said(&status(&pod, &all_run(), 0), "ContainersReady").0, "True");
 }
 
 #[test]
 fn a_pod_that_finds_no_room_fails_and_says_why() {
     let full = Rejection::OutOfPods { used: 110, capacity: 110 };
     let mut pod = pod();
-    let status = rejected(&pod, &full, &time("2030-01-01T12:00:00Z"));
+    let status = rejected(&pod, &full, &time(0));
     assert_eq!(status.reason.as_deref(), Some("OutOfpods"));
     let why = "Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110";
     assert_eq!(status.message, Some(format!("Pod was rejected: {why}")));
@@ -95,92 +310,75 @@ fn a_pod_that_finds_no_room_fails_and_says_why() {
     assert!(has_ended(&pod));
 }
 
-#[test]
-fn a_pod_ends_by_success_or_failure() {
-    let mut pod = pod();
-    assert!(!has_ended(&pod));
-    for phase in ["Succeeded", "Failed"] {
-        pod.status.as_mut().unwrap().phase = Some(phase.into());
-        assert!(has_ended(&pod));
-    }
-}
-
 /// A Pod that runs, with the status that it then has.
-async fn running_pod() -> Pod {
+fn running_pod() -> Pod {
     let mut pod = pod();
-    pod.status = Some(running(&pod, &around(&pod).await, &time("2030-01-01T12:00:00Z")));
+    pod.status = Some(status(&pod, &all_run(), 0));
     pod
 }
 
-#[tokio::test]
-async fn a_pod_that_was_told_to_end_has_completed() {
-    let mut pod = running_pod().await;
+fn all_ended(code: i32) -> Observed {
+    seen([exited("setup", 0, 0), exited("proxy", 0, 5), exited("main", code, 5)])
+}
+
+#[test]
+fn a_pod_that_was_told_to_end_has_completed_or_failed_as_its_containers_have() {
+    let mut pod = running_pod();
     pod.metadata.generation = Some(4);
-    let status = ended(&pod, &End::Told, &time("2030-01-01T12:00:05Z"));
-    assert_eq!(status.phase.as_deref(), Some("Succeeded"));
+    let status = ending(&pod, &all_ended(0), End::Told, at(5));
+    assert_eq!(phase(&status), "Succeeded");
     assert_eq!(status.observed_generation, Some(4));
-    for statuses in [&status.container_statuses, &status.init_container_statuses] {
-        for container in statuses.iter().flatten() {
-            let state = container.state.as_ref().unwrap().terminated.as_ref().unwrap();
-            assert_eq!((state.exit_code, state.reason.as_deref()), (0, Some("Completed")));
-            let done_before = container.name == "setup";
-            assert_eq!(container.ready, done_before, "{}", container.name);
-        }
-    }
     let main = named(&status.container_statuses, "main").state.clone().unwrap();
-    assert_eq!(main.terminated.unwrap().finished_at, Some(time("2030-01-01T12:00:05Z")));
+    assert_eq!(main.terminated.unwrap().finished_at, Some(time(5)));
     let told: Vec<_> = ["Initialized", "Ready", "ContainersReady", "PodReadyToStartContainers"]
         .iter()
-        .map(|type_| condition(&status.conditions, type_))
+        .map(|type_| condition(&status, type_))
         .map(|condition| (condition.status.as_str(), condition.reason.as_deref()))
         .collect();
     let completed = Some("PodCompleted");
     let no = ("False", completed);
     assert_eq!(told, [("True", completed), no, no, ("False", None)]);
     assert_eq!(status.pod_ip.as_deref(), Some("10.244.0.1"));
+    assert_eq!(phase(&ending(&pod, &all_ended(137), End::Told, at(5))), "Failed");
 }
 
-#[tokio::test]
-async fn a_pod_whose_time_is_up_has_failed() {
-    let mut pod = running_pod().await;
-    let status = pod.status.clone().unwrap();
-    let now = |text: &str| time(text).0;
-    assert_eq!(time_left(&pod, &status, now("2030-01-01T13:00:00Z")), None);
+#[test]
+fn a_pod_whose_time_is_up_has_failed() {
+    let mut pod = running_pod();
+    assert_eq!(time_left(&pod, at(3600)), None);
     pod.spec.as_mut().unwrap().active_deadline_seconds = Some(60);
-    for (moment, seconds) in [("12:00:00", 60), ("12:00:59", 1), ("12:01:00", 0), ("13:00:00", 0)] {
-        let left = time_left(&pod, &status, now(&format!("2030-01-01T{moment}Z")));
-        assert_eq!(left, Some(Duration::from_secs(seconds)), "{moment}");
+    for (moment, seconds) in [(0, 60), (59, 1), (60, 0), (3600, 0)] {
+        assert_eq!(time_left(&pod, at(moment)), Some(Duration::from_secs(seconds)), "{moment}");
     }
-    let status = ended(&pod, &End::DeadlineExceeded, &time("2030-01-01T12:01:00Z"));
-    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    let status = ending(&pod, &all_ended(0), End::DeadlineExceeded, at(60));
+    assert_eq!(phase(&status), "Failed");
     assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"));
     let message = "Pod was active on the node longer than the specified deadline";
     assert_eq!(status.message.as_deref(), Some(message));
-    assert_eq!(condition(&status.conditions, "Ready").reason.as_deref(), Some("PodFailed"));
+    assert_eq!(condition(&status, "Ready").reason.as_deref(), Some("PodFailed"));
 }
 
-#[tokio::test]
-async fn an_ephemeral_container_runs_from_when_it_was_added() {
-    let mut pod = running_pod().await;
+#[test]
+fn an_ephemeral_container_runs_from_when_it_was_added() {
+    let mut pod = running_pod();
     let added = json!([{"name": "debugger", "image": "busybox"}]);
     pod.spec.as_mut().unwrap().ephemeral_containers = serde_json::from_value(added).unwrap();
-    let status = running(&pod, &around(&pod).await, &time("2030-01-01T12:10:00Z"));
-    let debugger = named(&status.ephemeral_container_statuses, "debugger");
+    let first = status(&pod, &all_run(), 600);
+    let debugger = named(&first.ephemeral_container_statuses, "debugger");
     let state = debugger.state.as_ref().unwrap().running.as_ref().unwrap();
-    assert_eq!(state.started_at, Some(time("2030-01-01T12:10:00Z")));
+    assert_eq!(state.started_at, Some(time(600)));
     assert_eq!(debugger.container_id.as_deref(), Some("simulated://u1/debugger"));
     assert!(!debugger.ready);
-    pod.status = Some(status.clone());
-    let again = running(&pod, &around(&pod).await, &time("2030-01-01T13:00:00Z"));
-    assert_eq!(again, status, "looking again changes nothing");
+    pod.status = Some(first.clone());
+    assert_eq!(status(&pod, &all_run(), 3600), first, "looking again changes nothing");
 }
 
-#[tokio::test]
-async fn a_pod_that_is_told_to_end_runs_on_and_says_that_it_knows() {
-    let mut pod = running_pod().await;
+#[test]
+fn a_pod_that_is_told_to_end_runs_on_and_says_that_it_knows() {
+    let mut pod = running_pod();
     pod.metadata.generation = Some(4);
-    let status = observed(&pod);
+    let status = ending(&pod, &all_run(), End::Told, at(5));
     assert_eq!(status.observed_generation, Some(4));
-    assert_eq!(condition(&status.conditions, "Ready").observed_generation, Some(4));
-    assert_eq!(status.phase.as_deref(), Some("Running"));
+    assert_eq!(condition(&status, "Ready").observed_generation, Some(4));
+    assert_eq!(phase(&status), "Running");
 }

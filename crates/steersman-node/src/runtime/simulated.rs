@@ -1,71 +1,270 @@
-//! A runtime without containers: everything starts at once, runs for ever, and stops when its
-//! moment of termination is over.
+//! A runtime without containers: what would run follows from [scripts](crate::script) and the
+//! clock.
 //!
-//! Of Pods that run it remembers nothing: what it tells of them follows from the Pod alone, so a
-//! restart changes nothing. Of those that stop it remembers since when.
+//! It remembers when it started what. Of a Pod that it does not know, because the process was
+//! started anew or the Pod came with a fork, it takes what the Pod's status says, so that a restart
+//! changes nothing but fractions of a second.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use steersman::Result;
-use tokio::time::Instant;
 
-use super::{ContainerRuntime, StartedContainer, Stopping};
+use super::{Container, ContainerRuntime, Start, StartError, State};
+use crate::script::{Ready, Script, Scripted, Scripts};
+
+/// The code of what is ended by force.
+const KILLED: i32 = 137;
 
 pub(crate) struct Simulated {
-    /// How long containers take to end when they are told to.
+    /// How long containers take to end when they are told to, unless their script says otherwise.
     termination: Duration,
-    /// By the Pod's uid: when it was told to stop.
-    stopping: Mutex<HashMap<String, Instant>>,
+    scripts: Scripts,
+    /// By the Pod's uid and the container's name.
+    runs: Mutex<HashMap<String, HashMap<String, Run>>>,
+}
+
+/// One run of a container.
+struct Run {
+    attempt: i32,
+    started: Timestamp,
+    /// When it was told to stop, and how that will end.
+    stop: Option<Stop>,
+    /// Up to when it is known to have run: it cannot have ended before.
+    seen: Timestamp,
+    end: Option<End>,
+    /// What ran before it.
+    last: Option<Box<Container>>,
+}
+
+#[derive(Clone)]
+struct Stop {
+    told: Timestamp,
+    end: End,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct End {
+    at: Timestamp,
+    code: i32,
+    reason: Option<String>,
+}
+
+/// A container of a Pod's spec.
+struct Spec<'a> {
+    name: &'a str,
+    image: &'a str,
+    script: Script,
+    /// How long it sleeps before it stops, if it does.
+    sleep: Option<Duration>,
 }
 
 impl Simulated {
-    /// A runtime whose containers take so long to end.
-    pub(crate) fn new(termination: Duration) -> Self {
-        Self { termination, stopping: Mutex::default() }
+    /// A runtime whose containers do what scripts say, and else take so long to end.
+    pub(crate) fn new(termination: Duration, scripts: Scripts) -> Self {
+        Self { termination, scripts, runs: Mutex::default() }
+    }
+
+    /// The containers of a Pod, with what they do.
+    fn specs<'a>(&self, pod: &'a Pod) -> Vec<Spec<'a>> {
+        let Some(spec) = &pod.spec else { return Vec::new() };
+        let init = spec.init_containers.iter().flatten().map(|container| (container, false));
+        let main = spec.containers.iter().map(|container| (container, true));
+        init.chain(main)
+            .map(|(container, main)| {
+                let image = container.image.as_deref().unwrap_or_default();
+                let scripted = Scripted { pod, name: &container.name, image, main };
+                let mut script = self.scripts.script(&scripted);
+                if !main && container.restart_policy.as_deref() != Some("Always") {
+                    script = script.or(Script::done_at_once());
+                }
+                let hook = container.lifecycle.as_ref().and_then(|all| all.pre_stop.as_ref());
+                let sleep = hook.and_then(|hook| hook.sleep.as_ref());
+                let sleep = sleep.and_then(|sleep| u64::try_from(sleep.seconds).ok());
+                Spec { name: &container.name, image, script, sleep: sleep.map(Duration::from_secs) }
+            })
+            .collect()
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<String, HashMap<String, Run>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ContainerRuntime for Simulated {
-    async fn run(&self, pod: &Pod) -> Result<Vec<StartedContainer>> {
-        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-        let Some(spec) = &pod.spec else {
-            return Ok(Vec::new());
-        };
-        let all = spec.init_containers.iter().flatten().chain(&spec.containers);
-        let all = all.map(|container| (&container.name, &container.image));
-        let added = spec.ephemeral_containers.iter().flatten();
-        let added = added.map(|container| (&container.name, &container.image));
-        Ok(all.chain(added).map(|(name, image)| started(uid, name, image.as_deref())).collect())
+    async fn observe(&self, pod: &Pod, now: Timestamp) -> Result<Vec<Container>> {
+        let specs = self.specs(pod);
+        let uid = uid_of(pod);
+        let mut all = self.runs();
+        let runs = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
+        let observed =
+            specs.iter().filter_map(|spec| Some(runs.get_mut(spec.name)?.observed(uid, spec, now)));
+        Ok(observed.collect())
     }
 
-    async fn stop(&self, pod: &Pod) -> Result<Stopping> {
-        let grace = pod.metadata.deletion_grace_period_seconds;
-        let grace = grace.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
-        let takes = grace.map_or(self.termination, |grace| grace.min(self.termination));
-        if takes.is_zero() {
-            return Ok(Stopping::Done);
+    async fn start(
+        &self,
+        pod: &Pod,
+        Start { name, attempt }: &Start,
+        now: Timestamp,
+    ) -> Result<Result<(), StartError>> {
+        let specs = self.specs(pod);
+        let Some(spec) = specs.iter().find(|spec| spec.name == name) else { return Ok(Ok(())) };
+        if !spec.script.pullable() {
+            return Ok(Err(StartError::ImagePull { image: spec.image.to_owned() }));
         }
-        let uid = pod.metadata.uid.clone().unwrap_or_default();
-        let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = stopping.entry(uid).or_insert_with(Instant::now);
-        let left = takes.saturating_sub(since.elapsed());
-        Ok(if left.is_zero() { Stopping::Done } else { Stopping::Takes(left) })
+        let uid = uid_of(pod);
+        let mut all = self.runs();
+        let runs = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
+        let last = runs.get_mut(name).map(|run| {
+            let last = run.observed(uid, spec, now);
+            Box::new(Container { last: None, ..last })
+        });
+        let run = Run { attempt: *attempt, started: now, stop: None, seen: now, end: None, last };
+        runs.insert(name.clone(), run);
+        Ok(Ok(()))
+    }
+
+    async fn stop(&self, pod: &Pod, names: &[String], now: Timestamp) -> Result<()> {
+        let grace = grace_period(pod);
+        let specs = self.specs(pod);
+        let mut all = self.runs();
+        let runs = all.entry(uid_of(pod).to_owned()).or_insert_with(|| known(pod));
+        for spec in specs.iter().filter(|spec| names.iter().any(|name| name == spec.name)) {
+            let Some(run) = runs.get_mut(spec.name) else { continue };
+            let before = spec.sleep.unwrap_or_else(|| spec.script.pre_stop());
+            let takes = before + spec.script.termination().unwrap_or(self.termination);
+            let told = run.stop.as_ref().map_or(now, |stop| stop.told);
+            let code = if takes > grace { KILLED } else { 0 };
+            let at = later(told, takes.min(grace)).unwrap_or(Timestamp::MAX);
+            run.stop = Some(Stop { told, end: End { at, code, reason: None } });
+        }
+        Ok(())
     }
 
     fn forget(&self, uid: &str) {
-        self.stopping.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.runs().remove(uid);
     }
 }
 
-fn started(uid: &str, name: &str, image: Option<&str>) -> StartedContainer {
-    StartedContainer {
-        name: name.to_owned(),
-        id: format!("simulated://{uid}/{name}"),
-        image_id: format!("simulated://{}", image.unwrap_or_default()),
+impl Run {
+    /// The run as it is told of.
+    fn observed(&mut self, uid: &str, spec: &Spec<'_>, now: Timestamp) -> Container {
+        Container {
+            name: spec.name.to_owned(),
+            id: container_id(uid, spec.name, self.attempt),
+            image_id: format!("simulated://{}", spec.image),
+            attempt: self.attempt,
+            started: self.started,
+            state: self.state(&spec.script, now),
+            last: self.last.clone(),
+        }
     }
+
+    /// How far it is, which is decided once it has ended.
+    fn state(&mut self, script: &Script, now: Timestamp) -> State {
+        if self.end.is_none() {
+            let own = script.exit(self.attempt).and_then(|exit| {
+                let at = later(self.started, exit.after)?;
+                Some(End { at, code: exit.code, reason: exit.reason.map(str::to_owned) })
+            });
+            let stop = self.stop.as_ref().map(|stop| stop.end.clone());
+            let end = own.into_iter().chain(stop).min_by_key(|end| end.at);
+            match end {
+                Some(end) if end.at <= now => {
+                    self.end = Some(End { at: end.at.max(self.seen).min(now), ..end });
+                }
+                end => {
+                    self.seen = self.seen.max(now);
+                    return self.running(script, end.map(|end| end.at), now);
+                }
+            }
+        }
+        let End { at, code, reason } =
+            self.end.clone().unwrap_or(End { at: now, code: 0, reason: None });
+        let reason = reason.unwrap_or_else(|| if code == 0 { "Completed" } else { "Error" }.into());
+        State::Exited { finished: at, code, reason }
+    }
+
+    fn running(&self, script: &Script, end: Option<Timestamp>, now: Timestamp) -> State {
+        let ready_at = match script.ready() {
+            Ready::After(time) => later(self.started, time),
+            Ready::Never => None,
+        };
+        let ready = ready_at.is_some_and(|at| at <= now);
+        let turns = ready_at.filter(|_| !ready);
+        let until = end.into_iter().chain(turns).min();
+        State::Running { ready, stopping: self.stop.is_some(), until }
+    }
+}
+
+/// What a Pod's status tells of its containers.
+fn known(pod: &Pod) -> HashMap<String, Run> {
+    let Some(status) = &pod.status else { return HashMap::new() };
+    let all = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    all.filter_map(|container| Some((container.name.clone(), known_run(container)?))).collect()
+}
+
+fn known_run(container: &ContainerStatus) -> Option<Run> {
+    let attempt = container.restart_count;
+    let state = container.state.as_ref()?;
+    let last = container.last_state.as_ref().and_then(|last| last.terminated.as_ref());
+    if let Some(running) = &state.running {
+        let started = running.started_at.as_ref()?.0;
+        let last = last.and_then(|last| known_last(container, last)).map(Box::new);
+        return Some(Run { attempt, started, stop: None, seen: started, end: None, last });
+    }
+    let (ended, last) = match &state.terminated {
+        Some(ended) => (ended, last.and_then(|last| known_last(container, last))),
+        None => (last?, None), // it waits for being started again
+    };
+    let at = ended.finished_at.as_ref()?.0;
+    let started = ended.started_at.as_ref().map_or(at, |time| time.0);
+    let end = End { at, code: ended.exit_code, reason: ended.reason.clone() };
+    let last = last.map(Box::new);
+    Some(Run { attempt, started, stop: None, seen: at, end: Some(end), last })
+}
+
+/// The container before the one that a status is about.
+fn known_last(container: &ContainerStatus, ended: &ContainerStateTerminated) -> Option<Container> {
+    let finished = ended.finished_at.as_ref()?.0;
+    let reason = ended.reason.clone().unwrap_or_default();
+    Some(Container {
+        name: container.name.clone(),
+        id: ended.container_id.clone().unwrap_or_default(),
+        image_id: container.image_id.clone(),
+        attempt: container.restart_count - 1,
+        started: ended.started_at.as_ref().map_or(finished, |time| time.0),
+        state: State::Exited { finished, code: ended.exit_code, reason },
+        last: None,
+    })
+}
+
+/// How long containers have to end.
+fn grace_period(pod: &Pod) -> Duration {
+    let spec = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+    let seconds = pod.metadata.deletion_grace_period_seconds.or(spec);
+    seconds
+        .map_or(Duration::MAX, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+}
+
+fn container_id(uid: &str, name: &str, attempt: i32) -> String {
+    match attempt {
+        0 => format!("simulated://{uid}/{name}"),
+        _ => format!("simulated://{uid}/{name}/{attempt}"),
+    }
+}
+
+fn uid_of(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// The moment after this time; none if no clock gets there.
+fn later(moment: Timestamp, time: Duration) -> Option<Timestamp> {
+    moment.checked_add(SignedDuration::try_from(time).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -75,29 +274,85 @@ mod tests {
     use super::*;
 
     fn pod(grace: Option<i64>) -> Pod {
-        let pod = json!({"metadata": {"uid": "u", "deletionGracePeriodSeconds": grace}});
+        let pod = json!({
+            "metadata": {"uid": "u", "deletionGracePeriodSeconds": grace},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        });
         serde_json::from_value(pod).unwrap()
     }
 
-    #[tokio::test(start_paused = true)]
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millisecond(1_900_000_000_000 + millis).unwrap()
+    }
+
+    async fn started(termination: u64, scripts: &Scripts) -> Simulated {
+        let runtime = Simulated::new(Duration::from_millis(termination), scripts.clone());
+        let start = Start { name: "main".into(), attempt: 0 };
+        runtime.start(&pod(None), &start, at(0)).await.unwrap().unwrap();
+        runtime
+    }
+
+    async fn state(runtime: &Simulated, now: i64) -> State {
+        runtime.observe(&pod(None), at(now)).await.unwrap().remove(0).state
+    }
+
+    fn exited(finished: i64, code: i32, reason: &str) -> State {
+        State::Exited { finished: at(finished), code, reason: reason.into() }
+    }
+
+    #[tokio::test]
     async fn containers_take_their_moment_to_end_but_never_longer_than_the_grace_period() {
-        let takes = |millis| Stopping::Takes(Duration::from_millis(millis));
-        for (termination, grace, first) in [
-            (0, Some(30), Stopping::Done),
-            (1000, Some(30), takes(1000)),
-            (5000, Some(2), takes(2000)),
-            (1000, Some(0), Stopping::Done),
-            (1000, None, takes(1000)),
+        for (termination, grace, ended) in [
+            (0, Some(30), exited(0, 0, "Completed")),
+            (1000, Some(30), exited(1000, 0, "Completed")),
+            (5000, Some(2), exited(2000, 137, "Error")),
+            (1000, Some(0), exited(0, 137, "Error")),
+            (1000, None, exited(1000, 0, "Completed")),
         ] {
-            let runtime = Simulated::new(Duration::from_millis(termination));
-            assert_eq!(runtime.stop(&pod(grace)).await.unwrap(), first, "{termination} {grace:?}");
+            let runtime = started(termination, &Scripts::default()).await;
+            runtime.stop(&pod(grace), &["main".into()], at(0)).await.unwrap();
+            assert_eq!(state(&runtime, 9000).await, ended, "{termination} {grace:?}");
         }
-        let runtime = Simulated::new(Duration::from_secs(10));
-        runtime.stop(&pod(Some(30))).await.unwrap();
-        tokio::time::advance(Duration::from_secs(3)).await;
-        assert_eq!(runtime.stop(&pod(Some(30))).await.unwrap(), takes(7000));
-        assert_eq!(runtime.stop(&pod(Some(3))).await.unwrap(), Stopping::Done, "grace cut short");
+        let runtime = started(10_000, &Scripts::default()).await;
+        runtime.stop(&pod(Some(30)), &["main".into()], at(0)).await.unwrap();
+        let until = Some(at(10_000));
+        assert_eq!(
+            state(&runtime, 3000).await,
+            State::Running { ready: true, stopping: true, until }
+        );
+        runtime.stop(&pod(Some(3)), &["main".into()], at(3000)).await.unwrap();
+        assert_eq!(state(&runtime, 3000).await, exited(3000, 137, "Error"), "grace cut short");
+    }
+
+    #[tokio::test]
+    async fn a_container_ends_when_its_script_says_so_and_never_in_the_past() {
+        let scripts = Scripts::default();
+        let runtime = started(0, &scripts).await;
+        let on = State::Running { ready: true, stopping: false, until: None };
+        assert_eq!(state(&runtime, 60_000).await, on);
+        scripts.rule().exits(3).after(Duration::from_secs(10));
+        assert_eq!(state(&runtime, 61_000).await, exited(60_000, 3, "Error"));
+        scripts.rule().run_for_ever();
+        assert_eq!(state(&runtime, 62_000).await, exited(60_000, 3, "Error"), "it has ended");
         runtime.forget("u");
-        assert_eq!(runtime.stop(&pod(Some(30))).await.unwrap(), takes(10000));
+        assert_eq!(runtime.observe(&pod(None), at(0)).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_pod_runs_as_its_status_says() {
+        let mut pod = pod(None);
+        let status = json!({"containerStatuses": [{
+            "name": "main", "image": "nginx", "imageID": "", "ready": true, "restartCount": 2,
+            "state": {"running": {"startedAt": at(0).to_string()}},
+        }]});
+        pod.status = serde_json::from_value(status).unwrap();
+        let scripts = Scripts::default();
+        scripts.rule().exits(0).after(Duration::from_secs(30));
+        let runtime = Simulated::new(Duration::ZERO, scripts);
+        let main = runtime.observe(&pod, at(5000)).await.unwrap().remove(0);
+        assert_eq!((main.attempt, main.started), (2, at(0)));
+        assert_eq!(main.id, "simulated://u/main/2");
+        let until = Some(at(30_000));
+        assert_eq!(main.state, State::Running { ready: true, stopping: false, until });
     }
 }

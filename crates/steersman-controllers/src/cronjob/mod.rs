@@ -1,0 +1,25 @@
+//! The CronJob controller: starts Jobs on a schedule.
+//!
+//! [`schedule`] says when something is due, from the five [`fields`] that people write; [`plan`]
+//! decides whether a Job is started, and which finished ones are kept no longer. A Job is named after
+//! the minute for which it is started, so that nobody starts it twice.
+
+mod fields;
+mod plan;
+mod reconcile;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use steersman::Controller;
+
+/// The CronJob controller.
+pub(crate) fn controller() -> Controller {
+    Controller::of::<CronJob>()
+        .named("cronjob-controller")
+        .owns::<Job>()
+        .concurrency(5)
+        .updates_status()
+        .reconcile(reconcile::reconcile)
+}

@@ -1,0 +1,269 @@
+//! Carries out what is decided: creates and deletes Pods, counts those that have finished, and
+//! reports.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::Patch;
+use serde_json::{Value, json};
+use steersman::events::NewEvent;
+use steersman::object::is_controlled_by;
+use steersman::ownership::claim_children;
+use steersman::{Context, Deleted, Error, Next, ObjectKey, Reconciler, Result, clock};
+
+use super::backoff::Records;
+use super::counted::Counted;
+use super::facts::{FINALIZER, finished, has_finalizer, is_suspended, uid_of};
+use super::plan::{Situation, Verdict, Work, number};
+use super::tracking::{self, Counts};
+use super::{orphans, selector, template};
+use crate::namespace::namespace_terminating;
+use crate::pod;
+use crate::replicaset::slow_start;
+
+/// Works on Jobs.
+#[derive(Clone)]
+pub(super) struct JobWorker {
+    pub(super) records: Records,
+    pub(super) counted: Counted,
+}
+
+/// What came of the work on Pods.
+struct Worked {
+    counts: Counts,
+    /// How the Job ends, if it does.
+    verdict: Option<Verdict>,
+    /// Whether Pods were looked after, so that it can be said if the Job is suspended.
+    managed: bool,
+    next: Option<Duration>,
+    /// What went wrong; what was done is reported all the same.
+    error: Option<Error>,
+}
+
+impl Reconciler<Job> for JobWorker {
+    async fn reconcile(&self, job: Arc<Job>, ctx: Context<Job>) -> Result<Next> {
+        let uid = job.metadata.uid.as_deref().unwrap_or_default();
+        let Some(spec) = job.spec.as_ref().filter(|_| finished(&job).is_none()) else {
+            self.forget(uid);
+            return Ok(Next::Settled);
+        };
+        let mut pods = claimed(&job, &ctx).await?;
+        for late in self.counted.correct(uid, &mut pods) {
+            orphans::free(ctx.live(), &late).await?;
+        }
+        let now = clock::now();
+        let situation = Situation::new(&job, spec, &pods, &self.records.of(uid), now);
+        let worked = work(&situation, &ctx).await;
+        let next = worked.next.into_iter().chain(situation.time_left()).min();
+        self.track(&situation, &worked, &ctx).await?;
+        match worked.error {
+            Some(error) => Err(error),
+            None => Ok(next.map_or(Next::Settled, Next::After)),
+        }
+    }
+}
+
+impl JobWorker {
+    /// Forgets a Job that has finished or is gone.
+    pub(super) fn forget(&self, uid: &str) {
+        self.records.forget(uid);
+        self.counted.forget(uid);
+    }
+
+    /// Writes how far the Job is, lets Pods go that have finished, then writes that they are counted.
+    async fn track(&self, now: &Situation<'_>, done: &Worked, ctx: &Context<Job>) -> Result<()> {
+        let mut tracking = tracking::track(now, done.verdict.as_ref(), done.counts);
+        let told = (done.managed && done.verdict.is_none())
+            .then(|| tracking::suspend(&mut tracking.status, is_suspended(now.spec), now.now))
+            .flatten();
+        let job = written(now.job, &tracking.status, ctx).await?;
+        if let Some((reason, note)) = told {
+            ctx.event(NewEvent::normal(reason).note(note));
+        }
+        let uid = now.job.metadata.uid.as_deref().unwrap_or_default();
+        self.records.keep(uid, now.record.clone());
+        let (released, error) = release(&tracking.release, ctx).await;
+        self.counted.add(now.job, now.pods, &released);
+        let (status, end) = tracking.after(&released, now.now);
+        written(&job, &status, ctx).await?;
+        if let Some(end) = end.filter(|_| error.is_none()) {
+            tell_of_end(&end, now.spec, &status, ctx);
+            self.forget(uid);
+        }
+        error.map_or(Ok(()), Err)
+    }
+}
+
+/// The Job with this status, written if it is another.
+async fn written(job: &Job, status: &JobStatus, ctx: &Context<Job>) -> Result<Job> {
+    let mut job = job.clone();
+    if job.status.as_ref() == Some(status) {
+        return Ok(job);
+    }
+    job.status = Some(status.clone());
+    ctx.live().update_status(&job).await
+}
+
+/// The Pods of a Job. Those that it adopts get its finalizer, those that it releases lose it.
+async fn claimed(job: &Job, ctx: &Context<Job>) -> Result<Vec<Arc<Pod>>> {
+    let before = ctx.children::<Pod>()?;
+    let mut pods: Vec<Arc<Pod>> = claim_children(ctx, selector(job)).await?;
+    let kept: HashSet<String> = pods.iter().map(|pod| uid_of(pod).to_owned()).collect();
+    let uid = job.metadata.uid.as_deref().unwrap_or_default();
+    for pod in before.iter().filter(|pod| !kept.contains(uid_of(pod))) {
+        if is_controlled_by(&pod.metadata, uid) && job.metadata.deletion_timestamp.is_none() {
+            orphans::free(ctx.live(), pod).await?;
+        }
+    }
+    let known: HashSet<&str> = before.iter().map(|pod| uid_of(pod)).collect();
+    for pod in &mut pods {
+        if !known.contains(uid_of(pod)) && !has_finalizer(pod) {
+            let patch: Patch<Value> =
+                Patch::Strategic(json!({"metadata": {"finalizers": [FINALIZER]}}));
+            *pod = Arc::new(ctx.patch(&ObjectKey::of(&**pod), &patch).await?);
+        }
+    }
+    Ok(pods)
+}
+
+/// Deletes the Pods of a Job that ends, or creates and deletes those of one that goes on.
+async fn work(now: &Situation<'_>, ctx: &Context<Job>) -> Worked {
+    let active = number(now.active.len());
+    let counts = Counts { active, ready: now.ready(), terminating: now.terminating() };
+    let verdict = now.verdict();
+    let mut worked = Worked { counts, verdict, managed: false, next: None, error: None };
+    if worked.verdict.is_some() {
+        worked.delete(&now.active, ctx).await;
+        if worked.error.is_some() {
+            worked.verdict = None; // some Pods may still do something
+        }
+        return worked;
+    }
+    if now.job.metadata.deletion_timestamp.is_none() {
+        worked.managed = true;
+        match now.work() {
+            Work::Nothing => {}
+            Work::Wait(time) => worked.next = Some(time),
+            Work::Create(indexes) => worked.create(now, &indexes, ctx).await,
+            Work::Delete(pods) => worked.free_and_delete(&pods, ctx).await,
+        }
+    }
+    if now.is_complete(worked.counts.active) {
+        worked.verdict = Some(Verdict::completed());
+    }
+    worked
+}
+
+impl Worked {
+    async fn delete(&mut self, pods: &[Arc<Pod>], ctx: &Context<Job>) {
+        let deleted = join_all(pods.iter().map(|pod| ctx.delete(pod))).await;
+        for (pod, result) in pods.iter().zip(deleted) {
+            tell_of_deletion(pod, &result, ctx);
+            match result {
+                Ok(_) => {
+                    self.counts.active -= 1;
+                    self.counts.terminating += 1;
+                    self.counts.ready -= i32::from(pod::is_ready(pod));
+                }
+                Err(error) => self.error = Some(error),
+            }
+        }
+    }
+
+    /// Deletes Pods that are not to be counted.
+    async fn free_and_delete(&mut self, pods: &[Arc<Pod>], ctx: &Context<Job>) {
+        let freed = join_all(pods.iter().map(|pod| orphans::free(ctx.live(), pod))).await;
+        let mut free = Vec::new();
+        for (pod, result) in pods.iter().zip(freed) {
+            match result {
+                Ok(()) => free.push(Arc::clone(pod)),
+                Err(error) => self.error = Some(error),
+            }
+        }
+        self.delete(&free, ctx).await;
+    }
+
+    /// Creates Pods in growing batches and stops after the first batch with an error.
+    async fn create(&mut self, now: &Situation<'_>, indexes: &[Option<u32>], ctx: &Context<Job>) {
+        let mut rest = indexes;
+        for size in slow_start(indexes.len()) {
+            let (batch, later) = rest.split_at(size);
+            rest = later;
+            let pods = batch.iter().map(|index| {
+                ctx.create(template::new_pod(now.job, now.spec, now.indexed.as_ref(), *index))
+            });
+            for result in join_all(pods).await {
+                tell_of_creation(&result, ctx);
+                match result {
+                    Ok(_) => self.counts.active += 1,
+                    Err(error) if namespace_terminating(&error) => {}
+                    Err(error) => self.error = Some(error),
+                }
+            }
+            if self.error.is_some() {
+                return;
+            }
+        }
+    }
+}
+
+/// Takes the finalizer from Pods; gives back the uids of those that are free of it.
+async fn release(pods: &[Arc<Pod>], ctx: &Context<Job>) -> (Vec<String>, Option<Error>) {
+    let freed = join_all(pods.iter().map(|pod| orphans::free(ctx.live(), pod))).await;
+    let mut released = Vec::new();
+    let mut failure = None;
+    for (pod, result) in pods.iter().zip(freed) {
+        match result {
+            Ok(()) => released.push(uid_of(pod).to_owned()),
+            Err(error) => failure = Some(error),
+        }
+    }
+    (released, failure)
+}
+
+fn tell_of_creation(result: &Result<Pod>, ctx: &Context<Job>) {
+    match result {
+        Ok(pod) => {
+            let note = format!("Created pod: {}", name_of(pod));
+            ctx.event(NewEvent::normal("SuccessfulCreate").action("Create").note(note));
+        }
+        Err(error) if namespace_terminating(error) => {}
+        Err(error) => {
+            let note = format!("Error creating: {error}");
+            ctx.event(NewEvent::warning("FailedCreate").action("Create").note(note));
+        }
+    }
+}
+
+fn tell_of_deletion(pod: &Pod, result: &Result<Deleted>, ctx: &Context<Job>) {
+    match result {
+        Ok(Deleted::NotFound) => {}
+        Ok(Deleted::Gone | Deleted::Terminating) => {
+            let note = format!("Deleted pod: {}", name_of(pod));
+            ctx.event(NewEvent::normal("SuccessfulDelete").action("Delete").note(note));
+        }
+        Err(error) => {
+            let note = format!("Error deleting: {error}");
+            ctx.event(NewEvent::warning("FailedDelete").action("Delete").note(note));
+        }
+    }
+}
+
+fn tell_of_end(end: &Verdict, spec: &JobSpec, status: &JobStatus, ctx: &Context<Job>) {
+    if end.type_ == "Failed" {
+        return ctx.event(NewEvent::warning(end.reason.as_str()).note(end.message.as_str()));
+    }
+    if spec.completions.is_some_and(|wanted| status.succeeded.unwrap_or(0) > wanted) {
+        let note = "Too many succeeded pods running after completion count reached";
+        ctx.event(NewEvent::warning("TooManySucceededPods").note(note));
+    }
+    ctx.event(NewEvent::normal("Completed").note("Job completed"));
+}
+
+fn name_of(pod: &Pod) -> &str {
+    pod.metadata.name.as_deref().unwrap_or_default()
+}

@@ -1,0 +1,142 @@
+//! CronJobs start Jobs on a schedule.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use kube::api::Patch;
+use serde_json::{Value, json};
+use steersman::Result;
+use steersman_testkit::Cluster;
+
+use crate::events::told;
+use crate::objects::{all, object};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn cron(name: &str, image: &str, spec: &Value) -> CronJob {
+    let mut cron = json!({
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedule": "0 * * * *", "jobTemplate": {"spec": {"template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": image}],
+        }}}}},
+    });
+    for (key, value) in spec.as_object().into_iter().flatten() {
+        cron["spec"][key] = value.clone();
+    }
+    object(cron)
+}
+
+async fn names(cluster: &Cluster) -> Result<Vec<String>> {
+    let jobs: Vec<Job> = all(cluster).await?;
+    Ok(jobs.into_iter().filter_map(|job| job.metadata.name).collect())
+}
+
+#[steersman::test]
+async fn a_cron_job_starts_a_job_every_hour_and_keeps_the_last_ones(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.client().create(&cron("report", "steersman.dev/exit:0-after-30s", &json!({}))).await?;
+    cluster.advance(59 * MINUTE).await;
+    assert!(names(&cluster).await?.is_empty());
+    cluster.advance(MINUTE + Duration::from_secs(1)).await;
+    // 2030-01-01T01:00:00Z, in minutes since 1970.
+    assert_eq!(names(&cluster).await?, ["report-31557660"]);
+    let report: CronJob = cluster.client().get("report").await?.unwrap();
+    let status = report.status.unwrap();
+    assert_eq!(status.last_schedule_time.unwrap().0.to_string(), "2030-01-01T01:00:00Z");
+    let active = &status.active.unwrap()[0];
+    assert_eq!(
+        (active.kind.as_deref(), active.name.as_deref()),
+        (Some("Job"), Some("report-31557660"))
+    );
+    cluster.advance(5 * HOUR + MINUTE).await;
+    let last = ["report-31557840", "report-31557900", "report-31557960"];
+    assert_eq!(names(&cluster).await?, last, "three that succeeded are kept");
+    let report: CronJob = cluster.client().get("report").await?.unwrap();
+    let status = report.status.unwrap();
+    assert_eq!(status.active, None);
+    assert_eq!(status.last_successful_time.unwrap().0.to_string(), "2030-01-01T06:00:30Z");
+    let lines = told(&cluster, "CronJob").await?;
+    for line in [
+        "SuccessfulCreate: Created job report-31557960",
+        "SawCompletedJob: Saw completed job: report-31557960, condition: Complete",
+        "SuccessfulDelete: Deleted job report-31557780",
+    ] {
+        assert!(lines.contains(&format!("cronjob-controller Normal {line}")), "{line}: {lines:?}");
+    }
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_policy_says_what_becomes_of_a_job_that_still_runs(cluster: Cluster) -> Result<()> {
+    for policy in ["Allow", "Forbid", "Replace"] {
+        let name = policy.to_lowercase();
+        let spec = json!({"concurrencyPolicy": policy});
+        cluster.client().create(&cron(&name, "nginx", &spec)).await?;
+    }
+    cluster.advance(3 * HOUR + MINUTE).await;
+    let names = names(&cluster).await?;
+    let of =
+        |name: &str| names.iter().filter(|it| it.starts_with(name)).cloned().collect::<Vec<_>>();
+    assert_eq!(of("allow"), ["allow-31557660", "allow-31557720", "allow-31557780"]);
+    assert_eq!(of("forbid"), ["forbid-31557660"]);
+    assert_eq!(of("replace"), ["replace-31557780"]);
+    let note = "cronjob-controller Normal JobAlreadyActive: Not starting job because prior execution \
+                is running and concurrency policy is Forbid";
+    assert!(told(&cluster, "CronJob").await?.contains(&note.to_owned()));
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_suspended_cron_job_starts_only_what_was_due_last(cluster: Cluster) -> Result<()> {
+    let asleep = cron("report", "steersman.dev/exit:0", &json!({"suspend": true}));
+    cluster.client().create(&asleep).await?;
+    cluster.advance(200 * HOUR + MINUTE).await;
+    assert!(names(&cluster).await?.is_empty());
+    let wake = Patch::Merge(json!({"spec": {"suspend": false}}));
+    cluster.client().patch::<CronJob, _>("report", &wake).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert_eq!(names(&cluster).await?.len(), 1);
+    let note = "cronjob-controller Warning TooManyMissedTimes: too many missed start times. Set or \
+                decrease .spec.startingDeadlineSeconds or check clock skew";
+    assert!(told(&cluster, "CronJob").await?.contains(&note.to_owned()));
+    Ok(())
+}
+
+/// Who is needed for a season of nights: that of everybody else would take longer.
+const FEW: &str = "job-controller,cronjob-controller,kube-scheduler,garbage-collector-controller";
+
+#[steersman::test(limit = "100d", nodes = 1, which = FEW.parse().unwrap())]
+async fn a_season_of_nights_has_its_daylight_saving(cluster: Cluster) -> Result<()> {
+    // In Berlin 2030-03-31 has no 02:30; in Sydney, where autumn comes, 2030-04-07 has two of them.
+    for (name, zone) in [("berlin", "Europe/Berlin"), ("sydney", "Australia/Sydney")] {
+        let spec = json!({"schedule": "30 2 * * *", "timeZone": zone});
+        cluster.client().create(&cron(name, "steersman.dev/exit:0", &spec)).await?;
+    }
+    let key = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+    let mut times = BTreeSet::new();
+    for _ in 0..97 {
+        cluster.advance(24 * HOUR).await;
+        for job in all::<Job>(&cluster).await? {
+            let name = job.metadata.name.unwrap();
+            let time = job.metadata.annotations.unwrap()[key].clone();
+            times.insert((name.split('-').next().unwrap().to_owned(), time));
+        }
+    }
+    let of = |name: &str, day: &str| -> Vec<&str> {
+        let found = times.iter().filter(|(city, time)| city == name && time.starts_with(day));
+        found.map(|(_, time)| time.as_str()).collect()
+    };
+    assert_eq!(of("berlin", "").len(), 96, "one night has no half past two");
+    assert_eq!(of("berlin", "2030-03-31"), [""; 0]);
+    assert_eq!(of("berlin", "2030-04-01"), ["2030-04-01T02:30:00+02:00"]);
+    let twice = ["2030-04-07T02:30:00+10:00", "2030-04-07T02:30:00+11:00"];
+    assert_eq!(of("sydney", "2030-04-07"), twice);
+    assert!(times.iter().all(|(_, time)| time.contains("T02:30:00+")));
+    Ok(())
+}

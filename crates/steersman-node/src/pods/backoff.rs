@@ -1,0 +1,99 @@
+//! How long to wait before a container is started again, or its image pulled again: 10 seconds, then
+//! twice as long each time, up to 5 minutes.
+//!
+//! As in a kubelet this is known to nobody else, and forgotten with the process.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+const FIRST: SignedDuration = SignedDuration::from_secs(10);
+const MAX: SignedDuration = SignedDuration::from_secs(300);
+/// What went well for so long begins anew.
+const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_secs(600);
+
+/// How long to wait since something was tried last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Backoff {
+    pub(super) delay: SignedDuration,
+    /// When it was tried last.
+    pub(super) since: Timestamp,
+}
+
+impl Backoff {
+    /// How long to wait the next time, when something that failed at `failed` is tried now.
+    pub(super) fn next(last: Option<&Self>, failed: Timestamp, now: Timestamp) -> Self {
+        let delay = match last.filter(|last| !last.is_forgotten(failed)) {
+            Some(last) => (last.delay + last.delay).min(MAX),
+            None => FIRST,
+        };
+        Self { delay, since: now }
+    }
+
+    /// Whether what failed at this moment went well for so long before that it does not count.
+    pub(super) fn is_forgotten(&self, failed: Timestamp) -> bool {
+        failed.duration_since(self.since) > FORGOTTEN_AFTER
+    }
+}
+
+/// What is known of the trouble with one container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// Since it was restarted last.
+    pub(super) restart: Option<Backoff>,
+    /// Since its image could not be pulled, and what was said then.
+    pub(super) pull: Option<(Backoff, String)>,
+}
+
+/// Trouble by the name of the container.
+pub(super) type Troubles = HashMap<String, Trouble>;
+
+/// The trouble with all Pods, by their uids.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pods: Mutex<HashMap<String, Troubles>>,
+}
+
+impl Memory {
+    pub(super) fn of(&self, uid: &str) -> Troubles {
+        self.lock().get(uid).cloned().unwrap_or_default()
+    }
+
+    /// Notes that a container that ended at `failed` is started again.
+    pub(super) fn restarted(&self, uid: &str, name: &str, failed: Timestamp, now: Timestamp) {
+        self.change(uid, name, |trouble| {
+            trouble.restart = Some(Backoff::next(trouble.restart.as_ref(), failed, now));
+        });
+    }
+
+    /// Notes that an image could not be pulled.
+    pub(super) fn not_pulled(&self, uid: &str, name: &str, why: String, now: Timestamp) {
+        self.change(uid, name, |trouble| {
+            let last = trouble.pull.as_ref().map(|(last, _)| last);
+            trouble.pull = Some((Backoff::next(last, now, now), why));
+        });
+    }
+
+    /// Forgets a Pod that is gone.
+    pub(super) fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn change(&self, uid: &str, name: &str, change: impl FnOnce(&mut Trouble)) {
+        let mut pods = self.lock();
+        change(pods.entry(uid.to_owned()).or_default().entry(name.to_owned()).or_default());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Troubles>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A time as Go prints it: `40s`, `1m20s`, `5m0s`.
+pub(super) fn go(time: SignedDuration) -> String {
+    match (time.as_secs() / 60, time.as_secs() % 60) {
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, seconds) => format!("{minutes}m{seconds}s"),
+    }
+}

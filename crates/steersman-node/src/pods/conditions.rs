@@ -1,0 +1,144 @@
+//! The conditions of a Pod that its kubelet sets.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::plan::accompanies;
+
+/// What a condition says.
+struct Said {
+    holds: bool,
+    reason: Option<&'static str>,
+    message: Option<String>,
+}
+
+impl Said {
+    fn yes() -> Self {
+        Self { holds: true, reason: None, message: None }
+    }
+
+    fn no(reason: &'static str) -> Self {
+        Self { holds: false, reason: Some(reason), message: None }
+    }
+}
+
+/// The conditions of a Pod with this phase and these containers, in a kubelet's order: those of
+/// others first, then its own, then that of the scheduler. One whose status stays keeps its time.
+pub(super) fn conditions(pod: &Pod, status: &PodStatus, now: &Time) -> Vec<PodCondition> {
+    let default = PodSpec::default();
+    let spec = pod.spec.as_ref().unwrap_or(&default);
+    let ended = is_terminal(status);
+    let containers_ready = containers_ready(spec, status);
+    let own = [
+        ("PodReadyToStartContainers", Said { holds: !ended, reason: None, message: None }),
+        ("Initialized", initialized(spec, status)),
+        ("Ready", ready(spec, status, &containers_ready)),
+        ("ContainersReady", containers_ready),
+    ];
+    let old = status.conditions.clone().unwrap_or_default();
+    let is_own = |type_: &str| own.iter().any(|(own, _)| *own == type_);
+    let (scheduled, others): (Vec<_>, Vec<_>) = old
+        .iter()
+        .filter(|condition| !is_own(&condition.type_))
+        .cloned()
+        .partition(|condition| condition.type_ == "PodScheduled");
+    let own = own.iter().map(|(type_, said)| {
+        let holds = if said.holds { "True" } else { "False" };
+        let same = old.iter().find(|old| old.type_ == *type_ && old.status == holds);
+        let since = same.and_then(|old| old.last_transition_time.clone());
+        PodCondition {
+            type_: (*type_).into(),
+            status: holds.into(),
+            reason: said.reason.map(str::to_owned),
+            message: said.message.clone(),
+            last_transition_time: since.or_else(|| Some(now.clone())),
+            observed_generation: pod.metadata.generation,
+            ..PodCondition::default()
+        }
+    });
+    others.into_iter().chain(own).chain(scheduled).collect()
+}
+
+fn is_terminal(status: &PodStatus) -> bool {
+    matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"))
+}
+
+fn initialized(spec: &PodSpec, status: &PodStatus) -> Said {
+    let statuses = status.init_container_statuses.as_ref();
+    let done = |name: &str, stays: bool| {
+        let found = statuses.and_then(|all| all.iter().find(|status| status.name == name));
+        found.is_some_and(|found| if stays { found.started == Some(true) } else { found.ready })
+    };
+    let init = spec.init_containers.iter().flatten();
+    let incomplete: Vec<&str> = init
+        .filter(|container| !done(&container.name, accompanies(container)))
+        .map(|container| container.name.as_str())
+        .collect();
+    let begun = status.container_statuses.iter().flatten().any(has_begun);
+    if status.phase.as_deref() == Some("Succeeded") {
+        return Said { reason: Some("PodCompleted"), ..Said::yes() };
+    }
+    if begun || incomplete.is_empty() {
+        return Said::yes();
+    }
+    let message = format!("containers with incomplete status: [{}]", incomplete.join(" "));
+    Said { message: Some(message), ..Said::no("ContainersNotInitialized") }
+}
+
+/// Whether a container was ever started.
+fn has_begun(status: &ContainerStatus) -> bool {
+    let begun = |state: &k8s_openapi::api::core::v1::ContainerState| {
+        state.running.is_some() || state.terminated.is_some()
+    };
+    status.state.iter().chain(&status.last_state).any(begun)
+}
+
+fn containers_ready(spec: &PodSpec, status: &PodStatus) -> Said {
+    match status.phase.as_deref() {
+        Some("Succeeded") => return Said::no("PodCompleted"),
+        Some("Failed") => return Said::no("PodFailed"),
+        _ => {}
+    }
+    let statuses = status.init_container_statuses.iter().chain(&status.container_statuses);
+    let statuses: Vec<&ContainerStatus> = statuses.flatten().collect();
+    let is_ready = |name: &str| statuses.iter().any(|status| status.name == name && status.ready);
+    let companions = spec.init_containers.iter().flatten().filter(|c| accompanies(c));
+    let names = companions.chain(&spec.containers).map(|container| container.name.as_str());
+    let unready: Vec<&str> = names.filter(|name| !is_ready(name)).collect();
+    if unready.is_empty() {
+        return Said::yes();
+    }
+    let message = format!("containers with unready status: [{}]", unready.join(" "));
+    Said { message: Some(message), ..Said::no("ContainersNotReady") }
+}
+
+/// Ready when all containers are, and all that others were to say.
+fn ready(spec: &PodSpec, status: &PodStatus, containers: &Said) -> Said {
+    if !containers.holds {
+        let Said { holds, reason, message } = containers;
+        return Said { holds: *holds, reason: *reason, message: message.clone() };
+    }
+    let of = |type_: &str| {
+        let mut conditions = status.conditions.iter().flatten();
+        conditions.find(|condition| condition.type_ == type_)
+    };
+    let gates = spec.readiness_gates.iter().flatten().map(|gate| &gate.condition_type);
+    let missing: Vec<String> = gates
+        .filter_map(|gate| match of(gate) {
+            None => Some(format!(
+                "corresponding condition of pod readiness gate {gate:?} does not exist."
+            )),
+            Some(it) if it.status == "True" => None,
+            Some(it) => {
+                let found = &it.status;
+                Some(format!(
+                    "the status of pod readiness gate {gate:?} is not \"True\", but {found}"
+                ))
+            }
+        })
+        .collect();
+    if missing.is_empty() {
+        return Said::yes();
+    }
+    Said { message: Some(missing.join(", ")), ..Said::no("ReadinessGatesNotReady") }
+}

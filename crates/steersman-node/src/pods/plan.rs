@@ -1,0 +1,272 @@
+//! Which containers of a Pod are started, started again, kept waiting or stopped.
+//!
+//! Init containers run one after the other, then all main containers at once. What has ended is
+//! started again if its restart policy says so: at once the first time, then after a growing time.
+//! When the last main container has ended for good, or an init container has failed for good, the
+//! containers that only accompany others are stopped.
+
+use std::collections::HashMap;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Container as Spec, Pod, PodSpec};
+
+use super::backoff::{Trouble, Troubles, go};
+use crate::runtime::{Container, Start, State};
+
+/// For how long it is said that a pull failed, before it is said that the next is waited for.
+const PULL_SHOWN: SignedDuration = SignedDuration::from_secs(1);
+
+/// What is known of a Pod.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Observed {
+    pub(super) containers: Vec<Container>,
+    pub(super) troubles: Troubles,
+}
+
+/// What a pod worker does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Start(Start),
+    /// Starts what ended at this moment again.
+    Restart(Start, Timestamp),
+    /// Stops what only accompanied others.
+    Stop(Vec<String>),
+}
+
+/// Why a container waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    /// How often it was started again.
+    pub(super) restarts: i32,
+}
+
+/// What is to be done about a Pod now, and what is waited for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) actions: Vec<Action>,
+    /// By the name of the container.
+    pub(super) waiting: HashMap<String, Waiting>,
+    /// When to look again, if nothing happens before.
+    pub(super) until: Option<Timestamp>,
+}
+
+impl Observed {
+    /// The container of this name.
+    pub(super) fn of(&self, name: &str) -> Option<&Container> {
+        self.containers.iter().find(|container| container.name == name)
+    }
+
+    /// Whether anything still runs.
+    pub(super) fn any_runs(&self) -> bool {
+        self.containers.iter().any(Container::runs)
+    }
+
+    /// When something changes by itself.
+    pub(super) fn until(&self) -> Option<Timestamp> {
+        let until = |container: &Container| match container.state {
+            State::Running { until, .. } => until,
+            State::Exited { .. } => None,
+        };
+        self.containers.iter().filter_map(until).min()
+    }
+
+    fn trouble(&self, name: &str) -> Trouble {
+        self.troubles.get(name).cloned().unwrap_or_default()
+    }
+}
+
+/// Decides what happens to a Pod that is neither being deleted nor has ended.
+pub(super) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
+    let mut plan = Plan { until: observed.until(), ..Plan::default() };
+    let Some(spec) = &pod.spec else { return plan };
+    let mut planning = Planning { pod, spec, observed, now, plan: &mut plan };
+    match planning.initialized() {
+        Initialization::Pending => {}
+        Initialization::Failed => planning.stop_companions(),
+        Initialization::Done => planning.run_main(),
+    }
+    plan
+}
+
+/// How far init containers are.
+enum Initialization {
+    Pending,
+    Failed,
+    Done,
+}
+
+struct Planning<'a> {
+    pod: &'a Pod,
+    spec: &'a PodSpec,
+    observed: &'a Observed,
+    now: Timestamp,
+    plan: &'a mut Plan,
+}
+
+impl Planning<'_> {
+    /// Looks at init containers one after the other, up to the first that has to be waited for.
+    /// Once a main container has been started, only companions are kept running.
+    fn initialized(&mut self) -> Initialization {
+        let begun = self.spec.containers.iter().any(|c| self.observed.of(&c.name).is_some());
+        let over = begun && self.is_over();
+        for container in self.spec.init_containers.iter().flatten() {
+            let companion = accompanies(container);
+            match self.observed.of(&container.name).map(|found| (found, &found.state)) {
+                _ if begun && (over || !companion) => {}
+                None => {
+                    self.start(container);
+                    if !begun {
+                        return Initialization::Pending;
+                    }
+                }
+                Some((_, State::Running { .. })) if companion => {}
+                Some((_, State::Running { .. })) => return Initialization::Pending,
+                Some((_, State::Exited { code: 0, .. })) if !companion => {}
+                Some((found, State::Exited { code, finished, .. })) => {
+                    if !restarts(container, self.spec, *code) {
+                        return Initialization::Failed;
+                    }
+                    self.restart(found, *finished);
+                    if !begun {
+                        return Initialization::Pending;
+                    }
+                }
+            }
+        }
+        Initialization::Done
+    }
+
+    fn run_main(&mut self) {
+        for container in &self.spec.containers {
+            match self.observed.of(&container.name).map(|found| (found, &found.state)) {
+                None => self.start(container),
+                Some((found, State::Exited { code, finished, .. }))
+                    if restarts(container, self.spec, *code) =>
+                {
+                    self.restart(found, *finished);
+                }
+                Some(_) => {}
+            }
+        }
+        if self.is_over() {
+            self.stop_companions();
+        }
+    }
+
+    /// Whether every main container has ended for good.
+    fn is_over(&self) -> bool {
+        self.spec.containers.iter().all(|container| {
+            self.observed.of(&container.name).is_some_and(|found| match found.state {
+                State::Exited { code, .. } => !restarts(container, self.spec, code),
+                State::Running { .. } => false,
+            })
+        })
+    }
+
+    fn stop_companions(&mut self) {
+        let running = |container: &&Container| {
+            matches!(container.state, State::Running { stopping: false, .. })
+        };
+        let all = self.observed.containers.iter().filter(running);
+        let names: Vec<String> = all.map(|container| container.name.clone()).collect();
+        if !names.is_empty() {
+            self.plan.actions.push(Action::Stop(names));
+        }
+    }
+
+    /// Starts a container for the first time, unless its image could not be pulled lately.
+    fn start(&mut self, container: &Spec) {
+        let name = &container.name;
+        if !self.waits_for_image(name, container.image.as_deref().unwrap_or_default()) {
+            self.plan.actions.push(Action::Start(Start { name: name.clone(), attempt: 0 }));
+        }
+    }
+
+    fn restart(&mut self, ended: &Container, finished: Timestamp) {
+        let name = &ended.name;
+        if let Some(last) =
+            self.observed.trouble(name).restart.filter(|it| !it.is_forgotten(finished))
+            && let Ok(again) = finished.checked_add(last.delay)
+            && self.now < again
+        {
+            let back_off = go(last.delay);
+            let pod = described(self.pod);
+            let message =
+                format!("back-off {back_off} restarting failed container={name} pod={pod}");
+            return self.wait(name, "CrashLoopBackOff", message, again);
+        }
+        let image = image_of(self.spec, name);
+        if !self.waits_for_image(name, image) {
+            let start = Start { name: name.clone(), attempt: ended.attempt + 1 };
+            self.plan.actions.push(Action::Restart(start, finished));
+        }
+    }
+
+    fn waits_for_image(&mut self, name: &str, image: &str) -> bool {
+        let Some((last, why)) = self.observed.trouble(name).pull else { return false };
+        let Ok(again) = last.since.checked_add(last.delay) else { return false };
+        if last.is_forgotten(self.now) || again <= self.now {
+            return false;
+        }
+        let shown = last.since.checked_add(PULL_SHOWN).unwrap_or(again);
+        if self.now < shown {
+            self.wait(name, "ErrImagePull", why, shown);
+        } else {
+            let message = format!("Back-off pulling image {image:?}: ErrImagePull: {why}");
+            self.wait(name, "ImagePullBackOff", message, again);
+        }
+        true
+    }
+
+    fn wait(&mut self, name: &str, reason: &'static str, message: String, until: Timestamp) {
+        let restarts = self.observed.of(name).map_or(0, |container| container.attempt);
+        let waiting = Waiting { reason, message, restarts };
+        self.plan.waiting.insert(name.to_owned(), waiting);
+        self.plan.until = Some(self.plan.until.map_or(until, |earlier| earlier.min(until)));
+    }
+}
+
+/// Whether an init container accompanies the main ones instead of ending before them.
+pub(super) fn accompanies(container: &Spec) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+/// Whether a container that exited with this code is started again: by its own rules, its own
+/// policy or that of its Pod.
+pub(super) fn restarts(container: &Spec, spec: &PodSpec, code: i32) -> bool {
+    if container.restart_policy.is_some() && ruled_to_restart(container, code) {
+        return true;
+    }
+    let policy = container.restart_policy.as_ref().or(spec.restart_policy.as_ref());
+    match policy.map(String::as_str) {
+        Some("Never") => false,
+        Some("OnFailure") => code != 0,
+        _ => true,
+    }
+}
+
+fn ruled_to_restart(container: &Spec, code: i32) -> bool {
+    let mut rules = container.restart_policy_rules.iter().flatten();
+    let matching = rules.find(|rule| {
+        rule.exit_codes.as_ref().is_some_and(|codes| {
+            let listed = codes.values.iter().flatten().any(|value| *value == code);
+            if codes.operator == "NotIn" { !listed } else { listed }
+        })
+    });
+    matching.is_some_and(|rule| rule.action == "Restart")
+}
+
+fn image_of<'a>(spec: &'a PodSpec, name: &str) -> &'a str {
+    let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let found = all.find(|container| container.name == name);
+    found.and_then(|container| container.image.as_deref()).unwrap_or_default()
+}
+
+/// A Pod as a kubelet names it to people.
+pub(super) fn described(pod: &Pod) -> String {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    let meta = &pod.metadata;
+    format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
+}
