@@ -164,8 +164,9 @@ mod tests {
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,namespace-controller,\
                  serviceaccount-controller,clusterrole-aggregation-controller,\
-                 resourcequota-controller,certificatesigningrequest-signing-controller,\
-                 serviceaccount-token-controller,kube-scheduler",
+                 resourcequota-controller,horizontal-pod-autoscaler-controller,\
+                 certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
+                 kube-scheduler",
             ),
         ] {
             let parsed: Controllers = list.parse().unwrap();

@@ -21,9 +21,10 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 4] = [
+const ACCOUNTS: [(&str, &str); 5] = [
     ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("garbage-collector", "generic-garbage-collector"),
+    ("horizontal-pod-autoscaler-controller", "horizontal-pod-autoscaler"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("serviceaccount-controller", "service-account-controller"),
 ];

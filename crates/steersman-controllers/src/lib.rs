@@ -13,6 +13,7 @@ mod certificate_signing;
 mod clusterrole_aggregation;
 mod deployment;
 mod garbage_collector;
+mod horizontal_pod_autoscaler;
 mod namespace;
 mod replicaset;
 mod resourcequota;
@@ -29,13 +30,14 @@ pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 10] = [
+pub const NAMES: [(&str, &str); 11] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("namespace-controller", "namespace"),
     ("serviceaccount-controller", "serviceaccount"),
     ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
     ("resourcequota-controller", "resourcequota"),
+    ("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
@@ -69,6 +71,7 @@ pub fn all() -> Vec<Controller> {
         serviceaccount::controller(),
         clusterrole_aggregation::controller(),
         resourcequota::controller(),
+        horizontal_pod_autoscaler::controller(),
     ]
 }
 

@@ -13,7 +13,7 @@ use steersman_testkit::Cluster;
 use crate::objects::{all, all_become, deployment, is_ready, pod};
 
 /// Everything told of a kind of objects: who, type, reason and note.
-async fn told(cluster: &Cluster, kind: &str) -> Result<Vec<String>> {
+pub(crate) async fn told(cluster: &Cluster, kind: &str) -> Result<Vec<String>> {
     cluster.advance(Duration::from_secs(1)).await; // they are written in the background
     let events: Vec<Event> = cluster.client().list(&ListOptions::namespace("default")).await?;
     let about = |event: &&Event| {
