@@ -12,6 +12,8 @@ mod memory;
 mod metrics_api;
 mod plan;
 mod proposal;
+#[cfg(test)]
+mod proposal_tests;
 mod quantities;
 mod reconcile;
 mod replicas;

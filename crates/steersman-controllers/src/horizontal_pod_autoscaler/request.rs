@@ -9,6 +9,9 @@ use steersman::{Client, Error, Result};
 
 /// What `kube` says is the reason of an answer that is no `Status`.
 const NO_STATUS: &str = "Failed to parse error data";
+/// What is said of a path that is not served. Where a server says so itself, it is told as well
+/// what was asked for, as people know it from clusters without a metrics server.
+const NOT_SERVED: &str = "the server could not find the requested resource";
 
 /// A request.
 pub(super) struct Call<'a> {
@@ -41,7 +44,9 @@ impl Call<'_> {
             request = request.header("Content-Type", "application/json");
         }
         match client.kube().request(request.body(body)?).await {
-            Err(kube::Error::Api(status)) if status.reason == NO_STATUS => {
+            Err(kube::Error::Api(status))
+                if status.reason == NO_STATUS || status.message == NOT_SERVED =>
+            {
                 Err(Error::message(self.unanswered(status.code, &status.message)))
             }
             answer => Ok(answer?),
@@ -54,7 +59,7 @@ impl Call<'_> {
             400 => "the server rejected our request for an unknown reason".to_owned(),
             401 => "the server has asked for the client to provide credentials".to_owned(),
             403 => text.to_owned(),
-            404 => "the server could not find the requested resource".to_owned(),
+            404 => NOT_SERVED.to_owned(),
             405 => "the server does not allow this method on the requested resource".to_owned(),
             409 => "the server reported a conflict".to_owned(),
             429 => "the server has received too many requests and has asked us to try again later"
