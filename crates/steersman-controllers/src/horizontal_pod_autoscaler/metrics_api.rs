@@ -132,7 +132,8 @@ impl MetricsApi<'_> {
         metric_selector: &str,
     ) -> Result<PodMetrics> {
         let query = [("labelSelector", selector), ("metricLabelSelector", metric_selector)];
-        let values = self.custom("pods", "*", metric, &query).await.map_err(custom_error)?;
+        let values =
+            self.custom("pods", "*", metric, &query).await.map_err(|error| custom_error(&error))?;
         if values.is_empty() {
             return Err(Error::message("no metrics returned from custom metrics API"));
         }
@@ -155,7 +156,7 @@ impl MetricsApi<'_> {
         metric_selector: &str,
     ) -> Result<i64> {
         let value = self.object_value(metric, object, metric_selector).await;
-        value.map_err(custom_error)
+        value.map_err(|error| custom_error(&error))
     }
 
     async fn object_value(
@@ -249,7 +250,7 @@ impl MetricsApi<'_> {
     }
 }
 
-fn custom_error(error: Error) -> Error {
+fn custom_error(error: &Error) -> Error {
     Error::message(format!("unable to fetch metrics from custom metrics API: {error}"))
 }
 

@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerBehavior;
 use k8s_openapi::api::core::v1::{Container, Pod, PodCondition};
 use steersman::{Error, Result};
+use steersman_rules::quantity::Quantity;
 use steersman_rules::quota::requests_of_spec;
 
 use super::metrics_api::{PodMetrics, Resource};
@@ -300,7 +301,7 @@ fn of_whole_pod(pod: &Pod, name: &str, resource: &str) -> Option<Result<i64>> {
         let why = format!("missing pod-level request for {resource} in Pod {name}");
         Error::message(why)
     };
-    Some(all.get(resource).map(|amount| amount.milli_value()).ok_or_else(lacks))
+    Some(all.get(resource).map(Quantity::milli_value).ok_or_else(lacks))
 }
 
 fn of_containers(pod: &Pod, name: &str, resource: Resource<'_>) -> Result<i64> {
