@@ -12,8 +12,6 @@ mod memory;
 mod metrics_api;
 mod plan;
 mod proposal;
-#[cfg(test)]
-mod proposal_tests;
 mod quantities;
 mod reconcile;
 mod replicas;

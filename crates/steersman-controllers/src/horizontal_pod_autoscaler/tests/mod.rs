@@ -1,5 +1,7 @@
 //! Tables for what metrics propose and what becomes of that.
 
+mod proposals;
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};

@@ -10,10 +10,10 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use steersman::{Client, clock};
 
-use super::metrics_api::MetricsApi;
-use super::proposal::{Proposal, Proposer, Unable};
-use super::replicas::{Situation, Tolerances};
-use super::target::Kinds;
+use crate::horizontal_pod_autoscaler::metrics_api::MetricsApi;
+use crate::horizontal_pod_autoscaler::proposal::{Proposal, Proposer, Unable};
+use crate::horizontal_pod_autoscaler::replicas::{Situation, Tolerances};
+use crate::horizontal_pod_autoscaler::target::Kinds;
 
 /// Answers of a server by path and parameters; everything else is not found.
 type Answers = Vec<(&'static str, Value)>;
