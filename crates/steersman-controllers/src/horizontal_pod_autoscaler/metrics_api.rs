@@ -278,7 +278,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(containers: serde_json::Value) -> MeasuredPod {
+    fn pod(containers: &serde_json::Value) -> MeasuredPod {
         serde_json::from_value(json!({
             "metadata": {"name": "web"}, "timestamp": "2026-01-01T00:00:00Z", "window": "1m30s",
             "containers": containers,
@@ -301,7 +301,7 @@ mod tests {
             (json!([cpu("a", "250m"), bare]), one("bare"), None),
             (json!([cpu("a", "250m")]), one("c"), None),
         ] {
-            let metric = of_pod(&pod(containers.clone()), resource).map(|(_, metric)| metric);
+            let metric = of_pod(&pod(&containers), resource).map(|(_, metric)| metric);
             assert_eq!(metric.as_ref().map(|metric| metric.value), expected, "{containers}");
             let window = SignedDuration::from_secs(90);
             assert!(metric.is_none_or(|metric| metric.window == window));

@@ -41,7 +41,7 @@ const QUEUE: Names = Names {
 const BOATS: Names = Names { group: "example.com", version: "v1", kind: "Boat", plural: "boats" };
 
 /// Serves a kind whose objects may have any fields.
-async fn serve(names: Names, subresources: Value, cluster: &Cluster) -> Result<()> {
+async fn serve(names: Names, subresources: &Value, cluster: &Cluster) -> Result<()> {
     let Names { group, version, kind, plural } = names;
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition: CustomResourceDefinition = object(json!({
@@ -73,7 +73,7 @@ async fn measured(
     names: Names,
     name: &str,
     labels: &Value,
-    fields: Value,
+    fields: &Value,
     cluster: &Cluster,
 ) -> Result<()> {
     let mut metric = json!({
@@ -97,8 +97,8 @@ async fn load(cluster: &Cluster, cpu: &str) -> Result<()> {
     api(POD_METRICS, cluster).delete_collection(&DeleteParams::default(), &every).await?;
     for pod in all::<Pod>(cluster).await? {
         let usage = json!({"containers": [{"name": "main", "usage": {"cpu": cpu}}]});
-        let name = pod.metadata.name.as_deref().unwrap();
-        measured(POD_METRICS, name, &json!(pod.metadata.labels), usage, cluster).await?;
+        let name = pod.metadata.name.as_deref().expect("every Pod has a name");
+        measured(POD_METRICS, name, &json!(pod.metadata.labels), &usage, cluster).await?;
     }
     Ok(())
 }
@@ -106,7 +106,8 @@ async fn load(cluster: &Cluster, cpu: &str) -> Result<()> {
 /// A Deployment whose Pods ask for a tenth of a CPU, once they run for a minute.
 async fn run(cluster: &Cluster, replicas: i32) -> Result<()> {
     let mut web = deployment("web", replicas, "nginx");
-    let pod = web.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+    let pod = web.spec.as_mut().and_then(|spec| spec.template.spec.as_mut());
+    let pod = pod.expect("a Deployment has Pods");
     pod.containers[0].resources = Some(object(json!({"requests": {"cpu": "100m"}})));
     cluster.client().create(&web).await?;
     runs(cluster, replicas).await?;
@@ -121,7 +122,7 @@ async fn runs(cluster: &Cluster, replicas: i32) -> Result<()> {
     all_become(cluster, run).await.map(drop)
 }
 
-async fn scale(cluster: &Cluster, name: &str, changes: Value) -> Result<()> {
+async fn scale(cluster: &Cluster, name: &str, changes: &Value) -> Result<()> {
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
     let mut spec = json!({
         "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 10,
@@ -138,14 +139,16 @@ async fn scale(cluster: &Cluster, name: &str, changes: Value) -> Result<()> {
 }
 
 async fn size(cluster: &Cluster) -> Result<i32> {
-    let web: Deployment = cluster.client().get("web").await?.unwrap();
-    Ok(web.spec.unwrap().replicas.unwrap())
+    let web: Option<Deployment> = cluster.client().get("web").await?;
+    let size = web.and_then(|web| web.spec?.replicas);
+    Ok(size.expect("there is a Deployment, with a size"))
 }
 
 /// What an autoscaler says of itself: type, status, reason and message of each condition.
 async fn conditions(cluster: &Cluster, name: &str) -> Result<Vec<String>> {
-    let found: HorizontalPodAutoscaler = cluster.client().get(name).await?.unwrap();
-    let conditions = found.status.unwrap_or_default().conditions.unwrap_or_default();
+    let found: Option<HorizontalPodAutoscaler> = cluster.client().get(name).await?;
+    let status = found.and_then(|found| found.status).unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
     let line = |condition: &Value| {
         let said = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
         format!("{} {} {}: {}", said("type"), said("status"), said("reason"), said("message"))
@@ -159,10 +162,10 @@ const SAID: &str = "horizontal-pod-autoscaler";
 async fn a_target_grows_with_its_load_and_shrinks_after_five_quiet_minutes(
     cluster: Cluster,
 ) -> Result<()> {
-    serve(POD_METRICS, json!({}), &cluster).await?;
+    serve(POD_METRICS, &json!({}), &cluster).await?;
     run(&cluster, 2).await?;
     load(&cluster, "100m").await?;
-    scale(&cluster, "web", json!({})).await?;
+    scale(&cluster, "web", &json!({})).await?;
     cluster.advance(PERIOD - SECOND).await;
     assert_eq!(size(&cluster).await?, 2, "it has its turn after one period");
     cluster.advance(2 * SECOND).await;
@@ -220,7 +223,7 @@ async fn without_metrics_nothing_changes_and_the_autoscaler_says_why(
     cluster: Cluster,
 ) -> Result<()> {
     run(&cluster, 2).await?;
-    scale(&cluster, "web", json!({})).await?;
+    scale(&cluster, "web", &json!({})).await?;
     cluster.advance(3 * PERIOD).await;
     let why = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to \
                fetch metrics from resource metrics API: the server could not find the requested \
@@ -248,7 +251,7 @@ async fn without_metrics_nothing_changes_and_the_autoscaler_says_why(
         ]
     );
     assert_eq!(size(&cluster).await?, 2);
-    serve(POD_METRICS, json!({}), &cluster).await?;
+    serve(POD_METRICS, &json!({}), &cluster).await?;
     cluster.advance(PERIOD).await;
     let none = "no metrics returned from resource metrics API";
     assert!(conditions(&cluster, "web").await?[1].ends_with(none));
@@ -257,11 +260,11 @@ async fn without_metrics_nothing_changes_and_the_autoscaler_says_why(
 
 #[steersman::test(nodes = 0)]
 async fn what_pods_that_do_not_run_use_does_not_count(cluster: Cluster) -> Result<()> {
-    serve(POD_METRICS, json!({}), &cluster).await?;
+    serve(POD_METRICS, &json!({}), &cluster).await?;
     cluster.client().create(&deployment("web", 2, "nginx")).await?;
     all_become(&cluster, |pods: &[Pod]| pods.len() == 2).await?;
     load(&cluster, "1").await?;
-    scale(&cluster, "web", json!({})).await?;
+    scale(&cluster, "web", &json!({})).await?;
     cluster.advance(2 * PERIOD).await;
     let active = conditions(&cluster, "web").await?.remove(1);
     let why = "did not receive metrics for targeted pods (pods might be unready)";
@@ -272,10 +275,10 @@ async fn what_pods_that_do_not_run_use_does_not_count(cluster: Cluster) -> Resul
 
 #[steersman::test]
 async fn two_autoscalers_of_the_same_pods_do_nothing(cluster: Cluster) -> Result<()> {
-    serve(POD_METRICS, json!({}), &cluster).await?;
+    serve(POD_METRICS, &json!({}), &cluster).await?;
     run(&cluster, 2).await?;
-    scale(&cluster, "one", json!({})).await?;
-    scale(&cluster, "two", json!({})).await?;
+    scale(&cluster, "one", &json!({})).await?;
+    scale(&cluster, "two", &json!({})).await?;
     cluster.advance(3 * PERIOD).await;
     load(&cluster, "100m").await?;
     cluster.advance(3 * PERIOD).await;
@@ -297,7 +300,7 @@ async fn a_target_of_any_kind_is_kept_within_bounds_and_needs_a_selector_for_mor
 ) -> Result<()> {
     let paths =
         json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-    serve(BOATS, json!({"scale": paths, "status": {}}), &cluster).await?;
+    serve(BOATS, &json!({"scale": paths, "status": {}}), &cluster).await?;
     let mut boat = DynamicObject::new(
         "argo",
         &ApiResource::from_gvk(&GroupVersionKind::gvk(BOATS.group, BOATS.version, BOATS.kind)),
@@ -305,7 +308,7 @@ async fn a_target_of_any_kind_is_kept_within_bounds_and_needs_a_selector_for_mor
     boat.data = json!({"spec": {"replicas": 7}});
     api(BOATS, &cluster).create(&Default::default(), &boat).await?;
     let target = json!({"apiVersion": "example.com/v1", "kind": "Boat", "name": "argo"});
-    scale(&cluster, "fleet", json!({"scaleTargetRef": target, "maxReplicas": 5})).await?;
+    scale(&cluster, "fleet", &json!({"scaleTargetRef": target, "maxReplicas": 5})).await?;
     cluster.advance(3 * PERIOD).await;
     let argo = api(BOATS, &cluster).get("argo").await?;
     assert_eq!(argo.data["spec"]["replicas"], 5);
@@ -329,8 +332,8 @@ async fn a_target_of_any_kind_is_kept_within_bounds_and_needs_a_selector_for_mor
 #[steersman::test]
 async fn a_target_that_is_not_there_is_told_of(cluster: Cluster) -> Result<()> {
     let boat = json!({"apiVersion": "example.com/v1", "kind": "Boat", "name": "argo"});
-    scale(&cluster, "web", json!({})).await?;
-    scale(&cluster, "boat", json!({"scaleTargetRef": boat})).await?;
+    scale(&cluster, "web", &json!({})).await?;
+    scale(&cluster, "boat", &json!({"scaleTargetRef": boat})).await?;
     cluster.advance(2 * PERIOD).await;
     let unable = "AbleToScale False FailedGetScale: the HPA controller was unable to get the \
                   target's current scale";
@@ -345,7 +348,7 @@ async fn a_target_that_is_not_there_is_told_of(cluster: Cluster) -> Result<()> {
 async fn somebody_who_scales_to_zero_switches_the_autoscaler_off(cluster: Cluster) -> Result<()> {
     run(&cluster, 1).await?;
     cluster.client().set_scale::<Deployment>("web", 0).await?;
-    scale(&cluster, "web", json!({})).await?;
+    scale(&cluster, "web", &json!({})).await?;
     cluster.advance(3 * PERIOD).await;
     let off = "ScalingActive False ScalingDisabled: scaling is disabled since the replica count of \
                the target is zero";
@@ -358,18 +361,18 @@ async fn somebody_who_scales_to_zero_switches_the_autoscaler_off(cluster: Cluste
 async fn an_external_metric_and_policies_decide_how_fast_a_target_grows(
     cluster: Cluster,
 ) -> Result<()> {
-    serve(QUEUE, json!({}), &cluster).await?;
+    serve(QUEUE, &json!({}), &cluster).await?;
     run(&cluster, 1).await?;
     let jobs =
         json!({"value": "60", "metricName": "queue-length", "metricLabels": {"queue": "mail"}});
-    measured(QUEUE, "mail", &json!({"queue": "mail"}), jobs.clone(), &cluster).await?;
-    measured(QUEUE, "post", &json!({"queue": "post"}), jobs, &cluster).await?;
+    measured(QUEUE, "mail", &json!({"queue": "mail"}), &jobs, &cluster).await?;
+    measured(QUEUE, "post", &json!({"queue": "post"}), &jobs, &cluster).await?;
     let metric = json!({"name": "queue-length", "selector": {"matchLabels": {"queue": "mail"}}});
     let target = json!({"type": "AverageValue", "averageValue": "10"});
     let metrics = json!([{"type": "External", "external": {"metric": metric, "target": target}}]);
     let policies = json!([{"type": "Pods", "value": 2, "periodSeconds": 60}]);
     let behavior = json!({"scaleUp": {"policies": policies}});
-    scale(&cluster, "web", json!({"metrics": metrics, "behavior": behavior})).await?;
+    scale(&cluster, "web", &json!({"metrics": metrics, "behavior": behavior})).await?;
     cluster.advance(PERIOD + SECOND).await;
     assert_eq!(size(&cluster).await?, 3);
     cluster.advance(2 * PERIOD).await;

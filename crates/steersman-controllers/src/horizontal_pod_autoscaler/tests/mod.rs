@@ -159,7 +159,7 @@ fn tolerances_can_be_chosen_for_each_direction() {
     assert_eq!([replicas(1010), replicas(600), replicas(400)], [11, 10, 4]);
 }
 
-fn spec(behavior: Value) -> HorizontalPodAutoscalerSpec {
+fn spec(behavior: &Value) -> HorizontalPodAutoscalerSpec {
     serde_json::from_value(json!({
         "minReplicas": 2, "maxReplicas": 20, "behavior": behavior,
         "scaleTargetRef": {"kind": "Deployment", "name": "web"},
@@ -169,7 +169,7 @@ fn spec(behavior: Value) -> HorizontalPodAutoscalerSpec {
 
 #[test]
 fn a_target_outside_of_its_bounds_needs_no_metrics() {
-    let decided = |current| plan::without_metrics(&spec(Value::Null), current);
+    let decided = |current| plan::without_metrics(&spec(&Value::Null), current);
     let rescale = |replicas, bound: &str| {
         let reason = format!("Current number of replicas {bound}");
         Some(Plan::Rescale { replicas, reason })
@@ -229,14 +229,14 @@ fn policies_limit_the_change_in_a_period() {
         ("Max", 11, 11, "DesiredWithinRange"),
     ] {
         let up = json!({"scaleUp": rules(select, both.clone()), "scaleDown": free});
-        let behavior = spec(up).behavior;
+        let behavior = spec(&up).behavior;
         let sizes = Sizes { current: 10, desired, min: 2, max: 20 };
         let limited = limits::limit(sizes, behavior.as_ref(), &mut History::default(), at(0));
         assert_eq!((limited.replicas, limited.limited.1.0), (replicas, why), "{select} {desired}");
     }
     for (select, replicas) in [("Max", 5), ("Min", 9), ("Disabled", 10)] {
         let down = json!({"scaleUp": free, "scaleDown": rules(select, both.clone())});
-        let behavior = spec(down).behavior;
+        let behavior = spec(&down).behavior;
         let sizes = Sizes { current: 10, desired: 2, min: 2, max: 20 };
         let limited = limits::limit(sizes, behavior.as_ref(), &mut History::default(), at(0));
         let found = (limited.replicas, limited.limited.1.0);
@@ -248,7 +248,7 @@ fn policies_limit_the_change_in_a_period() {
 fn what_was_changed_in_the_period_counts() {
     let one = json!([{"type": "Pods", "value": 2, "periodSeconds": 60}]);
     let rules = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": one});
-    let behavior = spec(json!({"scaleUp": rules, "scaleDown": rules})).behavior;
+    let behavior = spec(&json!({"scaleUp": rules, "scaleDown": rules})).behavior;
     let mut history = History::default();
     history.rescaled(Rescale { from: 5, to: 7, period: 60, at: at(0) });
     let mut limit = |now| {
@@ -262,7 +262,7 @@ fn what_was_changed_in_the_period_counts() {
 fn growing_waits_for_the_lowest_recommendation_of_its_window() {
     let all = json!([{"type": "Percent", "value": 1000, "periodSeconds": 15}]);
     let rules = json!({"stabilizationWindowSeconds": 60, "selectPolicy": "Max", "policies": all});
-    let behavior = spec(json!({"scaleUp": rules, "scaleDown": rules})).behavior;
+    let behavior = spec(&json!({"scaleUp": rules, "scaleDown": rules})).behavior;
     let mut history = History::default();
     history.begin(3, at(0));
     let mut recommend = |desired, now| {
