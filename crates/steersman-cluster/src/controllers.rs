@@ -166,8 +166,9 @@ mod tests {
                  daemonset-controller,replicationcontroller-controller,disruption-controller,namespace-controller,\
                  serviceaccount-controller,clusterrole-aggregation-controller,\
                  resourcequota-controller,job-controller,cronjob-controller,\
-                 ttl-after-finished-controller,certificatesigningrequest-signing-controller,\
-                 serviceaccount-token-controller,kube-scheduler",
+                 ttl-after-finished-controller,horizontal-pod-autoscaler-controller,\
+                 certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
+                 kube-scheduler",
             ),
         ] {
             let parsed: Controllers = list.parse().unwrap();

@@ -21,10 +21,11 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 7] = [
+const ACCOUNTS: [(&str, &str); 8] = [
     ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("daemonset-controller", "daemon-set-controller"),
     ("garbage-collector", "generic-garbage-collector"),
+    ("horizontal-pod-autoscaler-controller", "horizontal-pod-autoscaler"),
     ("job-orphan-pod-controller", "job-controller"),
     ("replicationcontroller-controller", "replication-controller"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),

@@ -109,7 +109,23 @@ pub(crate) async fn served_resource(
     group: &str,
     plural: &str,
 ) -> Result<Option<ServedResource>> {
-    let is_it = |resource: &ServedResource| resource.api.plural == plural;
+    find_served(client, group, |resource| resource.api.plural == plural).await
+}
+
+/// The same for the resource of a kind.
+pub(crate) async fn served_kind(
+    client: &Client,
+    group: &str,
+    kind: &str,
+) -> Result<Option<ServedResource>> {
+    find_served(client, group, |resource| resource.api.kind == kind).await
+}
+
+async fn find_served(
+    client: &Client,
+    group: &str,
+    is_it: impl Fn(&ServedResource) -> bool,
+) -> Result<Option<ServedResource>> {
     if group.is_empty() {
         let core = client.kube().list_core_api_resources("v1").await?;
         return Ok(resources_of("v1", core).into_iter().find(is_it));
@@ -118,7 +134,7 @@ pub(crate) async fn served_resource(
     let group = groups.iter().find(|it| it.name == group);
     for version in group.into_iter().flat_map(versions) {
         let list = client.kube().list_api_group_resources(version).await?;
-        if let found @ Some(_) = resources_of(version, list).into_iter().find(is_it) {
+        if let found @ Some(_) = resources_of(version, list).into_iter().find(&is_it) {
             return Ok(found);
         }
     }

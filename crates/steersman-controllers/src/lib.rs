@@ -20,6 +20,7 @@ mod daemonset;
 mod deployment;
 mod disruption;
 mod garbage_collector;
+mod horizontal_pod_autoscaler;
 mod job;
 mod namespace;
 mod replicaset;
@@ -40,7 +41,7 @@ pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 17] = [
+pub const NAMES: [(&str, &str); 18] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -54,6 +55,7 @@ pub const NAMES: [(&str, &str); 17] = [
     ("job-controller", "job"),
     ("cronjob-controller", "cronjob"),
     ("ttl-after-finished-controller", "ttl-after-finished"),
+    ("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
@@ -95,6 +97,7 @@ pub fn all() -> Vec<Controller> {
         job::orphans(),
         cronjob::controller(),
         ttl_after_finished::controller(),
+        horizontal_pod_autoscaler::controller(),
     ]
 }
 

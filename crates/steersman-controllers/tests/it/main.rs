@@ -1,6 +1,7 @@
 //! The built-in controllers on a whole cluster, on virtual time.
 
 mod aggregation;
+mod autoscaling;
 mod credentials;
 mod cronjobs;
 mod daemonsets;

@@ -1,0 +1,398 @@
+//! Autoscalers follow the load of their targets.
+//!
+//! The metrics APIs are definitions here, whose objects say what is measured.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use serde_json::{Value, json};
+use steersman::{Result, clock};
+use steersman_testkit::Cluster;
+
+use crate::events::told;
+use crate::objects::{all, all_become, deployment, is_ready, object};
+
+const SECOND: Duration = Duration::from_secs(1);
+const PERIOD: Duration = Duration::from_secs(15);
+
+/// What the kind of a metric is called.
+#[derive(Clone, Copy)]
+struct Names {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+}
+
+const POD_METRICS: Names =
+    Names { group: "metrics.k8s.io", version: "v1beta1", kind: "PodMetrics", plural: "pods" };
+const QUEUE: Names = Names {
+    group: "external.metrics.k8s.io",
+    version: "v1beta1",
+    kind: "QueueLength",
+    plural: "queue-length",
+};
+const BOATS: Names = Names { group: "example.com", version: "v1", kind: "Boat", plural: "boats" };
+
+/// Serves a kind whose objects may have any fields.
+async fn serve(names: Names, subresources: &Value, cluster: &Cluster) -> Result<()> {
+    let Names { group, version, kind, plural } = names;
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition: CustomResourceDefinition = object(json!({
+        "metadata": {
+            "name": format!("{plural}.{group}"),
+            "annotations": {"api-approved.kubernetes.io": "https://example.com/approved"},
+        },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": version, "served": true, "storage": true, "subresources": subresources,
+                "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    }));
+    cluster.define(&definition).await
+}
+
+fn api(names: Names, cluster: &Cluster) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk(names.group, names.version, names.kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, names.plural);
+    Api::namespaced_with(cluster.client().kube().clone(), "default", &resource)
+}
+
+/// Says what is measured now, of an object with these labels.
+async fn measured(
+    names: Names,
+    name: &str,
+    labels: &Value,
+    fields: &Value,
+    cluster: &Cluster,
+) -> Result<()> {
+    let mut metric = json!({
+        "apiVersion": format!("{}/{}", names.group, names.version),
+        "kind": names.kind,
+        "metadata": {"name": name, "labels": labels},
+        "timestamp": clock::now_time(),
+        "window": "30s",
+    });
+    for (key, value) in fields.as_object().into_iter().flatten() {
+        metric[key] = value.clone();
+    }
+    let force = PatchParams::apply("test").force();
+    api(names, cluster).patch(name, &force, &Patch::Apply(metric)).await?;
+    Ok(())
+}
+
+/// Lets every Pod use this much CPU time from now on.
+async fn load(cluster: &Cluster, cpu: &str) -> Result<()> {
+    let every = ListParams::default();
+    api(POD_METRICS, cluster).delete_collection(&DeleteParams::default(), &every).await?;
+    for pod in all::<Pod>(cluster).await? {
+        let usage = json!({"containers": [{"name": "main", "usage": {"cpu": cpu}}]});
+        let name = pod.metadata.name.as_deref().expect("every Pod has a name");
+        measured(POD_METRICS, name, &json!(pod.metadata.labels), &usage, cluster).await?;
+    }
+    Ok(())
+}
+
+/// A Deployment whose Pods ask for a tenth of a CPU, once they run for a minute.
+async fn run(cluster: &Cluster, replicas: i32) -> Result<()> {
+    let mut web = deployment("web", replicas, "nginx");
+    let pod = web.spec.as_mut().and_then(|spec| spec.template.spec.as_mut());
+    let pod = pod.expect("a Deployment has Pods");
+    pod.containers[0].resources = Some(object(json!({"requests": {"cpu": "100m"}})));
+    cluster.client().create(&web).await?;
+    runs(cluster, replicas).await?;
+    cluster.advance(60 * SECOND).await;
+    Ok(())
+}
+
+/// Waits until so many Pods run.
+async fn runs(cluster: &Cluster, replicas: i32) -> Result<()> {
+    let wanted = usize::try_from(replicas)?;
+    let run = |pods: &[Pod]| pods.len() == wanted && pods.iter().all(is_ready);
+    all_become(cluster, run).await.map(drop)
+}
+
+async fn scale(cluster: &Cluster, name: &str, changes: &Value) -> Result<()> {
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let mut spec = json!({
+        "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 10,
+        "metrics": [{"type": "Resource", "resource": {
+            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50},
+        }}],
+    });
+    for (key, value) in changes.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    let autoscaler: HorizontalPodAutoscaler =
+        object(json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec}));
+    cluster.client().create(&autoscaler).await.map(drop)
+}
+
+async fn size(cluster: &Cluster) -> Result<i32> {
+    let web: Option<Deployment> = cluster.client().get("web").await?;
+    let size = web.and_then(|web| web.spec?.replicas);
+    Ok(size.expect("there is a Deployment, with a size"))
+}
+
+/// What an autoscaler says of itself: type, status, reason and message of each condition.
+async fn conditions(cluster: &Cluster, name: &str) -> Result<Vec<String>> {
+    let found: Option<HorizontalPodAutoscaler> = cluster.client().get(name).await?;
+    let status = found.and_then(|found| found.status).unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
+    let line = |condition: &Value| {
+        let said = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
+        format!("{} {} {}: {}", said("type"), said("status"), said("reason"), said("message"))
+    };
+    Ok(conditions.iter().map(|condition| line(&json!(condition))).collect())
+}
+
+const SAID: &str = "horizontal-pod-autoscaler";
+
+#[steersman::test]
+async fn a_target_grows_with_its_load_and_shrinks_after_five_quiet_minutes(
+    cluster: Cluster,
+) -> Result<()> {
+    serve(POD_METRICS, &json!({}), &cluster).await?;
+    run(&cluster, 2).await?;
+    load(&cluster, "100m").await?;
+    scale(&cluster, "web", &json!({})).await?;
+    cluster.advance(PERIOD - SECOND).await;
+    assert_eq!(size(&cluster).await?, 2, "it has its turn after one period");
+    cluster.advance(2 * SECOND).await;
+    runs(&cluster, 4).await?;
+    let able = "AbleToScale True";
+    let valid = "ScalingActive True ValidMetricFound: the HPA was able to successfully calculate a \
+                 replica count from cpu resource utilization (percentage of request)";
+    let range = "ScalingLimited False DesiredWithinRange: the desired count is within the \
+                 acceptable range";
+    let rescaled = format!(
+        "{able} SucceededRescale: the HPA controller was able to update the target scale to 4"
+    );
+    assert_eq!(conditions(&cluster, "web").await?, [&rescaled, valid, range]);
+
+    // The new Pods are not measured yet and count as idle: no reason to grow further.
+    cluster.advance(4 * PERIOD).await;
+    assert_eq!(size(&cluster).await?, 4);
+    load(&cluster, "50m").await?;
+    cluster.advance(4 * PERIOD).await;
+    let web: HorizontalPodAutoscaler = cluster.client().get("web").await?.unwrap();
+    let status = json!(web.status);
+    let current = json!({"averageUtilization": 50, "averageValue": "50m"});
+    let metric = json!({"type": "Resource", "resource": {"name": "cpu", "current": current}});
+    assert_eq!(status["currentMetrics"], json!([metric]));
+    assert_eq!((&status["currentReplicas"], &status["desiredReplicas"]), (&json!(4), &json!(4)));
+    assert!(status["lastScaleTime"].is_string());
+
+    load(&cluster, "10m").await?;
+    cluster.advance(240 * SECOND).await;
+    let held = format!(
+        "{able} ScaleDownStabilized: recent recommendations were higher than current one, applying \
+         the highest recent recommendation"
+    );
+    assert_eq!(conditions(&cluster, "web").await?[0], held);
+    assert_eq!(size(&cluster).await?, 4);
+    cluster.advance(90 * SECOND).await;
+    runs(&cluster, 1).await?;
+    assert_eq!(
+        told(&cluster, "HorizontalPodAutoscaler").await?,
+        [
+            format!(
+                "{SAID} Normal SuccessfulRescale: New size: 1; reason: All metrics below target"
+            ),
+            format!(
+                "{SAID} Normal SuccessfulRescale: New size: 4; reason: cpu resource utilization \
+                 (percentage of request) above target"
+            ),
+        ]
+    );
+    Ok(())
+}
+
+#[steersman::test]
+async fn without_metrics_nothing_changes_and_the_autoscaler_says_why(
+    cluster: Cluster,
+) -> Result<()> {
+    run(&cluster, 2).await?;
+    scale(&cluster, "web", &json!({})).await?;
+    cluster.advance(3 * PERIOD).await;
+    let why = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to \
+               fetch metrics from resource metrics API: the server could not find the requested \
+               resource (get pods.metrics.k8s.io)";
+    assert_eq!(
+        conditions(&cluster, "web").await?,
+        [
+            "AbleToScale True SucceededGetScale: the HPA controller was able to get the target's \
+             current scale"
+                .to_owned(),
+            format!(
+                "ScalingActive False FailedGetResourceMetric: the HPA was unable to compute the \
+                 replica count: {why}"
+            ),
+        ]
+    );
+    assert_eq!(
+        told(&cluster, "HorizontalPodAutoscaler").await?,
+        [
+            format!(
+                "{SAID} Warning FailedComputeMetricsReplicas: invalid metrics (1 invalid out of \
+                 1), first error is: failed to get cpu resource metric value: {why}"
+            ),
+            format!("{SAID} Warning FailedGetResourceMetric: {why}"),
+        ]
+    );
+    assert_eq!(size(&cluster).await?, 2);
+    serve(POD_METRICS, &json!({}), &cluster).await?;
+    cluster.advance(PERIOD).await;
+    let none = "no metrics returned from resource metrics API";
+    assert!(conditions(&cluster, "web").await?[1].ends_with(none));
+    Ok(())
+}
+
+#[steersman::test(nodes = 0)]
+async fn what_pods_that_do_not_run_use_does_not_count(cluster: Cluster) -> Result<()> {
+    serve(POD_METRICS, &json!({}), &cluster).await?;
+    cluster.client().create(&deployment("web", 2, "nginx")).await?;
+    all_become(&cluster, |pods: &[Pod]| pods.len() == 2).await?;
+    load(&cluster, "1").await?;
+    scale(&cluster, "web", &json!({})).await?;
+    cluster.advance(2 * PERIOD).await;
+    let active = conditions(&cluster, "web").await?.remove(1);
+    let why = "did not receive metrics for targeted pods (pods might be unready)";
+    assert!(active.ends_with(&format!("failed to get cpu utilization: {why}")), "{active}");
+    assert_eq!(size(&cluster).await?, 2);
+    Ok(())
+}
+
+#[steersman::test]
+async fn two_autoscalers_of_the_same_pods_do_nothing(cluster: Cluster) -> Result<()> {
+    serve(POD_METRICS, &json!({}), &cluster).await?;
+    run(&cluster, 2).await?;
+    scale(&cluster, "one", &json!({})).await?;
+    scale(&cluster, "two", &json!({})).await?;
+    cluster.advance(3 * PERIOD).await;
+    load(&cluster, "100m").await?;
+    cluster.advance(3 * PERIOD).await;
+    let ambiguous = "ScalingActive False AmbiguousSelector: pods by selector app=web are controlled \
+                     by multiple HPAs: [default/one default/two]";
+    for name in ["one", "two"] {
+        assert_eq!(conditions(&cluster, name).await?[1], ambiguous);
+    }
+    assert_eq!(size(&cluster).await?, 2);
+    cluster.client().delete::<HorizontalPodAutoscaler>("two", &DeleteParams::default()).await?;
+    cluster.advance(2 * PERIOD).await;
+    assert_eq!(size(&cluster).await?, 4);
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_target_of_any_kind_is_kept_within_bounds_and_needs_a_selector_for_more(
+    cluster: Cluster,
+) -> Result<()> {
+    let paths =
+        json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+    serve(BOATS, &json!({"scale": paths, "status": {}}), &cluster).await?;
+    let mut boat = DynamicObject::new(
+        "argo",
+        &ApiResource::from_gvk(&GroupVersionKind::gvk(BOATS.group, BOATS.version, BOATS.kind)),
+    );
+    boat.data = json!({"spec": {"replicas": 7}});
+    api(BOATS, &cluster).create(&Default::default(), &boat).await?;
+    let target = json!({"apiVersion": "example.com/v1", "kind": "Boat", "name": "argo"});
+    scale(&cluster, "fleet", &json!({"scaleTargetRef": target, "maxReplicas": 5})).await?;
+    cluster.advance(3 * PERIOD).await;
+    let argo = api(BOATS, &cluster).get("argo").await?;
+    assert_eq!(argo.data["spec"]["replicas"], 5);
+    let active =
+        "ScalingActive False InvalidSelector: the HPA target's scale is missing a selector";
+    assert_eq!(conditions(&cluster, "fleet").await?[1], active);
+    assert_eq!(
+        told(&cluster, "HorizontalPodAutoscaler").await?,
+        [
+            format!(
+                "{SAID} Normal SuccessfulRescale: New size: 5; reason: Current number of replicas \
+                 above Spec.MaxReplicas"
+            ),
+            format!("{SAID} Warning FailedComputeMetricsReplicas: selector is required"),
+            format!("{SAID} Warning SelectorRequired: selector is required"),
+        ]
+    );
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_target_that_is_not_there_is_told_of(cluster: Cluster) -> Result<()> {
+    let boat = json!({"apiVersion": "example.com/v1", "kind": "Boat", "name": "argo"});
+    scale(&cluster, "web", &json!({})).await?;
+    scale(&cluster, "boat", &json!({"scaleTargetRef": boat})).await?;
+    cluster.advance(2 * PERIOD).await;
+    let unable = "AbleToScale False FailedGetScale: the HPA controller was unable to get the \
+                  target's current scale";
+    let web = [format!("{unable}: deployments.apps \"web\" not found")];
+    assert_eq!(conditions(&cluster, "web").await?, web);
+    let boat = [format!("{unable}: no matches for kind \"Boat\" in group \"example.com\"")];
+    assert_eq!(conditions(&cluster, "boat").await?, boat);
+    Ok(())
+}
+
+#[steersman::test]
+async fn somebody_who_scales_to_zero_switches_the_autoscaler_off(cluster: Cluster) -> Result<()> {
+    run(&cluster, 1).await?;
+    cluster.client().set_scale::<Deployment>("web", 0).await?;
+    scale(&cluster, "web", &json!({})).await?;
+    cluster.advance(3 * PERIOD).await;
+    let off = "ScalingActive False ScalingDisabled: scaling is disabled since the replica count of \
+               the target is zero";
+    assert_eq!(conditions(&cluster, "web").await?[1], off);
+    assert_eq!(size(&cluster).await?, 0);
+    Ok(())
+}
+
+#[steersman::test]
+async fn an_external_metric_and_policies_decide_how_fast_a_target_grows(
+    cluster: Cluster,
+) -> Result<()> {
+    serve(QUEUE, &json!({}), &cluster).await?;
+    run(&cluster, 1).await?;
+    let jobs =
+        json!({"value": "60", "metricName": "queue-length", "metricLabels": {"queue": "mail"}});
+    measured(QUEUE, "mail", &json!({"queue": "mail"}), &jobs, &cluster).await?;
+    measured(QUEUE, "post", &json!({"queue": "post"}), &jobs, &cluster).await?;
+    let metric = json!({"name": "queue-length", "selector": {"matchLabels": {"queue": "mail"}}});
+    let target = json!({"type": "AverageValue", "averageValue": "10"});
+    let metrics = json!([{"type": "External", "external": {"metric": metric, "target": target}}]);
+    let policies = json!([{"type": "Pods", "value": 2, "periodSeconds": 60}]);
+    let behavior = json!({"scaleUp": {"policies": policies}});
+    scale(&cluster, "web", &json!({"metrics": metrics, "behavior": behavior})).await?;
+    cluster.advance(PERIOD + SECOND).await;
+    assert_eq!(size(&cluster).await?, 3);
+    cluster.advance(2 * PERIOD).await;
+    assert_eq!(size(&cluster).await?, 3, "two in a minute");
+    let fast = "ScalingLimited True ScaleUpLimit: the desired replica count is increasing faster \
+                than the maximum scale rate";
+    assert_eq!(conditions(&cluster, "web").await?[2], fast);
+    cluster.advance(2 * PERIOD).await;
+    assert_eq!(size(&cluster).await?, 5);
+    cluster.advance(4 * PERIOD).await;
+    assert_eq!(size(&cluster).await?, 6);
+    let told = told(&cluster, "HorizontalPodAutoscaler").await?;
+    let selector = "&LabelSelector{MatchLabels:map[string]string{queue: mail,},\
+                    MatchExpressions:[]LabelSelectorRequirement{},}";
+    let grown = |to: i32| {
+        format!(
+            "{SAID} Normal SuccessfulRescale: New size: {to}; reason: external metric \
+             queue-length({selector}) above target"
+        )
+    };
+    assert_eq!(told, [grown(3), grown(5), grown(6)]);
+    Ok(())
+}
