@@ -65,4 +65,5 @@ pub use restarts::Restarts;
 pub use rule_costs::{BrokenRules, RuleCosts};
 pub use run::{run, run_with};
 pub use settings::Settings;
+pub use steersman_cluster::audit::AuditRecord;
 pub use steersman_cluster::{Controllers, PodRule, RuleCost};

@@ -41,7 +41,8 @@ pub(super) fn to_remove(spec: &JobSpec, active: &[Arc<Pod>], at_least: usize) ->
 }
 
 /// The smaller, the sooner it goes.
-type Rank = (bool, u8, bool, Reverse<Option<Timestamp>>, Reverse<i32>, Reverse<Option<Timestamp>>);
+type Rank =
+    (bool, u8, bool, Reverse<Option<Timestamp>>, Reverse<(i32, i32)>, Reverse<Option<Timestamp>>);
 
 fn rank(pod: &Pod) -> Rank {
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());

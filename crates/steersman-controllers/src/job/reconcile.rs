@@ -23,7 +23,7 @@ use super::tracking::{self, Counts};
 use super::{orphans, selector, template};
 use crate::namespace::namespace_terminating;
 use crate::pod;
-use crate::replicaset::slow_start;
+use crate::pod_control::slow_start;
 
 /// Works on Jobs.
 #[derive(Clone)]

@@ -20,8 +20,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use steersman::Controller;
 use steersman::ownership::Selectors;
 
-pub(crate) use plan::slow_start;
-
 /// The ReplicaSet controller.
 pub(crate) fn controller() -> Controller {
     let selectors = Selectors::new(selector);

@@ -13,6 +13,7 @@ mod jobs;
 mod lives;
 mod namespaces;
 mod objects;
+mod order;
 mod pods;
 mod quotas;
 mod replicationcontrollers;
