@@ -63,15 +63,16 @@ impl Script {
     /// What this says, and what `other` says of the rest.
     pub(crate) fn or(self, other: Self) -> Self {
         // How long it runs and why it ends belong to the exit that was asked for.
-        let exit = if self.exits.is_some() { Self::default() } else { other.clone() };
+        let exit_is_open = self.exits.is_none();
+        let Self { exits, after, reason, ready, pullable, pre_stop, termination } = other;
         Self {
-            exits: self.exits.or(exit.exits),
-            after: self.after.or(exit.after),
-            reason: self.reason.or(exit.reason),
-            ready: self.ready.or(other.ready),
-            pullable: self.pullable.or(other.pullable),
-            pre_stop: self.pre_stop.or(other.pre_stop),
-            termination: self.termination.or(other.termination),
+            after: self.after.or(after.filter(|_| exit_is_open)),
+            reason: self.reason.or(reason.filter(|_| exit_is_open)),
+            exits: self.exits.or(exits),
+            ready: self.ready.or(ready),
+            pullable: self.pullable.or(pullable),
+            pre_stop: self.pre_stop.or(pre_stop),
+            termination: self.termination.or(termination),
         }
     }
 
