@@ -11,7 +11,7 @@ const PLUGIN_DURATIONS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 const WEBHOOK_DURATIONS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 
 /// The operations, as labels name them.
-const OPERATIONS: [&str; 3] = ["CREATE", "UPDATE", "DELETE"];
+const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Whether things are changed or judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ type Find = dyn Fn([&str; 3]) -> Arc<Histogram> + Send + Sync;
 /// How long something takes, by step, operation and whether it refuses. Each is looked up once,
 /// when it first takes any time.
 pub(crate) struct Times {
-    known: [[[OnceLock<Arc<Histogram>>; 2]; 3]; 2],
+    known: [[[OnceLock<Arc<Histogram>>; 2]; 4]; 2],
     find: Box<Find>,
 }
 
