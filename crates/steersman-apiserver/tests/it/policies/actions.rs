@@ -89,7 +89,7 @@ async fn what_several_bindings_say_is_told_together() {
     let fields = json!({
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "matchConstraints": {"resourceRules": super::rules(&[""], &["secrets"], &["CREATE"])},
-        "auditAnnotations": [{"key": "by", "valueExpression": "params.metadata.name"}],
+        "auditAnnotations": [{"key": "by", "valueExpression": "string(params.metadata.name)"}],
     });
     judge(
         &api,

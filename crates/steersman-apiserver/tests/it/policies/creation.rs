@@ -22,7 +22,7 @@ async fn expressions_must_compile() {
         ],
         "validations": [
             {"expression": "object.", "messageExpression": "authorizer"},
-            {"expression": "variables.two == 'x'"},
+            {"expression": "variables.two == true"},
         ],
         "auditAnnotations": [{"key": "a", "valueExpression": "1"}],
     });
@@ -37,8 +37,8 @@ async fn expressions_must_compile() {
          <input>:1:8: Syntax error",
         "spec.validations[0].messageExpression: Invalid value: \"authorizer\": compilation failed: \
          ERROR: <input>:1:1: undeclared reference to 'authorizer' (in container '')",
-        "spec.validations[1].expression: Invalid value: \"variables.two == 'x'\": compilation failed: \
-         ERROR: <input>:1:15: found no matching overload for '_==_' applied to '(int, string)'",
+        "spec.validations[1].expression: Invalid value: \"variables.two == true\": compilation failed: \
+         ERROR: <input>:1:15: found no matching overload for '_==_' applied to '(int, bool)'",
         "spec.auditAnnotations[0].valueExpression: Invalid value: \"1\": must evaluate to one of \
          [string null_type] but got int",
     ];
