@@ -184,9 +184,8 @@ pub(crate) fn folders() -> [String; 4] {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use serde_json::{Value, json};
+    use tokio::time::Instant;
 
     use super::{Policies, Side, VALIDATING};
     use crate::admission_registration::Asked;

@@ -193,7 +193,7 @@ mod tests {
             ("object.a", Returns::Bool, "must evaluate to bool but got dyn"),
             ("1", Returns::TextOrNull, "must evaluate to one of [string null_type] but got int"),
             ("[now()]", Returns::Text, "undeclared reference to 'now'"),
-            ("[timestamp('x')]", Returns::Text, "but got list(google.protobuf.Timestamp)"),
+            ("[timestamp('2020-01-01T00:00:00Z')]", Returns::Text, "but got list(google.protobuf.Timestamp)"),
             ("params.a == 1", Returns::Bool, "undeclared reference to 'params'"),
             ("variables.a == 1", Returns::Bool, "undeclared reference to 'variables'"),
             ("object.", Returns::Bool, "compilation failed: ERROR: <input>:1:8: Syntax error"),
