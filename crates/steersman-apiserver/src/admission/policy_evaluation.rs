@@ -4,8 +4,8 @@
 //! asked for, and then known. What variables cost is charged to the expression that asked first.
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell};
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 use steersman_cel::{Activation, Budget, Error, Fields, MATCH_CONDITIONS_BUDGET, Value};
@@ -23,6 +23,7 @@ use crate::status::Result as StatusResult;
 static NULL: Json = Json::Null;
 
 /// What expressions about a request speak of.
+#[derive(Clone, Copy)]
 pub(super) struct Inputs<'a> {
     pub(super) objects: Objects<'a>,
     pub(super) request: &'a Json,
@@ -31,14 +32,6 @@ pub(super) struct Inputs<'a> {
     /// `authorizer` and `authorizer.requestResource`, for those who may ask.
     pub(super) authorizers: Option<&'a [Value<'static>; 2]>,
 }
-
-impl Clone for Inputs<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl Copy for Inputs<'_> {}
 
 /// The request, as expressions see it.
 pub(super) fn request(request: &Request<'_>, version: &Version, objects: Objects<'_>) -> Json {
@@ -92,10 +85,12 @@ pub(super) async fn namespace(request: &Request<'_>) -> StatusResult<Json> {
 /// One look at the variables of a policy.
 pub(super) struct Composition<'a> {
     inputs: Inputs<'a>,
-    variables: &'a [Variable],
-    values: Vec<OnceCell<Result<Value<'a>, Error>>>,
-    /// Whether a variable is being computed.
-    busy: Vec<Cell<bool>>,
+    policy: &'a Policy,
+    /// What variables are worth, by their places; `None` while that is being computed. It is never
+    /// borrowed meanwhile.
+    values: RefCell<BTreeMap<usize, Option<Result<Value<'a>, Error>>>>,
+    /// How deep the stack was when this began.
+    depth: usize,
     /// What variables have cost since that was last charged.
     cost: Cell<u64>,
 }
@@ -106,14 +101,8 @@ pub(super) struct OutOfBudget;
 
 impl<'a> Composition<'a> {
     pub(super) fn new(policy: &'a Policy, inputs: Inputs<'a>) -> Self {
-        let variables = policy.variables.as_slice();
-        Self {
-            inputs,
-            variables,
-            values: variables.iter().map(|_| OnceCell::new()).collect(),
-            busy: vec![Cell::new(false); variables.len()],
-            cost: Cell::new(0),
-        }
+        let values = RefCell::default();
+        Self { inputs, policy, values, depth: stack_depth(), cost: Cell::new(0) }
     }
 
     /// What an expression is worth, or why nothing; its cost is taken from what is left.
@@ -152,11 +141,14 @@ impl<'a> Composition<'a> {
     }
 
     fn compute(&'a self, at: usize) -> Result<Value<'a>, Error> {
-        let Variable { name, expression } = &self.variables[at];
+        let Variable { name, expression } = &self.policy.variables[at];
         let failed = |does: &str, why: &dyn std::fmt::Display| {
             Error::new(format!("composited variable {name:?} fails to {does}: {why}"))
         };
         let program = expression.program.as_ref().map_err(|why| failed("compile", why))?;
+        if stack_depth().abs_diff(self.depth) > STACK_MAX {
+            return Err(failed("evaluate", &"too many variables need each other"));
+        }
         let outcome = program.evaluate(&self.activation(), Budget::default());
         self.cost.set(self.cost.get().saturating_add(outcome.cost));
         outcome.value.map_err(|why| failed("evaluate", &why))
@@ -165,17 +157,30 @@ impl<'a> Composition<'a> {
 
 impl<'a> Fields<'a> for Composition<'a> {
     fn field(&'a self, name: &str) -> Option<Result<Value<'a>, Error>> {
-        // Of two with one name the later one counts.
-        let at = self.variables.iter().rposition(|variable| variable.name == name)?;
-        if let Some(known) = self.values[at].get() {
-            return Some(known.clone());
+        let at = self.policy.place_of(name)?;
+        let known = self.values.borrow().get(&at).cloned();
+        match known {
+            Some(Some(known)) => return Some(known),
+            Some(None) => {
+                let why = format!("composited variable {name:?} needs itself");
+                return Some(Err(Error::new(why)));
+            }
+            None => {}
         }
-        if self.busy[at].replace(true) {
-            return Some(Err(Error::new(format!("composited variable {name:?} needs itself"))));
-        }
+        self.values.borrow_mut().insert(at, None);
         let value = self.compute(at);
-        Some(self.values[at].get_or_init(|| value).clone())
+        self.values.borrow_mut().insert(at, Some(value.clone()));
+        Some(value)
     }
+}
+
+/// How much of the stack variables that need each other may take, beside what one expression takes.
+const STACK_MAX: usize = 512 * 1024;
+
+/// Where on the stack this is.
+fn stack_depth() -> usize {
+    let here = 0_u8;
+    (&raw const here).addr()
 }
 
 /// Whether the match conditions of a policy hold. One that does not hold decides; else one that

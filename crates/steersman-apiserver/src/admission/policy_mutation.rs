@@ -14,6 +14,7 @@ use super::policy_evaluation::{self as evaluation, Inputs};
 use super::request::Request;
 use super::{policy_matching, policy_params, policy_patch};
 use crate::admission_policies::{Binding, Candidates, Hook};
+use crate::metrics::PolicyCheck;
 use crate::status::{Cause, Result, Status};
 
 /// Policies on their way.
@@ -98,7 +99,7 @@ impl<'a> Mutating<'a> {
         if round == 0 {
             self.output.clone_from(object);
         }
-        refused(request, object.as_ref(), faults)?;
+        refused(request, object.as_ref(), &faults)?;
         Ok(changed)
     }
 
@@ -209,7 +210,11 @@ impl Invocation<'_> {
         let Body::Mutating { mutations, .. } = &policy.body else { return Ok(Outcome::Skipped) };
         let before = current.seen.new.clone();
         for mutation in mutations {
-            match current.mutated(policy, mutation)? {
+            let mutated = current.mutated(policy, mutation)?;
+            let why = mutated.as_ref().err().map(String::as_str);
+            let check = PolicyCheck { policy: &policy.name, binding: &self.binding.name, why };
+            request.call.server.metrics.admission.mutated(check);
+            match mutated {
                 Ok(new) => current.seen.new = Some(new),
                 Err(why) => faults.extend(self.fault(why)),
             }
@@ -312,7 +317,7 @@ impl Fault {
 }
 
 /// The end of a request that policies which must be evaluated could not be evaluated for.
-fn refused(request: &Request<'_>, object: Option<&Value>, faults: Vec<Fault>) -> Result<()> {
+fn refused(request: &Request<'_>, object: Option<&Value>, faults: &[Fault]) -> Result<()> {
     let Some(first) = faults.first() else { return Ok(()) };
     let causes = faults.iter().map(|fault| Cause { message: fault.text(), ..Cause::default() });
     let object = object.unwrap_or(&Value::Null);

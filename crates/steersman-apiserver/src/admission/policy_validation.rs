@@ -13,6 +13,7 @@ use super::policy_evaluation::{self as evaluation, Composition, Inputs, OutOfBud
 use super::request::Request;
 use super::{policy_matching, policy_params};
 use crate::admission_policies::{Binding, Candidates, Hook};
+use crate::metrics::PolicyCheck;
 use crate::status::{Cause, Result, Status};
 
 /// The longest message that an expression may compute, in bytes.
@@ -169,6 +170,7 @@ impl<'a> Judge<'a> {
         let policy = &self.hook.policy.policy.name;
         for Decision { index, message, reason } in judgement.decisions {
             for action in &binding.actions {
+                self.count(binding, &message, action);
                 match action.as_str() {
                     "Deny" => self.deny(Some(binding), message.clone(), reason.clone()),
                     "Warn" => self.request.call.warn(format!(
@@ -189,9 +191,18 @@ impl<'a> Judge<'a> {
                         values.push(value);
                     }
                 }
-                Err(why) => self.deny(Some(binding), why, String::new()),
+                Err(why) => {
+                    self.count(binding, &why, "Deny");
+                    self.deny(Some(binding), why, String::new());
+                }
             }
         }
+    }
+
+    fn count(&self, binding: &Binding, why: &str, action: &str) {
+        let Binding { name: binding, policy, .. } = binding;
+        let check = PolicyCheck { policy, binding, why: Some(why) };
+        self.request.call.server.metrics.admission.judged(check, &action.to_lowercase());
     }
 
     fn audit(&self, binding: &Binding, index: usize, message: &str) {
@@ -259,13 +270,16 @@ impl Seen {
     }
 }
 
+/// The name of an annotation, and its value, or why it has none.
+type Told<'a> = (&'a str, Result<String, String>);
+
 /// What a policy has to say about a request.
 #[derive(Default)]
 struct Judgement<'a> {
     /// What does not hold.
     decisions: Vec<Decision>,
     /// What is audited, or why that cannot be said.
-    annotations: Vec<(&'a str, Result<String, String>)>,
+    annotations: Vec<Told<'a>>,
 }
 
 /// Something does not hold.
@@ -387,7 +401,7 @@ fn annotate<'a>(
     policy: &'a Policy,
     annotations: &'a [AuditAnnotation],
     inputs: Inputs<'_>,
-) -> Result<Vec<(&'a str, Result<String, String>)>, OutOfBudget> {
+) -> Result<Vec<Told<'a>>, OutOfBudget> {
     let composition = Composition::new(policy, inputs);
     let mut left = RUNTIME_BUDGET;
     let mut told = Vec::new();

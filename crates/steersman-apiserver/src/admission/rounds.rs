@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::request::Request;
 use super::{dispatch, policy_mutation};
+use crate::admission_policies::Candidates;
 use crate::admission_registration::Operation;
 use crate::status::Result;
 
@@ -20,7 +21,7 @@ fn webhooks(request: &Request<'_>) -> bool {
 /// There is nothing to change of what is deleted, so that policies are not asked.
 fn policies(request: &Request<'_>) -> bool {
     request.operation != Operation::Delete
-        && request.policies.as_ref().is_some_and(|policies| policies.mutate())
+        && request.policies.as_ref().is_some_and(Candidates::mutate)
 }
 
 /// Lets policies and webhooks change an object. Says whether anything changed.

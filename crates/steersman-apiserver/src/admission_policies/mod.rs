@@ -205,11 +205,9 @@ mod tests {
             }})
         };
         let binding = |n: usize| json!({"metadata": {"name": format!("b{n}")}, "spec": {"policyName": format!("p{n}")}});
-        let validating = Side::of(
-            (0..count).map(document).collect(),
-            (0..count).map(binding).collect(),
-            VALIDATING,
-        );
+        let documents: Vec<Value> = (0..count).map(document).collect();
+        let bindings: Vec<Value> = (0..count).map(binding).collect();
+        let validating = Side::of(&documents, &bindings, VALIDATING);
         policies.install(super::Set { validating, ..super::Set::default() });
         policies
     }

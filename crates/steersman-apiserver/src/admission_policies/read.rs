@@ -51,15 +51,15 @@ impl Side {
 
     /// What these documents say.
     #[cfg(test)]
-    pub(super) fn of(policies: Vec<Value>, bindings: Vec<Value>, kinds: Kinds) -> Self {
+    pub(super) fn of(policies: &[Value], bindings: &[Value], kinds: Kinds) -> Self {
         fn known<T>(documents: &[Value], make: impl Fn(&Value) -> T) -> Known<T> {
             let named = documents.iter().enumerate();
             Known(
                 named.map(|(n, d)| (format!("{n:09}"), (Revision(1), Arc::new(make(d))))).collect(),
             )
         }
-        let policies = known(&policies, |document| Registered::of(document, kinds.compile));
-        Self::bound(policies, known(&bindings, Binding::of))
+        let policies = known(policies, |document| Registered::of(document, kinds.compile));
+        Self::bound(policies, known(bindings, Binding::of))
     }
 
     fn bound(policies: Known<Registered>, bindings: Known<Binding>) -> Self {

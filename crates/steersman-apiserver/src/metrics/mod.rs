@@ -14,7 +14,7 @@ mod requests;
 mod watches;
 
 pub(crate) use access::Access;
-pub(crate) use admission::{Admission, Step, Times, WebhookAnswer};
+pub(crate) use admission::{Admission, PolicyCheck, Step, Times, WebhookAnswer};
 #[allow(unused_imports, reason = "for whoever counts something")]
 pub(crate) use instrument::{Counter, Gauge, Histogram};
 pub(crate) use page::Page;

@@ -1,6 +1,7 @@
 //! From the text of an expression to a program, or to why there is none, in Kubernetes' words.
 
-use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use steersman_cel::{Env, Program, Type};
 
@@ -23,6 +24,10 @@ pub enum Returns {
     Patches,
 }
 
+/// How many variables a policy may have: each knows the types of all before it. Kubernetes sets no
+/// limit.
+pub const VARIABLES_MAX: usize = 1000;
+
 /// Compiles the expressions of one policy, in order: a variable may speak of those before it, and
 /// whatever comes after of all.
 #[derive(Debug, Default)]
@@ -32,13 +37,15 @@ pub struct Compiler {
     /// The variables so far; without any, expressions cannot even name them, unless they are said
     /// to be composed.
     variables: Option<Vec<(String, Type)>>,
+    /// What expressions may speak of, with these variables.
+    environments: RefCell<Vec<(Offers, Rc<Env>)>>,
 }
 
 impl Compiler {
     /// Of a policy that has parameters, or none.
     #[must_use]
     pub fn new(params: bool) -> Self {
-        Self { params, variables: None }
+        Self { params, ..Self::default() }
     }
 
     /// The same, where expressions may name variables even if there are none.
@@ -49,13 +56,15 @@ impl Compiler {
 
     /// Compiles a variable, which what comes after may speak of, be it sound or not.
     pub fn variable(&mut self, name: &str, expression: &str) -> Result<Program, String> {
-        let variables = self.variables.take().unwrap_or_default();
-        self.variables = Some(variables);
+        if self.variables.is_none() {
+            self.variables = Some(Vec::new());
+        }
         let compiled = self.compile(expression, self.offers(), Returns::Any);
         let ty = compiled.as_ref().map_or(Type::Dyn, |program| declared(program.result_type()));
         if let Some(variables) = &mut self.variables {
             variables.push((name.to_owned(), ty));
         }
+        self.environments.get_mut().clear();
         compiled
     }
 
@@ -85,11 +94,21 @@ impl Compiler {
     }
 
     fn compile(&self, text: &str, offers: Offers, returns: Returns) -> Result<Program, String> {
-        let env = match &self.variables {
-            Some(variables) => Cow::Owned(composed(offers, variables)),
-            None => Cow::Borrowed(environment(offers)),
-        };
-        compile(&env, text, returns)
+        match &self.variables {
+            Some(variables) => compile(&self.composed_of(offers, variables), text, returns),
+            None => compile(environment(offers), text, returns),
+        }
+    }
+
+    /// What expressions may speak of, with variables; made once for all that come after them.
+    fn composed_of(&self, offers: Offers, variables: &[(String, Type)]) -> Rc<Env> {
+        let mut known = self.environments.borrow_mut();
+        if let Some((_, env)) = known.iter().find(|(of, _)| *of == offers) {
+            return Rc::clone(env);
+        }
+        let env = Rc::new(composed(offers, variables));
+        known.push((offers, Rc::clone(&env)));
+        env
     }
 }
 
@@ -193,7 +212,11 @@ mod tests {
             ("object.a", Returns::Bool, "must evaluate to bool but got dyn"),
             ("1", Returns::TextOrNull, "must evaluate to one of [string null_type] but got int"),
             ("[now()]", Returns::Text, "undeclared reference to 'now'"),
-            ("[timestamp('2020-01-01T00:00:00Z')]", Returns::Text, "but got list(google.protobuf.Timestamp)"),
+            (
+                "[timestamp('2020-01-01T00:00:00Z')]",
+                Returns::Text,
+                "but got list(google.protobuf.Timestamp)",
+            ),
             ("params.a == 1", Returns::Bool, "undeclared reference to 'params'"),
             ("variables.a == 1", Returns::Bool, "undeclared reference to 'variables'"),
             ("object.", Returns::Bool, "compilation failed: ERROR: <input>:1:8: Syntax error"),

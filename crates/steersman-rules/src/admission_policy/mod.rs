@@ -7,10 +7,12 @@
 mod compiler;
 mod environment;
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 use steersman_cel::Program;
 
-pub use compiler::{Compiler, Returns};
+pub use compiler::{Compiler, Returns, VARIABLES_MAX};
 pub use environment::{
     AUTHORIZER, NAMESPACE, OBJECT, OLD_OBJECT, Offers, PARAMS, REQUEST, REQUEST_RESOURCE, VARIABLES,
 };
@@ -98,6 +100,8 @@ pub struct Policy {
     pub conditions: Vec<Expression>,
     /// Its variables, in order.
     pub variables: Vec<Variable>,
+    /// Their places by name; of two with one name the later one counts.
+    places: HashMap<String, usize>,
     /// What it does.
     pub body: Body,
 }
@@ -132,6 +136,12 @@ impl Policy {
         })
     }
 
+    /// Where a variable is among the others.
+    #[must_use]
+    pub fn place_of(&self, variable: &str) -> Option<usize> {
+        self.places.get(variable).copied()
+    }
+
     fn compiled(policy: &Value, body: impl FnOnce(&Value, &Compiler) -> Body) -> Self {
         let spec = &policy["spec"];
         let param_kind = spec["paramKind"].as_object().map(|kind| {
@@ -139,7 +149,8 @@ impl Policy {
             (part("apiVersion"), part("kind"))
         });
         let mut compiler = Compiler::new(param_kind.is_some()).composed();
-        let variables = items(&spec["variables"])
+        let variables: Vec<Variable> = items(&spec["variables"])
+            .take(VARIABLES_MAX)
             .map(|variable| {
                 let name = text(&variable["name"]).to_owned();
                 let expression =
@@ -156,6 +167,7 @@ impl Policy {
             param_kind,
             fails: spec["failurePolicy"] != "Ignore",
             conditions: conditions.collect(),
+            places: variables.iter().enumerate().map(|(at, v)| (v.name.clone(), at)).collect(),
             variables,
             body: body(spec, &compiler),
         }

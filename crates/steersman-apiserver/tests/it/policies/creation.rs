@@ -29,8 +29,8 @@ async fn expressions_must_compile() {
     let refused = create(&api, &policy("Validating", "p", &fields)).await.refused(422);
     let told = causes(&refused);
     let expected = [
-        ("spec.matchConditions[0].expression: Invalid value: \"params.x\": compilation failed: ERROR: \
-          <input>:1:1: undeclared reference to 'params' (in container '')"),
+        "spec.matchConditions[0].expression: Invalid value: \"params.x\": compilation failed: ERROR: \
+          <input>:1:1: undeclared reference to 'params' (in container '')",
         "spec.variables[0].expression: Invalid value: \"variables.two\": compilation failed: ERROR: \
          <input>:1:10: undefined field 'two'",
         "spec.validations[0].expression: Invalid value: \"object.\": compilation failed: ERROR: \

@@ -229,3 +229,44 @@ async fn another_version_of_kubernetes_example_holds() {
          denied request: failed expression: object.spec.replicas <= 5"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn variables_that_need_too_many_others_fail_and_nothing_else_does() {
+    let mut variables = vec![json!({"name": "v0", "expression": "1"})];
+    let next = |n: usize| json!({"name": format!("v{n}"), "expression": format!("((((variables.v{} + 1))))", n - 1)});
+    variables.extend((1..1000).map(next));
+    let fields = |last: usize| {
+        json!({
+            "variables": variables.clone(),
+            "validations": [{"expression": format!("variables.v{last} == {}", last + 1)}],
+        })
+    };
+    let api = judged(&fields(10), &json!({})).await;
+    api.config_map("a", &json!({})).await;
+    let api = judged(&fields(999), &json!({})).await;
+    let refused = api.post(CONFIG_MAPS, &config_map("a", &json!({}))).await;
+    assert!(why(&refused).ends_with("too many variables need each other"), "{}", why(&refused));
+    // More than a thousand are refused.
+    variables.push(json!({"name": "last", "expression": "1"}));
+    let many = json!({"variables": variables, "validations": [{"expression": "true"}]});
+    let refused = create(&api, &policy("Validating", "many", &many)).await.refused(422);
+    let told = refused["message"].as_str().unwrap();
+    assert!(
+        told.contains("spec.variables: Too many: 1001: must have at most 1000 items"),
+        "{told}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_variables_of_one_name_the_later_one_counts() {
+    let fields = json!({
+        "variables": [
+            {"name": "a", "expression": "1"}, {"name": "a", "expression": "variables.a + 1"},
+            {"name": "b", "expression": "1"}, {"name": "b", "expression": "2"},
+        ],
+        "validations": [{"expression": "variables.b == 2"}, {"expression": "variables.a == 2"}],
+    });
+    let api = judged(&fields, &json!({})).await;
+    let refused = api.post(CONFIG_MAPS, &config_map("a", &json!({}))).await;
+    assert!(why(&refused).ends_with("composited variable \"a\" needs itself"), "{}", why(&refused));
+}

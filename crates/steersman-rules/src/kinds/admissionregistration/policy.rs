@@ -8,7 +8,7 @@ use super::matching::{
     FAILURE_POLICIES, match_conditions, match_resources, match_resources_defaults,
     mutating_operations,
 };
-use crate::admission_policy::Compiler;
+use crate::admission_policy::{Compiler, VARIABLES_MAX};
 use crate::names;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, text, within, within_existing};
@@ -49,6 +49,11 @@ pub(super) fn check(policy: &At<'_, '_>, old: &Value, role: Role, errors: &mut E
     // What was sound when it was stored stays so.
     if !(old.is_object() && same("paramKind") && same("matchConditions")) {
         match_conditions(&spec, &compiler, errors);
+    }
+    let variables = spec.at("variables");
+    if variables.len() > VARIABLES_MAX {
+        errors.push(variables.too_many(VARIABLES_MAX));
+        return compiler;
     }
     for variable in spec.each("variables") {
         check_variable(&variable, &mut compiler, errors);
