@@ -1,6 +1,6 @@
 //! Following what other servers over the same store write: definitions, whose resources must be
-//! served here as well, configurations of webhooks, which must be asked here as well, roles and
-//! their bindings, by which requests here are authorised, and flow schemas and priority levels, by
+//! served here as well, configurations of webhooks and admission policies, which count here as well,
+//! roles and their bindings, by which requests here are authorised, and flow schemas and priority levels, by
 //! which they are served. Of the last, this server's own writes are heard of here as well.
 //!
 //! What this server writes itself it has taken in before its client hears of it; news that are
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::state::Server;
 use crate::status::{Result, Status, panic_text};
-use crate::{admission_registration, authz, crd, fairness, flow_control};
+use crate::{admission_policies, admission_registration, authz, crd, fairness, flow_control};
 
 /// How long to wait before looking again after a failure.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -36,9 +36,10 @@ const CARE_PERIOD: Duration = Duration::from_secs(10);
 pub(crate) async fn read(server: &Server) -> Result<Revision> {
     let definitions = crd::refresh(server).await?;
     let webhooks = server.load_webhooks().await?;
+    let policies = server.load_policies().await?;
     let roles = server.authorizer.rbac.load(&*server.store).await?;
     let flows = server.fairness.load(&*server.store).await?;
-    Ok(definitions.min(webhooks).min(roles).min(flows))
+    Ok(definitions.min(webhooks).min(policies).min(roles).min(flows))
 }
 
 /// Follows from now on.
@@ -100,6 +101,7 @@ async fn begin(server: &Weak<Server>, seen: &mut Revision) -> Result<Option<Watc
         tracing::warn!(%from, %seen, "the history of the store was replaced, relisting");
         server.registry.forget_after(from);
         server.webhooks.forget();
+        server.policies.forget();
         server.authorizer.rbac.forget();
         *seen = Revision(0);
         // What was read by revisions of the other history is read again.
@@ -113,6 +115,7 @@ async fn begin(server: &Weak<Server>, seen: &mut Revision) -> Result<Option<Watc
 enum News {
     Definitions(Vec<Arc<Event>>),
     Webhooks(Vec<Arc<Event>>),
+    Policies(Vec<Arc<Event>>),
     Roles(Vec<Arc<Event>>),
     Flows(Vec<Arc<Event>>),
 }
@@ -121,6 +124,7 @@ impl News {
     fn revision(&self) -> Revision {
         let (Self::Definitions(events)
         | Self::Webhooks(events)
+        | Self::Policies(events)
         | Self::Roles(events)
         | Self::Flows(events)) = self;
         events.last().map_or(Revision(0), |event| event.revision)
@@ -142,6 +146,11 @@ impl News {
                 server.fairness.follow(events);
                 flow_control::tell_whether_dangling(server).await?;
             }
+            Self::Policies(_) => {
+                if server.policies.revision() < self.revision() {
+                    server.load_policies().await?;
+                }
+            }
             Self::Webhooks(_) => {
                 if server.webhooks.revision() < self.revision() {
                     server.load_webhooks().await?;
@@ -156,6 +165,8 @@ impl News {
 struct Watches {
     definitions: Box<dyn Watch>,
     webhooks: [Box<dyn Watch>; 2],
+    /// Admission policies and bindings.
+    policies: [Box<dyn Watch>; 4],
     /// Roles and bindings.
     roles: [Box<dyn Watch>; 4],
     /// Flow schemas and priority levels.
@@ -166,11 +177,19 @@ impl Watches {
     async fn open(server: &Server, after: Revision) -> Result<Self, StoreError> {
         let watch = |prefix: String| server.store.watch(WatchRequest { prefix, after });
         let [mutating, validating] = admission_registration::folders();
+        let [changing, changing_bindings, judging, judging_bindings] =
+            admission_policies::folders();
         let [cluster_roles, roles, cluster_bindings, bindings] = authz::folders();
         let [schemas, levels] = fairness::folders();
         Ok(Self {
             definitions: watch(crd::folder()).await?,
             webhooks: [watch(mutating).await?, watch(validating).await?],
+            policies: [
+                watch(changing).await?,
+                watch(changing_bindings).await?,
+                watch(judging).await?,
+                watch(judging_bindings).await?,
+            ],
             roles: [
                 watch(cluster_roles).await?,
                 watch(roles).await?,
@@ -184,12 +203,14 @@ impl Watches {
     /// Waits for news; `None` when a definition needs care first.
     async fn next(&mut self, care: &mut Care) -> Result<Option<News>, StoreError> {
         let [mutating, validating] = &mut self.webhooks;
+        let policies = select_all(self.policies.iter_mut().map(|watch| watch.next()));
         let roles = select_all(self.roles.iter_mut().map(|watch| watch.next()));
         let flows = select_all(self.flows.iter_mut().map(|watch| watch.next()));
         Ok(Some(tokio::select! {
             events = self.definitions.next() => News::Definitions(events?),
             events = mutating.next() => News::Webhooks(events?),
             events = validating.next() => News::Webhooks(events?),
+            (events, ..) = policies => News::Policies(events?),
             (events, ..) = roles => News::Roles(events?),
             (events, ..) = flows => News::Flows(events?),
             () = care.due() => return Ok(None),

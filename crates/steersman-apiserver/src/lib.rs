@@ -31,6 +31,7 @@ pub mod authentication;
 pub mod encryption;
 
 // What all requests share.
+mod admission_policies;
 mod admission_registration;
 mod apart;
 pub mod audit;

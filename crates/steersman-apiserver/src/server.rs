@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
 use crate::admission_plugins::PluginSelection;
+use crate::admission_policies::Policies;
 use crate::admission_registration::Webhooks;
 use crate::apart::Apart;
 use crate::audit::{Audit, Auditing};
@@ -145,6 +146,7 @@ impl ApiServer {
             effects: effects::all(),
             signer: Signer::default(),
             plugins: config.admission.plugins(&metrics.admission),
+            policies: Policies::new(config.admission.policies()),
             webhooks: Webhooks::new(config.admission.webhooks()),
             origins: Origins::default(),
             endpoint: OnceLock::new(),

@@ -37,6 +37,8 @@ pub struct Env {
     /// Whether literals must make sense: times, patterns, lists of one type.
     pub(crate) validates_literals: bool,
     pub(crate) unchecked: bool,
+    /// Whether `Object` and `Object.any.path` are types with any fields.
+    patches: bool,
     /// Whether Kubernetes' costs apply, or cel-go's own.
     pub(crate) kubernetes_costs: bool,
 }
@@ -69,6 +71,7 @@ impl Env {
             syntax,
             validates_literals: false,
             unchecked: false,
+            patches: false,
             kubernetes_costs: false,
         }
     }
@@ -78,6 +81,24 @@ impl Env {
     pub fn kubernetes() -> Self {
         let strict = Self::new(&Library::KUBERNETES);
         Self { validates_literals: true, kubernetes_costs: true, ..strict }
+    }
+
+    /// The same, with what changes of objects are written in: `Object{…}`, `Object.spec{…}`, and so
+    /// on, with any fields, and `JSONPatch{…}`, with `jsonpatch.escapeKey`.
+    #[must_use]
+    pub fn kubernetes_patches() -> Self {
+        let libraries: Vec<Library> =
+            Library::KUBERNETES.into_iter().chain([Library::JsonPatch]).collect();
+        let fields = [
+            ("op", Type::String),
+            ("path", Type::String),
+            ("from", Type::String),
+            ("value", Type::Dyn),
+        ];
+        let fields = fields.into_iter().map(|(name, ty)| (name.to_owned(), ty));
+        let patch = Arc::new(ObjectShape::of_types("JSONPatch", fields));
+        let strict = Self::new(&libraries).object(&patch);
+        Self { validates_literals: true, kubernetes_costs: true, patches: true, ..strict }
     }
 
     /// With names between backquotes.
@@ -114,6 +135,15 @@ impl Env {
         let variable = Variable { ty, shape: Arc::new(DYN.clone()) };
         self.variables.insert(name.into(), variable);
         self
+    }
+
+    /// With a variable that is an object of which nothing but the types of its fields is known: they
+    /// are seen as they stand in JSON, or are [computed](crate::Fields) when they are asked for.
+    #[must_use]
+    pub fn object_variable(mut self, name: &str, shape: ObjectShape) -> Self {
+        let shape = Arc::new(shape);
+        self.objects.insert(Arc::clone(&shape.name), Arc::clone(&shape));
+        self.typed_variable(name, Type::Object(shape))
     }
 
     /// With a type of objects that expressions may construct, and those of its fields.
@@ -177,6 +207,10 @@ impl Env {
     pub(crate) fn type_named(&self, name: &str) -> Option<Type> {
         if let Some(object) = self.objects.get(name) {
             return Some(Type::Object(Arc::clone(object)));
+        }
+        if self.patches && (name == "Object" || name.starts_with("Object.")) {
+            let object = ObjectShape { open: true, ..ObjectShape::empty(name) };
+            return Some(Type::Object(Arc::new(object)));
         }
         Some(match name {
             "bool" => Type::Bool,

@@ -38,7 +38,7 @@ pub use estimate::Estimate;
 pub use extension::{Extension, Format, Url, Version, access};
 pub use library::Library;
 pub use program::{
-    Activation, Budget, Lazy, MATCH_CONDITIONS_BUDGET, Outcome, PER_CALL_LIMIT, Program,
+    Activation, Budget, Fields, Lazy, MATCH_CONDITIONS_BUDGET, Outcome, PER_CALL_LIMIT, Program,
     RUNTIME_BUDGET,
 };
 pub use shape::{

@@ -238,7 +238,8 @@ pub fn quoted(text: &str) -> String {
             '\t' => out.push_str(r"\t"),
             '\x0b' => out.push_str(r"\v"),
             c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            // What the debug form escapes cannot be printed.
+            '\'' => out.push(c),
+            // What else the debug form escapes cannot be printed.
             c if c.escape_debug().len() > 1 => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
@@ -261,7 +262,18 @@ pub(crate) fn messages(errors: &[FieldError]) -> Vec<String> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Errors, FieldError};
+    use super::{Errors, FieldError, quoted};
+
+    #[test]
+    fn texts_are_quoted_as_go_quotes_them() {
+        for (text, shown) in [
+            ("object.a == 'x'", r#""object.a == 'x'""#),
+            ("a \"b\" \\", r#""a \"b\" \\""#),
+            ("a\n\u{1}\u{200b}", r#""a\n\x01\u200b""#),
+        ] {
+            assert_eq!(quoted(text), shown);
+        }
+    }
 
     #[test]
     fn an_object_that_is_all_mistakes_is_told_of_some() {

@@ -24,8 +24,11 @@ pub mod patch;
 pub mod selector;
 pub mod table;
 
-// How much of what an object uses, and what it carries.
+// What expressions decide about requests.
+pub mod admission_policy;
 pub mod match_conditions;
+
+// How much of what an object uses, and what it carries.
 pub mod quota;
 pub mod signing_request;
 

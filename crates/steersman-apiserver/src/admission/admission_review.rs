@@ -87,6 +87,11 @@ pub(super) fn asked(request: &Request<'_>, version: &Version, objects: Objects<'
     question
 }
 
+/// The resource that a request is for.
+pub(super) fn asked_resource(request: &Request<'_>) -> Value {
+    resource(request.resource)
+}
+
 fn resource(resource: &Resource) -> Value {
     json!({"group": resource.group, "version": resource.version, "resource": resource.plural})
 }

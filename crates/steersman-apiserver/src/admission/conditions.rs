@@ -7,7 +7,7 @@ use serde_json::Value;
 use steersman_cel::access::{self, Access, Question};
 use steersman_cel::{Activation, Budget, MATCH_CONDITIONS_BUDGET};
 use steersman_rules::match_conditions::{
-    AUTHORIZER, OBJECT, OLD_OBJECT, REQUEST, REQUEST_RESOURCE,
+    AUTHORIZER, NAMESPACE, OBJECT, OLD_OBJECT, REQUEST, REQUEST_RESOURCE,
 };
 use steersman_rules::resource::{Named, Resource};
 
@@ -32,14 +32,14 @@ pub(super) fn hold(
         return Ok(true);
     }
     let asked = admission_review::asked(request, version, objects);
-    let authorizer: Arc<dyn access::Authorizer> = Arc::new(Asker::of(request));
-    let about = Access::resource(Arc::clone(&authorizer), about(request));
+    let [authorizer, about] = authorizers(request);
     let activation = Activation::new()
         .json(OBJECT, objects.new.unwrap_or(&Value::Null))
         .json(OLD_OBJECT, objects.old.unwrap_or(&Value::Null))
+        .json(NAMESPACE, &Value::Null)
         .json(REQUEST, &asked)
-        .value(AUTHORIZER, steersman_cel::Value::access(Access::start(authorizer)))
-        .value(REQUEST_RESOURCE, steersman_cel::Value::access(about));
+        .value(AUTHORIZER, authorizer)
+        .value(REQUEST_RESOURCE, about);
     let mut left = MATCH_CONDITIONS_BUDGET;
     let mut failures = Vec::new();
     for condition in &webhook.conditions {
@@ -74,7 +74,14 @@ pub(super) fn hold(
     }
 }
 
-const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further \
+/// What `authorizer` and `authorizer.requestResource` are in expressions about a request.
+pub(super) fn authorizers(request: &Request<'_>) -> [steersman_cel::Value<'static>; 2] {
+    let authorizer: Arc<dyn access::Authorizer> = Arc::new(Asker::of(request));
+    let about = Access::resource(Arc::clone(&authorizer), about(request));
+    [Access::start(authorizer), about].map(steersman_cel::Value::access)
+}
+
+pub(super) const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further \
                              validation rules will be run";
 
 fn refused(request: &Request<'_>, why: &str) -> Status {

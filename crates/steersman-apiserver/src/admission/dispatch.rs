@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use steersman_rules::apply::managers_fault;
 use steersman_rules::metadata;
 use steersman_rules::patch::{self, PatchError};
-use steersman_rules::resource::Resource;
+use steersman_rules::resource::{Resource, Subresource};
 use steersman_rules::schema::Schema;
 use tokio::time::Instant;
 
@@ -105,21 +105,38 @@ impl Notes<'_> {
     }
 }
 
-/// Lets mutating webhooks change an object, in order, and those that wish so a second time if
-/// others have changed it after them: other webhooks, or plug-ins, which look again at what
-/// webhooks have changed. Says whether anything changed.
-pub(super) async fn mutate(
-    hooks: &Hooks,
-    request: &Request<'_>,
-    object: &mut Option<Value>,
-    old: Option<&Value>,
-) -> Result<bool> {
-    let mut changed = false;
-    let mut seen: Vec<usize> = Vec::new();
-    let mut again: BTreeSet<usize> = BTreeSet::new();
-    for round in 0..2 {
-        for (index, webhook) in hooks.mutating.iter().enumerate() {
-            if round == 1 && !again.contains(&index) {
+/// Mutating webhooks that are asked in order, and those that wish so a second time if others have
+/// changed the object after them: other webhooks, or plug-ins and policies, which look again at what
+/// was changed.
+pub(super) struct Mutating<'a> {
+    hooks: &'a Hooks,
+    /// Those that wish to be asked again if something changes from now on.
+    seen: Vec<usize>,
+    /// Those that are to be asked again.
+    again: BTreeSet<usize>,
+    /// What the first round made of the object, if anybody may want to know.
+    output: Option<Value>,
+}
+
+impl<'a> Mutating<'a> {
+    pub(super) fn new(hooks: &'a Hooks) -> Self {
+        Self { hooks, seen: Vec::new(), again: BTreeSet::new(), output: None }
+    }
+
+    /// Asks those whose turn it is in the first or second round. Says whether anything changed.
+    pub(super) async fn ask(
+        &mut self,
+        round: usize,
+        request: &Request<'_>,
+        object: &mut Option<Value>,
+        old: Option<&Value>,
+    ) -> Result<bool> {
+        let mut changed = false;
+        if round == 1 && self.output != *object {
+            self.again.extend(mem::take(&mut self.seen));
+        }
+        for (index, webhook) in self.hooks.mutating.iter().enumerate() {
+            if round == 1 && !self.again.contains(&index) {
                 continue;
             }
             let version = matching::version(request, webhook, object.as_ref(), old).await?;
@@ -134,7 +151,7 @@ pub(super) async fn mutate(
                 Ok(Some(Changed { object: new, .. })) => {
                     *object = Some(new);
                     changed = true;
-                    again.extend(mem::take(&mut seen));
+                    self.again.extend(mem::take(&mut self.seen));
                 }
                 Ok(None) => {}
                 Err(refusal) => {
@@ -143,16 +160,14 @@ pub(super) async fn mutate(
                 }
             }
             if webhook.is_reinvoked {
-                seen.push(index);
+                self.seen.push(index);
             }
         }
-        if let Some(object) = object.as_mut().filter(|_| round == 0 && changed)
-            && request.admit(object, old).await?
-        {
-            again.extend(mem::take(&mut seen));
+        if round == 0 && !self.seen.is_empty() {
+            self.output.clone_from(object);
         }
+        Ok(changed)
     }
-    Ok(changed)
 }
 
 /// Asks all validating webhooks; of several that refuse, the first is told.
@@ -202,14 +217,14 @@ async fn wants(
     conditions::hold(request, webhook, version, objects.objects())
 }
 
-/// The objects of a request in the version of a webhook.
-struct Versioned {
-    new: Option<Value>,
-    old: Option<Value>,
+/// The objects of a request in the version of a webhook or policy.
+pub(super) struct Versioned {
+    pub(super) new: Option<Value>,
+    pub(super) old: Option<Value>,
 }
 
 impl Versioned {
-    async fn of(
+    pub(super) async fn of(
         request: &Request<'_>,
         version: &Version,
         new: Option<&Value>,
@@ -227,14 +242,18 @@ impl Versioned {
         Ok(Self { new: converted.pop().flatten(), old })
     }
 
-    fn objects(&self) -> Objects<'_> {
+    pub(super) fn objects(&self) -> Objects<'_> {
         Objects { new: self.new.as_ref(), old: self.old.as_ref() }
     }
 }
 
 /// An object of the request in another version of its resource. What is sent to a subresource
 /// with a kind of its own is the same in all.
-async fn in_version(request: &Request<'_>, object: &Value, resource: &Resource) -> Result<Value> {
+pub(super) async fn in_version(
+    request: &Request<'_>,
+    object: &Value,
+    resource: &Resource,
+) -> Result<Value> {
     if object["kind"] != *request.resource.kind {
         return Ok(object.clone());
     }
@@ -376,7 +395,7 @@ fn makes_another(webhook: &Webhook, before: &Value) -> Refusal {
 }
 
 /// Puts back who owns which fields if a patch has left nothing that makes sense.
-fn keep_managers(request: &Request<'_>, before: &Value, patched: &mut Value) {
+pub(super) fn keep_managers(request: &Request<'_>, before: &Value, patched: &mut Value) {
     let managers = &patched["metadata"]["managedFields"];
     if *managers == before["metadata"]["managedFields"] {
         return;
@@ -392,25 +411,39 @@ fn keep_managers(request: &Request<'_>, before: &Value, patched: &mut Value) {
 }
 
 /// What a patch has made of an object, as an object of its kind again.
-fn decoded(request: &Request<'_>, version: &Version, mut object: Value) -> Result<Value, Refusal> {
+pub(super) fn decoded(
+    request: &Request<'_>,
+    version: &Version,
+    mut object: Value,
+) -> Result<Value> {
     let resource = version.resource(request);
-    let part = resource.subresource(request.subresource).filter(|part| part.kind != resource.kind);
-    let schema = match part {
+    let schema = schema(request, version);
+    schema.prune(&mut object);
+    schema.normalise(&mut object);
+    if let Some(error) = schema.type_errors(&object).first() {
+        return Err(Status::internal(error));
+    }
+    schema.apply_defaults(&mut object)?;
+    if part(resource, request).is_none() {
+        resource.rules.fill_in(&mut object);
+    }
+    Ok(object)
+}
+
+/// The subresource of a request that has a kind of its own.
+fn part<'a>(resource: &'a Resource, request: &Request<'_>) -> Option<&'a Subresource> {
+    resource.subresource(request.subresource).filter(|part| part.kind != resource.kind)
+}
+
+/// The schema of what is sent to the path of a request.
+pub(super) fn schema(request: &Request<'_>, version: &Version) -> Schema {
+    let resource = version.resource(request);
+    match part(resource, request) {
         None => resource.schema.clone(),
         Some(part) => {
             let own = (resource.group.clone(), resource.version.clone());
             let (group, version) = part.group_version.clone().unwrap_or(own);
             Schema::builtin(&group, &version, &part.kind).unwrap_or_else(Schema::untyped)
         }
-    };
-    schema.prune(&mut object);
-    schema.normalise(&mut object);
-    if let Some(error) = schema.type_errors(&object).first() {
-        return Err(Status::internal(error).into());
     }
-    schema.apply_defaults(&mut object).map_err(Status::from)?;
-    if part.is_none() {
-        resource.rules.fill_in(&mut object);
-    }
-    Ok(object)
 }

@@ -1,4 +1,4 @@
-//! Whether a webhook wants to be asked about a request, and in which version.
+//! Whether a webhook or policy is about a request, and in which version.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use steersman_rules::resource::Resource;
 use steersman_rules::selector::LabelSelector;
 
 use super::request::Request;
-use crate::admission_registration::{Operation, Subject, Webhook};
+use crate::admission_registration::{Operation, Rule, Subject, Webhook};
 use crate::document::Stored;
 use crate::status::{Result, Status};
 
@@ -30,65 +30,84 @@ pub(super) async fn version(
     object: Option<&Value>,
     old: Option<&Value>,
 ) -> Result<Option<Version>> {
-    let Some(version) = by_rules(request, webhook) else { return Ok(None) };
-    let selected = |object: Option<&Value>| object.is_some_and(|o| labelled(&webhook.objects, o));
-    if !webhook.objects.is_empty() && !selected(object) && !selected(old) {
+    let matches = |rule: &Rule, subject: Subject<'_>| rule.matches(subject);
+    let Some(version) = by_rules(request, &webhook.rules, webhook.equivalent, matches) else {
         return Ok(None);
-    }
-    if !in_namespace(request, webhook, object).await? {
-        return Ok(None);
-    }
-    Ok(Some(version))
+    };
+    let wanted = selected(&webhook.objects, object, old)
+        && in_namespace(request, &webhook.namespaces, object).await?;
+    Ok(wanted.then_some(version))
 }
 
-fn by_rules(request: &Request<'_>, webhook: &Webhook) -> Option<Version> {
+/// The version of the request that rules name, if any; another one only if that is as good.
+pub(super) fn by_rules<R>(
+    request: &Request<'_>,
+    rules: &[R],
+    equivalent: bool,
+    matches: impl Fn(&R, Subject<'_>) -> bool,
+) -> Option<Version> {
     let operation = request.operation;
     let subresource = request.subresource;
     let subject = |resource| Subject { operation, resource, subresource };
-    if webhook.rules.iter().any(|rule| rule.matches(subject(request.resource))) {
+    if rules.iter().any(|rule| matches(rule, subject(request.resource))) {
         return Some(Version::Same);
     }
-    if !webhook.equivalent {
+    if !equivalent {
         return None;
     }
     // Earlier rules come first, whichever version they name.
-    webhook.rules.iter().find_map(|rule| {
+    rules.iter().find_map(|rule| {
         let mut others = request.equivalents().iter();
-        let other = others.find(|other| rule.matches(subject(other)))?;
+        let other = others.find(|other| matches(rule, subject(other)))?;
         Some(Version::Other(Arc::clone(other)))
     })
 }
 
-/// Whether the namespace of the object is one of those that the webhook is for. What lives in
-/// none, and is none, is for everybody.
-async fn in_namespace(
+/// Whether a selector wants the object, as it was or as it will be.
+pub(super) fn selected(
+    selector: &LabelSelector,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> bool {
+    let selected = |object: Option<&Value>| object.is_some_and(|o| labelled(selector, o));
+    selector.is_empty() || selected(object) || selected(old)
+}
+
+/// Whether the namespace of the object is one of those that a webhook or policy is for. What lives
+/// in none, and is none, is for everybody.
+pub(super) async fn in_namespace(
     request: &Request<'_>,
-    webhook: &Webhook,
+    selector: &LabelSelector,
     object: Option<&Value>,
 ) -> Result<bool> {
     let namespace = request.namespace();
     let is_namespace = request.resource.is("", "namespaces");
-    if webhook.namespaces.is_empty() || (namespace.is_empty() && !is_namespace) {
+    if selector.is_empty() || (namespace.is_empty() && !is_namespace) {
         return Ok(true);
     }
     let written = is_namespace
         && request.subresource.is_empty()
         && matches!(request.operation, Operation::Create | Operation::Update);
     if let Some(object) = object.filter(|_| written) {
-        return Ok(labelled(&webhook.namespaces, object));
+        return Ok(labelled(selector, object));
     }
+    Ok(labelled(selector, &stored_namespace(request, namespace).await?))
+}
+
+/// A namespace, as far as this server has heard of it, else as it is.
+pub(super) async fn stored_namespace(request: &Request<'_>, name: &str) -> Result<Value> {
     let server = &request.call.server;
-    let key = format!("/registry/namespaces/{namespace}");
+    let key = format!("/registry/namespaces/{name}");
     let entry = match server.known(&key).await? {
         None => server.get(&key).await?,
         known => known,
     };
-    let missing = Named { group: "", resource: "namespaces", name: namespace };
+    let missing = Named { group: "", resource: "namespaces", name };
     let entry = entry.ok_or_else(|| Status::not_found(missing))?;
-    Ok(labelled(&webhook.namespaces, &Stored::from(&entry).decode("v1")?))
+    Stored::from(&entry).decode("v1")
 }
 
-fn labelled(selector: &LabelSelector, object: &Value) -> bool {
+pub(super) fn labelled(selector: &LabelSelector, object: &Value) -> bool {
     let labels = &object["metadata"]["labels"];
     selector.matches(|key| labels[key].as_str())
 }

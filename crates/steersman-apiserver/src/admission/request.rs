@@ -1,4 +1,4 @@
-//! What plug-ins and webhooks are asked about: one operation on one object.
+//! What plug-ins, policies and webhooks are asked about: one operation on one object.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use steersman_rules::resource::{Place, Resource};
 use tokio::time::Instant;
 
-use super::{admission_review, dispatch};
+use super::{admission_review, dispatch, policy_validation, rounds};
+use crate::admission_policies::Candidates;
 use crate::admission_registration::{Hooks, Operation};
 use crate::call::Call;
 use crate::metrics::Step;
@@ -19,7 +20,9 @@ pub(crate) struct Request<'a> {
     /// The plug-ins that have a say.
     plugins: Concerned<'a>,
     /// The webhooks that may have one.
-    hooks: Option<Arc<Hooks>>,
+    pub(super) hooks: Option<Arc<Hooks>>,
+    /// The policies that may be about it.
+    pub(super) policies: Option<Candidates>,
     pub(super) call: &'a Call,
     pub(super) resource: &'a Resource,
     pub(super) subresource: &'a str,
@@ -46,6 +49,7 @@ pub(crate) struct About<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) plugins: bool,
+    /// Whether webhooks or policies did.
     pub(crate) webhooks: bool,
 }
 
@@ -63,6 +67,7 @@ impl<'a> Request<'a> {
         let mut request = Self {
             plugins: Concerned::default(),
             hooks,
+            policies: None,
             call,
             resource,
             subresource,
@@ -72,8 +77,14 @@ impl<'a> Request<'a> {
             dry_run,
             equivalents: OnceLock::new(),
         };
-        request.plugins = call.server.plugins.concerned(&request.attributes());
-        (request.hooks.is_some() || !request.plugins.is_empty()).then_some(request)
+        // What leads to a node is no write, and plug-ins judge writes.
+        if operation != Operation::Connect {
+            request.plugins = call.server.plugins.concerned(&request.attributes());
+        }
+        request.policies = call.server.policies.of(resource, || request.equivalents().to_vec());
+        let nobody =
+            request.hooks.is_none() && request.policies.is_none() && request.plugins.is_empty();
+        (!nobody).then_some(request)
     }
 
     /// The same, with options that are not in the query.
@@ -98,7 +109,7 @@ impl<'a> Request<'a> {
         request.validate(Some(body), None).await
     }
 
-    /// Lets plug-ins, then mutating webhooks change an object; says who did.
+    /// Lets plug-ins, then policies and mutating webhooks change an object; says who did.
     pub(crate) async fn mutate(&self, object: &mut Value, old: Option<&Value>) -> Result<Changes> {
         let began = Instant::now();
         let changes = self.mutate_by_all(object, old).await;
@@ -114,12 +125,12 @@ impl<'a> Request<'a> {
 
     async fn mutate_by_all(&self, object: &mut Value, old: Option<&Value>) -> Result<Changes> {
         let plugins = self.admit(object, old).await?;
-        let Some(hooks) = self.hooks.as_ref().filter(|hooks| !hooks.mutating.is_empty()) else {
+        if !rounds::anybody(self) {
             return Ok(Changes { plugins, webhooks: false });
-        };
+        }
         let mut current = Some(std::mem::take(object));
         // On the heap, so that requests stay small that nobody is asked about.
-        let mutated = Box::pin(dispatch::mutate(hooks, self, &mut current, old)).await;
+        let mutated = Box::pin(rounds::mutate(self, &mut current, old)).await;
         *object = current.unwrap_or_default();
         Ok(Changes { plugins, webhooks: mutated? })
     }
@@ -131,13 +142,29 @@ impl<'a> Request<'a> {
 
     /// Asks everybody whether an object may be deleted.
     pub(crate) async fn delete(&self, old: &Value) -> Result<()> {
-        if let Some(hooks) = &self.hooks {
-            Box::pin(dispatch::mutate(hooks, self, &mut None, Some(old))).await?;
+        if rounds::anybody(self) {
+            Box::pin(rounds::mutate(self, &mut None, Some(old))).await?;
         }
         self.validate(None, Some(old)).await
     }
 
-    /// Asks plug-ins and validating webhooks whether an object may be written.
+    /// Asks everybody whether a client may be led through the server to a node; `options` is what
+    /// it wishes there.
+    pub(crate) async fn connect(call: &Call, mut options: Value) -> Result<()> {
+        let about = About {
+            operation: Operation::Connect,
+            resource: &call.resource,
+            subresource: call.subresource(),
+            place: call.place(),
+            dry_run: false,
+        };
+        let hooks = call.server.webhooks.of(&call.resource);
+        let Some(request) = Request::of(call, hooks, about) else { return Ok(()) };
+        request.mutate(&mut options, None).await?;
+        request.validate(Some(&options), None).await
+    }
+
+    /// Asks plug-ins, policies and validating webhooks whether an object may be written.
     pub(crate) async fn validate(&self, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
         let began = Instant::now();
         let valid = self.validate_by_all(object, old).await;
@@ -147,6 +174,9 @@ impl<'a> Request<'a> {
 
     async fn validate_by_all(&self, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
         self.plugins.validate_early(self.attributes(), object, old).await?;
+        if let Some(candidates) = self.policies.as_ref().filter(|policies| policies.validate()) {
+            Box::pin(policy_validation::validate(candidates, self, object, old)).await?;
+        }
         if let Some(hooks) = self.hooks.as_ref().filter(|hooks| !hooks.validating.is_empty()) {
             Box::pin(dispatch::validate(hooks, self, object, old)).await?;
         }
@@ -163,7 +193,7 @@ impl<'a> Request<'a> {
     }
 
     /// The write, as plug-ins see it.
-    fn attributes(&self) -> Attributes<'a> {
+    pub(super) fn attributes(&self) -> Attributes<'a> {
         Attributes {
             server: &self.call.server,
             user: &self.call.user,
@@ -203,10 +233,13 @@ impl<'a> Request<'a> {
 
 /// The options of a write, from its query.
 fn options(call: &Call, operation: Operation) -> Value {
+    if operation == Operation::Connect {
+        return Value::Null;
+    }
     let kind = match operation {
         Operation::Create => "CreateOptions",
         Operation::Update => "UpdateOptions",
-        Operation::Delete => "DeleteOptions",
+        Operation::Delete | Operation::Connect => "DeleteOptions",
     };
     let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
     let query = &call.info.query;

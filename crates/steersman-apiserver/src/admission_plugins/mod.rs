@@ -122,9 +122,9 @@ const ORDER: &[Known] = &[
     on("NodeDeclaredFeatureValidator", Early(|| Box::new(node_declared_feature_validator::NodeDeclaredFeatureValidator))),
     on("JobValidation", Idle),
     on("PodResizeValidator", Early(|| Box::new(pod_resize_validator::PodResizeValidator))),
-    on("MutatingAdmissionPolicy", Missing),
+    on("MutatingAdmissionPolicy", Elsewhere),
     on("MutatingAdmissionWebhook", Elsewhere),
-    on("ValidatingAdmissionPolicy", Missing),
+    on("ValidatingAdmissionPolicy", Elsewhere),
     on("ValidatingAdmissionWebhook", Elsewhere),
     on("ResourceQuota", ConfiguredLate(resource_quota::plugin)),
     off("AlwaysDeny", Late(|| Box::new(always_deny::AlwaysDeny))),
@@ -298,6 +298,14 @@ impl PluginSelection {
             }
         }
         plugins
+    }
+
+    /// Which policies are evaluated.
+    pub(crate) fn policies(&self) -> Asked {
+        Asked {
+            mutating: self.has("MutatingAdmissionPolicy"),
+            validating: self.has("ValidatingAdmissionPolicy"),
+        }
     }
 
     /// Which webhooks are asked.

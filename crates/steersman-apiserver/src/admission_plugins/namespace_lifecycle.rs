@@ -41,6 +41,7 @@ impl Plugin for NamespaceLifecycle {
             }
             Operation::Update => false,
             Operation::Delete => write.is_of("", "namespaces"),
+            Operation::Connect => false,
         }
     }
 

@@ -95,7 +95,7 @@ impl Plugin for ServiceAccount {
         let asked = match write.operation {
             Operation::Create => write.subresource.is_empty(),
             Operation::Update => write.subresource == "ephemeralcontainers",
-            Operation::Delete => false,
+            Operation::Delete | Operation::Connect => false,
         };
         asked && write.resource.is("", "pods")
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use steersman_store::{RangeRequest, Revision, Store};
 
-pub(crate) use rules::{Operation, Subject};
+pub(crate) use rules::{Operation, Rule, Subject};
 use steersman_rules::resource::Resource;
 pub(crate) use webhook::Webhook;
 
@@ -35,7 +35,7 @@ pub(crate) struct Hooks {
     pub(crate) validating: Vec<Webhook>,
 }
 
-/// Which webhooks are asked at all.
+/// Which webhooks, or policies, are asked at all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) mutating: bool,

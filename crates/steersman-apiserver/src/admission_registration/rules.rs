@@ -11,6 +11,8 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
+    /// Being led through the server to a node.
+    Connect,
 }
 
 impl Operation {
@@ -19,11 +21,12 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }
 
-/// One rule of a webhook; all of its parts hold.
+/// One rule of a webhook or policy; all of its parts hold.
 #[derive(Debug)]
 pub(crate) struct Rule {
     groups: Vec<String>,
@@ -44,7 +47,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Rule {
-    pub(super) fn of(rule: &Value) -> Self {
+    pub(crate) fn of(rule: &Value) -> Self {
         let split = |text: String| match text.split_once('/') {
             Some((resource, subresource)) => (resource.to_owned(), subresource.to_owned()),
             None => (text, String::new()),
@@ -60,6 +63,16 @@ impl Rule {
                 _ => None,
             },
         }
+    }
+
+    /// The groups that it names.
+    pub(crate) fn groups(&self) -> &[String] {
+        &self.groups
+    }
+
+    /// The resources that it names, without subresources.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &str> {
+        self.resources.iter().map(|(resource, _)| resource.as_str())
     }
 
     pub(crate) fn matches(&self, subject: Subject<'_>) -> bool {

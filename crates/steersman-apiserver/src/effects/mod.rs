@@ -2,6 +2,7 @@
 //! have no room of their own.
 
 mod access;
+mod admission_policy;
 mod limit_range;
 mod signing_request;
 mod volume;
@@ -15,6 +16,7 @@ use crate::{allocate, crd};
 /// What is registered when a server is assembled.
 pub(crate) fn all() -> Registered {
     Registered::default()
+        .with(Effect::AdmissionPolicy, admission_policy::Policies)
         .with(Effect::Definition, crd::Definitions)
         .with(Effect::Instance, crd::Instances)
         .with(Effect::Permission, access::Permissions)

@@ -11,7 +11,7 @@ const PLUGIN_DURATIONS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 const WEBHOOK_DURATIONS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 
 /// The operations, as labels name them.
-const OPERATIONS: [&str; 3] = ["CREATE", "UPDATE", "DELETE"];
+const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Whether things are changed or judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,15 @@ pub(crate) struct WebhookAnswer<'a> {
     pub(crate) code: u16,
 }
 
+/// What a policy has found.
+#[derive(Clone, Copy)]
+pub(crate) struct PolicyCheck<'a> {
+    pub(crate) policy: &'a str,
+    pub(crate) binding: &'a str,
+    /// What is wrong, if anything.
+    pub(crate) why: Option<&'a str>,
+}
+
 /// How long admission took.
 pub(crate) struct Admission {
     steps: Times,
@@ -45,6 +54,8 @@ pub(crate) struct Admission {
     webhook_requests: Family<5, Counter>,
     webhook_rejections: Family<5, Counter>,
     webhook_fail_open: Family<2, Counter>,
+    validating_policies: Family<4, Counter>,
+    mutating_policies: Family<3, Counter>,
 }
 
 impl Admission {
@@ -86,6 +97,16 @@ impl Admission {
                 "[ALPHA] Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).",
                 ["name", "type"],
             ),
+            validating_policies: registry.counters(
+                "apiserver_validating_admission_policy_check_total",
+                "[BETA] Validation admission policy check total, labeled by policy and further identified by binding and enforcement action taken.",
+                ["enforcement_action", "error_type", "policy", "policy_binding"],
+            ),
+            mutating_policies: registry.counters(
+                "apiserver_mutating_admission_policy_check_total",
+                "[ALPHA] Mutation admission policy check total, labeled by policy and further identified by binding.",
+                ["error_type", "policy", "policy_binding"],
+            ),
         }
     }
 
@@ -117,9 +138,33 @@ impl Admission {
         }
     }
 
+    /// Something does not hold of what a policy judges, for a reason; the action is what follows.
+    pub(crate) fn judged(&self, check: PolicyCheck<'_>, action: &str) {
+        let PolicyCheck { policy, binding, why } = check;
+        self.validating_policies.with([action, error_type(why), policy, binding]).increment();
+    }
+
+    /// A policy has changed an object, or could not.
+    pub(crate) fn mutated(&self, check: PolicyCheck<'_>) {
+        let PolicyCheck { policy, binding, why } = check;
+        self.mutating_policies.with([error_type(why), policy, binding]).increment();
+    }
+
     /// A webhook could not be asked, and need not be.
     pub(crate) fn failed_open(&self, name: &str, step: Step) {
         self.webhook_fail_open.with([name, step.name()]).increment();
+    }
+}
+
+/// What sort of error a message tells of; as in Kubernetes, that is known by its first words.
+fn error_type(why: Option<&str>) -> &'static str {
+    match why {
+        None => "no_error",
+        Some(why) if why.starts_with("compilation") => "compile_error",
+        Some(why) if why.starts_with("validation failed due to running out of cost budget") => {
+            "out_of_budget"
+        }
+        Some(_) => "invalid_error",
     }
 }
 
@@ -129,7 +174,7 @@ type Find = dyn Fn([&str; 3]) -> Arc<Histogram> + Send + Sync;
 /// How long something takes, by step, operation and whether it refuses. Each is looked up once,
 /// when it first takes any time.
 pub(crate) struct Times {
-    known: [[[OnceLock<Arc<Histogram>>; 2]; 3]; 2],
+    known: [[[OnceLock<Arc<Histogram>>; 2]; 4]; 2],
     find: Box<Find>,
 }
 

@@ -15,7 +15,7 @@ mod storage;
 mod watches;
 
 pub(crate) use access::Access;
-pub(crate) use admission::{Admission, Step, Times, WebhookAnswer};
+pub(crate) use admission::{Admission, PolicyCheck, Step, Times, WebhookAnswer};
 pub(crate) use instrument::{Counter, Histogram, Instrument};
 pub(crate) use page::Page;
 pub(crate) use registry::{Collect, Registry};

@@ -18,6 +18,7 @@ use steersman_store::{Entry, Revision, Store, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::admission_policies::Policies;
 use crate::admission_registration::Webhooks;
 use crate::apart::Apart;
 use crate::audit::Audit;
@@ -79,6 +80,8 @@ pub(crate) struct Server {
     pub(crate) signer: Signer,
     /// The parts of the server that are asked about writes.
     pub(crate) plugins: Plugins,
+    /// What policies say about writes.
+    pub(crate) policies: Policies,
     /// Who else is asked about writes.
     pub(crate) webhooks: Webhooks,
     /// The webhook servers of this process.
@@ -129,6 +132,12 @@ impl Server {
     /// which revision that is.
     pub(crate) async fn load_webhooks(&self) -> status::Result<Revision> {
         self.webhooks.load(&*self.store, &self.registry.table()).await
+    }
+
+    /// Brings what policies say about writes up to those that are stored, and says of which
+    /// revision that is.
+    pub(crate) async fn load_policies(&self) -> status::Result<Revision> {
+        self.policies.load(&*self.store, &self.registry.table()).await
     }
 
     /// Where clients reach this server: "every address" is none, but this machine's own is.

@@ -52,6 +52,7 @@ mod parts;
 mod patch;
 mod plugins;
 mod pod_security;
+mod policies;
 mod policy;
 mod protobuf;
 mod quota;

@@ -193,6 +193,7 @@ impl Checker<'_> {
             Type::Map(of) => of.1.clone(),
             Type::Object(object) => match object.field(field) {
                 Some(field) => field.ty.clone(),
+                None if object.open => Type::Dyn,
                 None => {
                     self.report(id, format!("undefined field '{field}'"));
                     Type::Error
@@ -389,6 +390,9 @@ impl Checker<'_> {
             let found = self.element_type(&field.value, field.optional);
             let Some(shape) = &shape else { continue };
             let Some(declared) = shape.fields.get(&field.name) else {
+                if shape.open {
+                    continue;
+                }
                 self.report(field.id, format!("undefined field '{}'", field.name));
                 continue;
             };

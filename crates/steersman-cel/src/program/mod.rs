@@ -43,11 +43,18 @@ pub struct Activation<'a> {
 /// Computes a value when it is first asked for.
 pub type Lazy<'a> = dyn Fn() -> Result<Value<'a>, Error> + 'a;
 
+/// Computes the fields of a variable when they are asked for.
+pub trait Fields<'a> {
+    /// The value of a field, or why it has none; `None` if there is no such field.
+    fn field(&'a self, name: &str) -> Option<Result<Value<'a>, Error>>;
+}
+
 #[derive(Clone)]
 enum Binding<'a> {
     Json(&'a Json),
     Value(Value<'a>),
     Lazy(&'a Lazy<'a>),
+    Fields(&'a dyn Fields<'a>),
 }
 
 impl<'a> Activation<'a> {
@@ -75,6 +82,13 @@ impl<'a> Activation<'a> {
     #[must_use]
     pub fn lazy(mut self, name: &'a str, value: &'a Lazy<'a>) -> Self {
         self.bindings.push((name, Binding::Lazy(value)));
+        self
+    }
+
+    /// With a variable whose fields are computed if they are needed.
+    #[must_use]
+    pub fn fields(mut self, name: &'a str, fields: &'a dyn Fields<'a>) -> Self {
+        self.bindings.push((name, Binding::Fields(fields)));
         self
     }
 

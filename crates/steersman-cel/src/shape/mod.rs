@@ -77,6 +77,8 @@ pub struct ObjectShape {
     pub name: Arc<str>,
     /// The fields, by their names in expressions.
     pub fields: BTreeMap<Arc<str>, Field>,
+    /// Whether it may have any other field as well, of any type.
+    pub open: bool,
 }
 
 /// A field of an object.
@@ -120,7 +122,11 @@ impl Shape {
             .into_iter()
             .filter_map(|(json, shape)| Some((escape(&json)?.into(), Field::new(&json, shape))))
             .collect();
-        Self::new(ShapeKind::Object(Arc::new(ObjectShape { name: name.into(), fields })))
+        Self::new(ShapeKind::Object(Arc::new(ObjectShape {
+            name: name.into(),
+            fields,
+            open: false,
+        })))
     }
 
     /// The same with a limit of elements, entries or characters.
@@ -187,7 +193,19 @@ impl ObjectShape {
     /// Without fields.
     #[must_use]
     pub fn empty(name: &str) -> Self {
-        Self { name: name.into(), fields: BTreeMap::new() }
+        Self { name: name.into(), fields: BTreeMap::new(), open: false }
+    }
+
+    /// With these fields, of which nothing but the types is known: what they hold is seen as it
+    /// stands in JSON.
+    #[must_use]
+    pub fn of_types(name: &str, fields: impl IntoIterator<Item = (String, Type)>) -> Self {
+        let shape = Arc::new(DYN.clone());
+        let field = |(name, ty): (String, Type)| {
+            let name: Arc<str> = name.into();
+            (Arc::clone(&name), Field { json: name, shape: Arc::clone(&shape), ty })
+        };
+        Self { name: name.into(), fields: fields.into_iter().map(field).collect(), open: false }
     }
 }
 

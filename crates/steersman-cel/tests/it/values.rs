@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use steersman_cel::access::{Access, Authorizer, Decision, Question};
-use steersman_cel::{Activation, Budget, Env, Library, Shape, ShapeKind, Type, Value};
+use steersman_cel::{
+    Activation, Budget, Env, Error, Fields, Library, ObjectShape, Shape, ShapeKind, Type, Value,
+};
 
 #[derive(Debug, Default)]
 struct Asked(Mutex<Vec<Question>>);
@@ -103,4 +105,52 @@ fn a_variable_without_value_is_told() {
     let program = env.compile("x == 1").unwrap();
     let error = program.evaluate(&Activation::new(), Budget::default()).value.unwrap_err();
     assert_eq!(error.to_string(), "no such attribute(s): x");
+}
+
+/// Counts how often its fields are computed.
+struct Counted(Cell<usize>);
+
+impl<'a> Fields<'a> for Counted {
+    fn field(&'a self, name: &str) -> Option<Result<Value<'a>, Error>> {
+        self.0.set(self.0.get() + 1);
+        match name {
+            "one" => Some(Ok(Value::Int(1))),
+            "broken" => Some(Err(Error::new("cannot be computed"))),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn fields_of_a_variable_are_computed_if_they_are_needed() {
+    let fields = [("one", Type::Int), ("broken", Type::Bool), ("absent", Type::Int)];
+    let fields = fields.into_iter().map(|(name, ty)| (name.to_owned(), ty));
+    let env = Env::kubernetes().object_variable("v", ObjectShape::of_types("V", fields));
+    for (text, expected, computed) in [
+        ("v.one == 1", Ok("true"), 1),
+        ("true || v.broken", Ok("true"), 0),
+        ("v.broken || false", Err("cannot be computed"), 1),
+        ("v.absent == 1", Err("no such key: absent"), 1),
+        ("has(v.absent)", Ok("false"), 1),
+        ("v == v", Err("no such overload"), 0),
+    ] {
+        let counted = Counted(Cell::new(0));
+        let program = env.compile(text).unwrap();
+        let outcome = program.evaluate(&Activation::new().fields("v", &counted), Budget::default());
+        let value = outcome.value.map(|value| value.to_string()).map_err(|why| why.to_string());
+        assert_eq!(value.as_deref().map_err(String::as_str), expected, "{text}");
+        assert_eq!(counted.0.get(), computed, "{text}");
+    }
+    let issues = env.compile("v.two == 2").unwrap_err().to_string();
+    assert!(issues.contains("undefined field 'two'"), "{issues}");
+}
+
+#[test]
+fn objects_of_any_fields_are_made_where_changes_are_written() {
+    let env = Env::kubernetes_patches();
+    let program = env.compile("Object{spec: Object.spec{a: 1, b: ['x']}}").unwrap();
+    assert_eq!(program.result_type().to_string(), "Object");
+    let value = program.evaluate(&Activation::new(), Budget::default()).value.unwrap();
+    assert_eq!(value.to_json(), Some(serde_json::json!({"spec": {"a": 1, "b": ["x"]}})));
+    assert!(Env::kubernetes().compile("Object{}").is_err());
 }

@@ -27,6 +27,7 @@
 //! `reconcile` (when the schema is another), `conflict`, `last_applied` (kubectl's annotation).
 
 mod check;
+mod configuration;
 mod conflict;
 mod encoded;
 mod fieldset;
@@ -47,6 +48,7 @@ use self::managed_fields::{Fields, ManagerId, Managers, Operation, Owned, UNOWNE
 use self::versions::{Changed, Changes, Write};
 use crate::schema::Schema;
 
+pub use self::configuration::lay_over;
 pub use self::conflict::{ConflictCause, FieldConflict, conflict_message};
 pub use self::managed_fields::fault as managers_fault;
 pub use self::versions::{Resets, Sole, Versions};

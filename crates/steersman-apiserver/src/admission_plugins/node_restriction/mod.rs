@@ -199,7 +199,7 @@ fn resource_slice(asked: &Asked<'_>) -> Result<()> {
     let (slice, what) = match asked.operation() {
         Operation::Create => (asked.new, "create"),
         Operation::Delete => (asked.old, "delete"),
-        Operation::Update => return Ok(()),
+        Operation::Update | Operation::Connect => return Ok(()),
     };
     if slice["spec"]["nodeName"] == asked.node {
         return Ok(());

@@ -62,7 +62,7 @@ pub(super) fn check(asked: &Asked<'_>) -> Result<()> {
         Operation::Update if !forbidden.is_empty() => {
             format!("is not allowed to modify labels: {forbidden}")
         }
-        Operation::Update => return Ok(()),
+        Operation::Update | Operation::Connect => return Ok(()),
     };
     Err(asked.refusal(&why))
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::program::Fields;
+use crate::program::node::By;
 use crate::shape::{ObjectShape, ShapeKind};
 use crate::value::{Map, Value, present as json_present};
 
@@ -54,6 +56,19 @@ pub(super) fn field<'a>(
         Some(Ok(value)) => Ok(value),
         Some(Err(error)) => Err(Missing::Failed(error)),
         None => Err(no_such_key(name)),
+    }
+}
+
+/// A field that is computed when it is asked for.
+pub(super) fn computed<'a>(fields: &'a dyn Fields<'a>, by: &'a By) -> Result<Value<'a>, Missing> {
+    let name = match by {
+        By::Field(name, _) => name.as_ref(),
+        By::Constant(key) => key.as_str().unwrap_or_default(),
+        By::Computed(_) => return Err(Missing::Failed(Error::no_such_overload())),
+    };
+    match fields.field(name) {
+        Some(found) => found.map_err(Missing::Failed),
+        None => Err(no_such_key(&name)),
     }
 }
 

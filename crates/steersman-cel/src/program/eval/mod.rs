@@ -10,13 +10,13 @@ use crate::error::Error;
 use crate::library::{find, find_all};
 use crate::value::{Map, Struct, Value, equal};
 
-use super::{Activation, Binding, Budget, Program};
+use super::{Activation, Binding, Budget, Fields, Program};
 use crate::program::cost::{LIST_CREATE, MAP_CREATE, Rule, STRUCT_CREATE};
 use crate::program::node::{
     Attribute, Branch, By, CallNode, ElementNode, EntryNode, Equality, Members, Node, OrElse,
     PatternKind, PatternNode, Root, StructNode,
 };
-use lookup::{Missing, field, index, present};
+use lookup::{Missing, computed, field, index, present};
 
 type Answer<'a> = Result<Value<'a>, Error>;
 
@@ -108,7 +108,12 @@ impl<'a, 'b> Machine<'a, 'b> {
     /// The value of an attribute, without the cost of having asked for it.
     fn resolve(&mut self, attribute: &'a Attribute) -> Answer<'a> {
         let value = match &attribute.root {
-            Root::Slot(at) => self.slot(*at)?,
+            Root::Slot(at) => {
+                if let Some(Binding::Fields(fields)) = self.slots[*at] {
+                    return self.qualify(Value::Null, attribute, Some(fields));
+                }
+                self.slot(*at)?
+            }
             Root::Local(place) => self.local(*place)?,
             Root::Computed(node) => self.eval(node)?,
             Root::Conditional(parts) => match self.eval(&parts.0)? {
@@ -120,10 +125,20 @@ impl<'a, 'b> Machine<'a, 'b> {
         if attribute.qualifiers.is_empty() {
             return Ok(value);
         }
-        self.qualify(value, attribute)
+        self.qualify(value, attribute, None)
     }
 
-    fn qualify(&mut self, value: Value<'a>, attribute: &'a Attribute) -> Answer<'a> {
+    /// Goes from a value along the qualifiers of an attribute; the first leads into `fields`, where
+    /// those are what the attribute begins with.
+    fn qualify(
+        &mut self,
+        value: Value<'a>,
+        attribute: &'a Attribute,
+        fields: Option<&'a dyn Fields<'a>>,
+    ) -> Answer<'a> {
+        if attribute.qualifiers.is_empty() {
+            return Err(Error::no_such_overload());
+        }
         let (mut value, mut optional) = match value {
             Value::Optional(None) if attribute.test => return Ok(Value::Bool(false)),
             Value::Optional(None) => return Ok(value),
@@ -133,7 +148,10 @@ impl<'a, 'b> Machine<'a, 'b> {
         let last = attribute.qualifiers.len() - 1;
         for (at, qualifier) in attribute.qualifiers.iter().enumerate() {
             optional |= qualifier.optional;
-            let found = self.step(&value, &qualifier.by);
+            let found = match fields.filter(|_| at == 0) {
+                Some(fields) => computed(fields, &qualifier.by),
+                None => self.step(&value, &qualifier.by),
+            };
             if attribute.test && at == last {
                 self.charge(1)?;
                 return present(found).map(Value::Bool);
@@ -179,6 +197,8 @@ impl<'a, 'b> Machine<'a, 'b> {
                 self.slots[at] = Some(Binding::Value(value.clone()));
                 Ok(value)
             }
+            // Only its fields have values.
+            Some(Binding::Fields(_)) => Err(Error::no_such_overload()),
             None => {
                 let name = &self.program.slots[at].0;
                 Err(Error::new(format!("no such attribute(s): {name}")))

@@ -1,10 +1,11 @@
 //! What webhooks and policies share: which requests they are about, and what is done when they
-//! cannot be asked. What their expressions compute is not looked at here.
+//! cannot be asked.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use crate::admission_policy::Compiler;
 use crate::names;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{each, fill, fill_text, text};
@@ -36,22 +37,8 @@ pub(super) fn match_resources_defaults(constraints: &mut Value) {
     }
 }
 
-/// The conditions of a webhook.
-pub(super) fn webhook_conditions(part: &At<'_, '_>, errors: &mut Errors) {
-    match_conditions(part, errors);
-    for condition in part.each("matchConditions") {
-        let expression = condition.at("expression");
-        let text = expression.text();
-        if let Some(why) = crate::match_conditions::compile(text).err()
-            && !text.trim().is_empty()
-        {
-            errors.push(expression.invalid(&why));
-        }
-    }
-}
-
-/// The conditions of a webhook or policy; what they compute is checked elsewhere.
-pub(super) fn match_conditions(part: &At<'_, '_>, errors: &mut Errors) {
+/// The conditions of a webhook or policy.
+pub(super) fn match_conditions(part: &At<'_, '_>, compiler: &Compiler, errors: &mut Errors) {
     let all = part.at("matchConditions");
     if all.len() > CONDITIONS_MAX {
         errors.push(all.too_many(CONDITIONS_MAX));
@@ -60,8 +47,11 @@ pub(super) fn match_conditions(part: &At<'_, '_>, errors: &mut Errors) {
     for condition in part.each("matchConditions") {
         let name = condition.at("name");
         let expression = condition.at("expression");
-        if expression.text().trim().is_empty() {
+        let text = expression.text().trim();
+        if text.is_empty() {
             errors.push(expression.required(""));
+        } else if let Err(why) = compiler.condition(text) {
+            errors.push(expression.invalid_value(text, &why));
         }
         name.requires(names::qualified_name, errors);
         if !name.is_empty() && !seen.insert(name.text().to_owned()) {

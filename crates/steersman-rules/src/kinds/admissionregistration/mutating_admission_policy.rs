@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use super::matching::{REINVOCATION_POLICIES, mutating_operations};
-use super::policy;
+use super::matching::REINVOCATION_POLICIES;
+use super::policy::{self, Role};
+use crate::admission_policy::{Compiler, Returns};
 use crate::kinds::kind::{Kind, Trait};
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::table::cells::len;
@@ -17,27 +19,27 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     rules: &RULES,
     columns,
+    effect: Some(Effect::AdmissionPolicy),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 
 const RULES: Rules = Rules { default: policy::defaults, check, ..Rules::NONE };
 
-fn check(policy: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
+fn check(policy: &At<'_, '_>, old: &Value, errors: &mut Errors) {
+    let compiler = policy::check(policy, old, Role::Mutating, errors);
     let spec = policy.at("spec");
-    policy::check(&spec, errors);
-    mutating_operations(&spec.at("matchConstraints"), errors);
     spec.at("mutations").require_because("mutations must contain at least one item", errors);
     for mutation in spec.each("mutations") {
-        check_mutation(&mutation, errors);
+        check_mutation(&mutation, &compiler, errors);
     }
     spec.at("reinvocationPolicy").requires_one_of(REINVOCATION_POLICIES, errors);
 }
 
-fn check_mutation(mutation: &At<'_, '_>, errors: &mut Errors) {
+fn check_mutation(mutation: &At<'_, '_>, compiler: &Compiler, errors: &mut Errors) {
     let kind = mutation.at("patchType");
-    let (needed, other) = match kind.text() {
-        "JSONPatch" => ("jsonPatch", "applyConfiguration"),
-        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+    let (needed, other, returns) = match kind.text() {
+        "JSONPatch" => ("jsonPatch", "applyConfiguration", Returns::Patches),
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", Returns::Object),
         _ => return kind.requires_one_of(&["ApplyConfiguration", "JSONPatch"], errors),
     };
     let part = mutation.at(needed);
@@ -46,8 +48,11 @@ fn check_mutation(mutation: &At<'_, '_>, errors: &mut Errors) {
         errors.push(part.required(&detail));
     } else {
         let expression = part.at("expression");
-        if expression.text().trim().is_empty() {
-            errors.push(expression.required("expression is not specified"));
+        let text = expression.text().trim();
+        if text.is_empty() {
+            errors.push(expression.required(""));
+        } else if let Err(why) = compiler.mutation(text, returns) {
+            errors.push(expression.invalid_value(text, &why));
         }
     }
     let unwanted = mutation.at(other);

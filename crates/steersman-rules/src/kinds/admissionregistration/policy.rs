@@ -1,12 +1,14 @@
 //! What the two kinds of admission policies share: what they are about, their parameters and
-//! variables. What their expressions compute is not looked at here.
+//! variables.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::matching::{
     FAILURE_POLICIES, match_conditions, match_resources, match_resources_defaults,
+    mutating_operations,
 };
+use crate::admission_policy::{Compiler, VARIABLES_MAX};
 use crate::names;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{fill, text, within, within_existing};
@@ -19,8 +21,16 @@ pub(super) fn defaults(policy: &mut Value) {
     });
 }
 
-/// The mistakes in what both kinds of policies say.
-pub(super) fn check(spec: &At<'_, '_>, errors: &mut Errors) {
+/// What a policy does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Mutating,
+    Validating,
+}
+
+/// The mistakes in what both kinds of policies say; gives what compiles the other expressions.
+pub(super) fn check(policy: &At<'_, '_>, old: &Value, role: Role, errors: &mut Errors) -> Compiler {
+    let spec = policy.at("spec");
     spec.at("failurePolicy").requires_one_of(FAILURE_POLICIES, errors);
     check_param_kind(&spec.at("paramKind"), errors);
     let constraints = spec.at("matchConstraints");
@@ -30,18 +40,39 @@ pub(super) fn check(spec: &At<'_, '_>, errors: &mut Errors) {
         match_resources(&constraints, errors);
         constraints.at("resourceRules").require(errors);
     }
-    match_conditions(spec, errors);
+    let mut compiler = Compiler::new(spec.at("paramKind").is_set());
+    if role == Role::Mutating {
+        mutating_operations(&constraints, errors);
+        compiler = compiler.composed();
+    }
+    let same = |field: &str| spec.value[field] == old["spec"][field];
+    // What was sound when it was stored stays so.
+    if !(old.is_object() && same("paramKind") && same("matchConditions")) {
+        match_conditions(&spec, &compiler, errors);
+    }
+    let variables = spec.at("variables");
+    if variables.len() > VARIABLES_MAX {
+        errors.push(variables.too_many(VARIABLES_MAX));
+        return compiler;
+    }
     for variable in spec.each("variables") {
-        let name = variable.at("name");
-        let expression = variable.at("expression");
-        if name.text().trim().is_empty() {
-            errors.push(name.required("name is not specified"));
-        } else if !is_identifier(name.text()) {
-            errors.push(name.invalid("must be a valid CEL identifier"));
-        }
-        if expression.text().trim().is_empty() {
-            errors.push(expression.required("expression is not specified"));
-        }
+        check_variable(&variable, &mut compiler, errors);
+    }
+    compiler
+}
+
+fn check_variable(variable: &At<'_, '_>, compiler: &mut Compiler, errors: &mut Errors) {
+    let name = variable.at("name");
+    let expression = variable.at("expression");
+    if name.text().trim().is_empty() {
+        errors.push(name.required("name is not specified"));
+    } else if !is_identifier(name.text()) {
+        errors.push(name.invalid("must be a valid CEL identifier"));
+    }
+    if expression.text().trim().is_empty() {
+        errors.push(expression.required("expression is not specified"));
+    } else if let Err(why) = compiler.variable(name.text(), expression.text()) {
+        errors.push(expression.invalid(&why));
     }
 }
 

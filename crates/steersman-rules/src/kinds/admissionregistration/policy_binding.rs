@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::matching::{match_resources, match_resources_defaults};
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
+use crate::resource::Effect;
 use crate::rules::at::{At, Errors};
 use crate::rules::document::{text, within, within_existing};
 use crate::rules::label_selector::label_selector;
@@ -17,6 +18,7 @@ use crate::table::{Column, age};
 pub(super) const BINDING: Kind = Kind {
     traits: &[Trait::ApiExtensions, Trait::Generation, Trait::VersionedUpdate],
     columns,
+    effect: Some(Effect::AdmissionPolicy),
     ..Kind::of_cluster(super::GROUP, "v1")
 };
 

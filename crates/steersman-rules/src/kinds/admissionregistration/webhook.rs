@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::matching::{
-    FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_defaults, rule_with_operations,
-    webhook_conditions,
+    FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, match_conditions, match_defaults,
+    rule_with_operations,
 };
+use crate::admission_policy::Compiler;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
 use crate::resource::Effect;
@@ -71,7 +72,7 @@ fn check_webhook(webhook: &At<'_, '_>, errors: &mut Errors) {
     label_selector(&webhook.at("objectSelector"), errors);
     webhook.at("reinvocationPolicy").one_of(REINVOCATION_POLICIES, errors);
     client_config(&webhook.at("clientConfig"), errors);
-    webhook_conditions(webhook, errors);
+    match_conditions(webhook, &Compiler::new(false), errors);
 }
 
 fn check_review_versions(webhook: &At<'_, '_>, errors: &mut Errors) {
