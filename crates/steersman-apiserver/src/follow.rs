@@ -1,7 +1,8 @@
 //! Following what other servers over the same store write: definitions, whose resources must be
 //! served here as well, configurations of webhooks, which must be asked here as well, roles and
 //! their bindings, by which requests here are authorised, and flow schemas and priority levels, by
-//! which they are served. Of the last, this server's own writes are heard of here as well.
+//! which they are served, and APIServices, by which they go elsewhere. Of the last two, this
+//! server's own writes are heard of here as well.
 //!
 //! What this server writes itself it has taken in before its client hears of it; news that are
 //! none change nothing. A watch that ends, for whatever reason, is begun anew behind a fresh look
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::state::Server;
 use crate::status::{Result, Status, panic_text};
-use crate::{admission_registration, authz, crd, fairness, flow_control};
+use crate::{admission_registration, aggregation, authz, crd, fairness, flow_control};
 
 /// How long to wait before looking again after a failure.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -94,7 +95,7 @@ async fn follow(server: &Weak<Server>, seen: &mut Revision) -> Result<()> {
 /// nothing is heard.
 async fn begin(server: &Weak<Server>, seen: &mut Revision) -> Result<Option<Watches>> {
     let Some(server) = server.upgrade() else { return Ok(None) };
-    let from = read(&server).await?;
+    let from = read(&server).await?.min(aggregation::load(&server).await?);
     if from < *seen {
         tracing::warn!(%from, %seen, "the history of the store was replaced, relisting");
         server.registry.forget_after(from);
@@ -114,6 +115,7 @@ enum News {
     Webhooks(Vec<Arc<Event>>),
     Roles(Vec<Arc<Event>>),
     Flows(Vec<Arc<Event>>),
+    ApiServices(Vec<Arc<Event>>),
 }
 
 impl News {
@@ -121,7 +123,8 @@ impl News {
         let (Self::Definitions(events)
         | Self::Webhooks(events)
         | Self::Roles(events)
-        | Self::Flows(events)) = self;
+        | Self::Flows(events)
+        | Self::ApiServices(events)) = self;
         events.last().map_or(Revision(0), |event| event.revision)
     }
 
@@ -136,6 +139,11 @@ impl News {
             Self::Flows(events) => {
                 server.fairness.follow(events);
                 flow_control::tell_whether_dangling(server).await?;
+            }
+            Self::ApiServices(events) => {
+                for event in events {
+                    aggregation::followed(server, event).await;
+                }
             }
             Self::Webhooks(_) => {
                 if server.webhooks.revision() < self.revision() {
@@ -155,6 +163,7 @@ struct Watches {
     roles: [Box<dyn Watch>; 4],
     /// Flow schemas and priority levels.
     flows: [Box<dyn Watch>; 2],
+    api_services: Box<dyn Watch>,
 }
 
 impl Watches {
@@ -173,6 +182,7 @@ impl Watches {
                 watch(bindings).await?,
             ],
             flows: [watch(schemas).await?, watch(levels).await?],
+            api_services: watch(aggregation::folder()).await?,
         })
     }
 
@@ -187,6 +197,7 @@ impl Watches {
             events = validating.next() => News::Webhooks(events?),
             (events, ..) = roles => News::Roles(events?),
             (events, ..) = flows => News::Flows(events?),
+            events = self.api_services.next() => News::ApiServices(events?),
             () = care.due() => return Ok(None),
         }))
     }

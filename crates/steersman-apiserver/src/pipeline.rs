@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::admit::{Answering, Turn, admit};
+use crate::aggregation::proxy::{self, Passed};
 use crate::apart::{LONG_BYTES, LONG_BYTES_YAML, LONG_LIST};
 use crate::audit::Trail;
 use crate::authz::{Attributes, Authorizer};
@@ -33,12 +34,13 @@ use crate::reply::{self, Reply, ResponseBody};
 use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, decode, is_long_running, segments};
 use crate::scrape::Others;
 use crate::state::Server;
+use crate::state::remotes::Remote;
 use crate::status::{Result, Status};
 use crate::user::User;
 use crate::warnings::Warnings;
 use crate::{
-    access_review, component, connect, discovery, health, mutate, openapi, openid, read, records,
-    scrape,
+    access_review, component, computed, connect, discovery, health, mutate, openapi, openid, read,
+    records, scrape,
 };
 
 /// What requests pass through: the server, and what is kept only for those who ask about it.
@@ -88,6 +90,9 @@ fn refuse(status: &Status, wishes: &Wishes, trail: Option<&Trail>) -> Response<R
     reply::failure(status, wishes)
 }
 
+/// What is told to one whose answer takes too long.
+const LATE: &str = "request did not complete within the allotted timeout";
+
 /// Answers a request; `told` is the flow that it turns out to belong to, if anybody wants to know.
 async fn try_answer(
     pipeline: &Pipeline,
@@ -117,6 +122,12 @@ async fn try_answer(
     let flow = is_seated.then(|| server.fairness.classify(&asked, began)).flatten();
     // The cluster's own parts do not look at headers.
     *told = flow.clone().filter(|_| caller != Caller::Own);
+    if let Some(remote) = server.remotes.of(&path) {
+        let turn = admit(server, flow, &asked, (version(&path), &query), deadline).await;
+        let passing = pass_on(pipeline, &remote, Passed::of(parts, user), (body, caller), turn);
+        let late = |_| Status::timeout(LATE);
+        return tokio::time::timeout_at(began + deadline, Box::pin(passing)).await.map_err(late)?;
+    }
     if !is_resource(&path) {
         let _turn = match admit(server, flow, &asked, (version(&path), &query), deadline).await {
             Ok(turn) => turn,
@@ -166,6 +177,22 @@ async fn try_answer(
     );
     let times = Times { began, end: began + deadline };
     Ok(served(&call, turn, times, wishes).instrument(span).await)
+}
+
+/// Passes a request on to a server elsewhere; a watch gives its seat back when it begins.
+async fn pass_on(
+    pipeline: &Pipeline,
+    remote: &Remote,
+    passed: Passed,
+    (body, caller): (Unread<'_>, Caller),
+    turn: Result<Turn, u64>,
+) -> Result<Response<ResponseBody>> {
+    let _turn = match turn {
+        Ok(turn) => turn,
+        Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
+    };
+    let Received { bytes, room: _held } = receive(pipeline, body, caller, &passed.user).await?;
+    Ok(proxy::pass(&pipeline.server, remote, Passed { body: bytes, ..passed }).await)
 }
 
 /// Counts a request for a path that names no resource.
@@ -304,6 +331,10 @@ async fn authorized(
         Ok(()) => decide(authorizer, &asked, trail),
         Err(status) => Err(status),
     };
+    let decided = match (decided, &server.extended.reviews) {
+        (Err(refused), Some(reviews)) if refused.code == 403 => reviews.authorize(&asked).await,
+        (decided, _) => decided,
+    };
     let access = &server.metrics.access;
     match decided {
         Ok(()) => access.allows(),
@@ -326,7 +357,7 @@ fn decide(authorizer: &Authorizer, asked: &Attributes<'_>, trail: Option<&Trail>
 /// Waits for an answer, but no longer than the client wants and the server allows. A watch is
 /// answered at once and then goes on.
 async fn in_time(end: Instant, answer: impl Future<Output = Result<Reply>>) -> Result<Reply> {
-    let late = |_| Status::timeout("request did not complete within the allotted timeout");
+    let late = |_| Status::timeout(LATE);
     tokio::time::timeout_at(end, answer).await.map_err(late)?
 }
 
@@ -502,6 +533,9 @@ fn check_key(resource: &Resource, info: &RequestInfo) -> Result<()> {
 /// The verbs. What writes is on the heap, for it is large, and reads should not carry it about.
 async fn perform(call: &Call) -> Result<Reply> {
     if let Some(reply) = access_review::answer(call).await? {
+        return Ok(reply);
+    }
+    if let Some(reply) = computed::answer(call).await? {
         return Ok(reply);
     }
     if let Some(reply) = component::answer(call).await? {

@@ -1,5 +1,6 @@
 //! What the writes of definitions, and of their instances, mean to the server.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -11,6 +12,7 @@ use super::ending::{clean_up, reconsider, release_if_empty};
 use super::serving::serve;
 use super::status::{begin_deletion, keep_own_status, prepare};
 use super::{folder, refresh};
+use crate::aggregation::local;
 use crate::state::effects::{Effects, Turn, Versions, Write, Written};
 use crate::status::{Result, Status};
 
@@ -78,13 +80,21 @@ async fn turn(write: Write<'_>) -> Option<Turn> {
 async fn definition_written(written: Written<'_>) {
     let Written { server, object, revision, gone, .. } = written;
     let name = metadata::text(object, "name");
+    let group = object["spec"]["group"].as_str().unwrap_or("");
+    let before = server.registry.table();
+    let before = before.custom(name).map_or(&[][..], |custom| &custom.resources);
+    let said = object["spec"]["versions"].as_array().into_iter().flatten();
+    let said = said.filter_map(|version| version["name"].as_str());
+    let versions: BTreeSet<&str> = before.iter().map(|r| &*r.version).chain(said).collect();
+    let versions: Vec<&str> = versions.into_iter().collect();
     if gone {
         server.registry.remove(name, revision);
-        let group = object["spec"]["group"].as_str().unwrap_or("").to_owned();
-        tokio::spawn(reconsider(Arc::clone(server), group));
+        local::follow_definition(server, group, &versions).await;
+        tokio::spawn(reconsider(Arc::clone(server), group.to_owned()));
         return;
     }
     serve(server, object, revision);
+    local::follow_definition(server, group, &versions).await;
     if metadata::is_deleting(object) {
         clean_up(server, name).await;
     }

@@ -96,6 +96,8 @@ impl fmt::Debug for ConverterHandle {
 /// The kinds whose objects mean something to the server itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
+    /// Says which server answers for a group and version.
+    ApiService,
     /// Serves what a custom resource definition says.
     Definition,
     /// Belongs to a definition, which must stay while it is there.
