@@ -114,8 +114,7 @@ async fn try_answer(
     let user = user.inspect_err(|refusal| tell_of_own(server, caller, refusal))?;
     let began = Instant::now();
     let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
-    let requests = &server.metrics.requests;
-    let _under_way = (!long).then(|| requests.begin(mutating));
+    let _under_way = (!long).then(|| server.metrics.requests.begin(mutating));
     let asked = Attributes::of_request(&user, &parts.method, &whole, &path, &query);
     // What is streamed to a Pod takes no seat.
     let is_seated = !long || asked.verb == "watch";
@@ -123,10 +122,10 @@ async fn try_answer(
     // The cluster's own parts do not look at headers.
     *told = flow.clone().filter(|_| caller != Caller::Own);
     if let Some(remote) = server.remotes.of(&path) {
+        let Received { bytes: body, room: _held } = receive(pipeline, body, caller, &user).await?;
         let turn = admit(server, flow, &asked, (version(&path), &query), deadline).await;
-        let passing = pass_on(pipeline, &remote, Passed::of(parts, user), (body, caller), turn);
-        let late = |_| Status::timeout(LATE);
-        return tokio::time::timeout_at(began + deadline, Box::pin(passing)).await.map_err(late)?;
+        let passed = Passed { parts, body, user };
+        return pass_on(server, &remote, passed, (turn, began + deadline)).await;
     }
     if !is_resource(&path) {
         let _turn = match admit(server, flow, &asked, (version(&path), &query), deadline).await {
@@ -150,21 +149,17 @@ async fn try_answer(
         Ok(turn) => turn,
         Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
     };
-    let headers = parts.headers;
-    let api_version = resource.api_version();
-    let warnings = Warnings::of(resource.deprecation.iter().map(ToString::to_string));
-    let server = Arc::clone(server);
     let call = Call {
-        server,
+        server: Arc::clone(server),
         user,
         caller,
         info,
+        api_version: resource.api_version(),
+        warnings: Warnings::of(resource.deprecation.iter().map(ToString::to_string)),
         resource,
-        api_version,
         output,
-        headers,
+        headers: parts.headers,
         body,
-        warnings,
         trail,
         webhooks_took: AtomicU64::new(0),
     };
@@ -179,20 +174,20 @@ async fn try_answer(
     Ok(served(&call, turn, times, wishes).instrument(span).await)
 }
 
-/// Passes a request on to a server elsewhere; a watch gives its seat back when it begins.
+/// Passes a request on to a server elsewhere in time; a watch gives its seat back when it begins.
 async fn pass_on(
-    pipeline: &Pipeline,
+    server: &Server,
     remote: &Remote,
     passed: Passed,
-    (body, caller): (Unread<'_>, Caller),
-    turn: Result<Turn, u64>,
+    (turn, end): (Result<Turn, u64>, Instant),
 ) -> Result<Response<ResponseBody>> {
     let _turn = match turn {
         Ok(turn) => turn,
         Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
     };
-    let Received { bytes, room: _held } = receive(pipeline, body, caller, &passed.user).await?;
-    Ok(proxy::pass(&pipeline.server, remote, Passed { body: bytes, ..passed }).await)
+    let late = |_| Status::timeout(LATE);
+    let passing = Box::pin(proxy::pass(server, remote, passed));
+    tokio::time::timeout_at(end, passing).await.map_err(late)
 }
 
 /// Counts a request for a path that names no resource.

@@ -42,9 +42,7 @@ const PLACES: &[(&str, f64, f64)] =
 
 /// The tide of a place at a moment.
 fn tide(range: f64, delay: f64, now: Timestamp) -> TideSpec {
-    #[expect(clippy::cast_precision_loss, reason = "seconds of this century are small")]
     let angle = (now.as_second() as f64 - delay) / PERIOD * TAU;
-    #[expect(clippy::cast_possible_truncation, reason = "a few metres at most")]
     let centimetres = (range * angle.cos()).round() as i64;
     let trend = if angle.sin() > 0.0 { Trend::Falling } else { Trend::Rising };
     TideSpec { centimetres, trend }

@@ -28,11 +28,6 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// One whose body is not read yet.
-    pub(crate) fn of(parts: Parts, user: User) -> Self {
-        Self { parts, body: Bytes::new(), user }
-    }
-
     /// Whether it asks for no more than what there is.
     fn is_discovery(&self) -> bool {
         let path = self.parts.uri.path().trim_matches('/');

@@ -44,7 +44,7 @@ async fn told(front: &Api) -> Value {
 }
 
 /// Leads to a port of this machine; the service has a name for it.
-async fn lead_to(front: &Api, port: u16, trust: Value) {
+async fn lead_to(front: &Api, port: u16, trust: &Value) {
     front.post("/api/v1/namespaces", &json!({"metadata": {"name": "shore"}})).await.ok();
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "tides"},
@@ -87,7 +87,7 @@ async fn a_server_of_the_network_believes_the_certificate_of_the_one_in_front() 
     let front = front().await;
     let behind = behind(&front.api).await;
     let bundle = STANDARD.encode(&behind.pki.ca);
-    lead_to(&front.api, behind.port, json!({"caBundle": bundle})).await;
+    lead_to(&front.api, behind.port, &json!({"caBundle": bundle})).await;
     available(&front.api, "v1.sea.test", "Passed").await;
     front.api.post(TIDES, &tide("low", 1)).await.ok();
     assert_eq!(names(&behind.api.get(TIDES).await.ok()), ["low"]);
@@ -109,7 +109,7 @@ async fn who_is_not_vouched_for_is_not_available() {
     let front = front().await;
     let behind = behind(&front.api).await;
     let other = Pki::new(&[]).unwrap();
-    lead_to(&front.api, behind.port, json!({"caBundle": STANDARD.encode(&other.ca)})).await;
+    lead_to(&front.api, behind.port, &json!({"caBundle": STANDARD.encode(&other.ca)})).await;
     let told = available(&front.api, "v1.sea.test", "FailedDiscoveryCheck").await;
     let url = format!("https://127.0.0.1:{}/apis/sea.test/v1", behind.port);
     assert_eq!(
@@ -128,7 +128,7 @@ async fn who_is_not_vouched_for_is_not_available() {
 async fn a_server_that_stops_listening_is_noticed_at_the_next_request() {
     let front = front().await;
     let behind = behind(&front.api).await;
-    lead_to(&front.api, behind.port, json!({"insecureSkipTLSVerify": true})).await;
+    lead_to(&front.api, behind.port, &json!({"insecureSkipTLSVerify": true})).await;
     available(&front.api, "v1.sea.test", "Passed").await;
     front.api.get(TIDES).await.ok();
     behind.shutdown.cancel();
@@ -191,7 +191,7 @@ async fn a_connection_that_speaks_another_protocol_is_passed_on() {
             });
         }
     });
-    lead_to(&front.api, port, json!({"insecureSkipTLSVerify": true})).await;
+    lead_to(&front.api, port, &json!({"insecureSkipTLSVerify": true})).await;
     available(&front.api, "v1.sea.test", "Passed").await;
 
     let stream = front.connect(Some(&front.pki.admin), "http/1.1").await;
