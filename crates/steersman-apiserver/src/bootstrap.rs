@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::aggregation::front;
 use crate::allocate;
 use crate::presence;
 use crate::state::Server;
@@ -61,6 +62,10 @@ pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
     })
     .await?;
     ensure(server, SERVICE, "default", "kubernetes", service).await?;
+    // Only those who reach this server over the network are behind it.
+    if server.reachable().is_some() {
+        front::publish(server).await?;
+    }
     presence::run(server).await
 }
 

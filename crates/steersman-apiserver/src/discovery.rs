@@ -2,10 +2,12 @@
 //!
 //! Old clients walk group by group; new ones ask `/api` and `/apis` once for everything, in the
 //! aggregated form, and come back with the ETag. The [`documents`] are written in upstream's order.
+//! Servers elsewhere are told of from what they last said, so that nobody waits for them.
 
 mod documents;
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,14 +21,16 @@ use steersman_rules::versions;
 
 use self::documents::{
     ApiGroup, ApiGroupList, ApiResource, ApiResourceList, ApiVersions, GroupDiscovery,
-    GroupDiscoveryList, GroupVersion, Metadata, ResourceDiscovery, ServerAddress, Version,
-    VersionDiscovery,
+    GroupDiscoveryList, GroupVersion, Metadata, ResourceDiscovery, ResourcesDiscovery,
+    ServerAddress, Version, VersionDiscovery,
 };
+use crate::aggregation::local;
 use crate::health;
 use crate::negotiate::{Output, Route, Shape, Wishes};
 use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
+use crate::state::remotes::{Remote, Table as Remotes};
 use crate::status::{Result, Status};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -38,12 +42,14 @@ pub(crate) fn answer(
     parts: &Parts,
 ) -> Result<Response<ResponseBody>> {
     let table = &server.registry.table();
+    let remotes = &*server.remotes.table();
     let wishes = Wishes::of(&parts.uri, &parts.headers);
     match path {
         [] | ["apis"] => {}
         ["api"] => wishes.check_route(Route::Object)?,
         ["version"] => wishes.check_route(Route::Json)?,
         ["apis", group] if table.resources().any(|resource| resource.group == *group) => {}
+        ["apis", group] if remotes.values().any(|remote| remote.group == *group) => {}
         ["api", version] if table.serves("", version) => wishes.check_route(Route::Object)?,
         ["apis", group, version] if table.serves(group, version) => {
             wishes.check_route(Route::Object)?;
@@ -60,18 +66,19 @@ pub(crate) fn answer(
     let output = Output { pretty: output.pretty || matches!(path, [] | ["version"]), ..output };
     Ok(match path {
         ["api" | "apis"] if output.shape == Shape::Discovery => {
-            aggregated(table, path == ["api"], &parts.headers, output)
+            aggregated(table, remotes, path == ["api"], &parts.headers, output)
         }
-        [] => respond(output, &json!({"paths": paths(table)})),
+        [] => respond(output, &json!({"paths": paths(table, remotes)})),
         ["version"] => respond(output, &version()),
         ["api"] => respond(output, &api_versions(server)),
         ["apis"] => {
-            let groups = groups(table).iter().map(|group| api_group(group, false)).collect();
+            let groups =
+                groups(table, remotes).iter().map(|group| api_group(group, false)).collect();
             let list = ApiGroupList { kind: "APIGroupList", api_version: "v1", groups };
             respond(output, &list)
         }
         ["apis", name] => {
-            let groups = groups(table);
+            let groups = groups(table, remotes);
             let group = groups.iter().find(|group| group.name == *name);
             respond(output, &api_group(group.ok_or_else(Status::no_such_resource)?, true))
         }
@@ -88,54 +95,85 @@ fn respond(output: Output, document: &impl Serialize) -> Response<ResponseBody> 
 /// A group with its versions, the preferred one first.
 struct Group<'a> {
     name: &'a str,
-    /// Whether only definitions add to it.
-    custom: bool,
-    versions: Vec<(&'a str, Vec<&'a Resource>)>,
+    /// Where it stands among others: the highest is first.
+    priority: i64,
+    versions: Vec<Served<'a>>,
 }
 
-impl Group<'_> {
-    /// The name under which `/apis` sorts a group of definitions: that of the APIService of one
-    /// of its versions, the first in the alphabet.
+/// A version of a group.
+struct Served<'a> {
+    name: &'a str,
+    priority: i64,
+    resources: Resources<'a>,
+}
+
+/// What a version has, and who serves it.
+enum Resources<'a> {
+    Here(Vec<&'a Resource>),
+    Elsewhere(&'a Remote),
+}
+
+impl<'a> Group<'a> {
+    /// The name under which `/apis` sorts a group: that of the APIService of one of its versions,
+    /// the first in the alphabet.
     fn service(&self) -> String {
-        let services = self.versions.iter().map(|(version, _)| format!("{version}.{}", self.name));
+        let services = self.versions.iter().map(|v| format!("{}.{}", v.name, self.name));
         services.min().unwrap_or_default()
     }
+
+    /// The version of that name, which is new if nobody has told of it.
+    fn version(&mut self, name: &'a str, priority: i64) -> &mut Served<'a> {
+        let place = self.versions.iter().position(|version| version.name == name);
+        let place = place.unwrap_or_else(|| {
+            let resources = Resources::Here(Vec::new());
+            self.versions.push(Served { name, priority, resources });
+            self.versions.len() - 1
+        });
+        &mut self.versions[place]
+    }
 }
 
-/// All groups: built-in ones in their order, then those of definitions by name.
-fn all_groups(table: &Table) -> Vec<Group<'_>> {
+/// All groups, by priority and then by name.
+fn all_groups<'a>(table: &'a Table, remotes: &'a Remotes) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut known: HashMap<(usize, &str), usize> = HashMap::new();
-    for resource in table.resources() {
-        let index = *places.entry(&resource.group).or_insert_with(|| {
-            let custom = resource.is_custom();
-            groups.push(Group { name: &resource.group, custom, versions: Vec::new() });
+    let mut group = |groups: &mut Vec<Group<'a>>, name: &'a str, priority: i64| {
+        let place = *places.entry(name).or_insert_with(|| {
+            groups.push(Group { name, priority, versions: Vec::new() });
             groups.len() - 1
         });
-        let versions = &mut groups[index].versions;
-        let version = *known.entry((index, &resource.version)).or_insert_with(|| {
-            versions.push((&resource.version, Vec::new()));
-            versions.len() - 1
-        });
-        versions[version].1.push(resource);
+        groups[place].priority = groups[place].priority.max(priority);
+        place
+    };
+    for resource in table.resources() {
+        let (in_groups, in_group) = local::priorities_of(resource);
+        let place = group(&mut groups, &resource.group, in_groups);
+        let version = groups[place].version(&resource.version, in_group);
+        if let Resources::Here(resources) = &mut version.resources {
+            resources.push(resource);
+        }
+    }
+    for remote in remotes.values() {
+        let (in_groups, in_group) = remote.priorities();
+        let place = group(&mut groups, &remote.group, in_groups);
+        let version = groups[place].version(&remote.version, in_group);
+        version.priority = in_group;
+        version.resources = Resources::Elsewhere(remote);
     }
     for group in &mut groups {
-        group.versions.sort_by(|(a, _), (b, _)| versions::order(b, a));
+        group.versions.sort_by(|a, b| {
+            b.priority.cmp(&a.priority).then_with(|| versions::order(b.name, a.name))
+        });
     }
-    groups.sort_by(|a, b| {
-        (a.custom, if a.custom { a.name } else { "" })
-            .cmp(&(b.custom, if b.custom { b.name } else { "" }))
-    });
+    groups.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(b.name)));
     groups
 }
 
-/// The groups but core, as the plain form has them: those of definitions by their APIService.
-fn groups(table: &Table) -> Vec<Group<'_>> {
-    let mut groups = all_groups(table);
+/// The groups but core, as the plain form has them: those of the same priority by their APIService.
+fn groups<'a>(table: &'a Table, remotes: &'a Remotes) -> Vec<Group<'a>> {
+    let mut groups = all_groups(table, remotes);
     groups.retain(|group| !group.name.is_empty());
-    let custom = groups.iter().position(|group| group.custom).unwrap_or(groups.len());
-    groups[custom..].sort_by_key(Group::service);
+    groups.sort_by_cached_key(|group| (Reverse(group.priority), group.service()));
     groups
 }
 
@@ -150,9 +188,9 @@ fn api_versions(server: &Server) -> ApiVersions {
 }
 
 fn api_group(group: &Group<'_>, alone: bool) -> ApiGroup {
-    let versions = group.versions.iter().map(|(version, _)| GroupVersion {
-        group_version: format!("{}/{version}", group.name),
-        version: (*version).to_owned(),
+    let versions = group.versions.iter().map(|version| GroupVersion {
+        group_version: format!("{}/{}", group.name, version.name),
+        version: version.name.to_owned(),
     });
     let versions: Vec<GroupVersion> = versions.collect();
     ApiGroup {
@@ -221,22 +259,28 @@ fn storage_version_hash(table: &Table, resource: &Resource) -> String {
 
 fn aggregated(
     table: &Table,
+    remotes: &Remotes,
     core: bool,
     headers: &HeaderMap,
     output: Output,
 ) -> Response<ResponseBody> {
-    let document: &Bytes = table.discovery[usize::from(core)].get_or_init(|| {
-        let list = group_discovery_list(table, core);
+    let written = || {
+        let list = group_discovery_list(table, remotes, core);
         serde_json::to_vec(&list).expect("writing to memory cannot fail").into()
-    });
+    };
+    // What servers elsewhere tell changes without the table.
+    let document: Bytes = match remotes.is_empty() {
+        true => table.discovery[usize::from(core)].get_or_init(written).clone(),
+        false => written(),
+    };
     let mut hasher = DefaultHasher::new();
     document.hash(&mut hasher);
     let etag = format!("\"{:016X}\"", hasher.finish());
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == etag.as_str());
     let mut response = Response::new(match (known, output.pretty) {
         (true, _) => Bytes::new().into(),
-        (false, true) => reply::indented(document).into(),
-        (false, false) => document.clone().into(),
+        (false, true) => reply::indented(&document).into(),
+        (false, false) => document.into(),
     });
     if known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -251,17 +295,12 @@ fn aggregated(
     response
 }
 
-fn group_discovery_list(table: &Table, core: bool) -> GroupDiscoveryList {
-    let groups = all_groups(table).into_iter().filter(|group| group.name.is_empty() == core);
-    let discover = |resource: &&Resource| ResourceDiscovery::of(&shown(table, resource));
-    let version = |(version, resources): &(&str, Vec<&Resource>)| VersionDiscovery {
-        version: (*version).to_owned(),
-        resources: resources.iter().map(discover).collect(),
-        freshness: "Current",
-    };
+fn group_discovery_list(table: &Table, remotes: &Remotes, core: bool) -> GroupDiscoveryList {
+    let groups = all_groups(table, remotes);
+    let groups = groups.into_iter().filter(|group| group.name.is_empty() == core);
     let items = groups.map(|group| GroupDiscovery {
         metadata: Metadata { name: group.name.to_owned() },
-        versions: group.versions.iter().map(version).collect(),
+        versions: group.versions.iter().map(|served| version_discovery(table, served)).collect(),
     });
     GroupDiscoveryList {
         kind: "APIGroupDiscoveryList",
@@ -271,8 +310,25 @@ fn group_discovery_list(table: &Table, core: bool) -> GroupDiscoveryList {
     }
 }
 
+fn version_discovery(table: &Table, served: &Served<'_>) -> VersionDiscovery {
+    let (resources, freshness) = match &served.resources {
+        Resources::Here(resources) => {
+            let shown = resources.iter().map(|resource| shown(table, resource));
+            let resources = shown.map(|resource| ResourceDiscovery::of(&resource));
+            (ResourcesDiscovery::Here(resources.collect()), "Current")
+        }
+        Resources::Elsewhere(remote) => {
+            let told = remote.told();
+            let resources = told.resources.clone().unwrap_or_default();
+            let freshness = if told.current { "Current" } else { "Stale" };
+            (ResourcesDiscovery::Elsewhere(resources), freshness)
+        }
+    };
+    VersionDiscovery { version: served.name.to_owned(), resources, freshness }
+}
+
 /// Every path that says something by itself, in the order of the alphabet.
-fn paths(table: &Table) -> Vec<String> {
+fn paths(table: &Table, remotes: &Remotes) -> Vec<String> {
     let fixed = [
         "/.well-known/openid-configuration",
         "/api",
@@ -285,9 +341,9 @@ fn paths(table: &Table) -> Vec<String> {
         "/version",
     ];
     let mut paths: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
-    for group in groups(table) {
+    for group in groups(table, remotes) {
         paths.push(format!("/apis/{}", group.name));
-        paths.extend(group.versions.iter().map(|(v, _)| format!("/apis/{}/{v}", group.name)));
+        paths.extend(group.versions.iter().map(|v| format!("/apis/{}/{}", group.name, v.name)));
     }
     paths.extend(health::paths());
     paths.sort();

@@ -1,7 +1,8 @@
 //! Following what other servers over the same store write: definitions, whose resources must be
 //! served here as well, configurations of webhooks and admission policies, which count here as well,
-//! roles and their bindings, by which requests here are authorised, and flow schemas and priority levels, by
-//! which they are served. Of the last, this server's own writes are heard of here as well.
+//! roles and their bindings, by which requests here are authorised, and flow schemas and priority
+//! levels, by which they are served, and APIServices, by which they go elsewhere. Of the last two,
+//! this server's own writes are heard of here as well.
 //!
 //! What this server writes itself it has taken in before its client hears of it; news that are
 //! none change nothing. A watch that ends, for whatever reason, is begun anew behind a fresh look
@@ -21,7 +22,9 @@ use tokio::time::Instant;
 
 use crate::state::Server;
 use crate::status::{Result, Status, panic_text};
-use crate::{admission_policies, admission_registration, authz, crd, fairness, flow_control};
+use crate::{
+    admission_policies, admission_registration, aggregation, authz, crd, fairness, flow_control,
+};
 
 /// How long to wait before looking again after a failure.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -96,7 +99,7 @@ async fn follow(server: &Weak<Server>, seen: &mut Revision) -> Result<()> {
 /// nothing is heard.
 async fn begin(server: &Weak<Server>, seen: &mut Revision) -> Result<Option<Watches>> {
     let Some(server) = server.upgrade() else { return Ok(None) };
-    let from = read(&server).await?;
+    let from = read(&server).await?.min(aggregation::load(&server).await?);
     if from < *seen {
         tracing::warn!(%from, %seen, "the history of the store was replaced, relisting");
         server.registry.forget_after(from);
@@ -118,6 +121,7 @@ enum News {
     Policies(Vec<Arc<Event>>),
     Roles(Vec<Arc<Event>>),
     Flows(Vec<Arc<Event>>),
+    ApiServices(Vec<Arc<Event>>),
 }
 
 impl News {
@@ -126,7 +130,8 @@ impl News {
         | Self::Webhooks(events)
         | Self::Policies(events)
         | Self::Roles(events)
-        | Self::Flows(events)) = self;
+        | Self::Flows(events)
+        | Self::ApiServices(events)) = self;
         events.last().map_or(Revision(0), |event| event.revision)
     }
 
@@ -145,6 +150,11 @@ impl News {
             Self::Flows(events) => {
                 server.fairness.follow(events);
                 flow_control::tell_whether_dangling(server).await?;
+            }
+            Self::ApiServices(events) => {
+                for event in events {
+                    aggregation::followed(server, event).await;
+                }
             }
             Self::Policies(_) => {
                 if server.policies.revision() < self.revision() {
@@ -171,6 +181,7 @@ struct Watches {
     roles: [Box<dyn Watch>; 4],
     /// Flow schemas and priority levels.
     flows: [Box<dyn Watch>; 2],
+    api_services: Box<dyn Watch>,
 }
 
 impl Watches {
@@ -197,6 +208,7 @@ impl Watches {
                 watch(bindings).await?,
             ],
             flows: [watch(schemas).await?, watch(levels).await?],
+            api_services: watch(aggregation::folder()).await?,
         })
     }
 
@@ -213,6 +225,7 @@ impl Watches {
             (events, ..) = policies => News::Policies(events?),
             (events, ..) = roles => News::Roles(events?),
             (events, ..) = flows => News::Flows(events?),
+            events = self.api_services.next() => News::ApiServices(events?),
             () = care.due() => return Ok(None),
         }))
     }

@@ -62,6 +62,7 @@ mod server;
 
 // Reads.
 mod component;
+mod computed;
 mod connect;
 mod discovery;
 mod health;
@@ -79,9 +80,13 @@ mod token_review;
 mod write;
 
 // What writes mean to the server.
+mod aggregation;
 mod allocate;
 mod crd;
 mod effects;
+
+// Servers behind this one.
+pub mod extension;
 
 // What runs beside requests.
 mod bootstrap;
@@ -98,10 +103,12 @@ pub use admission_plugins::{
 pub use authentication::Authentication;
 pub use authz::{AuthorizationMode, UnknownMode};
 pub use clock::Clock;
+pub use extension::Extension;
 pub use read::continuation::Continuation;
 pub use reply::ResponseBody;
 pub use scrape::MetricsSource;
 pub use server::{ApiServer, Config, REQUESTS_INFLIGHT_MAX};
+pub use state::extended::{AccessReviewer, Computed, Reading};
 pub use steersman_rules::schema::{RuleCost, rule_costs};
 pub use token::{SecretToken, sign_for_secret};
 pub use webhook_client::WebhookHandler;

@@ -13,10 +13,11 @@ use http::request::Parts;
 use http::{Method, Response};
 use steersman_rules::resource::{Place, Resource, Verb};
 use steersman_rules::{names, protobuf};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
-use crate::admit::admit;
+use crate::admit::{Turn, admit};
+use crate::aggregation::proxy::{self, Passed};
 use crate::audit::Trail;
 use crate::authz::{Attributes, Authorizer};
 use crate::bodies::{self, Bodies, Received, Unread};
@@ -30,8 +31,9 @@ use crate::openapi::Published;
 use crate::reply::{self, ResponseBody};
 use crate::request::{DEADLINE_MAX, Known, Query, RequestInfo, decode, is_long_running, segments};
 use crate::scrape::Others;
-use crate::serve::{Times, refuse, served};
+use crate::serve::{Times, late, refuse, served};
 use crate::state::Server;
+use crate::state::remotes::Remote;
 use crate::status::{Result, Status};
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -100,8 +102,7 @@ async fn try_answer(
     let user = user.inspect_err(|refusal| tell_of_own(server, caller, refusal))?;
     let began = Instant::now();
     let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
-    let requests = &server.metrics.requests;
-    let _under_way = (!long).then(|| requests.begin(mutating));
+    let _under_way = (!long).then(|| server.metrics.requests.begin(mutating));
     let asked = Attributes::of_request(&user, &parts.method, &whole, &path, &query);
     // What is streamed to a Pod takes no seat.
     let is_seated = !long || asked.verb == "watch";
@@ -109,6 +110,12 @@ async fn try_answer(
     // The cluster's own parts do not look at headers.
     *told = flow.clone().filter(|_| caller != Caller::Own);
     let times = Times { began, end: began + deadline };
+    if let Some(remote) = server.remotes.of(&path) {
+        let Received { bytes: body, room: _held } = receive(pipeline, body, caller, &user).await?;
+        let turn = admit(server, flow, &asked, (version(&path), &query), deadline).await;
+        let passed = Passed { parts, body, user };
+        return pass_on(server, &remote, passed, (turn, times.end)).await;
+    }
     if !is_resource(&path) {
         return aside(pipeline, &parts, (&path, &query), (flow, &asked), times).await;
     }
@@ -125,21 +132,17 @@ async fn try_answer(
         Ok(turn) => turn,
         Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
     };
-    let headers = parts.headers;
-    let api_version = resource.api_version();
-    let warnings = Warnings::of(resource.deprecation.iter().map(ToString::to_string));
-    let server = Arc::clone(server);
     let call = Call {
-        server,
+        server: Arc::clone(server),
         user,
         caller,
         info,
+        api_version: resource.api_version(),
+        warnings: Warnings::of(resource.deprecation.iter().map(ToString::to_string)),
         resource,
-        api_version,
         output,
-        headers,
+        headers: parts.headers,
         body,
-        warnings,
         trail,
         webhooks_took: AtomicU64::new(0),
     };
@@ -172,6 +175,21 @@ async fn aside(
     let response = response?;
     count(server, &parts.method, path, times.began, response.status().as_u16());
     Ok(response)
+}
+
+/// Passes a request on to a server elsewhere in time; a watch gives its seat back when it begins.
+async fn pass_on(
+    server: &Server,
+    remote: &Remote,
+    passed: Passed,
+    (turn, end): (Result<Turn, u64>, Instant),
+) -> Result<Response<ResponseBody>> {
+    let _turn = match turn {
+        Ok(turn) => turn,
+        Err(retry_after) => return Ok(reply::too_many_requests(retry_after)),
+    };
+    let passing = Box::pin(proxy::pass(server, remote, passed));
+    timeout_at(end, passing).await.map_err(|_| late())
 }
 
 /// Counts a request for a path that names no resource.
@@ -250,6 +268,10 @@ async fn authorized(
     let decided = match authorizer.look(&*server.store, &asked).await {
         Ok(()) => decide(authorizer, &asked, trail),
         Err(status) => Err(status),
+    };
+    let decided = match (decided, &server.extended.reviews) {
+        (Err(refused), Some(reviews)) if refused.code == 403 => reviews.authorize(&asked).await,
+        (decided, _) => decided,
     };
     let access = &server.metrics.access;
     match decided {

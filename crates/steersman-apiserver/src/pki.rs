@@ -168,7 +168,7 @@ fn server_certificate(
 }
 
 /// A certificate that outlives the cluster, whatever its clock says.
-fn client_certificate(
+pub(crate) fn client_certificate(
     identity: &Identity,
     name: &str,
     groups: &[&str],

@@ -44,6 +44,10 @@ pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
 /// Takes this server off the list, because it is about to stop.
 pub(crate) async fn withdraw(server: &Arc<Server>) -> Result<()> {
     let Some(endpoint) = server.reachable() else { return Ok(()) };
+    // A server that extends another has no service `kubernetes`.
+    if server.registry.table().get("", "v1", "endpoints").is_none() {
+        return Ok(());
+    }
     let request = WriteRequest::delete(lease(endpoint), Expected::Any);
     match server.store.write(request).await {
         Ok(_) | Err(StoreError::Conflict { .. }) => write_down(server).await,

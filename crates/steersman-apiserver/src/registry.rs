@@ -25,6 +25,9 @@ pub struct Registry {
     removed: Mutex<HashMap<String, Revision>>,
 }
 
+/// The resource of definitions.
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
 /// How many removals are remembered. News are late by moments, so the last ones do.
 const REMOVED_MAX: usize = 1024;
 
@@ -96,6 +99,24 @@ impl Registry {
             gone: Mutex::default(),
             removed: Mutex::default(),
         }
+    }
+
+    /// Serves nothing but definitions, which add to it.
+    pub(crate) fn of_definitions() -> Self {
+        let registry = Self::new();
+        registry.retain_builtin(|resource| resource.qualified() == DEFINITIONS);
+        registry
+    }
+
+    /// Serves nothing any more but what definitions have added.
+    pub(crate) fn hide_builtin(&self) {
+        self.retain_builtin(|_| false);
+    }
+
+    fn retain_builtin(&self, keep: impl Fn(&Resource) -> bool) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = table.builtin.iter().filter(|resource| keep(resource)).cloned().collect();
+        *table = Arc::new(Table::of(Arc::new(kept), table.custom.clone()));
     }
 
     /// What is served now.

@@ -29,7 +29,7 @@ use crate::negotiate::Wishes;
 use crate::on_demand::{Held, Wanted};
 use crate::reply::{self, Reply, ResponseBody};
 use crate::status::{Result, Status};
-use crate::{access_review, component, connect, mutate, read, records};
+use crate::{access_review, component, computed, connect, mutate, read, records};
 
 /// Answers with what went wrong, in a form that the client accepts.
 pub(crate) fn refuse(
@@ -213,7 +213,8 @@ fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>) -> bool {
     call.body.len() > bytes || reads || compiles() || learned()
 }
 
-fn late() -> Status {
+/// There is no answer in time.
+pub(crate) fn late() -> Status {
     Status::timeout("request did not complete within the allotted timeout")
 }
 
@@ -239,6 +240,9 @@ async fn bring_up_to_date(call: &Call) -> Option<Held> {
 /// The verbs. What writes is on the heap, for it is large, and reads should not carry it about.
 async fn perform(call: &Call) -> Result<Reply> {
     if let Some(reply) = access_review::answer(call).await? {
+        return Ok(reply);
+    }
+    if let Some(reply) = computed::answer(call).await? {
         return Ok(reply);
     }
     if let Some(reply) = component::answer(call).await? {

@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use http::{HeaderMap, Request, Response};
-use http_body_util::BodyExt;
+use futures::future::{self, BoxFuture};
+use futures::{FutureExt, StreamExt};
+use http::{HeaderMap, Request, Response, header};
+use http_body_util::{BodyDataStream, BodyExt, Full};
+use serde_json::Value;
 use steersman_store::Store;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
-use tower::BoxError;
+use tower::{BoxError, ServiceExt};
 
 use crate::admission_plugins::PluginSelection;
 use crate::admission_policies::Policies;
@@ -40,13 +41,16 @@ use crate::reply::{self, ResponseBody};
 use crate::scrape::MetricsSource;
 use crate::state::Server;
 use crate::state::events::SharedEvents;
+use crate::state::extended::{AccessReviewer, Extended};
 use crate::state::node_ports::NodePorts;
+use crate::state::remotes::Remotes;
 use crate::status::{Result, Status, panic_text};
 use crate::token::Signer;
 use crate::user::User;
-use crate::webhook_client::{Origins, WebhookHandler};
+use crate::webhook_client::{ExtensionHandler, Origins, WebhookHandler};
 use crate::{
-    allocate, authn, bootstrap, crd, effects, flow_control, follow, policy, presence, starts, user,
+    aggregation, allocate, authn, bootstrap, crd, effects, flow_control, follow, policy, presence,
+    starts, user,
 };
 
 /// How many requests are served at once, unless said otherwise: Kubernetes' 400 and 200.
@@ -120,6 +124,31 @@ impl ApiServer {
     /// Starts to serve what is in the store, and writes what every cluster has: the system's
     /// namespaces, the service `kubernetes` and the bootstrap policy.
     pub async fn start(config: Config) -> Result<Self> {
+        let started = Self::assemble(config, Registry::new(), Extended::default()).await?;
+        let server = started.server();
+        follow::read(server).await?;
+        allocate::repair(server).await?;
+        bootstrap::run(server).await?;
+        policy::reconcile(server).await?;
+        flow_control::reconcile(server).await?;
+        aggregation::local::reconcile(server).await?;
+        aggregation::load(server).await?;
+        // Whoever wrote them, the roles that every cluster has count from the first request on.
+        server.authorizer.rbac.load(&*server.store).await?;
+        server.fairness.load(&*server.store).await?;
+        follow::start(server);
+        allocate::start_repairs(server);
+        tokio::spawn(crd::tend(Arc::clone(server)));
+        Ok(started)
+    }
+
+    /// A server over what is in a store, which writes nothing by itself and knows only what it is
+    /// told directly.
+    pub(crate) async fn assemble(
+        config: Config,
+        registry: Registry,
+        extended: Extended,
+    ) -> Result<Self> {
         let start = starts::count(&*config.store).await?;
         let metrics = Metrics::default();
         let fairness = Fairness::new(config.requests_inflight_max);
@@ -130,7 +159,7 @@ impl ApiServer {
             audit: OnceLock::new(),
             random: Random::new(start.seed(config.seed)),
             request_ids: Random::new(!start.seed(config.seed)),
-            registry: Registry::new(),
+            registry,
             ended: config.shutdown.child_token().drop_guard(),
             shutdown: config.shutdown,
             stopping: AtomicBool::new(false),
@@ -149,6 +178,8 @@ impl ApiServer {
             policies: Policies::new(config.admission.policies()),
             webhooks: Webhooks::new(config.admission.webhooks()),
             origins: Origins::default(),
+            remotes: Remotes::default(),
+            extended,
             endpoint: OnceLock::new(),
             advertised: Notify::new(),
             moved: watch::Sender::new(()),
@@ -156,18 +187,7 @@ impl ApiServer {
             on_demand: OnceLock::new(),
             metrics,
         });
-        follow::read(&server).await?;
-        allocate::repair(&server).await?;
-        bootstrap::run(&server).await?;
-        policy::reconcile(&server).await?;
-        flow_control::reconcile(&server).await?;
-        // Whoever wrote them, the roles that every cluster has count from the first request on.
-        server.authorizer.rbac.load(&*server.store).await?;
-        server.fairness.load(&*server.store).await?;
-        follow::start(&server);
-        allocate::start_repairs(&server);
         bookmarks::start(&server);
-        tokio::spawn(crd::tend(Arc::clone(&server)));
         let pipeline = Arc::new(Pipeline::new(server));
         let started = Self { pipeline, caller: Caller::default(), user: None };
         if let Some(auditing) = config.audit {
@@ -265,6 +285,38 @@ impl ApiServer {
         self.server().origins.serve(origin, handler);
     }
 
+    /// Lets a server of this process answer what APIServices lead to an origin, such as
+    /// `https://name.namespace.svc`; no Service is needed for it, and no socket is opened. Requests
+    /// carry their [`User`] as an extension, and in the headers of a front proxy.
+    pub fn serve_extension<S, B>(&self, origin: &str, extension: S)
+    where
+        S: tower::Service<Request<Full<Bytes>>, Response = Response<B>, Error = Infallible>,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes, Error: Send> + Send + 'static,
+    {
+        let handler: ExtensionHandler = Arc::new(move |request| {
+            let extension = extension.clone();
+            Box::pin(async move {
+                let answer = extension.oneshot(request.map(Full::new)).await;
+                let response = answer.unwrap_or_else(|never| match never {});
+                response.map(|body| {
+                    let pieces = BodyDataStream::new(body);
+                    let pieces = pieces.take_while(|piece| future::ready(piece.is_ok()));
+                    pieces.filter_map(|piece| future::ready(piece.ok())).boxed()
+                })
+            })
+        });
+        self.server().origins.extend(origin, Some(handler));
+        self.server().remotes.look();
+    }
+
+    /// Lets nobody in this process answer for an origin any more.
+    pub fn withdraw_extension(&self, origin: &str) {
+        self.server().origins.extend(origin, None);
+        self.server().remotes.look();
+    }
+
     /// Says where clients reach this server, for the endpoints of the service `kubernetes`. The
     /// first address stays.
     pub fn advertise(&self, endpoint: SocketAddr) {
@@ -293,6 +345,22 @@ impl ApiServer {
 
     pub(crate) fn server(&self) -> &Arc<Server> {
         &self.pipeline.server
+    }
+}
+
+/// Answers the reviews of servers behind it that are in the same process.
+impl AccessReviewer for ApiServer {
+    fn review(&self, review: Value) -> BoxFuture<'static, Result<Value, String>> {
+        let api = self.clone();
+        Box::pin(async move {
+            let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+            let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+            let request = request.body(Full::from(review.to_string()));
+            let request = request.map_err(|error| error.to_string())?;
+            let response = api.oneshot(request).await.unwrap_or_else(|never| match never {});
+            let body = response.into_body().collect().await.unwrap_or_else(|never| match never {});
+            serde_json::from_slice(&body.to_bytes()).map_err(|error| error.to_string())
+        })
     }
 }
 

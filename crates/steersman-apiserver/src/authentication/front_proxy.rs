@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 
-use crate::pki::ClientAuthorities;
+use crate::pki::{ClientAuthorities, PkiError};
 use crate::user::User;
 
 /// Whose word on users is taken, and in which headers it stands.
@@ -44,7 +45,57 @@ impl Default for FrontProxyHeaders {
     }
 }
 
+/// Why a ConfigMap does not say how to know the server in front.
+#[derive(Debug, thiserror::Error)]
+pub enum FrontProxyError {
+    /// It lacks something.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// It says something else in its place.
+    #[error("{field} is no list of names: {reason}")]
+    Malformed {
+        /// Where.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Its authorities cannot be read.
+    #[error("requestheader-client-ca-file cannot be read")]
+    Authorities(#[from] PkiError),
+}
+
 impl FrontProxy {
+    /// What the ConfigMap `extension-apiserver-authentication` in `kube-system` says of the server
+    /// in front.
+    ///
+    /// # Errors
+    ///
+    /// If it does not say enough.
+    pub fn from_config_map(map: &Value) -> Result<Self, FrontProxyError> {
+        let list = |field: &'static str| match map["data"][field].as_str() {
+            None => Ok(Vec::new()),
+            Some(text) => serde_json::from_str::<Vec<String>>(text)
+                .map_err(|error| FrontProxyError::Malformed { field, reason: error.to_string() }),
+        };
+        let authority = map["data"]["requestheader-client-ca-file"].as_str();
+        let authority =
+            authority.ok_or(FrontProxyError::Missing("requestheader-client-ca-file"))?;
+        let headers = FrontProxyHeaders {
+            username: list("requestheader-username-headers")?,
+            uid: list("requestheader-uid-headers")?,
+            group: list("requestheader-group-headers")?,
+            extra_prefix: list("requestheader-extra-headers-prefix")?,
+        };
+        if headers.username.is_empty() {
+            return Err(FrontProxyError::Missing("requestheader-username-headers"));
+        }
+        Ok(Self {
+            authorities: ClientAuthorities::from_pem(authority.as_bytes())?,
+            allowed_names: list("requestheader-allowed-names")?,
+            headers,
+        })
+    }
+
     /// Whether a certificate of this common name, which the authorities vouch for, is a proxy's.
     pub(crate) fn allows(&self, common_name: &str) -> bool {
         self.allowed_names.is_empty() || self.allowed_names.iter().any(|name| name == common_name)

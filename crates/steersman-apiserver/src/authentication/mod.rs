@@ -16,7 +16,7 @@ use crate::user::Tokens;
 pub use configuration::ConfigurationError;
 pub(crate) use configuration::together;
 pub(crate) use front_proxy::clear_usual_headers;
-pub use front_proxy::{FrontProxy, FrontProxyHeaders};
+pub use front_proxy::{FrontProxy, FrontProxyError, FrontProxyHeaders};
 pub use issuer::IssuerSettings;
 pub(crate) use issuer::{Circumstances, Issuer};
 pub use token_file::TokenFileError;

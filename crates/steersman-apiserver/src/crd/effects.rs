@@ -1,5 +1,6 @@
 //! What the writes of definitions, and of their instances, mean to the server.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use super::ending::{finalize, reconsider, release_if_empty};
 use super::serving::serve;
 use super::status::{begin_deletion, keep_own_status, prepare};
 use super::{folder, is_held, names, refresh};
+use crate::aggregation::local;
 use crate::registry::Accepted;
 use crate::state::effects::{Effects, Turn, Versions, Write, Written};
 use crate::status::{Result, Status};
@@ -85,20 +87,26 @@ async fn turn(write: Write<'_>) -> Option<Turn> {
 async fn definition_written(written: Written<'_>) {
     let Written { server, object, revision, gone, .. } = written;
     let name = metadata::text(object, "name");
+    let group = object["spec"]["group"].as_str().unwrap_or("");
     let before = server.registry.table();
-    let before = before.custom(name).map(|custom| &custom.accepted);
+    let before = before.custom(name);
+    let told = before.map_or(&[][..], |custom| &custom.resources);
+    let said = object["spec"]["versions"].as_array().into_iter().flatten();
+    let said = said.filter_map(|version| version["name"].as_str());
+    let versions: BTreeSet<&str> = told.iter().map(|r| &*r.version).chain(said).collect();
+    let versions: Vec<&str> = versions.into_iter().collect();
     if gone {
         server.registry.remove(name, revision);
     } else {
         serve(server, object, revision);
     }
+    local::follow_definition(server, group, &versions).await;
     if !gone && is_held(object) {
         finalize(server, name);
     }
     let after = if gone { Accepted::default() } else { names::accepted(object) };
-    if before.is_some_and(|before| before.has_more_than(&after)) {
-        let group = object["spec"]["group"].as_str().unwrap_or("").to_owned();
-        tokio::spawn(reconsider(Arc::clone(server), group));
+    if before.is_some_and(|before| before.accepted.has_more_than(&after)) {
+        tokio::spawn(reconsider(Arc::clone(server), group.to_owned()));
     }
 }
 

@@ -13,7 +13,7 @@ use steersman_rules::kinds::custom_resource_definition::{
     self as definitions, Defined, is_established,
 };
 use steersman_rules::metadata;
-use steersman_rules::resource::{ConverterHandle, Resource};
+use steersman_rules::resource::{ConverterHandle, Resource, Verb};
 use steersman_store::{Entry, Event, RangeRequest, Revision};
 
 use super::{GROUP, PLURAL, is_held, names};
@@ -71,9 +71,11 @@ fn serve_entry(server: &Server, entry: &Entry) {
 pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
     let name = metadata::text(definition, "name");
     let converter = Converter::of(definition).map(ConverterHandle::new);
+    let is_computed = server.extended.computed.contains_key(name);
     let dated = |resource: Resource| Resource {
         schema: resource.schema.clone().since(revision.0),
         converter: converter.clone(),
+        verbs: if is_computed { &[Verb::Get, Verb::List] } else { resource.verbs },
         ..resource
     };
     let Defined { served, unserved_storage } = definitions::resources(definition);

@@ -2,6 +2,7 @@
 //! clients match their text.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use steersman_rules::resource::{Resource, Subresource, Verb};
 
@@ -149,8 +150,25 @@ pub(super) struct Metadata {
 #[derive(Debug, Serialize)]
 pub(super) struct VersionDiscovery {
     pub(super) version: String,
-    pub(super) resources: Vec<ResourceDiscovery>,
+    #[serde(skip_serializing_if = "ResourcesDiscovery::is_unknown")]
+    pub(super) resources: ResourcesDiscovery,
     pub(super) freshness: &'static str,
+}
+
+/// The resources of a version in it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum ResourcesDiscovery {
+    /// This server's own.
+    Here(Vec<ResourceDiscovery>),
+    /// As a server elsewhere told them; nothing, if it did not.
+    Elsewhere(Value),
+}
+
+impl ResourcesDiscovery {
+    fn is_unknown(&self) -> bool {
+        matches!(self, Self::Elsewhere(Value::Null))
+    }
 }
 
 /// A resource in it.

@@ -11,12 +11,13 @@ mod webhook_configuration;
 use steersman_rules::resource::Effect;
 
 use crate::state::effects::Registered;
-use crate::{allocate, crd};
+use crate::{aggregation, allocate, crd};
 
 /// What is registered when a server is assembled.
 pub(crate) fn all() -> Registered {
     Registered::default()
         .with(Effect::AdmissionPolicy, admission_policy::Policies)
+        .with(Effect::ApiService, aggregation::ApiServices)
         .with(Effect::Definition, crd::Definitions)
         .with(Effect::Instance, crd::Instances)
         .with(Effect::Permission, access::Permissions)

@@ -139,16 +139,19 @@ pub async fn is_any(store: &dyn Store) -> Result<bool, StoreError> {
 /// Writes the cluster's own secrets again if they are encrypted with a key that is to go, or not
 /// at all: no client can do that, as for Secrets.
 pub async fn renew(store: &dyn Store) -> Result<(), StoreError> {
-    if !store.is_stale(identity::KEY).await? {
-        return Ok(());
+    for key in [identity::KEY, identity::FRONT_PROXY_KEY] {
+        if !store.is_stale(key).await? {
+            continue;
+        }
+        let Some(found) = store.get(key).await? else { continue };
+        let expected = Expected::Modified(found.modified);
+        match store.write(WriteRequest::put(key, found.value, expected)).await {
+            // Another server did.
+            Ok(_) | Err(StoreError::Conflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
-    let Some(found) = store.get(identity::KEY).await? else { return Ok(()) };
-    let expected = Expected::Modified(found.modified);
-    match store.write(WriteRequest::put(identity::KEY, found.value, expected)).await {
-        // Another server did.
-        Err(StoreError::Conflict { .. }) => Ok(()),
-        written => written.map(drop),
-    }
+    Ok(())
 }
 
 /// The rules of a document, each thing once: what a resource is listed with again comes after what

@@ -125,7 +125,7 @@ impl Scope {
             _ => {}
         }
         if group.is_empty() && ["*", "secrets"].contains(&resource.as_str()) {
-            prefixes.push(identity::KEY.to_owned());
+            prefixes.extend([identity::KEY, identity::FRONT_PROXY_KEY].map(str::to_owned));
         }
         if prefixes.is_empty() {
             tracing::warn!(resource, "encryption of an unknown resource is configured");

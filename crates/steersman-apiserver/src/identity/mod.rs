@@ -31,6 +31,9 @@ pub use key::{KeyError, SigningKey};
 /// Where the identity is. Resources are stored in folders, and this is none.
 pub const KEY: &str = "/registry/steersman.dev/identity";
 
+/// Where the authority is that vouches for this cluster's servers before those behind them.
+pub(crate) const FRONT_PROXY_KEY: &str = "/registry/steersman.dev/front-proxy";
+
 /// The form in which it is written.
 const VERSION: u32 = 1;
 
@@ -108,16 +111,21 @@ impl Identity {
 
     /// The identity of the cluster whose store this is. If it has none yet, it gets one.
     pub async fn of(store: &dyn Store) -> Result<Self, IdentityError> {
-        if let Some(found) = Self::find(store).await? {
+        Self::kept_at(store, KEY).await
+    }
+
+    /// The one that is kept at a key, made if there is none yet.
+    pub(crate) async fn kept_at(store: &dyn Store, key: &str) -> Result<Self, IdentityError> {
+        if let Some(found) = Self::find_at(store, key).await? {
             return Ok(found);
         }
         let made = Self::new()?;
-        let request = WriteRequest::put(KEY, made.to_bytes(), Expected::Absent);
+        let request = WriteRequest::put(key, made.to_bytes(), Expected::Absent);
         match store.write(request).await {
             Ok(_) => Ok(made),
             // Another was faster, or nobody knows: what is there now is what all go by.
             Err(error @ (StoreError::Conflict { .. } | StoreError::Unknown { .. })) => {
-                Ok(Self::find(store).await?.ok_or(error)?)
+                Ok(Self::find_at(store, key).await?.ok_or(error)?)
             }
             Err(error) => Err(error.into()),
         }
@@ -125,7 +133,11 @@ impl Identity {
 
     /// The identity of the cluster whose store this is, if it has one.
     pub(crate) async fn find(store: &dyn Store) -> Result<Option<Self>, IdentityError> {
-        let entry = store.get(KEY).await?;
+        Self::find_at(store, KEY).await
+    }
+
+    async fn find_at(store: &dyn Store, key: &str) -> Result<Option<Self>, IdentityError> {
+        let entry = store.get(key).await?;
         entry.map(|entry| Self::from_bytes(&entry.value)).transpose()
     }
 

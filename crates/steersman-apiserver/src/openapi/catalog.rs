@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::{Map, Value};
 use steersman_rules::kinds;
-use steersman_rules::resource::{Place, Resource};
+use steersman_rules::resource::Resource;
 
 use super::part::Part;
 use super::paths::{self, PathItem, Paths};
@@ -119,7 +119,7 @@ impl Published {
                 Some(section) => section,
                 None => {
                     rendered = true;
-                    let versions = last.versions(server, table, resource).await?;
+                    let versions = last.versions(server, resource).await?;
                     self.render(key, resource, versions).await?
                 }
             };
@@ -186,15 +186,10 @@ struct Last {
 
 impl Last {
     /// The versions of a resource's definition.
-    async fn versions(
-        &mut self,
-        server: &Server,
-        table: &Table,
-        resource: &Resource,
-    ) -> Result<&Versions> {
+    async fn versions(&mut self, server: &Server, resource: &Resource) -> Result<&Versions> {
         let name = resource.qualified();
         if self.name != name {
-            let mut definition = read(server, table, resource).await?;
+            let mut definition = read(server, resource).await?;
             let spec = &mut definition["spec"];
             let open = spec["preserveUnknownFields"] == true;
             let all = match spec["versions"].take() {
@@ -211,11 +206,9 @@ impl Last {
 }
 
 /// The definition as it is stored: what the server keeps of it in memory lacks the descriptions.
-async fn read(server: &Server, table: &Table, resource: &Resource) -> Result<Value> {
-    let definitions = table.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
-    let name = resource.qualified();
-    let key = definitions.map(|resource| resource.key(Place { namespace: "", name: &name }));
-    let entry = server.get(&key.unwrap_or_default()).await?;
+async fn read(server: &Server, resource: &Resource) -> Result<Value> {
+    let folder = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
+    let entry = server.get(&format!("{folder}{}", resource.qualified())).await?;
     entry.map_or(Ok(Value::Null), |entry| Stored::from(&entry).decode("apiextensions.k8s.io/v1"))
 }
 
@@ -235,7 +228,7 @@ impl Section {
 
 impl Form {
     /// A definition as a part.
-    fn definition(self, name: &str, schema: Value) -> Part {
+    pub(super) fn definition(self, name: &str, schema: Value) -> Part {
         let references = self.references(&schema);
         let bytes = match self {
             Self::V2Protobuf => gnostic::encode(&gnostic::single("definitions", name, schema)),
@@ -245,7 +238,7 @@ impl Form {
     }
 
     /// Paths as a part.
-    fn paths(self, items: Vec<PathItem>) -> Part {
+    pub(super) fn paths(self, items: Vec<PathItem>) -> Part {
         let items: Map<String, Value> = items.into_iter().collect();
         let references = items.values().flat_map(|item| self.references(item)).collect();
         let bytes = match self {

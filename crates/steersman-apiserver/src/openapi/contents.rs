@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::catalog::{Builtin, Section};
 use super::part::{Document, Part};
 use super::{Asked, Form, gnostic, parameters};
+use crate::state::remotes::{OpenApi, Told};
 use crate::status::Result;
 
 /// The version of Kubernetes whose API this is.
@@ -20,6 +21,13 @@ pub(super) struct Contents {
     sections: Vec<(String, Arc<Section>)>,
     /// Where the sections of a document are.
     places: HashMap<String, Vec<usize>>,
+    /// The documents of version 3 that servers elsewhere have told, by name.
+    elsewhere: BTreeMap<String, OpenApi>,
+    /// What servers elsewhere add to the document of version 2: paths and definitions.
+    added: Vec<Part>,
+    added_definitions: Vec<Part>,
+    /// Whether built-in kinds are served; a server that extends another only refers to them.
+    whole: bool,
 }
 
 impl Asked<'_> {
@@ -28,7 +36,17 @@ impl Asked<'_> {
         let builtin = Builtin::ready(form).await?;
         let table = self.server.registry.table();
         let sections = self.published.sections(self.server, &table, form).await?;
-        Ok(Contents::new(builtin, sections))
+        let remotes = self.server.remotes.table();
+        let told = remotes.values().filter_map(|remote| {
+            let told = remote.told().openapi.clone()?;
+            Some((remote.base()[1..].to_owned(), told))
+        });
+        let mut contents = Contents::new(builtin, sections);
+        if form != Form::V3 {
+            remotes.values().for_each(|remote| contents.add(form, &remote.told()));
+        }
+        let whole = table.resources().any(|resource| !resource.is_custom());
+        Ok(Contents { elsewhere: told.collect(), whole, ..contents })
     }
 }
 
@@ -38,20 +56,52 @@ impl Contents {
         for (place, (name, _)) in sections.iter().enumerate() {
             places.entry(name.clone()).or_default().push(place);
         }
-        Self { builtin, sections, places }
+        Self {
+            builtin,
+            sections,
+            places,
+            elsewhere: BTreeMap::new(),
+            added: Vec::new(),
+            added_definitions: Vec::new(),
+            whole: true,
+        }
+    }
+
+    /// Adds what a server elsewhere told to the document of version 2. A definition that is there
+    /// already is taken to be the same.
+    fn add(&mut self, form: Form, told: &Told) {
+        let Some(told) = told.openapi_v2.as_ref().filter(|told| !told.paths.is_empty()) else {
+            return;
+        };
+        let mut known: BTreeSet<&str> =
+            self.builtin.definitions.keys().map(String::as_str).collect();
+        let custom = self.sections.iter().flat_map(|(_, section)| &section.definitions);
+        known.extend(custom.map(|(name, _)| name.as_str()));
+        for (name, schema) in told.definitions.iter().filter(|(name, _)| !known.contains(&***name))
+        {
+            self.added_definitions.push(form.definition(name, schema.clone()));
+        }
+        let paths = told.paths.iter().map(|(path, item)| (path.clone(), item.clone()));
+        self.added.push(form.paths(paths.collect()));
     }
 
     /// The names of the documents of version 3.
     pub(super) fn names(&self) -> BTreeSet<String> {
         let custom = self.sections.iter().map(|(name, _)| name);
-        self.builtin.paths.keys().chain(custom).cloned().collect()
+        let builtin = self.builtin.paths.keys().filter(|_| self.whole);
+        builtin.chain(custom).chain(self.elsewhere.keys()).cloned().collect()
     }
 
     /// The document of that name.
     pub(super) fn v3(&self, name: &str) -> Document<'_> {
+        if let Some(told) = self.elsewhere.get(name) {
+            let mut document = Document::default();
+            document.plain(&told.document[..]);
+            return document;
+        }
         let places = self.places.get(name).into_iter().flatten();
         let sections: Vec<&Section> = places.map(|place| &*self.sections[*place].1).collect();
-        let builtin = self.builtin.paths.get(name);
+        let builtin = self.builtin.paths.get(name).filter(|_| self.whole);
         let listing = sections.first().filter(|_| builtin.is_none()).map(|first| &first.listing);
         let own = sections.iter().map(|section| &section.paths);
         let paths: Vec<&Part> = builtin.into_iter().chain(listing).chain(own).collect();
@@ -75,9 +125,9 @@ impl Contents {
         let mut head = v2_head().to_string();
         head.pop();
         document.plain((head + r#","paths":{"#).into_bytes());
-        document.parts(self.paths().map(|(_, part)| part));
+        document.parts(self.paths().map(|(_, part)| part).chain(&self.added));
         document.plain(br#"},"definitions":{"#.as_slice());
-        document.parts(self.definitions());
+        document.parts(self.definitions().chain(&self.added_definitions));
         document.plain(b"}}".as_slice());
         document
     }
@@ -85,7 +135,8 @@ impl Contents {
     pub(super) fn v2_protobuf(&self) -> Document<'_> {
         let mut document = Document::default();
         document.plain(gnostic::encode(&v2_head()));
-        for part in self.paths().map(|(_, part)| part).chain(self.definitions()) {
+        let paths = self.paths().map(|(_, part)| part).chain(&self.added);
+        for part in paths.chain(self.definitions()).chain(&self.added_definitions) {
             document.part(part);
         }
         document
@@ -93,12 +144,14 @@ impl Contents {
 
     /// All paths, with the names of their documents.
     fn paths(&self) -> impl Iterator<Item = (&str, &Part)> {
-        let mut listed: BTreeSet<&str> = self.builtin.paths.keys().map(String::as_str).collect();
+        let builtin = self.builtin.paths.iter().filter(|_| self.whole);
+        let builtin = builtin.map(|(name, part)| (name.as_str(), part));
+        let mut listed: BTreeSet<&str> = builtin.clone().map(|(name, _)| name).collect();
         let custom = self.sections.iter().flat_map(move |(name, section)| {
             let listing = listed.insert(name).then_some(&section.listing);
             listing.into_iter().chain([&section.paths]).map(|part| (name.as_str(), part))
         });
-        self.builtin.paths.iter().map(|(name, part)| (name.as_str(), part)).chain(custom)
+        builtin.chain(custom)
     }
 
     fn definitions(&self) -> impl Iterator<Item = &Part> {

@@ -5,8 +5,10 @@
 
 pub(crate) mod effects;
 pub(crate) mod events;
+pub(crate) mod extended;
 pub(crate) mod node_ports;
 pub(crate) mod plugins;
+pub(crate) mod remotes;
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -34,8 +36,10 @@ use crate::webhook_client::Origins;
 use crate::{lookup, on_demand, status};
 use effects::Registered;
 use events::SharedEvents;
+use extended::Extended;
 use node_ports::NodePorts;
 use plugins::Plugins;
+use remotes::Remotes;
 
 /// What all requests share.
 pub(crate) struct Server {
@@ -86,6 +90,10 @@ pub(crate) struct Server {
     pub(crate) webhooks: Webhooks,
     /// The webhook servers of this process.
     pub(crate) origins: Origins,
+    /// The servers elsewhere that answer for groups and versions.
+    pub(crate) remotes: Remotes,
+    /// What this server has because it extends another.
+    pub(crate) extended: Extended,
     /// Where clients reach the API, once someone listens.
     pub(crate) endpoint: OnceLock<SocketAddr>,
     /// Told when someone listens, for the endpoints to be written soon.

@@ -11,14 +11,14 @@ use crate::lookup;
 /// A service that a `clientConfig` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) port: u16,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) port: u16,
 }
 
 /// Why there is no address of a service to try, in the words of Kubernetes.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BackendError {
+pub(crate) enum BackendError {
     #[error("service {0:?} not found")]
     NoService(String),
     #[error("no service port {port} found for service {service:?}")]

@@ -1,9 +1,12 @@
 //! The network's way to a webhook: HTTP/1.1 over TLS, on connections that are used again.
 
 use std::io;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use http::header::InvalidHeaderValue;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri, header};
@@ -24,6 +27,9 @@ pub(super) type Connection = SendRequest<Full<Bytes>>;
 
 /// How many unused connections to one target stay open.
 const IDLE_MAX: usize = 8;
+
+/// How long it may take to reach somebody whose answer may take as long as it likes.
+const DIAL_TIME: Duration = Duration::from_secs(30);
 
 /// The largest answer, in bytes.
 const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
@@ -79,6 +85,78 @@ pub(super) async fn send(
     whole(target, connection, response).await
 }
 
+/// Sends a request and gives the answer as soon as it begins; its body follows piece by piece. What
+/// was sent on a connection that was open is sent anew only if it has not left.
+pub(super) async fn open(
+    store: &dyn Store,
+    target: &Arc<Target>,
+    request: Request<Bytes>,
+) -> Result<Response<Pieces>, SendError> {
+    let mut request = addressed(target, request)?;
+    if let Some(mut connection) = used(target)
+        && connection.ready().await.is_ok()
+    {
+        match connection.try_send_request(request).await {
+            Ok(response) => return Ok(streamed(target, connection, response)),
+            Err(mut error) => match error.take_message() {
+                Some(unsent) => request = unsent,
+                None => return Err(SendError::Http(error.into_error())),
+            },
+        }
+    }
+    let mut connection = connect_in_time(store, target).await?;
+    let response = exchange(&mut connection, request).await.map_err(SendError::Http)?;
+    Ok(streamed(target, connection, response))
+}
+
+/// Sends a request to speak another protocol, on a connection of its own.
+pub(super) async fn upgrade(
+    store: &dyn Store,
+    target: &Target,
+    request: Request<Bytes>,
+) -> Result<Incoming, SendError> {
+    let request = addressed(target, request)?;
+    let mut connection = connect_in_time(store, target).await?;
+    exchange(&mut connection, request).await.map_err(SendError::Http)
+}
+
+/// The body of an answer, as it comes. It breaks off where the other side does.
+pub(super) type Pieces = BoxStream<'static, Bytes>;
+
+/// The same answer with a body that keeps its connection, and leaves it to others at the end.
+fn streamed(target: &Arc<Target>, connection: Connection, response: Incoming) -> Response<Pieces> {
+    let (parts, body) = response.into_parts();
+    let state = Some((body, connection, Arc::clone(target)));
+    let pieces = futures::stream::unfold(state, |state| async {
+        let (mut body, connection, target) = state?;
+        loop {
+            match body.frame().await {
+                Some(Ok(frame)) => {
+                    let Ok(piece) = frame.into_data() else { continue };
+                    return Some((piece, Some((body, connection, target))));
+                }
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "answer broke off");
+                    return None;
+                }
+                None => {
+                    keep(&target, connection);
+                    return None;
+                }
+            }
+        }
+    });
+    Response::from_parts(parts, pieces.boxed())
+}
+
+/// Keeps a connection for the next request.
+fn keep(target: &Target, connection: Connection) {
+    let mut idle = target.idle.lock().unwrap_or_else(PoisonError::into_inner);
+    if idle.len() < IDLE_MAX {
+        idle.push(connection);
+    }
+}
+
 /// The request as HTTP/1.1 wants it: the host in a header, the rest of the URL in the first line.
 fn addressed(
     target: &Target,
@@ -99,7 +177,7 @@ fn used(target: &Target) -> Option<Connection> {
     idle.pop()
 }
 
-type Incoming = Response<hyper::body::Incoming>;
+pub(super) type Incoming = Response<hyper::body::Incoming>;
 
 async fn exchange(
     connection: &mut Connection,
@@ -117,11 +195,16 @@ async fn whole(
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, RESPONSE_LIMIT).collect().await;
     let body = body.map_err(SendError::Body)?.to_bytes();
-    let mut idle = target.idle.lock().unwrap_or_else(PoisonError::into_inner);
-    if idle.len() < IDLE_MAX {
-        idle.push(connection);
-    }
+    keep(target, connection);
     Ok(Response::from_parts(parts, body))
+}
+
+async fn connect_in_time(store: &dyn Store, target: &Target) -> Result<Connection, SendError> {
+    let late = |_| {
+        let address = host_and_port(&target.host, target.port);
+        SendError::Dial { address, error: io::Error::new(io::ErrorKind::TimedOut, "i/o timeout") }
+    };
+    tokio::time::timeout(DIAL_TIME, connect(store, target)).await.map_err(late)?
 }
 
 async fn connect(store: &dyn Store, target: &Target) -> Result<Connection, SendError> {
@@ -134,21 +217,32 @@ async fn connect(store: &dyn Store, target: &Target) -> Result<Connection, SendE
     let shaken = http1::handshake(TokioIo::new(stream)).await;
     let (sender, connection) = shaken.map_err(SendError::Http)?;
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
+        if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "webhook connection closed");
         }
     });
     Ok(sender)
 }
 
+/// The first address to be tried, as a URL.
+pub(super) async fn location(store: &dyn Store, target: &Target) -> Result<String, SendError> {
+    let addresses = addresses(store, target).await?;
+    let (host, port) = addresses.first().ok_or(SendError::NoAddress)?;
+    Ok(format!("https://{}", host_and_port(host, *port)))
+}
+
+/// The addresses to try, in order.
+async fn addresses(store: &dyn Store, target: &Target) -> Result<Vec<(String, u16)>, SendError> {
+    match &target.service {
+        Some(service) => backend::addresses(store, service).await.map_err(SendError::Backend),
+        None => Ok(vec![(target.host.clone(), target.port)]),
+    }
+}
+
 /// Reaches the first address that can be reached.
 async fn dial(store: &dyn Store, target: &Target) -> Result<TcpStream, SendError> {
-    let addresses = match &target.service {
-        Some(service) => backend::addresses(store, service).await.map_err(SendError::Backend)?,
-        None => vec![(target.host.clone(), target.port)],
-    };
     let mut failed = SendError::NoAddress;
-    for (host, port) in addresses {
+    for (host, port) in addresses(store, target).await? {
         match TcpStream::connect((host.as_str(), port)).await {
             Ok(stream) => return Ok(stream),
             Err(error) => {

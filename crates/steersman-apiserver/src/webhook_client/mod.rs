@@ -1,5 +1,6 @@
 //! Calling webhooks: a POST of JSON to whom a `clientConfig` names, within a time. Issuers of
-//! tokens are asked for their keys in the same way.
+//! tokens are asked for their keys in the same way, and what an APIService leads elsewhere is
+//! [passed on](Origins::open).
 //!
 //! [`target`] reads a `clientConfig`, [`https`] speaks to the network, with whom [`trust`] lets it;
 //! [`backend`] finds out where a service is. Servers in this process
@@ -22,10 +23,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use http::{Method, Request, Response, header};
 use serde_json::Value;
 use steersman_store::Store;
 
+pub(crate) use backend::Service;
 pub(crate) use converter::Converter;
 pub(crate) use target::Target;
 pub(crate) use trust::ClientIdentity;
@@ -37,20 +40,93 @@ use crate::status::panic_text;
 pub type WebhookHandler =
     Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
 
+/// The body of an answer, piece by piece.
+pub(crate) type Pieces = BoxStream<'static, Bytes>;
+
+/// Answers what is passed on to an origin in this process.
+pub(crate) type ExtensionHandler =
+    Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Pieces>> + Send + Sync>;
+
 /// The servers in this process, by their origin.
 #[derive(Default)]
-pub(crate) struct Origins(RwLock<HashMap<String, WebhookHandler>>);
+pub(crate) struct Origins {
+    webhooks: RwLock<HashMap<String, WebhookHandler>>,
+    extensions: RwLock<HashMap<String, ExtensionHandler>>,
+}
 
 impl Origins {
     /// Lets a handler answer for an origin such as `https://webhooks.test`.
     pub(crate) fn serve(&self, origin: &str, handler: WebhookHandler) {
-        let mut origins = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut origins = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
         origins.insert(target::normal_origin(origin), handler);
     }
 
+    /// Lets a handler answer what is passed on to an origin; nobody, if there is none.
+    pub(crate) fn extend(&self, origin: &str, handler: Option<ExtensionHandler>) {
+        let mut origins = self.extensions.write().unwrap_or_else(PoisonError::into_inner);
+        let origin = target::normal_origin(origin);
+        match handler {
+            Some(handler) => origins.insert(origin, handler),
+            None => origins.remove(&origin),
+        };
+    }
+
     fn handler(&self, target: &Target) -> Option<WebhookHandler> {
-        let origins = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let origins = self.webhooks.read().unwrap_or_else(PoisonError::into_inner);
         origins.get(&target.origin).cloned()
+    }
+
+    fn extension(&self, target: &Target) -> Option<ExtensionHandler> {
+        let origins = self.extensions.read().unwrap_or_else(PoisonError::into_inner);
+        origins.get(&target.origin).cloned()
+    }
+
+    /// Whether what is passed on to a target stays in this process.
+    pub(crate) fn has_extension(&self, target: &Target) -> bool {
+        self.extension(target).is_some()
+    }
+
+    /// Where a target is at this moment, as a URL without a path, or why it is nowhere.
+    pub(crate) async fn location(
+        &self,
+        store: &dyn Store,
+        target: &Target,
+    ) -> Result<String, String> {
+        if self.has_extension(target) {
+            return Ok(target.url.clone());
+        }
+        https::location(store, target).await.map_err(|error| error.to_string())
+    }
+
+    /// Passes a request on. The answer is there as soon as it begins, or the text of what went
+    /// wrong.
+    pub(crate) async fn open(
+        &self,
+        store: &dyn Store,
+        target: &Arc<Target>,
+        request: Request<Bytes>,
+    ) -> Result<Response<Pieces>, String> {
+        match self.extension(target) {
+            Some(handler) => unless_it_panics(async { handler(request).await }).await,
+            None => {
+                let sent = https::open(store, target, request).await;
+                sent.map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// Passes on a request to speak another protocol, which only the network's servers do.
+    pub(crate) async fn upgrade(
+        &self,
+        store: &dyn Store,
+        target: &Target,
+        request: Request<Bytes>,
+    ) -> Result<Response<hyper::body::Incoming>, String> {
+        if self.has_extension(target) {
+            return Err("a server in this process speaks no other protocol".to_owned());
+        }
+        let sent = https::upgrade(store, target, request).await;
+        sent.map_err(|error| error.to_string())
     }
 
     /// Posts a document and gives the one that is answered, or the text of what went wrong.
@@ -125,7 +201,7 @@ impl Origins {
         let _lent = elsewhere();
         let answer = async {
             match self.handler(target) {
-                Some(handler) => in_process(&handler, request).await,
+                Some(handler) => unless_it_panics(async { handler(request).await }).await,
                 None => {
                     let sent = https::send(store, target, request).await;
                     sent.map_err(|error| error.to_string())
@@ -137,14 +213,11 @@ impl Origins {
     }
 }
 
-/// Asks a handler of this process; one that panics has hung up.
-async fn in_process(
-    handler: &WebhookHandler,
-    request: Request<Bytes>,
-) -> Result<Response<Bytes>, String> {
-    let answer = AssertUnwindSafe(async { handler(request).await }).catch_unwind().await;
+/// Waits for a handler of this process; one that panics has hung up.
+async fn unless_it_panics<T>(answer: impl Future<Output = T>) -> Result<T, String> {
+    let answer = AssertUnwindSafe(answer).catch_unwind().await;
     answer.map_err(|panic| {
-        tracing::warn!(panic = panic_text(&*panic), "webhook in this process panicked");
+        tracing::warn!(panic = panic_text(&*panic), "server in this process panicked");
         "EOF".to_owned()
     })
 }

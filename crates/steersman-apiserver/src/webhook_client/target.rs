@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::backend::Service;
 use super::https::Connection;
 use super::path;
-use super::trust::{ClientIdentity, client_config};
+use super::trust::{ClientIdentity, Trust, client_config};
 
 const HTTPS_PORT: u16 = 443;
 
@@ -24,9 +24,9 @@ pub(crate) struct Target {
     pub(super) host: String,
     pub(super) port: u16,
     /// The service, if it is one: where it is, is found out at each connection.
-    pub(super) service: Option<Service>,
-    /// The authorities in PEM; none are the system's.
-    authorities: Vec<u8>,
+    pub(crate) service: Option<Service>,
+    /// Who must vouch for it.
+    trust: Trust,
     /// What the server shows of itself, if it does.
     identity: Option<ClientIdentity>,
     /// Made at the first connection.
@@ -47,6 +47,16 @@ impl Target {
         Self { service: service.map(service_of), ..Self::at(&url, bundle.unwrap_or_default()) }
     }
 
+    /// Reads the `spec` of an APIService that names a service.
+    pub(crate) fn of_api_service(spec: &Value) -> Self {
+        let target = Self::of(spec);
+        let target = Self { url: target.url.trim_end_matches('/').to_owned(), ..target };
+        match spec["insecureSkipTLSVerify"] == true {
+            true => Self { trust: Trust::Anyone, ..target },
+            false => target,
+        }
+    }
+
     /// Who is at a URL, and who vouches for it, in PEM; nobody stands for whom the system trusts.
     pub(crate) fn at(url: &str, authorities: Vec<u8>) -> Self {
         let uri: Uri = url.parse().unwrap_or_default();
@@ -56,7 +66,7 @@ impl Target {
             host,
             port: uri.port_u16().unwrap_or(HTTPS_PORT),
             service: None,
-            authorities,
+            trust: Trust::Authorities(authorities),
             identity: None,
             tls: OnceLock::new(),
             idle: Mutex::default(),
@@ -71,7 +81,7 @@ impl Target {
 
     /// How TLS is spoken with this target.
     pub(super) fn tls(&self) -> Result<Arc<rustls::ClientConfig>, String> {
-        self.tls.get_or_init(|| client_config(&self.authorities, self.identity.as_ref())).clone()
+        self.tls.get_or_init(|| client_config(&self.trust, self.identity.as_ref())).clone()
     }
 }
 
@@ -113,6 +123,12 @@ mod tests {
         assert_eq!(normal_origin("https://Hooks.test"), "https://hooks.test:443");
         assert_eq!(normal_origin("https://hooks.test:443/a/b"), "https://hooks.test:443");
         assert_ne!(normal_origin("https://hooks.test:8443"), "https://hooks.test:443");
+    }
+
+    #[test]
+    fn the_service_of_an_api_is_at_the_port_that_the_api_names() {
+        let spec = json!({"service": {"name": "api", "namespace": "ns", "port": 8443}});
+        assert_eq!(Target::of_api_service(&spec).url, "https://api.ns.svc:8443");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -26,18 +26,28 @@ impl std::fmt::Debug for ClientIdentity {
     }
 }
 
-/// How TLS is spoken with one whom these authorities, in PEM, vouch for. Without any it is those
-/// of the system.
+/// Who must vouch for the other side.
+#[derive(Debug)]
+pub(super) enum Trust {
+    /// These authorities, in PEM. Without any it is those of the system.
+    Authorities(Vec<u8>),
+    /// Nobody: `insecureSkipTLSVerify`.
+    Anyone,
+}
+
+/// How TLS is spoken with one whom those vouch for who must.
 pub(super) fn client_config(
-    authorities: &[u8],
+    trust: &Trust,
     identity: Option<&ClientIdentity>,
 ) -> Result<Arc<rustls::ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier: Arc<dyn ServerCertVerifier> = if authorities.is_empty() {
-        let system = rustls_platform_verifier::Verifier::new(Arc::clone(&provider));
-        Arc::new(system.map_err(|error| error.to_string())?)
-    } else {
-        Arc::new(Bundle::read(authorities, &provider)?)
+    let verifier: Arc<dyn ServerCertVerifier> = match trust {
+        Trust::Anyone => Arc::new(Unverified(Arc::clone(&provider))),
+        Trust::Authorities(none) if none.is_empty() => {
+            let system = rustls_platform_verifier::Verifier::new(Arc::clone(&provider));
+            Arc::new(system.map_err(|error| error.to_string())?)
+        }
+        Trust::Authorities(pem) => Arc::new(Bundle::read(pem, &provider)?),
     };
     let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -52,6 +62,47 @@ pub(super) fn client_config(
     let key = key.map_err(|error| format!("unable to load the key: {error}"))?;
     let config = builder.with_client_auth_cert(chain, key);
     config.map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// Takes every certificate, if only its holder has the key.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 /// What a `caBundle` holds. As in Go, a server's own certificate may stand in it, without an

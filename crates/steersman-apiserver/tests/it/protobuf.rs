@@ -12,7 +12,9 @@ use steersman_rules::protobuf;
 use steersman_rules::resource::{Resource, Verb};
 use tower::ServiceExt;
 
-use crate::api::{Answer, Api, CONFIG_MAPS, config_map, deployment, name, names, pod, version};
+use crate::api::{
+    Answer, Api, CONFIG_MAPS, config_map, deployment, name, names, pod, seconds_pass, version,
+};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const METADATA: &str =
@@ -184,8 +186,13 @@ async fn every_kind_is_created_read_listed_and_watched_alike_in_protobuf_and_jso
     for (resource, sample) in stored() {
         let path = collection(&resource);
         let what = resource.qualified();
-        let created = api.protobuf(Method::POST, &path, Some(&sample)).await.message(201);
+        let mut created = api.protobuf(Method::POST, &path, Some(&sample)).await.message(201);
         let own = format!("{path}/{}", name(&sample));
+        // The server says a moment later whether it is available.
+        if resource.kind == "APIService" {
+            seconds_pass(1).await;
+            created = api.protobuf(Method::GET, &own, None).await.message(200);
+        }
         let json = api.get(&own).await.ok();
         assert_eq!(told(&created), told(&json), "{what}");
         assert_eq!(api.protobuf(Method::GET, &own, None).await.message(200), created, "{what}");

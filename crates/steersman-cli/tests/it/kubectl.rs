@@ -1,6 +1,7 @@
 //! kubectl, unmodified, against the program.
 
 mod access;
+mod aggregation;
 mod apply;
 mod change;
 mod create;

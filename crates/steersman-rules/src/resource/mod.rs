@@ -98,6 +98,8 @@ impl fmt::Debug for ConverterHandle {
 pub enum Effect {
     /// Judges or changes what is written.
     AdmissionPolicy,
+    /// Says which server answers for a group and version.
+    ApiService,
     /// Serves what a custom resource definition says.
     Definition,
     /// Belongs to a definition, which must stay while it is there.

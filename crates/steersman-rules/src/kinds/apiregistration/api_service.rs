@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::field::FieldError;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors, PORTS};
 use crate::rules::document::{fill, text, within, within_existing};
@@ -25,6 +26,7 @@ pub(super) const KIND: Kind = Kind {
     ],
     storage_prefix: Some("apiregistration.k8s.io/apiservices"),
     rules: &RULES,
+    effect: Some(Effect::ApiService),
     columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
