@@ -135,12 +135,6 @@ async fn install_all(name: &str, definitions: &[Value]) {
         slowest = slowest.max(served);
         first = first.max(created);
     }
-    let size = definitions.iter().map(|it| it.to_string().len()).max().unwrap_or_default();
-    eprintln!(
-        "{name}: {} definitions of up to {size} bytes; served within {slowest:?}, the first \
-         instance within {first:?}",
-        definitions.len()
-    );
     assert!(slowest < PATIENCE && first < PATIENCE, "{name}: {slowest:?}, {first:?}");
 }
 

@@ -41,8 +41,8 @@ fn reason(job: &Job, type_: &str) -> Option<String> {
 }
 
 async fn status(cluster: &Cluster, name: &str) -> Result<JobStatus> {
-    let job: Job = cluster.client().get(name).await?.unwrap();
-    Ok(job.status.unwrap_or_default())
+    let job: Option<Job> = cluster.client().get(name).await?;
+    Ok(job.and_then(|job| job.status).unwrap_or_default())
 }
 
 async fn complete(cluster: &Cluster, name: &str) -> Result<JobStatus> {

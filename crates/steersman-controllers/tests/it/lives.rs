@@ -17,9 +17,10 @@ fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-fn main_of(pod: &Pod) -> &ContainerStatus {
-    let statuses = pod.status.as_ref().unwrap().container_statuses.as_ref().unwrap();
-    statuses.iter().find(|status| status.name == "main").unwrap()
+/// The status of the container `main`, once there is one.
+fn main_of(pod: &Pod) -> Option<&ContainerStatus> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    statuses.iter().find(|status| status.name == "main")
 }
 
 fn waiting(pod: &Pod) -> Option<&str> {
@@ -28,7 +29,7 @@ fn waiting(pod: &Pod) -> Option<&str> {
 }
 
 async fn get(cluster: &Cluster, name: &str) -> Result<Pod> {
-    Ok(cluster.client().get(name).await?.unwrap())
+    Ok(cluster.client().get(name).await?.unwrap_or_default())
 }
 
 fn once(name: &str, image: &str) -> Pod {
@@ -55,7 +56,7 @@ async fn a_pod_ends_as_its_rule_annotation_or_image_says(cluster: Cluster) -> Re
     for name in ["by-rule", "by-annotation", "by-image"] {
         let ended = get(&cluster, name).await?;
         assert_eq!(phase(&ended), "Failed", "{name}");
-        let state = main_of(&ended).state.as_ref().unwrap().terminated.as_ref().unwrap();
+        let state = main_of(&ended).unwrap().state.as_ref().unwrap().terminated.as_ref().unwrap();
         assert_eq!((state.exit_code, state.reason.as_deref()), (3, Some("Error")), "{name}");
         assert!(!is_ready(&ended));
     }
@@ -84,7 +85,7 @@ async fn a_container_that_keeps_failing_is_restarted_ever_later(cluster: Cluster
     cluster.eventually("web", |pod: &Pod| waiting(pod) == Some("CrashLoopBackOff")).await?;
     let crashed = get(&cluster, "web").await?;
     let uid = crashed.metadata.uid.clone().unwrap();
-    let main = main_of(&crashed);
+    let main = main_of(&crashed).unwrap();
     assert_eq!((main.restart_count, main.ready), (1, false));
     assert_eq!(phase(&crashed), "Running");
     let message = main.state.as_ref().unwrap().waiting.as_ref().unwrap().message.clone();
@@ -95,7 +96,10 @@ async fn a_container_that_keeps_failing_is_restarted_ever_later(cluster: Cluster
     // It runs for 5 seconds each time, and waits for 10, 20, 40, 80, 160 and then 300.
     cluster.advance(Duration::from_secs(10 + 5 + 20 + 5 + 40 + 5 + 80 + 5 + 160 + 5 + 1)).await;
     let crashed = get(&cluster, "web").await?;
-    assert_eq!((main_of(&crashed).restart_count, waiting(&crashed)), (6, Some("CrashLoopBackOff")));
+    assert_eq!(
+        (main_of(&crashed).unwrap().restart_count, waiting(&crashed)),
+        (6, Some("CrashLoopBackOff"))
+    );
     let note = format!(
         "kubelet Warning BackOff: Back-off restarting failed container main in pod web_default({uid})"
     );
@@ -111,8 +115,8 @@ async fn a_restart_policy_of_on_failure_ends_with_a_success(cluster: Cluster) ->
     cluster.client().create(&pod("try", &json!({"restartPolicy": "OnFailure"}))).await?;
     cluster.eventually("try", |pod: &Pod| phase(pod) == "Succeeded").await?;
     let done = get(&cluster, "try").await?;
-    assert_eq!(main_of(&done).restart_count, 2);
-    let state = main_of(&done).state.as_ref().unwrap().terminated.as_ref().unwrap();
+    assert_eq!(main_of(&done).unwrap().restart_count, 2);
+    let state = main_of(&done).unwrap().state.as_ref().unwrap().terminated.as_ref().unwrap();
     assert_eq!((state.exit_code, state.reason.as_deref()), (0, Some("Completed")));
     Ok(())
 }
