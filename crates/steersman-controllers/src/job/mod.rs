@@ -3,7 +3,8 @@
 //! [`plan`] decides how the Job ends and which Pods are created or deleted, with [`policy`] for what
 //! a failure means, [`backoff`] for when Pods are replaced, [`ranking`] for which go first, and
 //! [`indexes`] for the completions of indexed Jobs; [`template`] makes the Pods, and [`tracking`]
-//! counts those that have finished, exactly once, with what [`counted`] remembers. [`orphans`] lets go of Pods that no Job counts.
+//! counts those that have finished, exactly once, with what [`counted`] remembers.
+//! [`mod@orphans`] lets go of Pods that no Job counts.
 
 mod backoff;
 mod counted;
