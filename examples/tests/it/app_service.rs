@@ -8,6 +8,8 @@ use steersman_testkit::Cluster;
 
 async fn shop(cluster: &Cluster, replicas: i32) -> Result<()> {
     cluster.deploy(&manifests()).await?.run(app_services());
+    // The controller looks before there is anything to see.
+    cluster.settle().await;
     cluster.client().create(&app_service("shop", replicas)).await?;
     cluster.eventually("shop", |app: &AppService| app.available() == replicas).await
 }

@@ -157,7 +157,7 @@ async fn dropping_the_manager_stops_everything_at_once(cluster: Cluster) -> Resu
         .start();
     running.ready().await?;
     drop(running);
-    tokio::task::yield_now().await;
+    cluster.settle().await;
     assert_eq!(journal.take(), ["gone"]);
     assert_eq!(start.elapsed(), Duration::ZERO);
     Ok(())
