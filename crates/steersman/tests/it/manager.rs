@@ -156,6 +156,7 @@ async fn dropping_the_manager_stops_everything_at_once(cluster: Cluster) -> Resu
         })
         .start();
     running.ready().await?;
+    cluster.settle().await; // what has begun has also had its turn
     drop(running);
     cluster.settle().await;
     assert_eq!(journal.take(), ["gone"]);
