@@ -58,6 +58,7 @@ pub mod context;
 mod merge_diff;
 
 pub mod ownership;
+pub mod placement;
 pub mod world;
 
 pub mod controller;

@@ -1,6 +1,7 @@
 //! Nodes keep Pods away by taints; Pods may tolerate them.
 
-use k8s_openapi::api::core::v1::{Pod, Taint, Toleration};
+use k8s_openapi::api::core::v1::{Pod, Taint};
+use steersman::placement::tolerates;
 
 use super::{FilterPlugin, refuse};
 use crate::snapshot::{NodeView, PodView};
@@ -28,19 +29,4 @@ fn forbids(taint: &Taint) -> bool {
 pub(super) fn is_tolerated(taint: &Taint, pod: &Pod) -> bool {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
     tolerations.into_iter().flatten().any(|toleration| tolerates(toleration, taint))
-}
-
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let given = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
-    let same_effect = given(&toleration.effect).is_none_or(|effect| effect == taint.effect);
-    let same_key = given(&toleration.key).is_none_or(|key| key == taint.key);
-    let same_value = match toleration.operator.as_deref().unwrap_or_default() {
-        "Exists" => true,
-        "" | "Equal" => {
-            toleration.value.as_deref().unwrap_or_default()
-                == taint.value.as_deref().unwrap_or_default()
-        }
-        _ => false,
-    };
-    same_effect && same_key && same_value
 }
