@@ -104,8 +104,12 @@ impl Side {
         let end = Instant::now() + PATIENCE;
         loop {
             let answer = self.ask(connection, step, kept).await.unwrap_or_else(Answer::failed);
-            let is_good = (200..300).contains(&answer.status);
-            if step.role != Role::Await || is_good || Instant::now() > end {
+            let is_settled = match step.role {
+                Role::Await => (200..300).contains(&answer.status),
+                Role::AwaitGone => answer.status == 404,
+                Role::Compared | Role::Needed | Role::Setup | Role::Watch => true,
+            };
+            if is_settled || Instant::now() > end {
                 return answer;
             }
             tokio::time::sleep(PAUSE).await;

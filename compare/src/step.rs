@@ -63,6 +63,8 @@ pub(crate) enum Role {
     Setup,
     /// It is asked again until it succeeds; its answers are not compared.
     Await,
+    /// It is asked again until it answers that there is no such thing; that is compared.
+    AwaitGone,
     /// A stream: it is open while the next steps run, and compared when it has ended.
     Watch,
 }

@@ -173,7 +173,8 @@ fn rules(kind: &Kind, place: &Place, scenario: &mut Scenario) {
     let unserved = json!([{"op": "replace", "path": "/spec/versions/1/served", "value": false}]);
     scenario.add(Step::patch("unserve", &path, Language::Json, unserved).role(Role::Setup));
     scenario.add(Step::delete("definition-delete", &path));
-    scenario.add(Step::get("definition-after", &path));
+    // Both take its objects away outside the request, each in its own time.
+    scenario.add(Step::get("definition-after", &path).role(Role::AwaitGone));
 }
 
 /// Changes that a definition does not take.
