@@ -1,5 +1,6 @@
 //! Pods of many variables.
 
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::caller::{Ask, Who};
@@ -15,15 +16,21 @@ pub(super) fn variables(letter: char, count: usize) -> Vec<Value> {
 pub(super) async fn run(field: Field) -> Result<Seen, String> {
     let count = field.size(80_000, 8_000);
     let attacker = field.caller(Who::Attacker)?;
-    let pods = (0..field.size(5, 2)).map(move |number| {
+    let collection = format!("/api/v1/namespaces/{HOSTILE}/pods");
+    let pods = (0..field.size(5, 2)).map(|number| {
         let container = json!({"name": "c", "image": "x", "env": variables('v', count)});
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("variables-{number}")},
             "spec": {"containers": [container]},
         });
-        Ask::post(format!("/api/v1/namespaces/{HOSTILE}/pods"), &pod)
+        Ask::post(collection.clone(), &pod)
     });
     let pods: Vec<Ask> = pods.collect();
     field.begin().await;
-    Ok(storm(&attacker, 2, field.seconds(60, 10), pods.into_iter()).await)
+    let seen = storm(&attacker, 2, field.seconds(60, 10), pods.into_iter()).await;
+    // What is stored takes memory by right; what stays without it does not.
+    attacker
+        .ask(&Ask::new(Method::DELETE, format!("{collection}?gracePeriodSeconds=0"), ""))
+        .await?;
+    Ok(seen)
 }

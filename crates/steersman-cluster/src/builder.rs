@@ -161,7 +161,7 @@ impl Builder {
 
     /// How many bytes of the past are kept in memory at most, however young it is: replaced and
     /// deleted objects, for watches and paged lists. Those that need more are told that it has
-    /// expired. 128 MiB unless said otherwise.
+    /// expired. 64 MiB unless said otherwise.
     #[must_use]
     pub fn history_bytes(mut self, bytes: u64) -> Self {
         self.history_bytes = bytes;

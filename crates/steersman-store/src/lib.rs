@@ -23,8 +23,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-/// How many bytes of the past a store keeps in memory unless it is told otherwise.
-pub const HISTORY_BYTES: u64 = 128 * 1024 * 1024;
+/// How many bytes of the past a store keeps in memory unless it is told otherwise. An allocator
+/// takes up to a third more for them.
+pub const HISTORY_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A key: a slash-separated path such as `/registry/pods/default/web-0`.
 pub type Key = Arc<str>;

@@ -16,8 +16,8 @@ use crate::status::{Result, Status};
 /// How many bytes of bodies are held at once. What a body is read into takes several times as much.
 const ALL: usize = 128 * 1024 * 1024;
 
-/// How many of them one user may send: ten of the largest.
-const SHARE: usize = ALL / 4;
+/// How many of them one user may send: five of the largest.
+const SHARE: usize = ALL / 8;
 
 /// How many counters users share.
 const SHARES: usize = 256;

@@ -11,7 +11,8 @@
 //!
 //! Who waits for a webhook holds seats and does nothing. Those seats are lent to queues that have
 //! nobody served, so that webhooks which ask for what there is no seat left for keep nobody waiting
-//! but whoever asks them.
+//! but whoever asks them. A long list holds many seats for one core's work: all but one are lent as
+//! well, one by one, so that a few lists keep nobody waiting who asks for little.
 //!
 //! Everything here is arithmetic: time is an argument, and who waits is whatever the caller says.
 //! A queue that has nothing to do has no state, and is not kept.
@@ -100,6 +101,8 @@ pub(super) struct QueueSet<W> {
     lingering: BinaryHeap<Reverse<Lingering>>,
     /// The seats of requests that wait for somebody else.
     away: u32,
+    /// The seats, beyond one each, of requests that are served.
+    wide: u32,
     load: Load,
     demand: Demand,
 }
@@ -207,6 +210,7 @@ impl<W> QueueSet<W> {
             enqueued: 0,
             lingering: BinaryHeap::new(),
             away: 0,
+            wide: 0,
             load: Load::default(),
             demand: Demand::default(),
         }
@@ -311,10 +315,7 @@ impl<W> QueueSet<W> {
         {
             served.extend(self.serve_first(index));
         }
-        while self.away > 0
-            && let Some((index, width)) = self.next(|queue| queue.executing == 0)
-            && self.has_lent(width)
-        {
+        while let Some((index, _)) = self.next(|queue| self.may_borrow(queue)) {
             served.extend(self.serve_first(index));
         }
         served
@@ -372,6 +373,7 @@ impl<W> QueueSet<W> {
         self.sync(now);
         let Seated { queue, work, since } = seated;
         self.load.executing -= 1;
+        self.wide -= work.initial.saturating_sub(1);
         if let Some(index) = queue {
             let took = now.saturating_sub(since);
             let estimated = seat_time(work.initial, SERVICE);
@@ -494,7 +496,15 @@ impl<W> QueueSet<W> {
 
     /// Whether there are that many seats if those count that are lent.
     fn has_lent(&self, seats: u32) -> bool {
-        self.away > 0 && self.load.seats.saturating_sub(self.away) + seats <= self.limit
+        let wide = if seats == 1 { self.wide } else { 0 };
+        let lent = self.away + wide;
+        lent > 0 && self.load.seats.saturating_sub(lent) + seats <= self.limit
+    }
+
+    /// Whether seats may be lent to the first that waits in a queue.
+    fn may_borrow(&self, queue: &Queue<W>) -> bool {
+        let first = queue.waiting.front().filter(|_| queue.executing == 0);
+        first.is_some_and(|waiting| self.has_lent(waiting.work.width()))
     }
 
     /// A queue of a flow's hand that has nothing to do.
@@ -507,6 +517,7 @@ impl<W> QueueSet<W> {
     fn seat(&mut self, queue: Option<u32>, work: Work) -> Seated {
         self.load.executing += 1;
         self.load.seats += work.width();
+        self.wide += work.initial.saturating_sub(1);
         self.demand.note(self.load.seats + self.load.waiting_seats);
         Seated { queue, work, since: self.synced }
     }

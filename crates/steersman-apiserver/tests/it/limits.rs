@@ -87,6 +87,16 @@ async fn a_large_default_in_many_items_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn items_that_the_server_would_fill_in_are_counted_before_it_does() {
+    let api = Api::start().await;
+    let mut object = pod("a");
+    object["spec"]["containers"] = vec![json!({}); 200_000].into();
+    assert_eq!(message(&api.post(PODS, &object).await.refused(500)), TOO_LARGE);
+    object["spec"]["containers"] = vec![json!({}); 10].into();
+    api.post(PODS, &object).await.refused(422);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_that_a_newer_schema_would_make_too_large_is_read_as_it_is_stored() {
     let api = Api::start().await;
     let deep = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});

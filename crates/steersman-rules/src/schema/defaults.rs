@@ -15,6 +15,28 @@ pub const ADDED_MAX: usize = 3 * 512 * 1024;
 #[error("defaults would add more than {ADDED_MAX} bytes to the object")]
 pub struct DefaultsTooLarge;
 
+/// The most objects that the lists of a built-in kind may have, all together. The rules of such a
+/// kind fill in what an item leaves out, which is sixteen bytes or more (`"protocol":"TCP"`).
+const ITEMS_MAX: usize = ADDED_MAX / 16;
+
+/// Refuses an object of a built-in kind that has too many items to be filled in: a few megabytes of
+/// empty containers would become gigabytes.
+pub(super) fn check_items(object: &Value) -> Result<(), DefaultsTooLarge> {
+    if items(object) > ITEMS_MAX { Err(DefaultsTooLarge) } else { Ok(()) }
+}
+
+/// How many objects stand in lists.
+fn items(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => fields.values().map(items).sum(),
+        Value::Array(values) => {
+            let of_value = |value: &Value| usize::from(value.is_object()) + items(value);
+            values.iter().map(of_value).sum()
+        }
+        _ => 0,
+    }
+}
+
 /// Fills in defaults, outermost first, so that a defaulted object gets its own defaults too. Nulls
 /// where null is not a value count as left out.
 pub(super) fn apply(node: &Node, value: &mut Value) -> Result<(), DefaultsTooLarge> {

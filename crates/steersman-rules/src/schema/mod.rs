@@ -181,6 +181,7 @@ impl Schema {
     /// anything, so what they add is bounded; an object that would grow beyond is left unfinished.
     pub fn apply_defaults(&self, object: &mut Value) -> Result<(), DefaultsTooLarge> {
         if self.is_typed() {
+            defaults::check_items(object)?;
             settle(&self.root, object);
             Ok(())
         } else {

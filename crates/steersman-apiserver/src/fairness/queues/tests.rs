@@ -96,6 +96,27 @@ fn seats_of_those_who_wait_for_somebody_else_are_lent_to_queues_without_any() {
 }
 
 #[test]
+fn whoever_asks_for_little_does_not_wait_for_the_many_seats_of_a_list() {
+    let mut set = QueueSet::new(QUEUES, 10, ms(0));
+    let list = seated(set.arrive(ms(0), Work::seats(10), FLOOD, || 0));
+    waiting(set.arrive(ms(0), Work::seats(10), FLOOD, || 1));
+    waiting(set.arrive(ms(0), Work::seats(10), OTHER + 1, || 2));
+    let little = seated(set.arrive(ms(1), Work::ONE, OTHER, || 3));
+    assert!(set.dispatch(ms(1)).is_empty(), "lists wait for all their seats");
+    set.finish(ms(2), little);
+    let others: Vec<Seated> = (0..9)
+        .map(|number| seated(set.arrive(ms(3), Work::ONE, 100 * (number + 1), || 4)))
+        .collect();
+    waiting(set.arrive(ms(3), Work::ONE, 63, || 5));
+    others.into_iter().for_each(|other| set.finish(ms(4), other));
+    let (who, little) = set.dispatch(ms(4)).pop().unwrap();
+    assert_eq!(who, 5, "nothing is left of what was lent");
+    set.finish(ms(5), little);
+    set.finish(ms(6), list);
+    assert_eq!(set.dispatch(ms(6)).len(), 1, "the next list");
+}
+
+#[test]
 fn a_flood_fills_its_own_hand_and_others_have_queues_left() {
     let mut set = QueueSet::new(QUEUES, 1, ms(0));
     let first = seated(set.arrive(ms(0), Work::ONE, FLOOD, || 0));
