@@ -8,6 +8,8 @@ use crate::process::{self, Outcome};
 const SEEDS: &str = "2000";
 /// So many minutes of everything at once.
 const MINUTES: &str = "30";
+/// How many faults there are, about.
+const FAULTS: u32 = 20;
 /// How long the fuzzer looks at each target.
 const FUZZED: [&str; 2] = ["--seconds", "20"];
 
@@ -41,9 +43,14 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 /// Runs the sweeps of the framework's tests over so many seeds. Each reports the seed with which
 /// it fails, and runs with that one alone if `STEERSMAN_SEED` names it.
 fn sweep(seeds: &str) -> Outcome {
-    let sweeps = ["whatever_the_network_does", "once_all_faults_are_over"];
     let test = ["test", "--package", "steersman", "--test", "it", "--locked", "--"];
-    process::run(process::cargo().env("STEERSMAN_SEEDS", seeds).args(test).args(sweeps))
+    let sweep = |seeds: &str, names: &[&str]| {
+        process::run(process::cargo().env("STEERSMAN_SEEDS", seeds).args(test).args(names))
+    };
+    sweep(seeds, &["whatever_the_network_does", "once_all_faults_are_over"])?;
+    // Each of these runs every seed with every fault.
+    let fewer = seeds.parse::<u32>().map_or(1, |many| many.div_ceil(FAULTS));
+    sweep(&fewer.to_string(), &["survived"])
 }
 
 /// Load, churn of definitions, watches that come and go, and kills, on the optimised program.

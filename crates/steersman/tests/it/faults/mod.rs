@@ -17,6 +17,8 @@ pub(crate) use view::config_maps;
 use view::{Objects, View, cached, seen};
 use writer::{Writer, everything};
 
+use crate::replicas::many_seeds;
+
 /// How many times the writer acts.
 const STEPS: usize = 50;
 /// How many objects a page has: few objects must make several pages.
@@ -160,10 +162,15 @@ fn without_faults_everything_is_told() {
     check(1, &Faults::seeded(1));
 }
 
+/// A few seeds, or as many as the soak wants.
+fn from(first: u64, few: u64) -> std::ops::Range<u64> {
+    first..first + many_seeds().unwrap_or(few)
+}
+
 #[test]
 fn every_fault_alone_is_survived() {
     for fault in Fault::ALL.into_iter().filter(|fault| *fault != Fault::Malformed) {
-        survived(fault, 0..4, |faults| {
+        survived(fault, from(0, 2), |faults| {
             let lists = OF_LISTS.contains(&fault);
             faults.with(Fault::StreamingRefused, if lists { 1.0 } else { 0.0 })
         });
@@ -173,23 +180,23 @@ fn every_fault_alone_is_survived() {
 #[test]
 fn every_fault_among_relists_is_survived() {
     for fault in Fault::ALL.into_iter().filter(|fault| *fault != Fault::Malformed) {
-        survived(fault, 100..104, relisting);
+        survived(fault, from(100_000, 2), relisting);
     }
 }
 
 #[test]
 fn objects_that_cannot_be_decoded_are_survived() {
-    survived(Fault::Malformed, 200..206, |faults| faults);
-    survived(Fault::Malformed, 210..216, relisting);
+    survived(Fault::Malformed, from(200_000, 4), |faults| faults);
+    survived(Fault::Malformed, from(300_000, 4), relisting);
 }
 
 #[test]
 fn all_faults_together_are_survived() {
-    for seed in 300..330 {
+    for seed in from(400_000, 12) {
         let decodable = Faults::seeded(seed).pages_of(PAGE).with(Fault::Malformed, 0.0);
         check(seed, &decodable.all(0.04));
     }
-    for seed in 400..410 {
+    for seed in from(500_000, 6) {
         check(seed, &Faults::seeded(seed).pages_of(PAGE).all(0.04));
     }
 }

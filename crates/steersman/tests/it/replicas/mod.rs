@@ -16,10 +16,14 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use steersman_testkit::{Condition, Link};
 
+/// How many seeds the soak wants, where it runs.
+pub(crate) fn many_seeds() -> Option<u64> {
+    std::env::var("STEERSMAN_SEEDS").ok().map(|many| many.parse().unwrap())
+}
+
 /// Runs the seeds, on all processors. A seed that fails tells its number.
 pub(crate) fn for_seeds(count: u64, run: impl Fn(u64) + Sync) {
-    let many = std::env::var("STEERSMAN_SEEDS").ok().map(|many| many.parse().unwrap());
-    let count = many.unwrap_or(count);
+    let count = many_seeds().unwrap_or(count);
     let seed = std::env::var("STEERSMAN_SEED").ok().map(|seed| seed.parse().unwrap());
     if let Some(seed) = seed {
         return run(seed);
