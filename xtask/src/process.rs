@@ -26,9 +26,19 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     Err(format!("`{shown}` failed: {status}"))
 }
 
-/// The cargo that started this program, so that the toolchain stays the same.
+/// The cargo that started this program, so that the toolchain stays the same, without what it
+/// told this program about its package: build scripts that look at it (`ring`'s does) would run
+/// again, and everything above them would be built again, whenever somebody changes between
+/// `cargo` and `cargo xtask`.
 pub(crate) fn cargo() -> Command {
-    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&*name);
+        }
+    }
+    cargo
 }
 
 /// Where a program is found, if it is.
