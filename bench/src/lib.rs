@@ -10,6 +10,7 @@ mod config_maps;
 mod controller;
 mod go;
 mod informer;
+mod policies;
 mod processes;
 mod program;
 mod start;
@@ -52,6 +53,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("start", |_, report| start::run(report)),
     ("up", |_, report| up::run(report)),
     ("config-maps", |_, report| config_maps::run(report)),
+    ("policies", |_, report| policies::run(report)),
     ("informer", |arguments, report| informer::run(&arguments.informer, arguments.only(), report)),
     ("controller", |arguments, report| {
         let objects = arguments.api.objects;

@@ -333,6 +333,45 @@ mod tests {
         assert!(apart < 100, "{apart}");
     }
 
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_writes_policies_and_the_first_objects_under_them_does_so_apart() {
+        let store = Arc::new(MemoryStore::new());
+        let config = Config::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let api = ApiServer::start(config).await.unwrap();
+        let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic";
+        let policy = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "p"},
+            "spec": {
+                "matchConstraints": {"resourceRules": [{
+                    "apiGroups": [""], "apiVersions": ["*"], "operations": ["*"],
+                    "resources": ["configmaps"],
+                }]},
+                "validations": [{"expression": "true"}],
+            },
+        });
+        assert!(turns(&api, Method::POST, &format!("{policies}ies"), policy).await > 0);
+        let object = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+        let path = "/api/v1/namespaces/default";
+        let maps = format!("{path}/configmaps");
+        assert_eq!(turns(&api, Method::POST, &maps, object("ConfigMap", "unbound")).await, 0);
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "b"},
+            "spec": {"policyName": "p", "validationActions": ["Deny"]},
+        });
+        turns(&api, Method::POST, &format!("{policies}ybindings"), binding).await;
+        assert!(turns(&api, Method::POST, &maps, object("ConfigMap", "first")).await > 0);
+        let mut apart = 0;
+        for number in 0..100 {
+            let new = object("ConfigMap", &format!("n-{number}"));
+            apart += turns(&api, Method::POST, &maps, new).await;
+        }
+        assert!(apart < 100, "{apart}");
+        let secrets = format!("{path}/secrets");
+        assert_eq!(turns(&api, Method::POST, &secrets, object("Secret", "other")).await, 0);
+    }
+
     #[test]
     fn what_took_long_is_long_work_for_a_while_and_a_new_version_is_unknown() {
         let pace = Pace::default();

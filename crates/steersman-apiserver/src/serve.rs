@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
+use crate::admission_policies::are_policies;
 use crate::admit::{Answering, Turn};
 use crate::apart::{LONG_BYTES, LONG_BYTES_YAML, LONG_LIST, LONG_LIST_BYTES, Pace};
 use crate::audit::Trail;
@@ -64,11 +65,12 @@ pub(crate) async fn served(
     }
     let awaited = call.server.metrics.requests.awaited(call.asked());
     let pace = awaited.pace();
-    let is_long = is_long_work(&call, &turn, pace);
+    let checks = costly_checks(&call);
+    let is_long = is_long_work(&call, &turn, pace, checks);
     let lender = turn.seat.as_ref().and_then(Seat::lender);
     let Done { rendered, held, longest } = done(&call, is_long, times.end, lender).await;
-    if let Some(pace) = pace {
-        pace.took(call.resource.schema.resource_version(), longest);
+    if let Some((pace, checks)) = pace.zip(checks) {
+        pace.took(checks, longest);
     }
     // A body that no path of the kind reads is refused before anybody looks at the kind.
     let is_looked_at = !matches!(&rendered, Err(status) if *status == Status::no_route_reads());
@@ -192,25 +194,40 @@ async fn work(call: &Call, end: Instant) -> Rendered {
 /// Whether a call is so much work that others should not have to wait for it: by its body, by
 /// what it reads, or by what its like took. What is stored is looked at where it is
 /// [changed](crate::write).
-fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>) -> bool {
+fn is_long_work(call: &Call, turn: &Turn, pace: Option<&Pace>, checks: Option<u64>) -> bool {
     let bytes = match call.content_type() {
         Some(media_type) if media_type.contains("yaml") => LONG_BYTES_YAML,
         _ => LONG_BYTES,
     };
-    let writes = !matches!(call.info.verb, Verb::Get | Verb::List | Verb::Watch);
-    // A few bytes of a definition can be a pattern or a rule that takes long to compile, and the
-    // first object after that pays for it once more.
-    let compiles =
-        || writes && call.resource.is("apiextensions.k8s.io", "customresourcedefinitions");
-    // What writes of a built-in kind take follows from bytes: others who write the same kind do not
-    // make it longer.
-    let schema = &call.resource.schema;
-    let learned = || {
-        let known = pace.and_then(|pace| pace.is_long(schema.resource_version()));
-        writes && schema.has_costly_checks() && known.unwrap_or(true)
-    };
+    let is_long = |checks| pace.and_then(|pace| pace.is_long(checks)).unwrap_or(true);
+    let learned = || checks.is_some_and(is_long);
     let reads = turn.objects > LONG_LIST || turn.bytes > LONG_LIST_BYTES;
-    call.body.len() > bytes || reads || compiles() || learned()
+    call.body.len() > bytes || reads || compiles(call) || learned()
+}
+
+fn writes(call: &Call) -> bool {
+    !matches!(call.info.verb, Verb::Get | Verb::List | Verb::Watch)
+}
+
+/// Whether a few bytes can be a pattern or an expression that takes long to compile: those of a
+/// definition, after which the first object pays for it once more, and those of a policy.
+fn compiles(call: &Call) -> bool {
+    let is_definition = || call.resource.is("apiextensions.k8s.io", "customresourcedefinitions");
+    writes(call) && (is_definition() || are_policies(&call.resource))
+}
+
+/// The version of what the objects of a write are held to that may cost more than follows from
+/// their size: the schema of a definition, and policies; `None` where there is nothing such. What
+/// others of a built-in kind take follows from bytes: who writes the same kind does not make it
+/// longer.
+fn costly_checks(call: &Call) -> Option<u64> {
+    if !writes(call) {
+        return None;
+    }
+    let schema = &call.resource.schema;
+    let by_schema = schema.has_costly_checks().then(|| schema.resource_version());
+    // Both are revisions of the store, so that a change of either is the newer one.
+    by_schema.max(call.server.policies.concern(&call.resource).map(|revision| revision.0))
 }
 
 /// There is no answer in time.

@@ -30,6 +30,7 @@ mod shape;
 mod source;
 mod time;
 mod value;
+mod words;
 
 pub use compiled::Compiled;
 pub use env::Env;

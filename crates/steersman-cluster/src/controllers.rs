@@ -167,6 +167,7 @@ mod tests {
                  serviceaccount-controller,clusterrole-aggregation-controller,\
                  resourcequota-controller,job-controller,cronjob-controller,\
                  ttl-after-finished-controller,horizontal-pod-autoscaler-controller,\
+                 validatingadmissionpolicy-status-controller,\
                  certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
                  kube-scheduler",
             ),

@@ -31,6 +31,7 @@ mod serviceaccount;
 mod statefulset;
 mod token_secret;
 mod ttl_after_finished;
+mod validatingadmissionpolicy_status;
 
 use std::sync::Arc;
 
@@ -40,8 +41,8 @@ use steersman::{Controller, Manager};
 pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 
 /// Every built-in controller: its name and the short name it had before, both as
-/// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 18] = [
+/// kube-controller-manager has them; what is newer has one name.
+pub const NAMES: [(&str, &str); 19] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -56,6 +57,10 @@ pub const NAMES: [(&str, &str); 18] = [
     ("cronjob-controller", "cronjob"),
     ("ttl-after-finished-controller", "ttl-after-finished"),
     ("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling"),
+    (
+        "validatingadmissionpolicy-status-controller",
+        "validatingadmissionpolicy-status-controller",
+    ),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
@@ -98,6 +103,7 @@ pub fn all() -> Vec<Controller> {
         cronjob::controller(),
         ttl_after_finished::controller(),
         horizontal_pod_autoscaler::controller(),
+        validatingadmissionpolicy_status::controller(),
     ]
 }
 

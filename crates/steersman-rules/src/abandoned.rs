@@ -71,4 +71,16 @@ mod tests {
         let found = within(&abandoned, || schema.validate_change(&object, None));
         assert_eq!(found.errors.len(), 1, "{:?}", found.errors);
     }
+
+    #[test]
+    fn patterns_that_nobody_waits_for_do_not_match() {
+        let schema = Schema::structural(&json!({
+            "type": "object", "properties": {"spec": {"type": "string", "pattern": "^a*$"}},
+        }));
+        let object = json!({"spec": "aaa"});
+        assert_eq!(schema.validate_change(&object, None).errors, []);
+        let abandoned = Arc::new(AtomicBool::new(true));
+        let found = within(&abandoned, || schema.validate_change(&object, None));
+        assert_eq!(found.errors.len(), 1, "{:?}", found.errors);
+    }
 }

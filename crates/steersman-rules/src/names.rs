@@ -57,7 +57,7 @@ pub fn validate_metadata_with(
         errors.push(FieldError::invalid("metadata.generation", &metadata["generation"], why));
     }
     errors.extend(validate_labels(&metadata["labels"], "metadata.labels"));
-    errors.extend(validate_annotations(&metadata["annotations"]));
+    errors.extend(validate_annotations(&metadata["annotations"], "metadata.annotations"));
     errors.extend(validate_owners(&metadata["ownerReferences"]));
     errors.extend(validate_finalizers(&metadata["finalizers"]));
     errors
@@ -130,18 +130,18 @@ fn validate_namespace(metadata: &Value, namespaced: bool) -> Vec<FieldError> {
     }
 }
 
-fn validate_annotations(annotations: &Value) -> Vec<FieldError> {
-    const FIELD: &str = "metadata.annotations";
+/// The mistakes in annotations.
+pub fn validate_annotations(annotations: &Value, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
         let complaints = qualified_name(&key.to_lowercase());
         let value_of = Value::from(key.as_str());
-        errors.extend(complaints.iter().map(|m| FieldError::invalid(FIELD, &value_of, m)));
+        errors.extend(complaints.iter().map(|m| FieldError::invalid(field, &value_of, m)));
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > ANNOTATIONS_MAX_BYTES {
-        errors.push(FieldError::too_long(FIELD, ANNOTATIONS_MAX_BYTES));
+        errors.push(FieldError::too_long(field, ANNOTATIONS_MAX_BYTES));
     }
     errors
 }

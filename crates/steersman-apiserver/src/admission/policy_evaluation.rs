@@ -6,13 +6,18 @@
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use steersman_cel::{Activation, Budget, Error, Fields, MATCH_CONDITIONS_BUDGET, Value};
+use steersman_cel::{
+    Activation, Budget, Error, Fields, MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT, Value,
+};
+use steersman_rules::abandoned::is_abandoned;
 use steersman_rules::admission_policy::{
     AUTHORIZER, Expression, NAMESPACE, OBJECT, OLD_OBJECT, PARAMS, Policy, REQUEST,
     REQUEST_RESOURCE, VARIABLES, Variable,
 };
+use tokio::time::Instant;
 
 use super::admission_review::{self, Objects};
 use super::conditions::{self, OUT_OF_BUDGET};
@@ -21,6 +26,10 @@ use super::request::Request;
 use crate::status::Result as StatusResult;
 
 static NULL: Json = Json::Null;
+
+/// What one expression may cost. It ends early if nobody waits for the request any more; whoever
+/// evaluates lets the request be [given up](crate::apart::breath) before anything follows from that.
+const BUDGET: Budget<'_> = Budget { cost: PER_CALL_LIMIT, cancelled: Some(&is_abandoned) };
 
 /// What expressions about a request speak of.
 #[derive(Clone, Copy)]
@@ -93,6 +102,8 @@ pub(super) struct Composition<'a> {
     depth: usize,
     /// What variables have cost since that was last charged.
     cost: Cell<u64>,
+    /// How long the last expression took.
+    took: Cell<Duration>,
 }
 
 /// All expressions together have cost too much.
@@ -102,7 +113,13 @@ pub(super) struct OutOfBudget;
 impl<'a> Composition<'a> {
     pub(super) fn new(policy: &'a Policy, inputs: Inputs<'a>) -> Self {
         let values = RefCell::default();
-        Self { inputs, policy, values, depth: stack_depth(), cost: Cell::new(0) }
+        let (cost, took) = (Cell::new(0), Cell::new(Duration::ZERO));
+        Self { inputs, policy, values, depth: stack_depth(), cost, took }
+    }
+
+    /// How long the last expression took, with the variables that it was the first to ask for.
+    pub(super) fn took(&self) -> Duration {
+        self.took.get()
     }
 
     /// What an expression is worth, or why nothing; its cost is taken from what is left.
@@ -113,9 +130,14 @@ impl<'a> Composition<'a> {
     ) -> Result<Result<Value<'a>, String>, OutOfBudget> {
         let program = match &expression.program {
             Ok(program) => program,
-            Err(why) => return Ok(Err(format!("compilation error: {why}"))),
+            Err(why) => {
+                self.took.set(Duration::ZERO);
+                return Ok(Err(format!("compilation error: {why}")));
+            }
         };
-        let outcome = program.evaluate(&self.activation(), Budget::default());
+        let began = Instant::now();
+        let outcome = program.evaluate(&self.activation(), BUDGET);
+        self.took.set(began.elapsed());
         for cost in [self.cost.take(), outcome.cost] {
             *left = left.checked_sub(cost).ok_or(OutOfBudget)?;
         }
@@ -149,7 +171,7 @@ impl<'a> Composition<'a> {
         if stack_depth().abs_diff(self.depth) > STACK_MAX {
             return Err(failed("evaluate", &"too many variables need each other"));
         }
-        let outcome = program.evaluate(&self.activation(), Budget::default());
+        let outcome = program.evaluate(&self.activation(), BUDGET);
         self.cost.set(self.cost.get().saturating_add(outcome.cost));
         outcome.value.map_err(|why| failed("evaluate", &why))
     }

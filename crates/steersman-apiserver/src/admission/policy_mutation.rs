@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_rules::admission_policy::{Body, Mutation, Policy};
 use steersman_rules::metadata;
+use tokio::time::Instant;
 
 use super::dispatch::{self, Versioned};
 use super::matching::Version;
@@ -14,6 +15,7 @@ use super::policy_evaluation::{self as evaluation, Inputs};
 use super::request::Request;
 use super::{policy_matching, policy_params, policy_patch};
 use crate::admission_policies::{Binding, Candidates, Hook};
+use crate::apart::breath;
 use crate::metrics::PolicyCheck;
 use crate::status::{Cause, Result, Status};
 
@@ -84,6 +86,7 @@ impl<'a> Mutating<'a> {
                 let skip = round == 1 && !self.again.contains(&key);
                 let outcome =
                     invocation.run(request, &shared, (current, old), skip, &mut faults).await?;
+                breath().await;
                 if let Outcome::Done(new) = outcome {
                     if let Some(new) = new {
                         *object = Some(new);
@@ -210,11 +213,17 @@ impl Invocation<'_> {
         let Body::Mutating { mutations, .. } = &policy.body else { return Ok(Outcome::Skipped) };
         let before = current.seen.new.clone();
         for mutation in mutations {
-            let mutated = current.mutated(policy, mutation)?;
-            let why = mutated.as_ref().err().map(String::as_str);
-            let check = PolicyCheck { policy: &policy.name, binding: &self.binding.name, why };
+            let began = Instant::now();
+            let mutated = current.mutated(policy, mutation);
+            let why = match &mutated {
+                Ok(Ok(_)) => None,
+                Ok(Err(why)) => Some(why.as_str()),
+                Err(status) => Some(status.message.as_str()),
+            };
+            let (policy, binding) = (policy.name.as_str(), self.binding.name.as_str());
+            let check = PolicyCheck { policy, binding, why, took: began.elapsed() };
             request.call.server.metrics.admission.mutated(check);
-            match mutated {
+            match mutated? {
                 Ok(new) => current.seen.new = Some(new),
                 Err(why) => faults.extend(self.fault(why)),
             }

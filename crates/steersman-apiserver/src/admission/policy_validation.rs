@@ -1,6 +1,7 @@
 //! Policies that judge: what they say of a request, and what their bindings make of it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_cel::RUNTIME_BUDGET;
@@ -13,6 +14,7 @@ use super::policy_evaluation::{self as evaluation, Composition, Inputs, OutOfBud
 use super::request::Request;
 use super::{policy_matching, policy_params};
 use crate::admission_policies::{Binding, Candidates, Hook};
+use crate::apart::breath;
 use crate::metrics::PolicyCheck;
 use crate::status::{Cause, Result, Status};
 
@@ -41,6 +43,7 @@ pub(super) async fn validate(
             annotations: BTreeMap::new(),
         };
         judge.consider().await?;
+        breath().await;
     }
     match denials.into_iter().next() {
         None => Ok(()),
@@ -168,9 +171,13 @@ impl<'a> Judge<'a> {
     /// Does what a binding says to do about a judgement.
     fn judged(&mut self, binding: &Binding, judgement: Judgement<'a>) {
         let policy = &self.hook.policy.policy.name;
-        for Decision { index, message, reason } in judgement.decisions {
+        for Decision { index, message, reason, is_ignored, took } in judgement.decisions {
+            if is_ignored {
+                self.count(binding, &message, "allow", took);
+                continue;
+            }
             for action in &binding.actions {
-                self.count(binding, &message, action);
+                self.count(binding, &message, &action.to_lowercase(), took);
                 match action.as_str() {
                     "Deny" => self.deny(Some(binding), message.clone(), reason.clone()),
                     "Warn" => self.request.call.warn(format!(
@@ -183,7 +190,7 @@ impl<'a> Judge<'a> {
                 }
             }
         }
-        for (key, value) in judgement.annotations {
+        for Told { key, value, took } in judgement.annotations {
             match value {
                 Ok(value) => {
                     let values = self.annotations.entry(key).or_default();
@@ -192,17 +199,17 @@ impl<'a> Judge<'a> {
                     }
                 }
                 Err(why) => {
-                    self.count(binding, &why, "Deny");
+                    self.count(binding, &why, "deny", took);
                     self.deny(Some(binding), why, String::new());
                 }
             }
         }
     }
 
-    fn count(&self, binding: &Binding, why: &str, action: &str) {
+    fn count(&self, binding: &Binding, why: &str, action: &str, took: Duration) {
         let Binding { name: binding, policy, .. } = binding;
-        let check = PolicyCheck { policy, binding, why: Some(why) };
-        self.request.call.server.metrics.admission.judged(check, &action.to_lowercase());
+        let check = PolicyCheck { policy, binding, why: Some(why), took };
+        self.request.call.server.metrics.admission.judged(check, action);
     }
 
     fn audit(&self, binding: &Binding, index: usize, message: &str) {
@@ -270,8 +277,13 @@ impl Seen {
     }
 }
 
-/// The name of an annotation, and its value, or why it has none.
-type Told<'a> = (&'a str, Result<String, String>);
+/// What is audited.
+struct Told<'a> {
+    key: &'a str,
+    /// Its value, or why it has none.
+    value: Result<String, String>,
+    took: Duration,
+}
 
 /// What a policy has to say about a request.
 #[derive(Default)]
@@ -289,13 +301,22 @@ struct Decision {
     message: String,
     /// Empty, if it is the usual one.
     reason: String,
+    /// Whether it could not be evaluated, and need not be.
+    is_ignored: bool,
+    took: Duration,
+}
+
+impl Decision {
+    /// A validation could not be evaluated.
+    fn failed(policy: &Policy, index: usize, message: String, took: Duration) -> Self {
+        Self { index, message, reason: String::new(), is_ignored: !policy.fails, took }
+    }
 }
 
 impl Judgement<'_> {
     /// The policy could not be evaluated at all.
     fn failed(policy: &Policy, message: String) -> Self {
-        let decision = Decision { index: 0, message, reason: String::new() };
-        let decisions = if policy.fails { vec![decision] } else { Vec::new() };
+        let decisions = vec![Decision::failed(policy, 0, message, Duration::ZERO)];
         Self { decisions, ..Self::default() }
     }
 }
@@ -339,17 +360,17 @@ fn decide(
     let mut answers = Vec::with_capacity(validations.len());
     for validation in validations {
         let answer = composition.evaluate(&validation.expression, &mut left)?;
-        answers.push(answer.map(|answer| answer.as_bool() == Some(true)));
+        answers.push((answer.map(|answer| answer.as_bool() == Some(true)), composition.took()));
     }
     let messages = messages(policy, validations, silent, left);
     let mut decisions = Vec::new();
-    for (index, (validation, answer)) in validations.iter().zip(answers).enumerate() {
-        let failed = |message: String| Decision { index, message, reason: String::new() };
+    for (index, (validation, (answer, took))) in validations.iter().zip(answers).enumerate() {
         match (answer, &messages) {
-            (Err(why), _) => decisions.extend(policy.fails.then(|| failed(why))),
-            (Ok(_), Err(OutOfBudget)) => decisions.extend(
-                policy.fails.then(|| failed(format!("failed messageExpression: {OUT_OF_BUDGET}"))),
-            ),
+            (Err(why), _) => decisions.push(Decision::failed(policy, index, why, took)),
+            (Ok(_), Err(OutOfBudget)) => {
+                let why = format!("failed messageExpression: {OUT_OF_BUDGET}");
+                decisions.push(Decision::failed(policy, index, why, took));
+            }
             (Ok(true), _) => {}
             (Ok(false), Ok(messages)) => decisions.push(Decision {
                 index,
@@ -358,6 +379,8 @@ fn decide(
                     "" => "Invalid".to_owned(),
                     reason => reason.to_owned(),
                 },
+                is_ignored: false,
+                took,
             }),
         }
     }
@@ -421,7 +444,7 @@ fn annotate<'a>(
             Err(_) if !policy.fails => continue,
             Err(why) => Err(why),
         };
-        told.push((key.as_str(), outcome));
+        told.push(Told { key, value: outcome, took: composition.took() });
     }
     Ok(told)
 }

@@ -45,6 +45,8 @@ const VALIDATING: Kinds = Kinds {
     compile: Policy::validating,
 };
 
+const SORTS: [Kinds; 2] = [MUTATING, VALIDATING];
+
 /// The groups of what is asked and never stored: a policy must not stand between a client and the
 /// question who it is.
 const REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
@@ -122,6 +124,12 @@ impl Policies {
         (!none).then_some(Candidates { set, mutating, validating })
     }
 
+    /// The revision of what is in force, if any of it may be about writes of a resource. Under which
+    /// other groups it is found is not asked.
+    pub(crate) fn concern(&self, resource: &Resource) -> Option<Revision> {
+        self.of(resource, Vec::new).map(|found| found.set.revision)
+    }
+
     fn current(&self) -> Arc<Set> {
         Arc::clone(&self.set.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -170,10 +178,13 @@ impl Policies {
 /// Whether no policy is about a resource: neither about policies and their bindings, which could
 /// never be repaired otherwise, nor about reviews.
 fn is_exempt(resource: &Resource) -> bool {
-    let own = [MUTATING, VALIDATING]
-        .iter()
-        .any(|kinds| resource.is(GROUP, kinds.policies) || resource.is(GROUP, kinds.bindings));
-    own || REVIEWS.contains(&resource.group.as_ref())
+    let bindings = || SORTS.iter().any(|kinds| resource.is(GROUP, kinds.bindings));
+    are_policies(resource) || bindings() || REVIEWS.contains(&resource.group.as_ref())
+}
+
+/// Whether a resource is that of policies, which are compiled when they are written.
+pub(crate) fn are_policies(resource: &Resource) -> bool {
+    SORTS.iter().any(|kinds| resource.is(GROUP, kinds.policies))
 }
 
 /// The folders of policies and bindings.

@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_rules::metadata;
+use steersman_rules::field::FieldError;
+use steersman_rules::patch::printed_type;
+use steersman_rules::{metadata, names};
 
 use crate::state::Server;
 use crate::status::{Result, Status};
@@ -63,16 +65,10 @@ impl Converter {
                 objects.len()
             )));
         }
-        let pairs = objects.iter().zip(converted).enumerate();
-        let checked = pairs.map(|(index, (before, after))| {
-            checked(before, after, api_version).map_err(|why| {
-                Status::failure(format!(
-                    "conversion webhook for {what} returned invalid converted object at index \
-                     {index}: {why}"
-                ))
-            })
-        });
-        checked.collect()
+        let pairs = objects.iter().zip(converted);
+        pairs
+            .map(|(before, after)| checked(before, after, api_version).map_err(Status::failure))
+            .collect()
     }
 }
 
@@ -110,42 +106,98 @@ fn read(review_version: &str, uid: &str, mut answer: Value) -> Result<Vec<Value>
     }
 }
 
-/// A converted object with the metadata that it had, or what is wrong with it.
+/// A converted object with the metadata that it had, or what is wrong with it. Kubernetes lets each
+/// object be converted by itself, also those of a list, so that every one is the first.
 fn checked(before: &Value, mut after: Value, api_version: &str) -> Result<Value, String> {
+    let what = kind_of(before);
     let text = |object: &Value, field: &str| object[field].as_str().unwrap_or("").to_owned();
+    let kind = text(&after, "kind");
+    if kind.is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{after}'"));
+    }
+    let first = format!("conversion webhook for {what} returned invalid object at index 0");
     let version = text(&after, "apiVersion");
     if version != api_version {
-        return Err(format!("invalid groupVersion (expected {api_version}, received {version})"));
+        return Err(format!(
+            "{first}: invalid groupVersion (expected {api_version}, received {version})"
+        ));
     }
     let expected = text(before, "kind");
-    let kind = text(&after, "kind");
     if kind != expected {
-        return Err(format!("invalid kind (expected {expected}, received {kind})"));
+        return Err(format!("{first}: invalid kind (expected {expected}, received {kind})"));
     }
     for (field, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
         let expected = metadata::text(before, field);
         let given = metadata::text(&after, field);
         if expected != given {
-            return Err(format!("must have the same {name}: {expected} != {given}"));
+            return Err(format!(
+                "conversion webhook for {what} returned invalid object: must have the same {name}: \
+                 {expected} != {given}"
+            ));
         }
     }
-    if !after["metadata"].is_object() {
-        return Err("missing metadata in converted object".to_owned());
-    }
-    let taken = after["metadata"].take();
-    after["metadata"] = before["metadata"].clone();
-    for field in ["labels", "annotations"] {
-        let given = taken.get(field).filter(|given| !given.is_null()).cloned();
-        if given.as_ref().is_some_and(|given| !is_map_of_texts(given)) {
-            return Err(format!("metadata.{field} is not a map of texts"));
-        }
-        metadata::set(&mut after, field, given);
-    }
+    restore_metadata(before, &mut after)
+        .map_err(|why| format!("conversion webhook for {what} returned invalid metadata: {why}"))?;
     Ok(after)
 }
 
-fn is_map_of_texts(value: &Value) -> bool {
-    value.as_object().is_some_and(|map| map.values().all(Value::is_string))
+/// Gives an object back the metadata that it had; labels and annotations stay as they are now.
+fn restore_metadata(before: &Value, after: &mut Value) -> Result<(), String> {
+    match after.get("metadata") {
+        None => return Err("missing metadata in converted object".to_owned()),
+        Some(Value::Object(_)) => {}
+        Some(odd) => {
+            let found = printed_type(odd);
+            return Err(format!("invalid metadata of type {found} in converted object"));
+        }
+    }
+    let given = after["metadata"].take();
+    after["metadata"] = before["metadata"].clone();
+    for field in ["labels", "annotations"] {
+        let given = given.get(field).filter(|given| !given.is_null());
+        if let Some(given) = given {
+            check_texts(field, given)?;
+        }
+        if let Some(new) = given.filter(|given| **given != before["metadata"][field]) {
+            // Kubernetes forgets a letter in the second.
+            let mistakes = match field {
+                "labels" => names::validate_labels(new, "metadata.labels"),
+                _ => names::validate_annotations(new, "metadata.annotation"),
+            };
+            if let Some(why) = aggregate(&mistakes) {
+                return Err(why);
+            }
+        }
+        metadata::set(after, field, given.cloned());
+    }
+    Ok(())
+}
+
+/// Labels and annotations are texts by name.
+fn check_texts(field: &str, given: &Value) -> Result<(), String> {
+    let Value::Object(map) = given else {
+        let found = printed_type(given);
+        return Err(format!("invalid metadata.{field} of type {found} in converted object"));
+    };
+    match map.iter().find(|(_, value)| !value.is_string()) {
+        None => Ok(()),
+        Some((key, odd)) => Err(format!(
+            "metadata.{field}[{key}] must be a string, but is {} in converted object",
+            printed_type(odd)
+        )),
+    }
+}
+
+/// Several mistakes as one, in Go's form.
+fn aggregate(mistakes: &[FieldError]) -> Option<String> {
+    match mistakes {
+        [] => None,
+        [only] => Some(only.message()),
+        several => {
+            let messages: Vec<String> = several.iter().map(FieldError::message).collect();
+            Some(format!("[{}]", messages.join(", ")))
+        }
+    }
 }
 
 /// `example.com/v1, Kind=Widget`.
@@ -182,19 +234,47 @@ mod tests {
             "metadata": {"name": "a", "namespace": "n", "uid": "1"},
         });
         for (path, value, why) in [
-            ("/apiVersion", json!("example.com/v1"), "invalid groupVersion"),
-            ("/kind", json!("Gadget"), "invalid kind"),
-            ("/metadata/name", json!("b"), "must have the same name: a != b"),
-            ("/metadata/namespace", json!("m"), "must have the same namespace"),
-            ("/metadata/uid", json!("2"), "must have the same UID"),
-            ("/metadata/labels", json!({"a": 1}), "not a map of texts"),
+            (
+                "/apiVersion",
+                json!("example.com/v1"),
+                "object at index 0: invalid groupVersion (expected example.com/v2, received \
+                 example.com/v1)",
+            ),
+            (
+                "/kind",
+                json!("Gadget"),
+                "object at index 0: invalid kind (expected Widget, received Gadget)",
+            ),
+            ("/metadata/name", json!("b"), "object: must have the same name: a != b"),
+            ("/metadata/namespace", json!("m"), "object: must have the same namespace: n != m"),
+            ("/metadata/uid", json!("2"), "object: must have the same UID: 1 != 2"),
+            ("/metadata", json!([]), "object: must have the same name: a != "),
+            (
+                "/metadata/labels",
+                json!({"a": 1}),
+                "metadata: metadata.labels[a] must be a string, but is int64 in converted object",
+            ),
+            (
+                "/metadata/labels",
+                json!("a"),
+                "metadata: invalid metadata.labels of type string in converted object",
+            ),
+            (
+                "/metadata/labels",
+                json!({"a": "-"}),
+                "metadata: metadata.labels: Invalid value: \"-\": a valid label must be",
+            ),
         ] {
             let mut after = before.clone();
             after["apiVersion"] = "example.com/v2".into();
             after["metadata"]["labels"] = json!({});
             *after.pointer_mut(path).unwrap() = value;
             let error = checked(&before, after, "example.com/v2").unwrap_err();
-            assert!(error.contains(why), "{error}");
+            let start = "conversion webhook for example.com/v1, Kind=Widget returned invalid ";
+            assert!(error.starts_with(&format!("{start}{why}")), "{error}");
         }
+        let unkind = json!({"apiVersion": "example.com/v2"});
+        let error = checked(&before, unkind, "example.com/v2").unwrap_err();
+        assert_eq!(error, r#"Object 'Kind' is missing in '{"apiVersion":"example.com/v2"}'"#);
     }
 }

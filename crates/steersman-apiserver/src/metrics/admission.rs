@@ -10,6 +10,8 @@ const PLUGIN_DURATIONS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 
 const WEBHOOK_DURATIONS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 
+const POLICY_DURATIONS: &[f64] = &[0.000_000_5, 0.001, 0.01, 0.1, 1.0];
+
 /// The operations, as labels name them.
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
@@ -44,6 +46,8 @@ pub(crate) struct PolicyCheck<'a> {
     pub(crate) binding: &'a str,
     /// What is wrong, if anything.
     pub(crate) why: Option<&'a str>,
+    /// How long it took to find that.
+    pub(crate) took: Duration,
 }
 
 /// How long admission took.
@@ -55,7 +59,9 @@ pub(crate) struct Admission {
     webhook_rejections: Family<5, Counter>,
     webhook_fail_open: Family<2, Counter>,
     validating_policies: Family<4, Counter>,
+    validating_durations: Family<4, Histogram>,
     mutating_policies: Family<3, Counter>,
+    mutating_durations: Family<3, Histogram>,
 }
 
 impl Admission {
@@ -102,10 +108,22 @@ impl Admission {
                 "[BETA] Validation admission policy check total, labeled by policy and further identified by binding and enforcement action taken.",
                 ["enforcement_action", "error_type", "policy", "policy_binding"],
             ),
+            validating_durations: registry.histograms(
+                "apiserver_validating_admission_policy_check_duration_seconds",
+                "[BETA] Validation admission latency for individual validation expressions in seconds, labeled by policy and further including binding and enforcement action taken.",
+                ["enforcement_action", "error_type", "policy", "policy_binding"],
+                POLICY_DURATIONS,
+            ),
             mutating_policies: registry.counters(
                 "apiserver_mutating_admission_policy_check_total",
                 "[ALPHA] Mutation admission policy check total, labeled by policy and further identified by binding.",
                 ["error_type", "policy", "policy_binding"],
+            ),
+            mutating_durations: registry.histograms(
+                "apiserver_mutating_admission_policy_check_duration_seconds",
+                "[ALPHA] Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.",
+                ["error_type", "policy", "policy_binding"],
+                POLICY_DURATIONS,
             ),
         }
     }
@@ -140,14 +158,18 @@ impl Admission {
 
     /// Something does not hold of what a policy judges, for a reason; the action is what follows.
     pub(crate) fn judged(&self, check: PolicyCheck<'_>, action: &str) {
-        let PolicyCheck { policy, binding, why } = check;
-        self.validating_policies.with([action, error_type(why), policy, binding]).increment();
+        let PolicyCheck { policy, binding, why, took } = check;
+        let labels = [action, error_type(why), policy, binding];
+        self.validating_policies.with(labels).increment();
+        self.validating_durations.with(labels).took(took);
     }
 
     /// A policy has changed an object, or could not.
     pub(crate) fn mutated(&self, check: PolicyCheck<'_>) {
-        let PolicyCheck { policy, binding, why } = check;
-        self.mutating_policies.with([error_type(why), policy, binding]).increment();
+        let PolicyCheck { policy, binding, why, took } = check;
+        let labels = [error_type(why), policy, binding];
+        self.mutating_policies.with(labels).increment();
+        self.mutating_durations.with(labels).took(took);
     }
 
     /// A webhook could not be asked, and need not be.

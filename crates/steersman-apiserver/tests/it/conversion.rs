@@ -253,7 +253,7 @@ async fn what_the_webhook_does_wrong_is_told() {
     let path = format!("{V2}/a");
     let start = "conversion webhook for example.com/v1, Kind=Widget";
     type Change = fn(&mut Value);
-    let wrong: [(Change, &str); 5] = [
+    let wrong: [(Change, &str); 9] = [
         (
             |r| r["response"]["result"] = json!({"status": "Failed", "message": "no way"}),
             "failed: no way",
@@ -262,11 +262,27 @@ async fn what_the_webhook_does_wrong_is_told() {
         (|r| r["response"]["uid"] = "x".into(), "failed: expected response.uid="),
         (
             |r| r["response"]["convertedObjects"][0]["metadata"]["name"] = "b".into(),
-            "returned invalid converted object at index 0: must have the same name: a != b",
+            "returned invalid object: must have the same name: a != b",
         ),
         (
             |r| r["response"]["convertedObjects"][0]["apiVersion"] = "example.com/v3".into(),
-            "invalid groupVersion (expected example.com/v2, received example.com/v3)",
+            "returned invalid object at index 0: invalid groupVersion (expected example.com/v2, \
+             received example.com/v3)",
+        ),
+        (
+            |r| r["response"]["result"] = json!({"status": "Odd"}),
+            "failed: response.result.status was 'Odd', not 'Success'",
+        ),
+        (|r| r["response"] = Value::Null, "failed: no response provided"),
+        (
+            |r| r["apiVersion"] = "apiextensions.k8s.io/v1beta1".into(),
+            "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, \
+             got apiextensions.k8s.io/v1beta1, Kind=ConversionReview",
+        ),
+        (
+            |r| r["response"]["convertedObjects"][0]["metadata"]["labels"] = json!({"a": 1}),
+            "returned invalid metadata: metadata.labels[a] must be a string, but is int64 in \
+             converted object",
         ),
     ];
     for (spoil, why) in wrong {

@@ -195,7 +195,16 @@ impl Checker<'_> {
                 Some(field) => field.ty.clone(),
                 None if object.open => Type::Dyn,
                 None => {
-                    self.report(id, format!("undefined field '{field}'"));
+                    // What libraries bring has a name, and nobody can say what is in it.
+                    let is_known =
+                        !object.fields.is_empty() || self.env.type_named(&object.name).is_some();
+                    self.report(
+                        id,
+                        match is_known {
+                            true => format!("undefined field '{field}'"),
+                            false => format!("unexpected failed resolution of '{}'", object.name),
+                        },
+                    );
                     Type::Error
                 }
             },

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::ast::{Ast, Call, Expr, Id, Kind, Literal, Select};
 use crate::source::{Issues, NOWHERE, Reporter};
+use crate::words::RESERVED;
 use lexer::{Lexeme, Token};
 
 /// How deep an expression may nest.
@@ -21,26 +22,6 @@ const SIZE_MAX: usize = 100_000;
 
 /// How strong `==`, `<` and the like bind; `||` and `&&` bind weaker.
 const RELATION: u8 = 2;
-
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// What an expression starts with, and marks that may stand there instead, in ANTLR's order.
 const STARTS: [(&str, bool); 20] = [

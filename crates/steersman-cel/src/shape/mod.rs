@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub use ty::Type;
 pub(crate) use ty::split_params;
 
+use crate::words::is_keyword;
+
 /// The size of the largest request that Kubernetes accepts: sizes without a limit of their own end
 /// here.
 pub const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
@@ -185,8 +187,7 @@ impl ObjectShape {
     /// A field by its name in an expression; a reserved word need not be escaped behind a dot.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let reserved =
-            || RESERVED.contains(&name).then(|| self.fields.get(format!("__{name}__").as_str()));
+        let reserved = || is_keyword(name).then(|| self.fields.get(format!("__{name}__").as_str()));
         self.fields.get(name).or_else(|| reserved().flatten())
     }
 
@@ -209,30 +210,6 @@ impl ObjectShape {
     }
 }
 
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 /// How a property's name is written in an expression: `foo-bar` as `foo__dash__bar`, `namespace` as
 /// `__namespace__`. `None` if it cannot be.
 ///
@@ -246,7 +223,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if is_keyword(name) {
         return Some(format!("__{name}__"));
     }
     let mut out = String::with_capacity(name.len());
@@ -284,7 +261,7 @@ pub fn unescape(name: &str) -> Option<String> {
             "dot" => out.push('.'),
             "dash" => out.push('-'),
             "slash" => out.push('/'),
-            word if RESERVED.contains(&word) && name.len() == word.len() + 4 => out.push_str(word),
+            word if is_keyword(word) && name.len() == word.len() + 4 => out.push_str(word),
             _ => return None,
         }
         rest = &inner[end + 2..];

@@ -15,6 +15,7 @@ mod namespaces;
 mod objects;
 mod order;
 mod pods;
+mod policies;
 mod quotas;
 mod replicationcontrollers;
 mod restarts;

@@ -164,7 +164,7 @@ fn go_name(ty: &Type) -> String {
 }
 
 /// What others know of the type of a variable: of objects and what libraries add, nothing.
-fn declared(ty: &Type) -> Type {
+pub(super) fn declared(ty: &Type) -> Type {
     match ty {
         Type::Bool
         | Type::Bytes

@@ -45,28 +45,53 @@ pub(super) fn environment(offers: Offers) -> &'static Env {
 
 /// The same, with the variables of a policy.
 pub(super) fn composed(offers: Offers, variables: &[(String, Type)]) -> Env {
+    with_variables(environment(offers), variables)
+}
+
+/// An environment, with the variables of a policy.
+pub(super) fn with_variables(env: &Env, variables: &[(String, Type)]) -> Env {
     let shape = ObjectShape::of_types("kubernetes.variables", variables.iter().cloned());
-    environment(offers).clone().object_variable(VARIABLES, shape)
+    env.clone().object_variable(VARIABLES, shape)
+}
+
+/// What the expressions of a policy may speak of where the shape of objects is known, and that of
+/// parameters, if it has any. Here Kubernetes does not declare `authorizer.requestResource`, and so
+/// warns of it.
+pub(super) fn typed(object: &Arc<Shape>, params: Option<Arc<Shape>>) -> Env {
+    seeing(Env::kubernetes(), object, params).typed_variable(AUTHORIZER, access("Authorizer"))
 }
 
 fn build(offers: Offers) -> Env {
-    let any = || Shape::new(ShapeKind::Dyn);
-    let named = |name: &str| Type::named(&format!("kubernetes.authorization.{name}"));
     let base = if offers.patches { Env::kubernetes_patches() } else { Env::kubernetes() };
-    let mut env = base
-        .variable(OBJECT, any())
-        .variable(OLD_OBJECT, any())
+    let env = seeing(base, &anything(), offers.params.then(anything));
+    if !offers.authorizer {
+        return env;
+    }
+    env.typed_variable(AUTHORIZER, access("Authorizer"))
+        .typed_variable(REQUEST_RESOURCE, access("ResourceCheck"))
+}
+
+/// What every expression sees.
+fn seeing(base: Env, object: &Arc<Shape>, params: Option<Arc<Shape>>) -> Env {
+    let env = base
+        .shared_variable(OBJECT, Arc::clone(object))
+        .shared_variable(OLD_OBJECT, Arc::clone(object))
         .object_variable(NAMESPACE, namespace())
         .object_variable(REQUEST, request());
-    if offers.params {
-        env = env.variable(PARAMS, any());
+    match params {
+        Some(params) => env.shared_variable(PARAMS, params),
+        None => env,
     }
-    if offers.authorizer {
-        env = env
-            .typed_variable(AUTHORIZER, named("Authorizer"))
-            .typed_variable(REQUEST_RESOURCE, named("ResourceCheck"));
-    }
-    env
+}
+
+/// The shape of what nothing is known of.
+pub(super) fn anything() -> Arc<Shape> {
+    Arc::new(Shape::new(ShapeKind::Dyn))
+}
+
+/// A type of those that ask who may do what.
+fn access(name: &str) -> Type {
+    Type::named(&format!("kubernetes.authorization.{name}"))
 }
 
 fn object(name: &str, fields: &[(&str, Type)]) -> ObjectShape {

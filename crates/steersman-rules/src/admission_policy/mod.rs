@@ -3,9 +3,11 @@
 //! [`environment`] says what expressions may speak of, [`compiler`] makes programs of them. The
 //! rules of the kinds compile to find mistakes; [`Policy`] is what the server keeps. What is wrong
 //! with an expression that was stored all the same is kept in place of its program.
+//! [`type_checking`] warns of what cannot be true of the kinds that a policy is about.
 
 mod compiler;
 mod environment;
+mod type_checking;
 
 use std::collections::HashMap;
 
@@ -16,6 +18,7 @@ pub use compiler::{Compiler, Returns, VARIABLES_MAX};
 pub use environment::{
     AUTHORIZER, NAMESPACE, OBJECT, OLD_OBJECT, Offers, PARAMS, REQUEST, REQUEST_RESOURCE, VARIABLES,
 };
+pub use type_checking::{ExpressionWarning, KnownKind, Params, type_warnings};
 
 use crate::metadata;
 

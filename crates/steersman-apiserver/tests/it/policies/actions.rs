@@ -108,3 +108,53 @@ async fn what_several_bindings_say_is_told_together() {
     api.post("/api/v1/namespaces/default/secrets", &secret).await.ok();
     assert_eq!(annotations(&record), json!({"p/by": "one, two"}));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_policies_find_is_counted_and_timed() {
+    let fields = json!({"validations": [
+        {"expression": "true"}, {"expression": "1 > 2"}, {"expression": "object.data.a == ''"},
+    ]});
+    let api = judged(&fields, &json!({"validationActions": ["Audit", "Warn"]})).await;
+    let mut ignored = validation("object.nothing == 1");
+    ignored["failurePolicy"] = "Ignore".into();
+    judge(&api, "ignored", &ignored, &json!({})).await;
+    judge(&api, "strict", &validation("object.metadata.name != 'b'"), &json!({})).await;
+    let mutations = json!({"mutations": [
+        {"patchType": "JSONPatch", "jsonPatch": {"expression":
+            "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'a': 'b'}}]"}},
+    ]});
+    super::change(&api, "m", &mutations, &json!({})).await;
+    api.config_map("a", &json!({})).await;
+    assert_eq!(api.post(CONFIG_MAPS, &config_map("b", &json!({}))).await.code, 422);
+    let page = String::from_utf8(api.get("/metrics").await.bytes.to_vec()).unwrap();
+    let judged = |action: &str, policy: &str, binding: &str| {
+        format!(
+            "{{enforcement_action=\"{action}\",error_type=\"invalid_error\",policy=\"{policy}\",\
+             policy_binding=\"{binding}\""
+        )
+    };
+    for (labels, times) in [
+        // Two that do not hold, for each of two objects; what does hold is not counted.
+        (judged("audit", "p", "b"), 4),
+        (judged("warn", "p", "b"), 4),
+        (judged("allow", "ignored", "b-ignored"), 2),
+        (judged("deny", "strict", "b-strict"), 1),
+    ] {
+        let name = "apiserver_validating_admission_policy_check";
+        for line in [
+            format!("{name}_total{labels}}} {times}\n"),
+            format!("{name}_duration_seconds_count{labels}}} {times}\n"),
+            format!("{name}_duration_seconds_bucket{labels},le=\"5e-07\"}} {times}\n"),
+        ] {
+            assert!(page.contains(&line), "{line}\n{page}");
+        }
+    }
+    let labels = "{error_type=\"no_error\",policy=\"m\",policy_binding=\"b-m\"";
+    let name = "apiserver_mutating_admission_policy_check";
+    for line in [
+        format!("{name}_total{labels}}} 2\n"),
+        format!("{name}_duration_seconds_bucket{labels},le=\"1\"}} 2\n"),
+    ] {
+        assert!(page.contains(&line), "{line}\n{page}");
+    }
+}
