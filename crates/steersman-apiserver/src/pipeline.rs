@@ -110,7 +110,7 @@ async fn try_answer(
     // The cluster's own parts do not look at headers.
     *told = flow.clone().filter(|_| caller != Caller::Own);
     let times = Times { began, end: began + deadline };
-    if let Some(remote) = server.remotes.of(&path) {
+    if let Some(remote) = elsewhere(server, &path, mutating) {
         let Received { bytes: body, room: _held } = receive(pipeline, body, caller, &user).await?;
         let turn = admit(server, flow, &asked, (version(&path), &query), deadline).await;
         let passed = Passed { parts, body, user };
@@ -154,6 +154,12 @@ async fn try_answer(
         user = %call.user.name,
     );
     Ok(served(call, turn, times, wishes).instrument(span).await)
+}
+
+/// The server elsewhere that answers a path. What one has that belongs to this server is told here.
+fn elsewhere(server: &Server, path: &[String], mutating: bool) -> Option<Arc<Remote>> {
+    let remote = server.remotes.of(path)?;
+    (mutating || is_resource(path) || !remote.is_resident).then_some(remote)
 }
 
 /// Answers a request for a path that names no resource, when it is its turn.
