@@ -143,7 +143,7 @@ async fn an_extension_shows_what_it_has_and_nothing_else() {
     let alone = Api { server: extension, store: front.store.clone() };
     let groups = alone.get("/apis").await.ok();
     assert_eq!(groups["groups"].as_array().unwrap().len(), 1);
-    alone.get("/api/v1/namespaces").await.refused(404);
+    alone.get("/api/v1/namespaces").await.no_page();
     let index = alone.get("/openapi/v3").await.ok();
     assert_eq!(index["paths"].as_object().unwrap().len(), 1);
     let document = front.get("/openapi/v3/apis/sea.test/v1").await.ok();
