@@ -187,7 +187,9 @@ async fn the_server_behind_asks_the_one_in_front_whose_a_token_is() {
     let (front, extension) = extended().await;
     let account = "/api/v1/namespaces/default/serviceaccounts";
     let made = front.post(account, &json!({"metadata": {"name": "tide-reader"}})).await.ok();
-    let token = front.post(&format!("{account}/tide-reader/token"), &json!({})).await.ok();
+    let request =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let token = front.post(&format!("{account}/tide-reader/token"), &request).await.ok();
     let bearer = |token: &str| {
         let mut headers = http::HeaderMap::new();
         headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
