@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use steersman_rules::resource::{Resource, Verb};
 use steersman_rules::versions;
 
@@ -51,7 +51,9 @@ pub(crate) fn answer(
         ["apis", group] if table.resources().any(|resource| resource.group == *group) => {}
         ["apis", group] if remotes.values().any(|remote| remote.group == *group) => {}
         ["api", version] if table.serves("", version) => wishes.check_route(Route::Object)?,
-        ["apis", group, version] if table.serves(group, version) => {
+        ["apis", group, version]
+            if table.serves(group, version) || resident(remotes, group, version).is_some() =>
+        {
             wishes.check_route(Route::Object)?;
         }
         _ => return Err(Status::no_such_resource()),
@@ -83,7 +85,10 @@ pub(crate) fn answer(
             respond(output, &api_group(group.ok_or_else(Status::no_such_resource)?, true))
         }
         ["api", version] => respond(output, &resource_list(table, "", version)?),
-        ["apis", group, version] => respond(output, &resource_list(table, group, version)?),
+        ["apis", group, version] => match resident(remotes, group, version) {
+            Some(remote) => respond(output, &resident_list(remote)),
+            None => respond(output, &resource_list(table, group, version)?),
+        },
         _ => return Err(Status::no_such_resource()),
     })
 }
@@ -214,6 +219,32 @@ fn resource_list(table: &Table, group: &str, version: &str) -> Result<ApiResourc
         api_version: (!core).then_some("v1"),
         group_version: if core { version.to_owned() } else { format!("{group}/{version}") },
         resources,
+    })
+}
+
+/// The server of a version that belongs to this one.
+fn resident<'a>(remotes: &'a Remotes, group: &str, version: &str) -> Option<&'a Remote> {
+    let mut residents = remotes.values().filter(|remote| remote.is_resident);
+    residents
+        .find(|remote| remote.group == group && remote.version == version)
+        .map(|found| &**found)
+}
+
+/// What such a server has, as it would tell it itself.
+fn resident_list(remote: &Remote) -> Value {
+    let told = remote.told();
+    let resources = told.resources.as_ref().and_then(Value::as_array).into_iter().flatten();
+    let entry = |resource: &Value| {
+        json!({
+            "name": resource["resource"], "singularName": resource["singularResource"],
+            "namespaced": resource["scope"] == "Namespaced",
+            "kind": resource["responseKind"]["kind"], "verbs": resource["verbs"],
+        })
+    };
+    json!({
+        "kind": "APIResourceList", "apiVersion": "v1",
+        "groupVersion": format!("{}/{}", remote.group, remote.version),
+        "resources": resources.map(entry).collect::<Vec<_>>(),
     })
 }
 

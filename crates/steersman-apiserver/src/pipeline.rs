@@ -110,7 +110,7 @@ async fn try_answer(
     // The cluster's own parts do not look at headers.
     *told = flow.clone().filter(|_| caller != Caller::Own);
     let times = Times { began, end: began + deadline };
-    if let Some(remote) = server.remotes.of(&path) {
+    if let Some(remote) = elsewhere(server, &path, mutating) {
         let Received { bytes: body, room: _held } = receive(pipeline, body, caller, &user).await?;
         let turn = admit(server, flow, &asked, (version(&path), &query), deadline).await;
         let passed = Passed { parts, body, user };
@@ -120,7 +120,9 @@ async fn try_answer(
         return aside(pipeline, &parts, (&path, &query), (flow, &asked), times).await;
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
-    let (resource, output) = resolve(server, &info, wishes)?;
+    let Some((resource, output)) = resolve_known(server, &info, wishes)? else {
+        return Ok(reply::no_such_page());
+    };
     check_key(&resource, &info)?;
     let Received { bytes: body, room: _held } = match info.verb {
         Verb::Get | Verb::List | Verb::Watch => Received::default(),
@@ -154,6 +156,12 @@ async fn try_answer(
         user = %call.user.name,
     );
     Ok(served(call, turn, times, wishes).instrument(span).await)
+}
+
+/// The server elsewhere that answers a path. What one has that belongs to this server is told here.
+fn elsewhere(server: &Server, path: &[String], mutating: bool) -> Option<Arc<Remote>> {
+    let remote = server.remotes.of(path)?;
+    (mutating || is_resource(path) || !remote.is_resident).then_some(remote)
 }
 
 /// Answers a request for a path that names no resource, when it is its turn.
@@ -341,12 +349,15 @@ async fn not_a_resource(
 fn is_api(server: &Server, path: &[&str]) -> bool {
     match path {
         ["api" | "version", ..] => true,
-        ["apis", group, ..] => {
-            let table = server.registry.table();
-            table.resources().any(|known| known.group == *group && !known.is_custom())
-        }
+        ["apis", group, ..] => has_group(server, group),
         _ => false,
     }
+}
+
+/// Whether a group is one of Kubernetes' own.
+fn has_group(server: &Server, group: &str) -> bool {
+    let table = server.registry.table();
+    table.resources().any(|known| known.group == group && !known.is_custom())
 }
 
 /// Whether a path that names no resource knows a method. Some do not look.
@@ -411,6 +422,21 @@ fn resolve(
     Ok((resource, output))
 }
 
+/// The same; nothing below a group that is none of Kubernetes' own, for there nobody is left who could
+/// say in a Status that there is no such resource.
+fn resolve_known(
+    server: &Server,
+    info: &RequestInfo,
+    wishes: &Wishes,
+) -> Result<Option<(Arc<Resource>, Output)>> {
+    match resolve(server, info, wishes) {
+        Err(status) if status == Status::no_such_resource() && !has_group(server, &info.group) => {
+            Ok(None)
+        }
+        resolved => resolved.map(Some),
+    }
+}
+
 /// Whether the path fits the scope of the resource.
 fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
     let in_namespace = info.namespace.is_some();
@@ -424,7 +450,7 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<()> {
     if resource.namespaced && !in_namespace {
         return match info.verb {
             Verb::List | Verb::Watch if info.name.is_none() => Ok(()),
-            _ if info.name.is_none() => Err(Status::method_not_allowed()),
+            _ if info.name.is_none() && !resource.is_custom() => Err(Status::method_not_allowed()),
             _ => Err(Status::no_such_resource()),
         };
     }

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::future::{self, BoxFuture};
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response, header};
-use http_body_util::{BodyDataStream, BodyExt, Full};
+use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use steersman_store::Store;
 use tokio::sync::{Notify, watch};
@@ -41,13 +41,14 @@ use crate::reply::{self, ResponseBody};
 use crate::scrape::MetricsSource;
 use crate::state::Server;
 use crate::state::events::SharedEvents;
-use crate::state::extended::{AccessReviewer, Extended};
+use crate::state::extended::{Extended, Reviewer};
 use crate::state::node_ports::NodePorts;
 use crate::state::remotes::Remotes;
+use crate::state::residents::Resident;
 use crate::status::{Result, Status, panic_text};
 use crate::token::Signer;
 use crate::user::User;
-use crate::webhook_client::{ExtensionHandler, Origins, WebhookHandler};
+use crate::webhook_client::{ExtensionHandler, Origins, WebhookHandler, pieces};
 use crate::{
     aggregation, allocate, authn, bootstrap, crd, effects, flow_control, follow, policy, presence,
     starts, user,
@@ -82,6 +83,8 @@ pub struct Config {
     /// the seats that priority levels share: in Kubernetes the sum of `--max-requests-inflight` and
     /// `--max-mutating-requests-inflight`.
     pub requests_inflight_max: u32,
+    /// Servers behind this one that belong to it.
+    pub residents: Vec<Resident>,
 }
 
 impl Config {
@@ -98,6 +101,7 @@ impl Config {
             audit: None,
             admission: PluginSelection::without_controllers(),
             requests_inflight_max: REQUESTS_INFLIGHT_MAX,
+            residents: Vec::new(),
         }
     }
 }
@@ -179,6 +183,7 @@ impl ApiServer {
             webhooks: Webhooks::new(config.admission.webhooks()),
             origins: Origins::default(),
             remotes: Remotes::default(),
+            residents: config.residents,
             extended,
             endpoint: OnceLock::new(),
             advertised: Notify::new(),
@@ -187,6 +192,9 @@ impl ApiServer {
             on_demand: OnceLock::new(),
             metrics,
         });
+        for resident in &server.residents {
+            server.origins.extend(&resident.origin(), Some(Arc::clone(&resident.handler)));
+        }
         bookmarks::start(&server);
         let pipeline = Arc::new(Pipeline::new(server));
         let started = Self { pipeline, caller: Caller::default(), user: None };
@@ -293,18 +301,14 @@ impl ApiServer {
         S: tower::Service<Request<Full<Bytes>>, Response = Response<B>, Error = Infallible>,
         S: Clone + Send + Sync + 'static,
         S::Future: Send,
-        B: http_body::Body<Data = Bytes, Error: Send> + Send + 'static,
+        B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Send + 'static,
     {
         let handler: ExtensionHandler = Arc::new(move |request| {
             let extension = extension.clone();
             Box::pin(async move {
                 let answer = extension.oneshot(request.map(Full::new)).await;
                 let response = answer.unwrap_or_else(|never| match never {});
-                response.map(|body| {
-                    let pieces = BodyDataStream::new(body);
-                    let pieces = pieces.take_while(|piece| future::ready(piece.is_ok()));
-                    pieces.filter_map(|piece| future::ready(piece.ok())).boxed()
-                })
+                response.map(pieces)
             })
         });
         self.server().origins.extend(origin, Some(handler));
@@ -349,16 +353,19 @@ impl ApiServer {
 }
 
 /// Answers the reviews of servers behind it that are in the same process.
-impl AccessReviewer for ApiServer {
+impl Reviewer for ApiServer {
     fn review(&self, review: Value) -> BoxFuture<'static, Result<Value, String>> {
         let api = self.clone();
         Box::pin(async move {
-            let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+            let path = match review["kind"].as_str() {
+                Some("TokenReview") => "/apis/authentication.k8s.io/v1/tokenreviews",
+                _ => "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            };
             let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
             let request = request.body(Full::from(review.to_string()));
             let request = request.map_err(|error| error.to_string())?;
             let response = api.oneshot(request).await.unwrap_or_else(|never| match never {});
-            let body = response.into_body().collect().await.unwrap_or_else(|never| match never {});
+            let body = response.into_body().collect().await.map_err(|error| error.to_string())?;
             serde_json::from_slice(&body.to_bytes()).map_err(|error| error.to_string())
         })
     }

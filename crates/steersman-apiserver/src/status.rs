@@ -12,7 +12,7 @@ use serde_json::Value;
 use steersman_store::StoreError;
 
 use steersman_rules::field::FieldError;
-use steersman_rules::resource::Named;
+pub use steersman_rules::resource::Named;
 use steersman_rules::schema::DefaultsTooLarge;
 use steersman_rules::selector::InvalidSelector;
 

@@ -90,6 +90,19 @@ impl User {
         Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
+    /// The user of a `UserInfo`.
+    pub(crate) fn of_info(info: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
+        let list = |value: &Value| value.as_array().into_iter().flatten().map(text).collect();
+        let extra = info["extra"].as_object().into_iter().flatten();
+        Self {
+            name: text(&info["username"]),
+            groups: list(&info["groups"]),
+            uid: text(&info["uid"]),
+            extra: extra.map(|(key, values)| (key.clone(), list(values))).collect(),
+        }
+    }
+
     /// Whether nobody vouched for this user.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS

@@ -50,7 +50,7 @@ pub(crate) struct Up {
     pub(crate) pod_termination: f64,
     /// Which controllers run: `*` for all, a name for one, `-NAME` for all the others if there is
     /// a `*`, `none` for none. The names are those of kube-controller-manager; `kube-scheduler`
-    /// is one of them.
+    /// and `metrics-server` are among them.
     #[arg(long, value_name = "LIST", default_value = "*")]
     pub(crate) controllers: Controllers,
     #[command(flatten)]

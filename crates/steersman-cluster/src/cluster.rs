@@ -17,6 +17,7 @@ use crate::builder::{Builder, Shutdown};
 use crate::built_in::BuiltIn;
 use crate::fork::{ForkError, Forking};
 use crate::identities;
+use crate::metrics_server::MetricsServer;
 use crate::storage::OpenStore;
 
 /// How much longer than its requests a listener may take to end.
@@ -29,6 +30,8 @@ pub struct Cluster {
     pub(crate) store: OpenStore,
     pub(crate) opened: Option<disk::Opened>,
     pub(crate) built_in: BuiltIn,
+    /// Answers for as long as it is held.
+    pub(crate) _metrics_server: Option<Arc<MetricsServer>>,
     pub(crate) endpoint: Option<Endpoint>,
     /// What runs beside the controllers: the listener, compaction, expiry.
     pub(crate) tasks: JoinSet<()>,

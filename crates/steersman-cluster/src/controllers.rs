@@ -1,6 +1,6 @@
 //! Which of the built-in controllers a cluster runs, chosen as kube-controller-manager's flag
-//! `--controllers` does. The scheduler, a program of its own in Kubernetes, is in the same list,
-//! so that one word makes a cluster in which nothing moves.
+//! `--controllers` does. The scheduler and the metrics server, programs of their own in Kubernetes,
+//! are in the same list, so that one word makes a cluster in which nothing moves.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,10 @@ use std::str::FromStr;
 /// The name of the scheduler, beside those of [`steersman_controllers::NAMES`].
 const SCHEDULER: (&str, &str) = ("kube-scheduler", "scheduler");
 
-/// Which of the built-in controllers and the scheduler run.
+/// The name of what tells how much Pods and nodes use.
+const METRICS_SERVER: (&str, &str) = ("metrics-server", "metrics");
+
+/// Which of the built-in controllers, the scheduler and the metrics server run.
 ///
 /// ```
 /// use steersman_cluster::Controllers;
@@ -64,6 +67,11 @@ impl Controllers {
         self.runs(SCHEDULER.0)
     }
 
+    /// Whether somebody tells how much Pods and nodes use.
+    pub(crate) fn measure(self) -> bool {
+        self.runs(METRICS_SERVER.0)
+    }
+
     /// Whether somebody needs to know who the cluster is: its certificates, or its keys.
     pub(crate) fn need_keys(self) -> bool {
         let names = [
@@ -77,7 +85,7 @@ impl Controllers {
 
 /// Every name with its short form.
 fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    steersman_controllers::NAMES.into_iter().chain([SCHEDULER])
+    steersman_controllers::NAMES.into_iter().chain([SCHEDULER, METRICS_SERVER])
 }
 
 fn known() -> String {
@@ -169,7 +177,7 @@ mod tests {
                  ttl-after-finished-controller,horizontal-pod-autoscaler-controller,\
                  validatingadmissionpolicy-status-controller,\
                  certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
-                 kube-scheduler",
+                 kube-scheduler,metrics-server",
             ),
         ] {
             let parsed: Controllers = list.parse().unwrap();

@@ -17,6 +17,7 @@ mod authority;
 mod built_in;
 mod fork;
 mod identities;
+mod metrics_server;
 
 mod cluster;
 

@@ -23,6 +23,7 @@ use crate::built_in::{BuiltIn, Parts};
 use crate::cluster::{Cluster, Endpoint};
 use crate::error::StartError;
 use crate::fork::Forking;
+use crate::metrics_server::MetricsServer;
 use crate::storage::OpenStore;
 
 /// How long a leader among several servers is waited for, unless said otherwise: as in Kubernetes.
@@ -62,6 +63,10 @@ impl Builder {
         let decrypted = store.decrypted(self.encryption.clone()).await?;
         let shutdown = CancellationToken::new();
         let seed = self.seed.unwrap_or_else(random::next_u64);
+        let metrics_server = self
+            .controllers
+            .measure()
+            .then(|| MetricsServer::new(self.scripts.clone(), shutdown.clone()));
         let config = Config {
             seed,
             shutdown: shutdown.clone(),
@@ -70,9 +75,13 @@ impl Builder {
             audit: self.audit.clone(),
             admission: self.plugins(),
             requests_inflight_max: self.requests_inflight_max,
+            residents: metrics_server.iter().map(MetricsServer::resident).collect(),
             ..Config::new(Arc::clone(&decrypted), Arc::new(clock::now))
         };
         let api = ApiServer::start(config).await?;
+        if let Some(metrics_server) = &metrics_server {
+            metrics_server.read_from(&api);
+        }
         let client = kube::Client::new(api.direct(), "default");
         stopwatch.lap("api server");
 
@@ -113,6 +122,7 @@ impl Builder {
             store,
             opened,
             built_in,
+            _metrics_server: metrics_server,
             endpoint,
             tasks,
             shutdown,

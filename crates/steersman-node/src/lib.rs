@@ -3,9 +3,9 @@
 //! [`SimulatedNodes`] stands for any number of machines that exist only as objects. For each,
 //! `registration` says what the Node object is, `heartbeat` renews its Lease and reports its
 //! status when [`Heartbeats`] say so, and `pods` runs the Pods bound to it through a `runtime`, whose
-//! containers do what a [`script`] says. A cluster is seen only through its client; this crate knows
-//! nothing of API servers, stores or controllers. Which ports of a node are free it decides as the
-//! scheduler does and by its code, as a kubelet.
+//! containers do what a [`script`] says; what they use, `metrics` tell. A cluster is seen only through
+//! its client; this crate knows nothing of API servers, stores or controllers. Which ports of a node
+//! are free it decides as the scheduler does and by its code, as a kubelet.
 
 mod addresses;
 mod registration;
@@ -21,6 +21,9 @@ mod pods;
 
 mod nodes;
 
+mod metrics;
+
 pub use heartbeats::{Heartbeats, Sign, Watching};
+pub use metrics::ResourceMetrics;
 pub use nodes::SimulatedNodes;
 pub use script::{PodRule, Scripts};

@@ -40,7 +40,8 @@ impl Error {
 
     /// Whether the API server answered that the object does not exist.
     pub fn is_not_found(&self) -> bool {
-        self.status().is_some_and(kube::core::Status::is_not_found)
+        // A server that does not know the group says so as text, without a reason.
+        self.status().is_some_and(|status| status.is_not_found() || status.code == 404)
     }
 
     /// Whether the API server refused the write because the object has changed meanwhile, or

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use steersman_apiserver::authentication::{Authentication, FrontProxy};
 use steersman_apiserver::pki::Pki;
 use steersman_apiserver::status::Status;
-use steersman_apiserver::{AccessReviewer, ApiServer, Clock, Extension, listen};
+use steersman_apiserver::{ApiServer, Clock, Extension, Reviewer, listen};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -27,12 +27,15 @@ pub async fn in_process(cluster: ApiServer, clock: Clock) -> Result<ApiServer, S
     extension(clock).reviewed_by(cluster).start().await
 }
 
-/// Lets a cluster answer who may do what.
-pub fn reviews(client: Client) -> impl AccessReviewer {
+/// Lets a cluster answer who may do what, and whom tokens stand for.
+pub fn reviews(client: Client) -> impl Reviewer {
     move |review: Value| {
         let client = client.clone();
         async move {
-            let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+            let path = match review["kind"].as_str() {
+                Some("TokenReview") => "/apis/authentication.k8s.io/v1/tokenreviews",
+                _ => "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            };
             let request = Request::post(path).header("content-type", "application/json");
             let request = request.body(review.to_string().into_bytes());
             let request = request.map_err(|error| error.to_string())?;

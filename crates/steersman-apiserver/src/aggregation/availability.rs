@@ -8,7 +8,7 @@ use http::Request;
 use serde_json::Value;
 use steersman_store::{RangeRequest, StoreError};
 
-use super::conditions::Availability;
+use super::conditions::{Availability, PASSED};
 use super::headers::{aggregator, name_user};
 use crate::state::Server;
 use crate::state::remotes::Remote;
@@ -34,7 +34,7 @@ pub(super) async fn check(server: &Server, remote: &Remote) -> Availability {
     let mut failed = String::new();
     for _ in 0..ATTEMPTS {
         match ask(server, remote).await {
-            Ok(()) => return Availability::yes("Passed", "all checks passed"),
+            Ok(()) => return Availability::yes(PASSED.0, PASSED.1),
             Err(why) => failed = why,
         }
     }

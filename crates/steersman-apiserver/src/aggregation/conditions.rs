@@ -75,14 +75,33 @@ pub(super) fn is_available(object: &Value) -> bool {
     available(object).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Says of an APIService that leads nowhere else that it is available.
+/// What is said of an APIService that leads nowhere else: reason and message.
+pub(super) const LOCAL: (&str, &str) = ("Local", "Local APIServices are always available");
+
+/// What is said of one whose server answers.
+pub(super) const PASSED: (&str, &str) = ("Passed", "all checks passed");
+
+/// Says of an APIService that it leads nowhere else, and so is available.
 pub(super) async fn tell_local(server: &Arc<Server>, object: &Value) {
-    let local = Availability::yes("Local", "Local APIServices are always available");
-    if local.is_told(object) {
+    tell_always(server, object, LOCAL).await;
+}
+
+/// Says of an APIService that its server belongs to this one, and so is available.
+pub(super) async fn tell_passed(server: &Arc<Server>, object: &Value) {
+    tell_always(server, object, PASSED).await;
+}
+
+async fn tell_always(
+    server: &Arc<Server>,
+    object: &Value,
+    (reason, message): (&'static str, &'static str),
+) {
+    let always = Availability::yes(reason, message);
+    if always.is_told(object) {
         return;
     }
     let name = metadata::text(object, "name");
-    if let Err(error) = tell(server, name, &local).await {
+    if let Err(error) = tell(server, name, &always).await {
         tracing::warn!(%error, name, "cannot write the condition of an APIService");
     }
 }

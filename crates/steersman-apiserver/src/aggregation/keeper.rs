@@ -118,6 +118,10 @@ impl Keeper {
             *learned = Some(Instant::now());
         }
         remote.set_available(found.is_yes());
+        if was && !found.is_yes() {
+            let unavailable = &server.metrics.unavailable_api_services;
+            unavailable.with([&remote.name, found.reason]).increment();
+        }
         if let Err(error) = conditions::tell(&server, &remote.name, &found).await {
             tracing::warn!(%error, name = remote.name, "cannot write the condition of an APIService");
             settled = false;

@@ -34,6 +34,29 @@ pub(super) async fn ask(server: &Server, remote: &Remote) -> Result<Told, String
     Ok(Told { current: true, resources: Some(resources), openapi, openapi_v2 })
 }
 
+/// Asks the servers that belong to this one for their documents of OpenAPI, if they have not told
+/// them yet: of version 2, or of version 3.
+pub(crate) async fn ask_residents(server: &Server, version_2: bool) {
+    for remote in server.remotes.table().values().filter(|remote| remote.is_resident) {
+        let asking = Asking { server, remote };
+        let told = remote.told();
+        let mut told = Told::clone(&told);
+        let asked = match version_2 {
+            true if told.openapi_v2.is_none() => asking.openapi_v2().await.map(|new| {
+                told.openapi_v2 = new;
+            }),
+            false if told.openapi.is_none() => asking.openapi().await.map(|new| {
+                told.openapi = new;
+            }),
+            _ => continue,
+        };
+        match asked {
+            Ok(()) => remote.tell(told),
+            Err(why) => tracing::warn!(%why, name = remote.name, "cannot read OpenAPI"),
+        }
+    }
+}
+
 struct Answer {
     code: StatusCode,
     content_type: String,
@@ -139,7 +162,7 @@ impl Asking<'_> {
             let (parts, mut pieces) = opened.into_parts();
             let mut body = Vec::new();
             while let Some(piece) = pieces.next().await {
-                body.extend_from_slice(&piece);
+                body.extend_from_slice(&piece.map_err(|broken| broken.to_string())?);
                 if body.len() > ANSWER_MAX {
                     return Err("the answer is too large".to_owned());
                 }

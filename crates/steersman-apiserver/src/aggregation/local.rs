@@ -1,6 +1,6 @@
 //! The APIServices of what this server serves itself. Those of built-in groups are made at each
 //! start, with Kubernetes' priorities, and left alone afterwards; those of definitions follow their
-//! definitions.
+//! definitions. Those of [residents](crate::state::residents) are made at each start as well.
 //!
 //! Thirty of them are written before the first request of every cluster, each once, with the
 //! condition that would be added to it at once.
@@ -14,9 +14,11 @@ use steersman_rules::metadata;
 use steersman_rules::resource::{Place, Resource};
 use steersman_store::{Entry, Expected, RangeRequest, StoreError, WriteRequest};
 
+use super::conditions::{LOCAL, PASSED};
 use super::{GROUP, MANAGED, resource};
 use crate::document::{self, Stored};
 use crate::state::Server;
+use crate::state::residents::{Resident, is_of_resident};
 use crate::status::{Result, Status};
 use crate::write::delete::delete_object;
 use crate::write::{DeleteOptions, Writer, change};
@@ -99,7 +101,10 @@ struct Wanted {
     group: String,
     version: String,
     priorities: (i64, i64),
-    managed: Management,
+    /// Nobody looks after those that lead elsewhere.
+    managed: Option<Management>,
+    /// The service that it leads to, if to any.
+    service: Option<Value>,
 }
 
 impl Wanted {
@@ -108,7 +113,18 @@ impl Wanted {
             group: group.to_owned(),
             version: version.to_owned(),
             priorities: OF_DEFINITIONS,
-            managed: Management::Continuous,
+            managed: Some(Management::Continuous),
+            service: None,
+        }
+    }
+
+    fn of_resident(resident: &Resident) -> Self {
+        Self {
+            group: resident.group.clone(),
+            version: resident.version.clone(),
+            priorities: resident.priorities,
+            managed: None,
+            service: Some(resident.service()),
         }
     }
 
@@ -126,6 +142,10 @@ impl Wanted {
         if !self.group.is_empty() {
             spec["group"] = self.group.as_str().into();
         }
+        if let Some(service) = &self.service {
+            spec["insecureSkipTLSVerify"] = true.into();
+            spec["service"] = service.clone();
+        }
         spec
     }
 
@@ -134,16 +154,14 @@ impl Wanted {
     fn object(&self, uid: &str, now: &str) -> Value {
         let spec = self.spec();
         let api_version = format!("{GROUP}/v1");
-        let owned_spec: Map<String, Value> = spec
-            .as_object()
-            .into_iter()
-            .flat_map(Map::keys)
-            .map(|field| (format!("f:{field}"), json!({})))
-            .collect();
-        let managed = format!("f:{MANAGED}");
-        let owned = json!({
-            "f:metadata": {"f:labels": {".": {}, managed: {}}}, "f:spec": owned_spec,
-        });
+        let mut owned = json!({"f:spec": owned_fields(&spec)});
+        let mut labels = Map::new();
+        if let Some(managed) = self.managed {
+            labels.insert(MANAGED.to_owned(), managed.label().into());
+            let label = format!("f:{MANAGED}");
+            owned["f:metadata"] = json!({"f:labels": {".": {}, label: {}}});
+        }
+        let (reason, message) = if self.service.is_none() { LOCAL } else { PASSED };
         let owned_condition = json!({
             ".": {}, "f:lastTransitionTime": {}, "f:message": {}, "f:reason": {}, "f:status": {},
             "f:type": {},
@@ -151,11 +169,11 @@ impl Wanted {
         let owned_status = json!({
             "f:status": {"f:conditions": {".": {}, r#"k:{"type":"Available"}"#: owned_condition}},
         });
-        json!({
+        let mut object = json!({
             "apiVersion": api_version, "kind": "APIService",
             "metadata": {
                 "creationTimestamp": now,
-                "labels": {MANAGED: self.managed.label()},
+                "labels": labels,
                 "managedFields": [
                     {
                         "apiVersion": api_version, "fieldsType": "FieldsV1", "fieldsV1": owned,
@@ -171,11 +189,21 @@ impl Wanted {
             },
             "spec": spec,
             "status": {"conditions": [{
-                "lastTransitionTime": now, "message": "Local APIServices are always available",
-                "reason": "Local", "status": "True", "type": "Available",
+                "lastTransitionTime": now, "message": message, "reason": reason,
+                "status": "True", "type": "Available",
             }]},
-        })
+        });
+        if self.managed.is_none() {
+            metadata::set(&mut object, "labels", None);
+        }
+        object
     }
+}
+
+/// All fields of a document, as those that somebody owns.
+fn owned_fields(value: &Value) -> Value {
+    let fields = value.as_object().into_iter().flatten();
+    fields.map(|(field, value)| (format!("f:{field}"), owned_fields(value))).collect()
 }
 
 /// The priorities of a built-in version of a group.
@@ -229,7 +257,8 @@ async fn attempt(server: &Arc<Server>, resource: &Resource) -> Result<bool> {
         }
     }
     for entry in found.values() {
-        remove_managed(server, resource, entry).await?;
+        let is_ours = |object: &Value| is_managed(object) || is_of_resident(object);
+        remove(server, resource, entry, is_ours).await?;
     }
     Ok(settled)
 }
@@ -247,9 +276,14 @@ fn all_wanted(server: &Server) -> Vec<Wanted> {
             all.push(Wanted::of_definition(group, version));
         } else if let Some(priorities) = priorities(group, version) {
             let (group, version) = (group.to_owned(), version.to_owned());
-            all.push(Wanted { group, version, priorities, managed: Management::OnStart });
+            let managed = Some(Management::OnStart);
+            all.push(Wanted { group, version, priorities, managed, service: None });
         }
     }
+    // What is defined here counts more.
+    let residents = server.residents.iter();
+    let residents = residents.filter(|own| !seen.contains(&(&*own.group, &*own.version)));
+    all.extend(residents.map(Wanted::of_resident));
     all
 }
 
@@ -267,14 +301,14 @@ async fn mend(
     entry: &Entry,
 ) -> Result<bool> {
     let object = Stored::from(entry).decode_as_stored()?;
-    if Management::of(&object).is_none() || object["spec"] == wanted.spec() {
+    if !is_managed(&object) || object["spec"] == wanted.spec() {
         return Ok(true);
     }
     let writer = Writer { trusted: true, ..Writer::internal(server, resource) };
     let name = &wanted.name();
     let mended = change::change(&writer, Place { namespace: "", name }, |old| {
         let mut new = old.clone();
-        if Management::of(old).is_some() {
+        if is_managed(old) {
             new["spec"] = wanted.spec();
             writer.track(Some(old), &mut new);
         }
@@ -286,10 +320,20 @@ async fn mend(
     }
 }
 
-/// Removes one that is looked after and that there should not be.
-async fn remove_managed(server: &Arc<Server>, resource: &Resource, entry: &Entry) -> Result<()> {
+/// Whether an APIService is looked after.
+fn is_managed(object: &Value) -> bool {
+    Management::of(object).is_some()
+}
+
+/// Removes one that there should not be, if it is this server's to remove.
+async fn remove(
+    server: &Arc<Server>,
+    resource: &Resource,
+    entry: &Entry,
+    is_ours: fn(&Value) -> bool,
+) -> Result<()> {
     let object = Stored::from(entry).decode_as_stored()?;
-    if Management::of(&object).is_none() || metadata::is_deleting(&object) {
+    if !is_ours(&object) || metadata::is_deleting(&object) {
         return Ok(());
     }
     let uid = Some(metadata::text(&object, "uid").to_owned());
@@ -328,7 +372,7 @@ async fn follow_version(server: &Arc<Server>, group: &str, version: &str) -> Res
         }
         None => Ok(()),
         Some(entry) if is_served => mend(server, &resource, &wanted, &entry).await.map(drop),
-        Some(entry) => remove_managed(server, &resource, &entry).await,
+        Some(entry) => remove(server, &resource, &entry, is_managed).await,
     }
 }
 
@@ -355,7 +399,8 @@ mod tests {
             group: String::new(),
             version: "v1".to_owned(),
             priorities: (18000, 1),
-            managed: Management::OnStart,
+            managed: Some(Management::OnStart),
+            service: None,
         };
         let object = wanted.object("u", "now");
         assert_eq!(object["metadata"]["name"], "v1.");

@@ -4,14 +4,15 @@
 //! their paths are [passed on](proxy) to it, with the user in headers that are believed because of
 //! this server's [certificate](front). A task for each [looks after it](keeper): whether it is
 //! [available](availability), and what it [tells](learn) of itself, which discovery and OpenAPI show
-//! from memory, so that a server that is gone delays nobody.
+//! from memory, so that a server that is gone delays nobody. Nobody looks after
+//! [residents](crate::state::residents): they are there, and asked for documents when those are wanted.
 
 mod availability;
 mod conditions;
 pub(crate) mod front;
 mod headers;
 mod keeper;
-mod learn;
+pub(crate) mod learn;
 pub(crate) mod local;
 pub(crate) mod proxy;
 
@@ -132,6 +133,17 @@ async fn take_in(server: &Arc<Server>, object: &Value, revision: Revision) {
     if server.remotes.knows(name, spec, available, revision) {
         return;
     }
+    let target = Target::of_api_service(spec);
+    if let Some(resident) = target
+        .service
+        .as_ref()
+        .and_then(|service| server.residents.iter().find(|resident| resident.is(service)))
+    {
+        let remote = Remote::new(name, spec, target, revision);
+        server.remotes.install(&Arc::new(remote.resident(resident.resources.clone())));
+        conditions::tell_passed(server, object).await;
+        return;
+    }
     let identity = match front::identity(server).await {
         Ok(front) => Some(front.client.clone()),
         Err(error) => {
@@ -139,8 +151,7 @@ async fn take_in(server: &Arc<Server>, object: &Value, revision: Revision) {
             None
         }
     };
-    let target = Target::of_api_service(spec).showing(identity);
-    let remote = Arc::new(Remote::new(name, spec, target, revision));
+    let remote = Arc::new(Remote::new(name, spec, target.showing(identity), revision));
     remote.set_available(available);
     if server.remotes.install(&remote) {
         keeper::start(server, remote);

@@ -76,7 +76,7 @@ pub(crate) async fn pass(
         false => answer.await,
     };
     match answer {
-        Ok(response) => passed_back(response.map(ResponseBody::stream)),
+        Ok(response) => passed_back(response.map(ResponseBody::passed)),
         Err(why) => unreachable_service(remote, &why),
     }
 }

@@ -71,11 +71,16 @@ fn serve_entry(server: &Server, entry: &Entry) {
 pub(super) fn serve(server: &Server, definition: &Value, revision: Revision) {
     let name = metadata::text(definition, "name");
     let converter = Converter::of(definition).map(ConverterHandle::new);
-    let is_computed = server.extended.computed.contains_key(name);
+    let computed = server.extended.computed.get(name);
+    let is_watched = computed.is_some_and(|computed| computed.watch_period().is_some());
     let dated = |resource: Resource| Resource {
         schema: resource.schema.clone().since(revision.0),
         converter: converter.clone(),
-        verbs: if is_computed { &[Verb::Get, Verb::List] } else { resource.verbs },
+        verbs: match computed {
+            Some(_) if is_watched => &[Verb::Get, Verb::List, Verb::Watch],
+            Some(_) => &[Verb::Get, Verb::List],
+            None => resource.verbs,
+        },
         ..resource
     };
     let Defined { served, unserved_storage } = definitions::resources(definition);

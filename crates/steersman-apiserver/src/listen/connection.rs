@@ -32,6 +32,7 @@ use crate::noted;
 use crate::pki::ClientAuthorities;
 use crate::reply::{self, ResponseBody};
 use crate::server::ApiServer;
+use crate::webhook_client::BrokenOff;
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -244,12 +245,12 @@ struct Answering {
 
 impl Body for Answering {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BrokenOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         Pin::new(&mut self.body).poll_frame(context)
     }
 

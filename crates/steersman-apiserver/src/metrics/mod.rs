@@ -18,7 +18,7 @@ pub(crate) use access::Access;
 pub(crate) use admission::{Admission, PolicyCheck, Step, Times, WebhookAnswer};
 pub(crate) use instrument::{Counter, Histogram, Instrument};
 pub(crate) use page::Page;
-pub(crate) use registry::{Collect, Registry};
+pub(crate) use registry::{Collect, Family, Registry};
 pub(crate) use requests::{Answered, Asked, Counted, Requests};
 pub(crate) use storage::{Listed, Storage};
 pub(crate) use watches::{Watched, Watches};
@@ -33,6 +33,8 @@ pub(crate) struct Metrics {
     pub(crate) admission: Admission,
     pub(crate) watches: Watches,
     pub(crate) storage: Storage,
+    /// How often servers elsewhere ceased to be available, and why.
+    pub(crate) unavailable_api_services: Family<2, Counter>,
     /// Connections that ended in their handshake.
     pub(crate) handshake_errors: Arc<Counter>,
 }
@@ -46,6 +48,12 @@ impl Default for Metrics {
             admission: Admission::registered(&registry),
             watches: Watches::registered(&registry),
             storage: Storage::registered(&registry),
+            unavailable_api_services: registry.counters(
+                "aggregator_unavailable_apiservice_total",
+                "[ALPHA] Counter of APIServices which are marked as unavailable broken down by \
+                 APIService name and reason.",
+                ["name", "reason"],
+            ),
             handshake_errors: registry.counter(
                 "apiserver_tls_handshake_errors_total",
                 "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",

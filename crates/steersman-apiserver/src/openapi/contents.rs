@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::catalog::{Builtin, Section};
 use super::part::{Document, Part};
 use super::{Asked, Form, gnostic, parameters};
+use crate::aggregation::learn;
 use crate::state::remotes::{OpenApi, Told};
 use crate::status::Result;
 
@@ -36,6 +37,7 @@ impl Asked<'_> {
         let builtin = Builtin::ready(form).await?;
         let table = self.server.registry.table();
         let sections = self.published.sections(self.server, &table, form).await?;
+        learn::ask_residents(self.server, form != Form::V3).await;
         let remotes = self.server.remotes.table();
         let told = remotes.values().filter_map(|remote| {
             let told = remote.told().openapi.clone()?;

@@ -6,4 +6,5 @@ pub(crate) mod frames;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod options;
+pub(crate) mod polled;
 pub(crate) mod watch;

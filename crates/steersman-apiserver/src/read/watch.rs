@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{self, FuturesUnordered};
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use steersman_rules::selector::Selector;
 use steersman_store::{Entry, Event, RangeRequest, Revision, StoreError, Watch, WatchRequest};
 use tokio::time::Instant;
@@ -64,9 +64,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
             return Ok(Reply::Watch(stream::iter([event.into()]).boxed()));
         }
     };
-    let timeout = options.timeout.unwrap_or_else(|| {
-        Duration::from_secs(TIMEOUT_MIN + call.server.random.below(TIMEOUT_MIN))
-    });
+    let lasts = lasts(call, &options);
     let watched = call.server.metrics.watches.of(&call.resource);
     if let Phase::Initial { entries, .. } = &phase {
         watched.begins_with(entries.len() as u64);
@@ -83,19 +81,32 @@ pub(crate) async fn watch(call: &Call) -> Result<Reply> {
         },
         phase,
         cursor,
-        ends: ends(&call.server, Instant::now() + timeout.min(TIMEOUT_MAX)),
+        ends: ends(&call.server, Instant::now() + lasts),
         gone: gone(call),
     };
     let steps = stream::unfold(watching, |mut watching| async move {
         watching.step().await.map(|chunk| (chunk, watching))
     });
-    // A step that panics is the last: the client sees the stream end, and watches again.
+    Ok(events(steps))
+}
+
+/// How long a watch lasts.
+pub(super) fn lasts(call: &Call, options: &ListOptions) -> Duration {
+    let timeout = options.timeout.unwrap_or_else(|| {
+        Duration::from_secs(TIMEOUT_MIN + call.server.random.below(TIMEOUT_MIN))
+    });
+    timeout.min(TIMEOUT_MAX)
+}
+
+/// The answer of a watch. A step that panics is the last: the client sees the stream end, and
+/// watches again.
+pub(super) fn events(steps: impl Stream<Item = Bytes> + Send + 'static) -> Reply {
     let steps = AssertUnwindSafe(steps).catch_unwind().filter_map(|chunk| async {
         chunk
             .inspect_err(|panic| tracing::error!(panic = panic_text(&**panic), "watch panicked"))
             .ok()
     });
-    Ok(Reply::Watch(steps.boxed()))
+    Reply::Watch(steps.boxed())
 }
 
 /// Why a watch does not begin: as an answer, or as its only event.

@@ -1,6 +1,5 @@
 //! The body of an answer: all at once, compressed piece by piece, or the events of a watch.
 
-use std::convert::Infallible;
 use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,6 +10,8 @@ use flate2::write::GzEncoder;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use http_body::{Body, Frame, SizeHint};
+
+use crate::webhook_client::{BrokenOff, Pieces};
 
 /// How much is written or compressed at a time: a large list must not hold up other requests.
 pub(super) const PIECE: usize = 64 * 1024;
@@ -27,12 +28,19 @@ pub struct ResponseBody(Content);
 enum Content {
     Whole(Bytes),
     Stream(BoxStream<'static, Bytes>),
+    /// What another server answers: it may break off.
+    Passed(Pieces),
 }
 
 impl ResponseBody {
     /// A body of pieces that come one by one.
     pub(crate) fn stream(pieces: BoxStream<'static, Bytes>) -> Self {
         Self(Content::Stream(pieces))
+    }
+
+    /// The body of another server's answer.
+    pub(crate) fn passed(pieces: Pieces) -> Self {
+        Self(Content::Passed(pieces))
     }
 
     /// A body whose pieces are made when there is room to send them: what a client does not
@@ -43,7 +51,7 @@ impl ResponseBody {
 
     /// Whether it comes piece by piece.
     pub(crate) fn is_streamed(&self) -> bool {
-        matches!(self.0, Content::Stream(_))
+        matches!(self.0, Content::Stream(_) | Content::Passed(_))
     }
 
     /// The same body; what is given is kept until there is nothing more to send for the moment: a
@@ -73,6 +81,12 @@ impl ResponseBody {
                     })
                     .boxed(),
             ),
+            Content::Passed(pieces) => {
+                let pieces = pieces.inspect(move |_| {
+                    let _ = &held;
+                });
+                Self::passed(pieces.boxed())
+            }
         }
     }
 
@@ -87,6 +101,7 @@ impl ResponseBody {
                 let mut measure = Measure { bytes: 0, tell: Some(tell) };
                 Self::stream(pieces.inspect(move |piece| measure.add(piece)).boxed())
             }
+            Content::Passed(pieces) => Self::passed(pieces),
         }
     }
 
@@ -181,17 +196,20 @@ impl From<Bytes> for ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BrokenOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match &mut self.0 {
             Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Content::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Content::Stream(events) => {
                 events.as_mut().poll_next(context).map(|item| item.map(|b| Ok(Frame::data(b))))
+            }
+            Content::Passed(pieces) => {
+                pieces.as_mut().poll_next(context).map(|item| item.map(|b| b.map(Frame::data)))
             }
         }
     }
@@ -203,7 +221,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Stream(_) => SizeHint::default(),
+            Content::Stream(_) | Content::Passed(_) => SizeHint::default(),
         }
     }
 }

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderValue, Response, header};
 use steersman_rules::resource::Verb;
+use steersman_store::RangeRequest;
 
+use crate::aggregation;
 use crate::discovery;
 use crate::lookup;
 use crate::metrics::Page;
@@ -46,6 +48,7 @@ pub(crate) async fn answer(server: &Server, others: &Others) -> Response<Respons
     let mut out = String::new();
     server.metrics.registry.write(&mut out);
     write_objects(server, &mut out).await;
+    write_api_services(server, &mut out).await;
     process::write(&mut out);
     write_build(&mut out);
     others.write(&mut out);
@@ -89,6 +92,24 @@ async fn write_objects(server: &Server, out: &mut String) {
     let mut page = Page::begin(out, name, "gauge", &format!("[STABLE] {instead} {help}"));
     for (resource, (number, _)) in &counted {
         page.sample("", &[("resource", &resource.qualified())], *number);
+    }
+}
+
+/// Which APIServices are not available: what is served here always is.
+async fn write_api_services(server: &Server, out: &mut String) {
+    let request =
+        RangeRequest { prefix: aggregation::folder(), stale: true, ..RangeRequest::default() };
+    let Ok(found) = server.store.range(request).await else { return };
+    if found.entries.is_empty() {
+        return;
+    }
+    let help = "[ALPHA] Gauge of APIServices which are marked as unavailable broken down by APIService name.";
+    let mut page = Page::begin(out, "aggregator_unavailable_apiservice", "gauge", help);
+    let remotes = server.remotes.table();
+    for entry in &found.entries {
+        let name = entry.key.rsplit_once('/').map_or(&*entry.key, |(_, name)| name);
+        let is_gone = remotes.get(name).is_some_and(|remote| !remote.is_available());
+        page.sample("", &[("name", name)], u64::from(is_gone));
     }
 }
 

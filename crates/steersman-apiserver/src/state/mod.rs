@@ -9,6 +9,8 @@ pub(crate) mod extended;
 pub(crate) mod node_ports;
 pub(crate) mod plugins;
 pub(crate) mod remotes;
+pub(crate) mod residents;
+pub(crate) mod reviews;
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -40,6 +42,7 @@ use extended::Extended;
 use node_ports::NodePorts;
 use plugins::Plugins;
 use remotes::Remotes;
+use residents::Resident;
 
 /// What all requests share.
 pub(crate) struct Server {
@@ -92,6 +95,8 @@ pub(crate) struct Server {
     pub(crate) origins: Origins,
     /// The servers elsewhere that answer for groups and versions.
     pub(crate) remotes: Remotes,
+    /// Those of them that belong to this server.
+    pub(crate) residents: Vec<Resident>,
     /// What this server has because it extends another.
     pub(crate) extended: Extended,
     /// Where clients reach the API, once someone listens.

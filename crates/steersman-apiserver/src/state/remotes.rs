@@ -45,6 +45,8 @@ pub(crate) struct Remote {
     /// What the APIService asks for.
     pub(crate) spec: Value,
     pub(crate) target: Arc<Target>,
+    /// Whether it belongs to this server, and is there whenever this one is.
+    pub(crate) is_resident: bool,
     /// The latest revision of the APIService that is known.
     revision: AtomicU64,
     available: AtomicBool,
@@ -56,7 +58,7 @@ pub(crate) struct Remote {
 }
 
 /// What a server told of itself.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     /// Whether it told so when it was last asked. What it told before is not shown then.
     pub(crate) current: bool,
@@ -93,12 +95,20 @@ impl Remote {
             version: text("version"),
             spec: spec.clone(),
             target: Arc::new(target),
+            is_resident: false,
             revision: AtomicU64::new(revision.0),
             available: AtomicBool::new(false),
             told: RwLock::default(),
             look: Notify::new(),
             ended: CancellationToken::new(),
         }
+    }
+
+    /// The same, which belongs to this server and has these resources.
+    pub(crate) fn resident(self, resources: Value) -> Self {
+        self.set_available(true);
+        self.tell(Told { current: true, resources: Some(resources), ..Told::default() });
+        Self { is_resident: true, ..self }
     }
 
     /// Where its group and its version stand among others.
@@ -157,12 +167,14 @@ impl Remotes {
         if !self.any() {
             return None;
         }
-        let name = match path {
-            [api, version, ..] if api == "api" => format!("{version}."),
-            [apis, group, version, ..] if apis == "apis" => format!("{version}.{group}"),
+        let (group, version) = match path {
+            [api, version, ..] if api == "api" => ("", version),
+            [apis, group, version, ..] if apis == "apis" => (group.as_str(), version),
             _ => return None,
         };
-        self.table().get(&name).cloned()
+        // There are few of them, and every request comes by.
+        let is_its = |remote: &&Arc<Remote>| remote.group == group && remote.version == *version;
+        self.table().values().find(is_its).cloned()
     }
 
     /// Whether an APIService asks for the same as is known. Whether it is available is taken over
@@ -171,7 +183,7 @@ impl Remotes {
         let table = self.table();
         let Some(known) = table.get(name).filter(|known| known.spec == *spec) else { return false };
         if known.revision.fetch_max(at.0, Ordering::Relaxed) < at.0 {
-            known.set_available(available);
+            known.set_available(available || known.is_resident);
         }
         true
     }

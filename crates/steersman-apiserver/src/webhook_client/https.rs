@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use http::header::InvalidHeaderValue;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri, header};
@@ -21,6 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use super::backend::{self, BackendError};
 use super::target::Target;
+use super::{BrokenOff, Pieces};
 
 /// An open connection.
 pub(super) type Connection = SendRequest<Full<Bytes>>;
@@ -120,9 +120,6 @@ pub(super) async fn upgrade(
     exchange(&mut connection, request).await.map_err(SendError::Http)
 }
 
-/// The body of an answer, as it comes. It breaks off where the other side does.
-pub(super) type Pieces = BoxStream<'static, Bytes>;
-
 /// The same answer with a body that keeps its connection, and leaves it to others at the end.
 fn streamed(target: &Arc<Target>, connection: Connection, response: Incoming) -> Response<Pieces> {
     let (parts, body) = response.into_parts();
@@ -133,11 +130,11 @@ fn streamed(target: &Arc<Target>, connection: Connection, response: Incoming) ->
             match body.frame().await {
                 Some(Ok(frame)) => {
                     let Ok(piece) = frame.into_data() else { continue };
-                    return Some((piece, Some((body, connection, target))));
+                    return Some((Ok(piece), Some((body, connection, target))));
                 }
                 Some(Err(error)) => {
-                    tracing::debug!(%error, "answer broke off");
-                    return None;
+                    let broken = BrokenOff(http_text(&error));
+                    return Some((Err(broken), None));
                 }
                 None => {
                     keep(&target, connection);

@@ -21,10 +21,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
 use http::{Method, Request, Response, header};
+use http_body_util::BodyDataStream;
 use serde_json::Value;
 use steersman_store::Store;
 
@@ -40,8 +41,22 @@ use crate::status::panic_text;
 pub type WebhookHandler =
     Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
 
-/// The body of an answer, piece by piece.
-pub(crate) type Pieces = BoxStream<'static, Bytes>;
+/// An answer that was passed back broke off before its end.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer broke off: {0}")]
+pub struct BrokenOff(String);
+
+/// The body of an answer, piece by piece. It breaks off where the other side does.
+pub(crate) type Pieces = BoxStream<'static, Result<Bytes, BrokenOff>>;
+
+/// The body of an answer of this process.
+pub(crate) fn pieces<B>(body: B) -> Pieces
+where
+    B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Send + 'static,
+{
+    let broken = |error: B::Error| BrokenOff(error.to_string());
+    BodyDataStream::new(body).map(move |piece| piece.map_err(broken)).boxed()
+}
 
 /// Answers what is passed on to an origin in this process.
 pub(crate) type ExtensionHandler =

@@ -317,7 +317,7 @@ async fn a_definition_goes_although_nobody_converts_its_instances() {
     api.server.serve_webhooks("https://convert.test", Arc::new(|_| panic!("gone")));
     api.delete(&format!("{DEFINITIONS}/widgets.example.com")).await.ok();
     until_gone(&api, "widgets.example.com").await;
-    api.get(V2).await.refused(404);
+    api.get(V2).await.no_page();
 }
 
 #[tokio::test(start_paused = true)]

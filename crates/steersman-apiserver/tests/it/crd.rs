@@ -81,7 +81,7 @@ async fn with_widgets() -> Api {
 #[tokio::test(start_paused = true)]
 async fn a_definition_is_established_and_served_at_once() {
     let api = Api::start().await;
-    api.get(WIDGETS).await.refused(404);
+    api.get(WIDGETS).await.no_page();
     let created = api.post(DEFINITIONS, &definition()).await.ok();
     assert_eq!(condition(&created, "NamesAccepted")["status"], "True");
     assert_eq!(condition(&created, "Established")["status"], "True");
@@ -189,7 +189,7 @@ async fn a_changed_definition_is_served_as_changed() {
     changed["spec"]["versions"][1]["served"] = false.into();
     let changed = api.put(&path, &changed).await.ok();
     assert_eq!(condition(&changed, "Established")["status"], "True");
-    api.get("/apis/example.com/v2/widgets").await.refused(404);
+    api.get("/apis/example.com/v2/widgets").await.no_page();
     api.get(WIDGETS).await.ok();
 }
 
@@ -205,7 +205,7 @@ async fn a_deleted_definition_takes_its_instances_with_it() {
     assert_eq!(events.brief().await.0, "DELETED");
     assert_eq!(events.brief().await.0, "DELETED");
     until_gone(&api, "widgets.example.com").await;
-    api.get(WIDGETS).await.refused(404);
+    api.get(WIDGETS).await.no_page();
     api.get("/apis/example.com").await.no_page();
     api.post(DEFINITIONS, &definition()).await.ok();
     assert!(names(&api.get(WIDGETS).await.ok()).is_empty());

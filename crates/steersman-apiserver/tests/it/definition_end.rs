@@ -59,7 +59,7 @@ async fn the_end_of_a_definition_is_told_step_by_step() {
         let expected = (kind.to_owned(), reason.to_owned(), message.to_owned());
         assert_eq!(told(&mut events).await, expected);
     }
-    api.get(WIDGETS).await.refused(404);
+    api.get(WIDGETS).await.no_page();
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +89,7 @@ async fn an_instance_with_a_finalizer_holds_its_definition() {
     api.merge(&format!("{WIDGETS}/held"), &json!({"metadata": {"finalizers": null}})).await.ok();
     assert_eq!(told(&mut events).await.0, "DELETED");
     until_gone(&api, "widgets.example.com").await;
-    api.get(WIDGETS).await.refused(404);
+    api.get(WIDGETS).await.no_page();
 }
 
 #[tokio::test(start_paused = true)]

@@ -126,7 +126,7 @@ async fn each_name_is_given_or_refused_by_itself_and_the_last_conflict_is_told()
         let told = condition(&created, "Established");
         assert_eq!((&told["status"], &told["reason"]), (&json!("False"), &json!("NotAccepted")));
         assert_eq!(told["message"], "not all names are accepted");
-        api.get(&format!("/apis/example.com/v1/namespaces/default/{plural}")).await.refused(404);
+        api.get(&format!("/apis/example.com/v1/namespaces/default/{plural}")).await.no_page();
     }
 }
 
@@ -137,7 +137,7 @@ async fn a_name_that_its_owner_gives_up_goes_to_who_waits_for_it() {
     let waiting = named("gadgets", &json!({"kind": "Gadget", "shortNames": ["wd"]}));
     api.post(DEFINITIONS, &waiting).await.ok();
     let gadgets = "/apis/example.com/v1/namespaces/default/gadgets";
-    api.get(gadgets).await.refused(404);
+    api.get(gadgets).await.no_page();
     let mut events = api.watch(&format!("{DEFINITIONS}?watch=1")).await;
     events.brief().await;
     events.brief().await;
@@ -197,7 +197,7 @@ async fn a_definition_waits_for_the_authority_of_its_webhook() {
     let told = condition(&created, "Established");
     assert_eq!((&told["status"], &told["reason"]), (&json!("False"), &json!("InvalidCABundle")));
     assert_eq!(told["message"], "The conversion webhook CABundle is invalid");
-    api.get(WIDGETS).await.refused(404);
+    api.get(WIDGETS).await.no_page();
     let path = format!("{DEFINITIONS}/widgets.example.com");
     let established = api.merge(&path, &json!({"spec": {"conversion": webhook("")}})).await.ok();
     assert_eq!(condition(&established, "Established")["status"], "True");
@@ -241,6 +241,6 @@ async fn a_version_leaves_only_when_nothing_is_stored_in_it() {
     assert_eq!(changed["status"]["storedVersions"], json!(["v2"]));
     changed["spec"]["versions"].as_array_mut().unwrap().remove(0);
     api.put(&path, &changed).await.ok();
-    api.get(WIDGETS).await.refused(404);
+    api.get(WIDGETS).await.no_page();
     assert_eq!(api.get(v2).await.ok()["spec"]["size"], 1);
 }

@@ -44,6 +44,12 @@ async fn paths_that_name_nothing_are_not_found() {
     api.get("/nothing").await.no_page();
     api.delete("/nothing").await.no_page();
     api.get("/apis/nothing").await.no_page();
+    // Nobody knows the group: there is only the page that Kubernetes shows for every other path.
+    for path in ["/apis/nothing.example.com/v1/things", "/apis/nothing.example.com/v1/things/a"] {
+        api.get(path).await.no_page();
+        api.post(path, &json!({})).await.no_page();
+        api.acting_as("jane", &[]).get(path).await.refused(403);
+    }
     for path in [
         "/api/v2",
         "/api/v2/pods",

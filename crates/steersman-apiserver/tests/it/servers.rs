@@ -45,12 +45,12 @@ async fn what_a_definition_says_is_served_and_ends_everywhere() {
     changed["spec"]["versions"][1]["served"] = false.into();
     other.put(WIDGET_DEFINITION, &changed).await.ok();
     seconds_pass(1).await;
-    one.get("/apis/example.com/v2/namespaces/default/widgets").await.refused(404);
+    one.get("/apis/example.com/v2/namespaces/default/widgets").await.no_page();
     let mut events = one.watch(&format!("{WIDGETS}?watch=1")).await;
     other.delete(WIDGET_DEFINITION).await.ok();
     seconds_pass(1).await;
     for api in [&one, &other] {
-        api.get(WIDGETS).await.refused(404);
+        api.get(WIDGETS).await.no_page();
         api.get(WIDGET_DEFINITION).await.refused(404);
     }
     let mut seen = Vec::new();
@@ -128,7 +128,7 @@ async fn a_deletion_whose_server_died_is_ended_by_another() {
     other.post(WIDGETS, &widget("c", 1)).await.refused(403);
     assert_eq!(names(&other.get(WIDGETS).await.ok()), ["a", "b"]);
     seconds_pass(15).await;
-    other.get(WIDGETS).await.refused(404);
+    other.get(WIDGETS).await.no_page();
     other.get(WIDGET_DEFINITION).await.refused(404);
     let prefix = "/registry/example.com/".to_owned();
     let left = other.store.range(RangeRequest { prefix, ..RangeRequest::default() }).await.unwrap();
@@ -152,7 +152,7 @@ async fn a_namesake_made_anew_keeps_its_instances_whoever_still_cleans_up() {
         assert_eq!(names(&other.get(WIDGETS).await.ok()), ["a"]);
         one.delete(WIDGET_DEFINITION).await.ok();
         seconds_pass(1).await;
-        other.get(WIDGETS).await.refused(404);
+        other.get(WIDGETS).await.no_page();
     }
 }
 
@@ -201,7 +201,7 @@ async fn who_could_not_follow_for_a_while_looks_at_everything_again() {
     let now = revision(&one.store).await;
     one.store.compact(now).await.unwrap();
     seconds_pass(30).await;
-    other.get("/apis/example.com/v1/gadgets").await.refused(404);
+    other.get("/apis/example.com/v1/gadgets").await.no_page();
     other.get(WIDGETS).await.ok();
 }
 
@@ -223,7 +223,7 @@ async fn a_late_write_of_a_definition_that_is_gone_does_not_serve_it_again() {
         writing.await.unwrap();
         seconds_pass(1).await;
         for api in [&*api, &other] {
-            api.get(WIDGETS).await.refused(404);
+            api.get(WIDGETS).await.no_page();
         }
         api.post(DEFINITIONS, &definition()).await.ok();
         seconds_pass(1).await;

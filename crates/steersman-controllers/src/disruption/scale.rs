@@ -118,7 +118,7 @@ async fn scale_of(
     let path = format!("/{root}/{version}/namespaces/{namespace}/{plural}/{name}/scale");
     let request = http::Request::get(path).body(Vec::new()).map_err(Error::new)?;
     let scale: Scale = match client.request(request).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
         scale => scale.map_err(Error::new)?,
     };
     let same = scale.metadata.uid.as_ref() == Some(&controller.uid);

@@ -35,7 +35,7 @@ use objects::Catalogue;
 /// How many objects are looked at at the same time.
 const WORKERS: usize = 8;
 /// How often the server is asked whether it serves other resources than before. What definitions
-/// add and take away is heard of at once; this is for what nobody tells.
+/// and APIServices add and take away is heard of at once; this is for what nobody tells.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(3600);
 /// How soon it is asked again if it did not answer.
 const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ struct Collector {
     graph: Mutex<Graph>,
     queue: WorkQueue<Work>,
     catalogue: Catalogue,
-    /// Resources may have come or gone: a CustomResourceDefinition changed.
+    /// Resources may have come or gone: a CustomResourceDefinition or an APIService changed.
     resources_changed: Notify,
 }
 

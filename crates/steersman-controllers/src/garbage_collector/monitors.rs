@@ -109,7 +109,8 @@ async fn feed(
     mut deltas: Deltas<Metadata>,
     synced: &watch::Sender<bool>,
 ) {
-    let defines_resources = resource.api.kind == "CustomResourceDefinition";
+    let kind = resource.api.kind.as_str();
+    let defines_resources = matches!(kind, "CustomResourceDefinition" | "APIService");
     loop {
         let batch = deltas.pop_batch(DELTAS_MAX).await;
         if batch.is_empty() {

@@ -183,7 +183,7 @@ fn is_absent(status: &Status) -> bool {
 /// What is gone need not be changed any more.
 fn absent_is_fine(result: Result<(), kube::Error>) -> Result<()> {
     match result {
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         result => Ok(result?),
     }
 }

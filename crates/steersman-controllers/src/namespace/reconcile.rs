@@ -140,9 +140,7 @@ impl Collection<'_> {
         let request = request.map_err(kube::Error::BuildRequest)?;
         match self.client.kube().request::<ObjectList<T>>(request).await {
             Ok(list) => Ok(list.items),
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.code == 405 => {
-                Ok(Vec::new())
-            }
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     }

@@ -163,6 +163,39 @@ async fn what_a_custom_resource_owned_goes_with_its_definition(cluster: Cluster)
     cluster.gone::<ConfigMap>("sail").await
 }
 
+#[steersman::test]
+async fn what_another_server_has_is_collected_as_soon_as_an_api_service_leads_to_it(
+    cluster: Cluster,
+) -> Result<()> {
+    let owner: ConfigMap = cluster.client().create(&config_map("owner", &[])).await?;
+    // The owner is in both, so that only the garbage collector in front has something to collect.
+    let behind = cluster.fork().await?;
+    behind.define(&boats(&[("v1", true)])).await?;
+    let mut boat = DynamicObject::new("argo", &boat_kind("v1"));
+    boat.metadata.owner_references = config_map("argo", &[&owner]).metadata.owner_references;
+    fleet("v1", &behind).create(&Default::default(), &boat).await?;
+    let api = behind.inner().api().clone();
+    cluster.inner().api().serve_extension("https://boats.default.svc", api);
+    let service: DynamicObject = object(json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "v1.example.com"},
+        "spec": {
+            "group": "example.com", "version": "v1", "groupPriorityMinimum": 1000,
+            "versionPriority": 15, "insecureSkipTLSVerify": true,
+            "service": {"namespace": "default", "name": "boats"},
+        },
+    }));
+    let kind = GroupVersionKind::gvk("apiregistration.k8s.io", "v1", "APIService");
+    let services: kube::Api<DynamicObject> =
+        kube::Api::all_with(cluster.client().kube().clone(), &ApiResource::from_gvk(&kind));
+    services.create(&Default::default(), &service).await?;
+    cluster.advance(Duration::from_secs(30)).await;
+    cluster.client().delete::<ConfigMap>("owner", &DeleteParams::default()).await?;
+    cluster.advance(Duration::from_secs(30)).await;
+    assert!(fleet("v1", &behind).get_opt("argo").await?.is_none());
+    Ok(())
+}
+
 /// The definition of boats in these versions, each served or not.
 pub(crate) fn boats(versions: &[(&str, bool)]) -> CustomResourceDefinition {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});

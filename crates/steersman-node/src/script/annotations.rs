@@ -8,6 +8,7 @@
 //! | `image-pull` | `fails`: their images cannot be pulled |
 //! | `pre-stop` | so long takes what they do before they stop |
 //! | `termination` | so long they take to end when they are told to |
+//! | `cpu`, `memory` | so much each of them uses while it runs, such as `250m` and `64Mi` |
 //!
 //! They are about all containers but init containers. `steersman.dev/NAME.exit-code` is about the
 //! one of this name, also if it is an init container, and counts more.
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use steersman_values::Quantity;
 
 use super::{Exits, Ready, Script};
 
@@ -31,6 +33,7 @@ pub(super) fn script(annotations: &BTreeMap<String, String>, name: &str, main: b
 fn read(annotations: &BTreeMap<String, String>, prefix: &str) -> Script {
     let value = |key: &str| annotations.get(&format!("{prefix}{key}")).map(|value| value.trim());
     let time = |key: &str| value(key).and_then(|text| understood(key, text, duration(text)));
+    let amount = |key: &str| value(key).and_then(|text| understood(key, text, quantity(text)));
     Script {
         exits: value("exit-code").and_then(|text| understood("exit-code", text, codes(text))),
         after: time("runs-for"),
@@ -39,6 +42,8 @@ fn read(annotations: &BTreeMap<String, String>, prefix: &str) -> Script {
         pullable: (value("image-pull") == Some("fails")).then_some(false),
         pre_stop: time("pre-stop"),
         termination: time("termination"),
+        cpu: amount("cpu"),
+        memory: amount("memory"),
     }
 }
 
@@ -57,6 +62,11 @@ fn codes(text: &str) -> Option<Exits> {
 
 fn ready(text: &str) -> Option<Ready> {
     if text == "never" { Some(Ready::Never) } else { duration(text).map(Ready::After) }
+}
+
+/// An amount such as `250m`.
+fn quantity(text: &str) -> Option<Quantity> {
+    Quantity::parse(text).ok().filter(|amount| !amount.is_negative())
 }
 
 /// A time such as `1m30s`.

@@ -1,4 +1,5 @@
-//! What simulated containers do: exit, fail, get ready late or never, take their time to end.
+//! What simulated containers do: exit, fail, get ready late or never, take their time to end, use
+//! more than next to nothing.
 //!
 //! Unless anybody says otherwise they run for ever and are ready at once; init containers are done
 //! at once. A [`Script`] says otherwise. It comes from the [rules](Scripts) of whoever runs the
@@ -12,6 +13,8 @@ mod rules;
 mod tests;
 
 use std::time::Duration;
+
+use steersman_values::Quantity;
 
 pub(crate) use rules::Scripted;
 pub use rules::{PodRule, Scripts};
@@ -28,6 +31,9 @@ pub(crate) struct Script {
     pullable: Option<bool>,
     pre_stop: Option<Duration>,
     termination: Option<Duration>,
+    /// How much it uses while it runs.
+    cpu: Option<Quantity>,
+    memory: Option<Quantity>,
 }
 
 /// Whether a container ends by itself.
@@ -64,15 +70,17 @@ impl Script {
     pub(crate) fn or(self, other: Self) -> Self {
         // How long it runs and why it ends belong to the exit that was asked for.
         let exit_is_open = self.exits.is_none();
-        let Self { exits, after, reason, ready, pullable, pre_stop, termination } = other;
+        let Self { exits, after, reason, ready, pullable, .. } = other;
         Self {
             after: self.after.or(after.filter(|_| exit_is_open)),
             reason: self.reason.or(reason.filter(|_| exit_is_open)),
             exits: self.exits.or(exits),
             ready: self.ready.or(ready),
             pullable: self.pullable.or(pullable),
-            pre_stop: self.pre_stop.or(pre_stop),
-            termination: self.termination.or(termination),
+            pre_stop: self.pre_stop.or(other.pre_stop),
+            termination: self.termination.or(other.termination),
+            cpu: self.cpu.or(other.cpu),
+            memory: self.memory.or(other.memory),
         }
     }
 
@@ -107,5 +115,15 @@ impl Script {
     /// How long it takes to end when it is told to, if that is its own.
     pub(crate) fn termination(&self) -> Option<Duration> {
         self.termination
+    }
+
+    /// How much CPU time it uses while it runs, if anybody says so.
+    pub(crate) fn cpu(&self) -> Option<Quantity> {
+        self.cpu
+    }
+
+    /// How much memory it uses while it runs, if anybody says so.
+    pub(crate) fn memory(&self) -> Option<Quantity> {
+        self.memory
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use steersman_values::Quantity;
 use tokio::sync::watch;
 
 use super::{Exits, Ready, Script, annotations, image};
@@ -214,6 +215,20 @@ impl PodRule {
     /// They take so long to end when they are told to.
     pub fn terminate_after(self, time: Duration) -> Self {
         self.change(|rule| rule.script.termination = Some(time))
+    }
+
+    /// While they run, each of their containers uses so much CPU time and memory, such as `250m` and
+    /// `64Mi`: `kubectl top` shows it, and autoscalers go by it.
+    ///
+    /// # Panics
+    ///
+    /// If these are no quantities.
+    pub fn uses(self, cpu: &str, memory: &str) -> Self {
+        let [cpu, memory] = [cpu, memory].map(|text| match Quantity::parse(text) {
+            Ok(amount) => amount,
+            Err(error) => panic!("{text:?}: {error}"),
+        });
+        self.change(|rule| (rule.script.cpu, rule.script.memory) = (Some(cpu), Some(memory)))
     }
 
     fn change(self, change: impl FnOnce(&mut Rule)) -> Self {

@@ -42,6 +42,9 @@ fn annotations_say_what_containers_do() {
         "steersman.dev/slow.runs-for": "5s",
         "steersman.dev/slow.image-pull": "fails",
         "steersman.dev/termination": "soon",
+        "steersman.dev/cpu": "250m",
+        "steersman.dev/slow.memory": "64Mi",
+        "steersman.dev/memory": "much",
     }));
     let scripts = Scripts::default();
     let main = scripts.script(&of(&pod, "main", "nginx"));
@@ -55,6 +58,12 @@ fn annotations_say_what_containers_do() {
     assert_eq!((setup.exit(0), setup.pullable()), (exit(2, 0), true));
     let slow = scripts.script(&of(&pod, "slow", "nginx"));
     assert_eq!((slow.exit(0), slow.pullable()), (exit(1, 5), false));
+    let usage = |script: &Script| {
+        [script.cpu(), script.memory()].map(|amount| amount.map(|amount| amount.to_string()))
+    };
+    assert_eq!(usage(&main), [Some("250m".to_owned()), None]);
+    assert_eq!(usage(&setup), [None, None]);
+    assert_eq!(usage(&slow), [Some("250m".to_owned()), Some("64Mi".to_owned())]);
 }
 
 #[test]

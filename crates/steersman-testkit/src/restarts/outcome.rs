@@ -72,12 +72,13 @@ pub(super) async fn of(cluster: &Cluster, wire: &Wire, pods: usize) -> Result<Ou
     Ok(Outcome { objects, created: wire.created(), pods })
 }
 
-/// The resources of a namespace that can be listed.
+/// The resources of a namespace whose objects are stored. What is computed, such as metrics, can be
+/// listed, but not watched.
 fn listed(list: &APIResourceList) -> impl Iterator<Item = &str> {
-    let of_namespace = list
-        .resources
-        .iter()
-        .filter(|resource| resource.namespaced && resource.verbs.iter().any(|verb| verb == "list"));
+    let of_namespace = list.resources.iter().filter(|resource| {
+        let has = |verb: &str| resource.verbs.iter().any(|known| known == verb);
+        resource.namespaced && has("list") && has("watch")
+    });
     of_namespace.map(|resource| resource.name.as_str()).filter(|name| !PASSING.contains(name))
 }
 

@@ -6,6 +6,7 @@ mod audited;
 mod deployed;
 mod fork;
 mod idle;
+mod metrics;
 mod nodes;
 mod servers;
 mod time;

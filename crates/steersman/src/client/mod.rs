@@ -226,7 +226,8 @@ fn absent_as_none<T>(answer: Result<T>) -> Result<Option<T>> {
 
 /// Whether this says that nothing is served at the path.
 fn is_not_served(status: &Status) -> bool {
-    status.is_not_found() && !names_an_object(status)
+    // Of a group that it does not know, a server says so as text.
+    status.code == 404 && !names_an_object(status)
 }
 
 /// Whether this says that one object does not exist, rather than that its kind is not served.

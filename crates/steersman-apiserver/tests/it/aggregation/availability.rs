@@ -79,6 +79,14 @@ async fn a_server_that_goes_and_comes_back_is_followed() {
     let told = available(&front, "v1.sea.test", "ServiceNotFound").await;
     assert_eq!(told["status"], "False");
     assert_eq!(front.get(TIDES).await.code, 503);
+    let metrics = String::from_utf8(front.get("/metrics").await.bytes.to_vec()).unwrap();
+    for line in [
+        "aggregator_unavailable_apiservice{name=\"v1.sea.test\"} 1",
+        "aggregator_unavailable_apiservice{name=\"v1.apps\"} 0",
+        "aggregator_unavailable_apiservice_total{name=\"v1.sea.test\",reason=\"ServiceNotFound\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line}");
+    }
     // Everything else goes on.
     front.get("/api/v1/namespaces").await.ok();
     front.get("/apis").await.ok();
@@ -94,6 +102,6 @@ async fn a_service_that_is_gone_leads_nowhere() {
     let (front, _behind) = with_tides().await;
     front.get(TIDES).await.ok();
     front.delete(&format!("{API_SERVICES}/v1.sea.test")).await.ok();
-    front.get(TIDES).await.refused(404);
+    front.get(TIDES).await.no_page();
     front.get("/apis/sea.test").await.no_page();
 }

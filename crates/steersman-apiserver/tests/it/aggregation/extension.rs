@@ -1,5 +1,8 @@
 //! A server of one's own behind the one in front, without a socket.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use steersman_apiserver::status::Status;
@@ -47,6 +50,48 @@ fn phase_definition() -> Value {
 }
 
 const PHASES: &str = "/apis/sea.test/v1/namespaces/default/phases";
+
+/// What is seen of the moon changes while somebody watches.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<(&'static str, i64)>>>);
+
+impl Computed for Seen {
+    fn list<'a>(&'a self, _: Reading<'a>) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        let phase = |(name, lit): &(&str, i64)| {
+            json!({
+                "apiVersion": "sea.test/v1", "kind": "Phase",
+                "metadata": {"name": name, "namespace": "default"}, "lit": lit,
+            })
+        };
+        let all = self.0.lock().unwrap().iter().map(phase).collect();
+        Box::pin(std::future::ready(Ok(all)))
+    }
+
+    fn watch_period(&self) -> Option<Duration> {
+        Some(Duration::from_secs(10))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_computed_is_watched_if_it_says_how_often_to_look() {
+    let seen = Seen::default();
+    let extension = Extension::new(clock()).computing(phase_definition(), seen.clone());
+    let front = Api::start().await;
+    let server = extension.start().await.unwrap();
+    let api = Api { server, store: front.store.clone() };
+    let verbs = api.get("/apis/sea.test/v1").await.ok()["resources"][0]["verbs"].clone();
+    assert_eq!(verbs, json!(["get", "list", "watch"]));
+    *seen.0.lock().unwrap() = vec![("full", 100), ("new", 0)];
+    let watched = format!("{PHASES}?watch=true&fieldSelector=metadata.name!%3Dhidden");
+    let mut events = api.watch(&watched).await;
+    let told = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
+    assert_eq!(events.brief().await, told("ADDED", "full"));
+    assert_eq!(events.brief().await, told("ADDED", "new"));
+    *seen.0.lock().unwrap() = vec![("full", 99), ("half", 50), ("hidden", 0)];
+    assert_eq!(events.brief().await, told("MODIFIED", "full"));
+    assert_eq!(events.brief().await, told("ADDED", "half"));
+    assert_eq!(events.brief().await, told("DELETED", "new"));
+}
 
 /// A server in front, and one that extends it by tides, which are stored, and phases, which are not.
 async fn extended() -> (Api, ApiServer) {
@@ -98,7 +143,7 @@ async fn an_extension_shows_what_it_has_and_nothing_else() {
     let alone = Api { server: extension, store: front.store.clone() };
     let groups = alone.get("/apis").await.ok();
     assert_eq!(groups["groups"].as_array().unwrap().len(), 1);
-    alone.get("/api/v1/namespaces").await.refused(404);
+    alone.get("/api/v1/namespaces").await.no_page();
     let index = alone.get("/openapi/v3").await.ok();
     assert_eq!(index["paths"].as_object().unwrap().len(), 1);
     let document = front.get("/openapi/v3/apis/sea.test/v1").await.ok();
@@ -134,4 +179,27 @@ async fn the_server_behind_asks_the_one_in_front_who_may() {
         "phases.sea.test \"full\" is forbidden: User \"jane\" cannot get resource \"phases\" in \
          API group \"sea.test\" in the namespace \"default\""
     );
+}
+
+/// Who asks it directly shows a token of the server in front, which knows whose it is.
+#[tokio::test(start_paused = true)]
+async fn the_server_behind_asks_the_one_in_front_whose_a_token_is() {
+    let (front, extension) = extended().await;
+    let account = "/api/v1/namespaces/default/serviceaccounts";
+    let made = front.post(account, &json!({"metadata": {"name": "tide-reader"}})).await.ok();
+    let request =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let token = front.post(&format!("{account}/tide-reader/token"), &request).await.ok();
+    let bearer = |token: &str| {
+        let mut headers = http::HeaderMap::new();
+        headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
+        headers
+    };
+    let token = token["status"]["token"].as_str().unwrap();
+    let user = extension.authenticate(&bearer(token), None).await.unwrap();
+    assert_eq!(user.name, "system:serviceaccount:default:tide-reader");
+    assert_eq!(user.uid, made["metadata"]["uid"].as_str().unwrap());
+    assert!(user.groups.iter().any(|group| group == "system:serviceaccounts:default"));
+    let refused = extension.authenticate(&bearer("made-up"), None).await.unwrap_err();
+    assert_eq!(refused.code, 401);
 }

@@ -1,8 +1,11 @@
 //! Requests that are passed on.
 
+use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::json;
+use tower::ServiceExt;
 
 use super::{API_SERVICES, TIDES, available, serve_answer, tide, tides, with_tides};
 use crate::api::{Api, names};
@@ -99,6 +102,25 @@ async fn a_redirect_is_not_passed_back() {
     let answer = api.get("/apis/sea.test/v1/elsewhere").await;
     let text = "the backend attempted to redirect this request, which is not permitted\n";
     assert_eq!((answer.code, &answer.bytes[..]), (502, text.as_bytes()));
+}
+
+/// A client must not take the half of an answer for the whole.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_breaks_off_breaks_off_for_the_client() {
+    let api = Api::start().await;
+    let service = tower::service_fn(|_: Request<Full<Bytes>>| async {
+        let pieces = [Ok(Frame::data(Bytes::from_static(b"{"))), Err("connection reset")];
+        let body = StreamBody::new(futures::stream::iter(pieces));
+        Ok::<_, std::convert::Infallible>(Response::new(body))
+    });
+    api.server.serve_extension(super::ORIGIN, service);
+    api.post(API_SERVICES, &tides()).await.ok();
+    available(&api, "v1.sea.test", "Passed").await;
+    let request = Request::get("/apis/sea.test/v1/half").body(Full::<Bytes>::default()).unwrap();
+    let mut body = api.server.clone().oneshot(request).await.unwrap().into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "{");
+    let broken = body.frame().await.unwrap().unwrap_err();
+    assert_eq!(broken.to_string(), "the answer broke off: connection reset");
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,8 +35,13 @@ fn run_expose_scale_and_autoscale_work_together() {
         &["horizontalpodautoscaler.autoscaling/shop autoscaled"],
     );
     program.says("get hpa", &["Deployment/shop", "<unknown>/70%", "2", "5"]);
-    program.refuses("top nodes", &["Metrics API not available"]);
-    program.refuses("top pods", &["Metrics API not available"]);
+    program.says("annotate pod web steersman.dev/cpu=250m steersman.dev/memory=64Mi", &[]);
+    program.says("top pods -l app=web", &["CPU(cores)", "MEMORY(bytes)", "250m", "64Mi"]);
+    program.says("top pod web --containers", &["POD", "NAME", "250m"]);
+    program.says("top nodes", &["CPU(cores)", "node-0", "node-1", "node-2"]);
+    program.says("get podmetrics web", &["CPU", "MEMORY", "WINDOW", "250m", "64Mi", "15s"]);
+    program.says("explain podmetrics.containers", &["GROUP:      metrics.k8s.io", "usage"]);
+    program.refuses("top pod none", &["pods \"none\" not found"]);
 }
 
 #[test]
