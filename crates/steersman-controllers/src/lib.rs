@@ -35,7 +35,7 @@ mod ttl_after_finished;
 use std::sync::Arc;
 
 use steersman::manager::Group;
-use steersman::{Controller, Manager};
+use steersman::{Controller, Manager, Metrics};
 
 pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 
@@ -80,24 +80,30 @@ pub fn restrict_caches(manager: Manager) -> Manager {
     token_secret::restrict_cache(root_ca::restrict_cache(manager))
 }
 
-/// Every built-in controller that reconciles one kind and needs to be told nothing.
+/// Every built-in controller that reconciles one kind and needs to be told nothing. What they
+/// count, nobody reads.
 pub fn all() -> Vec<Controller> {
+    counting(&Metrics::default())
+}
+
+/// The same, which count as Kubernetes' controllers do.
+fn counting(metrics: &Metrics) -> Vec<Controller> {
     vec![
         deployment::controller(),
-        replicaset::controller(),
+        replicaset::controller(metrics),
         statefulset::controller(),
         daemonset::controller(),
-        replicationcontroller::controller(),
+        replicationcontroller::controller(metrics),
         disruption::controller(),
         namespace::controller(),
         serviceaccount::controller(),
         clusterrole_aggregation::controller(),
         resourcequota::controller(),
-        job::controller(),
-        job::orphans(),
-        cronjob::controller(),
-        ttl_after_finished::controller(),
-        horizontal_pod_autoscaler::controller(),
+        job::controller(metrics),
+        job::orphans(metrics),
+        cronjob::controller(metrics),
+        ttl_after_finished::controller(metrics),
+        horizontal_pod_autoscaler::controller(metrics),
     ]
 }
 
@@ -123,7 +129,8 @@ pub fn install_with(
     let signing = authority.clone().map(certificate_signing::controller);
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
     let told = publisher.into_iter().chain(signing).chain(tokens);
-    let chosen = all().into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
+    let counting = counting(manager.metrics());
+    let chosen = counting.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
     let manager = chosen.fold(manager, Manager::with);
     if !runs("garbage-collector-controller") {
         return manager;
