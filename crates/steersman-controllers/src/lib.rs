@@ -88,13 +88,15 @@ pub fn all() -> Vec<Controller> {
 
 /// The same, which count as Kubernetes' controllers do.
 fn counting(metrics: &Metrics) -> Vec<Controller> {
+    let [budgets, covered] = disruption::controllers();
     vec![
         deployment::controller(),
         replicaset::controller(metrics),
         statefulset::controller(),
         daemonset::controller(),
         replicationcontroller::controller(metrics),
-        disruption::controller(),
+        budgets,
+        covered,
         namespace::controller(),
         serviceaccount::controller(),
         clusterrole_aggregation::controller(),
@@ -109,7 +111,11 @@ fn counting(metrics: &Metrics) -> Vec<Controller> {
 
 /// The name under which a controller is chosen: some have parts with queues of their own.
 fn chosen_as(name: &str) -> &str {
-    if name == job::ORPHANS { "job-controller" } else { name }
+    match name {
+        job::ORPHANS => "job-controller",
+        disruption::PODS => "disruption-controller",
+        name => name,
+    }
 }
 
 /// Adds every built-in controller that needs to be told nothing to a manager.
