@@ -21,9 +21,10 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 8] = [
+const ACCOUNTS: [(&str, &str); 9] = [
     ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("daemonset-controller", "daemon-set-controller"),
+    ("disruption-pod-controller", "disruption-controller"),
     ("garbage-collector", "generic-garbage-collector"),
     ("horizontal-pod-autoscaler-controller", "horizontal-pod-autoscaler"),
     ("job-orphan-pod-controller", "job-controller"),

@@ -122,6 +122,8 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) hash: &'a (dyn Fn(i32) -> String + Send + Sync),
     /// How often a name was taken before.
     pub(crate) collisions: i32,
+    /// Whether the latest revision says the same as the owner, though in other words.
+    pub(crate) means_the_same: &'a (dyn Fn(&ControllerRevision) -> bool + Send + Sync),
 }
 
 impl Snapshot<'_> {
@@ -142,7 +144,10 @@ impl Snapshot<'_> {
                     ControllerRevision { revision: number, ..ControllerRevision::clone(known) };
                 Ok((ctx.update(&renewed).await?, self.collisions))
             }
-            None => self.create(number, ctx).await,
+            None => match history.others.last().filter(|latest| (self.means_the_same)(latest)) {
+                Some(latest) => Ok((ControllerRevision::clone(latest), self.collisions)),
+                None => self.create(number, ctx).await,
+            },
         }
     }
 

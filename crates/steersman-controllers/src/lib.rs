@@ -36,7 +36,7 @@ mod validatingadmissionpolicy_status;
 use std::sync::Arc;
 
 use steersman::manager::Group;
-use steersman::{Controller, Manager};
+use steersman::{Controller, Manager, Metrics};
 
 pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 
@@ -85,31 +85,43 @@ pub fn restrict_caches(manager: Manager) -> Manager {
     token_secret::restrict_cache(root_ca::restrict_cache(manager))
 }
 
-/// Every built-in controller that reconciles one kind and needs to be told nothing.
+/// Every built-in controller that reconciles one kind and needs to be told nothing. What they
+/// count, nobody reads.
 pub fn all() -> Vec<Controller> {
+    counting(&Metrics::default())
+}
+
+/// The same, which count as Kubernetes' controllers do.
+fn counting(metrics: &Metrics) -> Vec<Controller> {
+    let [budgets, covered] = disruption::controllers();
     vec![
         deployment::controller(),
-        replicaset::controller(),
+        replicaset::controller(metrics),
         statefulset::controller(),
         daemonset::controller(),
-        replicationcontroller::controller(),
-        disruption::controller(),
+        replicationcontroller::controller(metrics),
+        budgets,
+        covered,
         namespace::controller(),
         serviceaccount::controller(),
         clusterrole_aggregation::controller(),
         resourcequota::controller(),
-        job::controller(),
-        job::orphans(),
-        cronjob::controller(),
-        ttl_after_finished::controller(),
-        horizontal_pod_autoscaler::controller(),
+        job::controller(metrics),
+        job::orphans(metrics),
+        cronjob::controller(metrics),
+        ttl_after_finished::controller(metrics),
+        horizontal_pod_autoscaler::controller(metrics),
         validatingadmissionpolicy_status::controller(),
     ]
 }
 
 /// The name under which a controller is chosen: some have parts with queues of their own.
 fn chosen_as(name: &str) -> &str {
-    if name == job::ORPHANS { "job-controller" } else { name }
+    match name {
+        job::ORPHANS => "job-controller",
+        disruption::PODS => "disruption-controller",
+        name => name,
+    }
 }
 
 /// Adds every built-in controller that needs to be told nothing to a manager.
@@ -129,7 +141,8 @@ pub fn install_with(
     let signing = authority.clone().map(certificate_signing::controller);
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
     let told = publisher.into_iter().chain(signing).chain(tokens);
-    let chosen = all().into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
+    let counting = counting(manager.metrics());
+    let chosen = counting.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
     let manager = chosen.fold(manager, Manager::with);
     if !runs("garbage-collector-controller") {
         return manager;

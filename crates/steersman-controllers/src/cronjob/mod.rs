@@ -5,6 +5,7 @@
 //! the minute for which it is started, so that nobody starts it twice.
 
 mod fields;
+mod metrics;
 mod plan;
 mod reconcile;
 mod schedule;
@@ -12,14 +13,16 @@ mod schedule;
 mod tests;
 
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use steersman::Controller;
+use steersman::{Controller, Metrics};
+
+use reconcile::CronJobWorker;
 
 /// The CronJob controller.
-pub(crate) fn controller() -> Controller {
+pub(crate) fn controller(metrics: &Metrics) -> Controller {
     Controller::of::<CronJob>()
         .named("cronjob-controller")
         .owns::<Job>()
         .concurrency(5)
         .updates_status()
-        .reconcile(reconcile::reconcile)
+        .reconcile(CronJobWorker { metrics: metrics.families() })
 }

@@ -10,28 +10,36 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::DeleteParams;
 use steersman::events::NewEvent;
 use steersman::object::is_controlled_by;
-use steersman::{Context, Next, ObjectKey, Result, clock};
+use steersman::{Context, Next, ObjectKey, Reconciler, Result, clock};
 
+use super::metrics::CronJobMetrics;
 use super::plan::{self, Decision};
 use super::schedule::{Schedule, time_zone};
 use crate::job;
 use crate::namespace::namespace_terminating;
 
-/// Starts what is due of one CronJob.
-pub(super) async fn reconcile(cron: Arc<CronJob>, ctx: Context<CronJob>) -> Result<Next> {
-    let uid = cron.metadata.uid.as_deref().unwrap_or_default();
-    let mut jobs = ctx.children::<Job>()?;
-    jobs.retain(|job| is_controlled_by(&job.metadata, uid));
-    let mut status = cron.status.clone().unwrap_or_default();
-    for job in plan::outlived(&cron.spec, &jobs) {
-        delete(job, &mut status, &ctx).await;
+/// Works on CronJobs.
+pub(super) struct CronJobWorker {
+    pub(super) metrics: CronJobMetrics,
+}
+
+impl Reconciler<CronJob> for CronJobWorker {
+    /// Starts what is due of one CronJob.
+    async fn reconcile(&self, cron: Arc<CronJob>, ctx: Context<CronJob>) -> Result<Next> {
+        let uid = cron.metadata.uid.as_deref().unwrap_or_default();
+        let mut jobs = ctx.children::<Job>()?;
+        jobs.retain(|job| is_controlled_by(&job.metadata, uid));
+        let mut status = cron.status.clone().unwrap_or_default();
+        for job in plan::outlived(&cron.spec, &jobs) {
+            delete(job, &mut status, &ctx).await;
+        }
+        let started = sync(&cron, &mut status, &jobs, &ctx, &self.metrics).await;
+        if status.active.as_ref().is_some_and(Vec::is_empty) {
+            status.active = None;
+        }
+        ctx.status(status);
+        started
     }
-    let started = sync(&cron, &mut status, &jobs, &ctx).await;
-    if status.active.as_ref().is_some_and(Vec::is_empty) {
-        status.active = None;
-    }
-    ctx.status(status);
-    started
 }
 
 async fn sync(
@@ -39,6 +47,7 @@ async fn sync(
     status: &mut CronJobStatus,
     jobs: &[Arc<Job>],
     ctx: &Context<CronJob>,
+    metrics: &CronJobMetrics,
 ) -> Result<Next> {
     let spec = &cron.spec;
     observe(status, jobs, ctx);
@@ -67,7 +76,7 @@ async fn sync(
     }
     match Schedule::parse(text, zone.clone()) {
         Ok(schedule) => {
-            let due = DueContext { cron, zone: &zone, schedule: &schedule, ctx };
+            let due = DueContext { cron, zone: &zone, schedule: &schedule, ctx, metrics };
             due.start(status).await
         }
         Err(why) => {
@@ -83,6 +92,7 @@ struct DueContext<'a> {
     zone: &'a TimeZone,
     schedule: &'a Schedule,
     ctx: &'a Context<CronJob>,
+    metrics: &'a CronJobMetrics,
 }
 
 impl DueContext<'_> {
@@ -156,6 +166,7 @@ impl DueContext<'_> {
             Ok(job) => {
                 let note = format!("Created job {}", key.name);
                 self.ctx.event(NewEvent::normal("SuccessfulCreate").note(note));
+                self.metrics.created(&job, time);
                 job
             }
             Err(error) if namespace_terminating(&error) => return Ok(()),

@@ -9,12 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use steersman::events::{NewEvent, Reference};
 use steersman::{Context, Next, Result, clock};
 
+use super::COMPONENT;
 use super::budgets::selector;
 use super::plan::{self, Expected, Report};
 use super::scale;
-
-/// Who tells of budgets.
-const COMPONENT: &str = "controllermanager";
 
 /// Counts the Pods that a budget covers, and says how many may go.
 pub(super) async fn reconcile(

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
+use super::covered::{Stale, spared, stale};
 use super::plan::{self, Expected};
 
 fn now() -> Timestamp {
@@ -108,4 +109,42 @@ fn a_budget_that_cannot_be_computed_allows_nothing() {
     let condition = &status.conditions.unwrap()[0];
     assert_eq!((condition.reason.as_str(), condition.observed_generation), ("SyncFailed", Some(2)));
     assert_eq!(condition.message, "found no controllers for pod \"a\"");
+}
+
+#[test]
+fn a_pod_that_was_to_go_and_stays_is_spared_after_two_minutes() {
+    let with = |condition: Value, changes: &Value| -> Pod {
+        let mut pod = json!({
+            "metadata": {"name": "a", "generation": 2},
+            "status": {"phase": "Running", "conditions": [condition]},
+        });
+        for (pointer, value) in changes.as_object().into_iter().flatten() {
+            *pod.pointer_mut(pointer).unwrap() = value.clone();
+        }
+        serde_json::from_value(pod).unwrap()
+    };
+    let target = |since: &str, status: &str, reason: &str| {
+        json!({"type": "DisruptionTarget", "status": status, "reason": reason, "message": "why",
+               "lastTransitionTime": since})
+    };
+    let evicted = |since: &str| target(since, "True", "EvictionByEvictionAPI");
+    let (fresh, old) = ("2030-01-01T11:59:30Z", "2030-01-01T11:58:00Z");
+    let left = Some(Stale::In(Duration::from_secs(90)));
+    assert_eq!(stale(&with(evicted(fresh), &json!({})), now()), left);
+    assert_eq!(stale(&with(evicted(old), &json!({})), now()), Some(Stale::Now));
+    let others = [
+        with(target(old, "False", ""), &json!({})),
+        with(target(old, "True", "TerminationByKubelet"), &json!({})),
+        with(evicted(old), &json!({"/status/phase": "Failed"})),
+        with(evicted(old), &json!({"/metadata": {"deletionTimestamp": old}})),
+        with(json!({"type": "Ready", "status": "True"}), &json!({})),
+    ];
+    for pod in others {
+        assert_eq!(stale(&pod, now()), None, "{pod:?}");
+    }
+    let spared = spared(&with(evicted(old), &json!({})), now());
+    let told = json!(spared.status.unwrap().conditions.unwrap()[0]);
+    let expected = json!({"type": "DisruptionTarget", "status": "False", "observedGeneration": 2,
+                          "lastTransitionTime": "2030-01-01T12:00:00Z"});
+    assert_eq!(told, expected);
 }

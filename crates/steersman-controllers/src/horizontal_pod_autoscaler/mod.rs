@@ -4,11 +4,12 @@
 //! the [metrics](metrics_api) that its autoscaler names. Each metric [proposes](proposal) a
 //! [number of replicas](replicas); the largest proposal is [planned](plan), after it was
 //! [stabilised and limited](limits) by what was recommended and done [before](history). What was
-//! before is kept in [memory] only, as in Kubernetes.
+//! before is kept in [memory] only, as in Kubernetes; [what it does](metrics) is counted.
 
 mod history;
 mod limits;
 mod memory;
+mod metrics;
 mod metrics_api;
 mod plan;
 mod proposal;
@@ -27,28 +28,33 @@ use std::time::Duration;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Pod;
 use steersman::workqueue::ExponentialBackoff;
-use steersman::{Context, Controller};
+use steersman::{Context, Controller, Metrics};
 
 use memory::Memory;
+use metrics::AutoscalerMetrics;
 use target::Kinds;
 
 /// How often an autoscaler is looked at.
 const SYNC_PERIOD: Duration = Duration::from_secs(15);
 
 /// What all reconciles share.
-#[derive(Default)]
 struct Shared {
     memory: Memory,
     kinds: Kinds,
+    metrics: AutoscalerMetrics,
 }
 
 /// The HorizontalPodAutoscaler controller.
-pub(crate) fn controller() -> Controller {
-    let shared = Arc::new(Shared::default());
+pub(crate) fn controller(metrics: &Metrics) -> Controller {
+    let (memory, kinds) = (Memory::default(), Kinds::default());
+    let shared = Arc::new(Shared { memory, kinds, metrics: metrics.families() });
     let observed = Arc::clone(&shared);
     Controller::of::<HorizontalPodAutoscaler>()
         .named("horizontal-pod-autoscaler-controller")
-        .observes(move |event| observed.memory.observe(event))
+        .observes(move |event| {
+            observed.memory.observe(event);
+            observed.metrics.observe(event);
+        })
         .reads::<Pod>()
         .concurrency(5)
         // What failed is tried again when it would have been its turn anyway.

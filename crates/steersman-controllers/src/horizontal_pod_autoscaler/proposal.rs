@@ -34,6 +34,9 @@ pub(super) struct Unable {
     pub(super) error: String,
 }
 
+/// Why a metric of an unknown type proposes nothing.
+pub(super) const UNKNOWN_TYPE: &str = "InvalidMetricSourceType";
+
 /// Reads a metric and compares it to its target.
 pub(super) struct Proposer<'a> {
     pub(super) api: MetricsApi<'a>,
@@ -68,7 +71,7 @@ impl Proposer<'_> {
             return self.external(source).await;
         }
         let error = format!("unknown metric source type {:?}", spec.type_);
-        Err(Unable { reason: "InvalidMetricSourceType", cause: error.clone(), error })
+        Err(Unable { reason: UNKNOWN_TYPE, cause: error.clone(), error })
     }
 
     async fn resource(&self, source: &ResourceMetricSource) -> Result<Proposal, Unable> {

@@ -6,18 +6,20 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::{
     HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerStatus,
-    MetricStatus,
+    MetricSpec, MetricStatus,
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::Selector;
 use steersman::events::{NewEvent, Reference};
 use steersman::{Context, Error, Next, Result, clock, selector};
+use tokio::time::Instant;
 
 use super::history::Rescale;
 use super::limits::longest_period;
+use super::metrics::{Trouble, Way};
 use super::metrics_api::MetricsApi;
 use super::plan::{self, Measured, Plan};
-use super::proposal::Proposer;
+use super::proposal::{Proposal, Proposer, UNKNOWN_TYPE, Unable};
 use super::replicas::{Situation, Tolerances};
 use super::status::{self, ABLE_TO_SCALE, Condition, SCALED_TO_ZERO, SCALING_ACTIVE};
 use super::target::Target;
@@ -36,10 +38,15 @@ pub(super) async fn reconcile(
     if let Some(wait) = shared.memory.wait(ctx.key(), now) {
         return Ok(Next::After(wait));
     }
+    let start = Instant::now();
     let status = autoscaler.status.clone().unwrap_or_default();
-    let mut sync = Sync { autoscaler, spec: &autoscaler.spec, ctx, shared, now, status };
+    let (spec, way) = (&autoscaler.spec, Way::None);
+    let mut sync = Sync { autoscaler, spec, ctx, shared, now, status, way };
     let synced = sync.run().await;
-    sync.write_status().await?;
+    let way = sync.way;
+    let synced = sync.write_status().await.and(synced);
+    let trouble = if synced.is_ok() { Trouble::None } else { Trouble::Internal };
+    shared.metrics.reconciled(way, trouble, start.elapsed());
     synced.map(|()| Next::After(SYNC_PERIOD))
 }
 
@@ -52,6 +59,8 @@ struct Sync<'a> {
     now: Timestamp,
     /// What it says in the end.
     status: HorizontalPodAutoscalerStatus,
+    /// Whether the target has got another size.
+    way: Way,
 }
 
 impl<'a> Sync<'a> {
@@ -78,6 +87,7 @@ impl<'a> Sync<'a> {
             }
         };
         status::report(&mut self.status, current, desired, statuses);
+        self.shared.metrics.desires(self.ctx.key(), desired);
         error.map_or(Ok(()), |error| Err(Error::message(error)))
     }
 
@@ -147,12 +157,32 @@ impl<'a> Sync<'a> {
                 now: self.now,
             },
         };
+        let before = self.status.current_replicas.unwrap_or(0);
         let metrics = self.spec.metrics.iter().flatten();
-        let proposals = join_all(metrics.map(|metric| proposer.propose(metric))).await;
+        let proposals =
+            join_all(metrics.map(|metric| self.propose(&proposer, metric, before))).await;
         for unable in proposals.iter().filter_map(|proposal| proposal.as_ref().err()) {
             self.warn(unable.reason, &unable.cause);
         }
         Ok(plan::combine(proposals, target.spec_replicas()))
+    }
+
+    /// What a metric proposes for a target that had a size `before`, counted.
+    async fn propose(
+        &self,
+        proposer: &Proposer<'_>,
+        metric: &MetricSpec,
+        before: i32,
+    ) -> Result<Proposal, Unable> {
+        let start = Instant::now();
+        let proposal = proposer.propose(metric).await;
+        let (way, trouble) = match &proposal {
+            Ok(proposal) => (Way::between(before, proposal.replicas), Trouble::None),
+            Err(Unable { reason: UNKNOWN_TYPE, .. }) => (Way::None, Trouble::Spec),
+            Err(_) => (Way::None, Trouble::Internal),
+        };
+        self.shared.metrics.computed(&metric.type_, way, trouble, start.elapsed());
+        proposal
     }
 
     fn selector(&mut self, text: &str) -> Result<Selector> {
@@ -213,6 +243,7 @@ impl<'a> Sync<'a> {
             status::report(&mut self.status, current, desired, statuses.to_vec());
             return Err(error);
         }
+        self.way = Way::between(current, replicas);
         let message =
             format!("the HPA controller was able to update the target scale to {replicas}");
         self.set(Condition::new(ABLE_TO_SCALE, true, "SucceededRescale", message));

@@ -17,10 +17,14 @@ pub(super) const IGNORED_FAILURES: &str = "batch.kubernetes.io/job-index-ignored
 /// The name of this controller in `spec.managedBy`.
 const MANAGER: &str = "kubernetes.io/job-controller";
 
+/// Who is responsible for a Job, if it says so.
+pub(super) fn manager(job: &Job) -> Option<&str> {
+    job.spec.as_ref()?.managed_by.as_deref()
+}
+
 /// Whether this controller is responsible for a Job.
 pub(super) fn is_ours(job: &Job) -> bool {
-    let manager = job.spec.as_ref().and_then(|spec| spec.managed_by.as_deref());
-    manager.is_none_or(|manager| manager == MANAGER)
+    manager(job).is_none_or(|manager| manager == MANAGER)
 }
 
 /// The condition of a type, if it is true.

@@ -3,13 +3,14 @@
 //! [`plan`] decides how the Job ends and which Pods are created or deleted, with [`policy`] for what
 //! a failure means, [`backoff`] for when Pods are replaced, [`ranking`] for which go first, and
 //! [`indexes`] for the completions of indexed Jobs; [`template`] makes the Pods, and [`tracking`]
-//! counts those that have finished, exactly once, with what [`counted`] remembers.
+//! counts those that have finished, exactly once, with what [`counted`] remembers; [`metrics`] tells.
 //! [`mod@orphans`] lets go of Pods that no Job counts.
 
 mod backoff;
 mod counted;
 mod facts;
 mod indexes;
+mod metrics;
 mod orphans;
 mod plan;
 mod policy;
@@ -23,29 +24,40 @@ mod tracking;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use steersman::Controller;
 use steersman::informer::Event;
 use steersman::ownership::Selectors;
+use steersman::{Controller, Metrics};
 
 use backoff::Records;
 use counted::Counted;
 pub(crate) use facts::{condition, finished};
+use metrics::JobMetrics;
 pub(crate) use orphans::{NAME as ORPHANS, controller as orphans};
 use reconcile::JobWorker;
 
 /// The Job controller.
-pub(crate) fn controller() -> Controller {
+pub(crate) fn controller(metrics: &Metrics) -> Controller {
     let selectors = Selectors::new(selector);
     let adopting = selectors.clone();
-    let worker = JobWorker { records: Records::default(), counted: Counted::default() };
+    let metrics: JobMetrics = metrics.families();
+    let (records, counted) = (Records::default(), Counted::default());
+    let worker = JobWorker { records, counted, metrics: metrics.clone() };
     let forgetting = worker.clone();
     Controller::of::<Job>()
         .named("job-controller")
         .only(facts::is_ours)
         .observes(move |event| {
             selectors.observe(event);
-            if let Event::Deleted { object, .. } = event {
-                forgetting.forget(object.uid().unwrap_or_default());
+            match event {
+                Event::Added { object, .. } => {
+                    let job = object.object().filter(|job| !facts::is_ours(job));
+                    let manager = job.as_ref().and_then(|job| facts::manager(job));
+                    manager.into_iter().for_each(|manager| metrics.of_another(manager));
+                }
+                Event::Deleted { object, .. } => {
+                    forgetting.forget(object.uid().unwrap_or_default());
+                }
+                _ => {}
             }
         })
         .owns::<Pod>()

@@ -14,18 +14,21 @@ use kube::core::Selector;
 use serde_json::{Value, json};
 use steersman::controller::Gone;
 use steersman::object::controller_of;
-use steersman::{Client, Context, Controller, ListOptions, Next, ObjectKey, Result};
+use steersman::{Client, Context, Controller, ListOptions, Metrics, Next, ObjectKey, Result};
 
 use super::facts::{FINALIZER, finished, has_finalizer, is_ours};
+use super::metrics::JobMetrics;
 use super::selector;
 
 /// A part of the Job controller with a queue of its own.
 pub(crate) const NAME: &str = "job-orphan-pod-controller";
 
 /// Frees Pods that no Job counts.
-pub(crate) fn controller() -> Controller {
+pub(crate) fn controller(metrics: &Metrics) -> Controller {
+    let metrics: JobMetrics = metrics.families();
     Controller::of::<Pod>()
         .named(NAME)
+        .observes(move |event| metrics.observe(event))
         .only(|pod| has_finalizer(pod) && may_be_left(pod))
         .reads::<Job>()
         .concurrency(5)

@@ -75,7 +75,8 @@ pub(super) struct Situation<'a> {
     pub(super) active: Vec<Arc<Pod>>,
     /// How many Pods have succeeded, for an indexed Job how many indexes.
     pub(super) succeeded: i32,
-    failed: i32,
+    /// How many have failed.
+    pub(super) failed: i32,
     /// Failures since the last success, those included that are not counted yet.
     pub(super) record: Record,
     pub(super) indexed: Option<Indexed>,

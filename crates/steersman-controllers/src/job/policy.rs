@@ -26,8 +26,8 @@ impl Failure {
     }
 }
 
-/// What the first rule that a failed Pod matches says of it.
-pub(super) fn failure(spec: &JobSpec, pod: &Pod) -> Failure {
+/// The action of the first rule that a failed Pod matches, and why it does.
+pub(super) fn matched<'a>(spec: &'a JobSpec, pod: &Pod) -> Option<(&'a str, String)> {
     let rules = spec.pod_failure_policy.iter().flat_map(|policy| &policy.rules);
     for (n, rule) in rules.enumerate() {
         let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
@@ -52,16 +52,24 @@ pub(super) fn failure(spec: &JobSpec, pod: &Pod) -> Failure {
                 )
             })
         };
-        match (why, action) {
-            (None, _) => {}
-            (Some(_), "Ignore") => return Failure::Ignored,
-            (Some(_), "FailIndex") => return Failure::FailsIndex,
-            (Some(why), "FailJob") => return Failure::FailsJob(why),
-            (Some(_), "Count") => return Failure::Counts,
-            (Some(_), _) => {}
+        if let Some(why) = why.filter(|_| ACTIONS.contains(&action)) {
+            return Some((action, why));
         }
     }
-    Failure::Counts
+    None
+}
+
+/// What rules can ask for. Others are left to those who know them.
+const ACTIONS: [&str; 4] = ["Ignore", "FailIndex", "FailJob", "Count"];
+
+/// What a failed Pod means.
+pub(super) fn failure(spec: &JobSpec, pod: &Pod) -> Failure {
+    match matched(spec, pod) {
+        Some(("Ignore", _)) => Failure::Ignored,
+        Some(("FailIndex", _)) => Failure::FailsIndex,
+        Some(("FailJob", why)) => Failure::FailsJob(why),
+        _ => Failure::Counts,
+    }
 }
 
 fn text(text: &Option<String>) -> &str {

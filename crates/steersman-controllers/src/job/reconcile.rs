@@ -1,23 +1,21 @@
 //! Carries out what is decided: creates and deletes Pods, counts those that have finished, and
 //! reports.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::Patch;
-use serde_json::{Value, json};
 use steersman::events::NewEvent;
-use steersman::object::is_controlled_by;
-use steersman::ownership::claim_children;
-use steersman::{Context, Deleted, Error, Next, ObjectKey, Reconciler, Result, clock};
+use steersman::ownership::claim_children_with_finalizer;
+use steersman::{Context, Deleted, Error, Next, Reconciler, Result, clock};
+use tokio::time::Instant;
 
 use super::backoff::Records;
 use super::counted::Counted;
-use super::facts::{FINALIZER, finished, has_finalizer, is_suspended, uid_of};
+use super::facts::{FINALIZER, finished, is_suspended, uid_of};
+use super::metrics::{Action, JobMetrics};
 use super::plan::{Situation, Verdict, Work, number};
 use super::tracking::{self, Counts};
 use super::{orphans, selector, template};
@@ -30,6 +28,7 @@ use crate::pod_control::slow_start;
 pub(super) struct JobWorker {
     pub(super) records: Records,
     pub(super) counted: Counted,
+    pub(super) metrics: JobMetrics,
 }
 
 /// What came of the work on Pods.
@@ -39,6 +38,7 @@ struct Worked {
     verdict: Option<Verdict>,
     /// Whether Pods were looked after, so that it can be said if the Job is suspended.
     managed: bool,
+    action: Action,
     next: Option<Duration>,
     /// What went wrong; what was done is reported all the same.
     error: Option<Error>,
@@ -51,27 +51,80 @@ impl Reconciler<Job> for JobWorker {
             self.forget(uid);
             return Ok(Next::Settled);
         };
-        let mut pods = claimed(&job, &ctx).await?;
+        let start = Instant::now();
+        let mut action = Action::Reconciling;
+        let synced = self.sync(&job, spec, &ctx, &mut action).await;
+        self.metrics.synced(spec, synced.is_ok(), action, start.elapsed());
+        synced
+    }
+}
+
+impl JobWorker {
+    /// Brings a Job that has not finished a step further.
+    async fn sync(
+        &self,
+        job: &Job,
+        spec: &JobSpec,
+        ctx: &Context<Job>,
+        action: &mut Action,
+    ) -> Result<Next> {
+        let uid = job.metadata.uid.as_deref().unwrap_or_default();
+        let mut pods: Vec<Arc<Pod>> =
+            claim_children_with_finalizer(ctx, selector(job), FINALIZER).await?;
         for late in self.counted.correct(uid, &mut pods) {
             orphans::free(ctx.live(), &late).await?;
         }
         let now = clock::now();
-        let situation = Situation::new(&job, spec, &pods, &self.records.of(uid), now);
-        let worked = work(&situation, &ctx).await;
+        let situation = Situation::new(job, spec, &pods, &self.records.of(uid), now);
+        let worked = self.work(&situation, ctx).await;
+        *action = worked.action;
         let next = worked.next.into_iter().chain(situation.time_left()).min();
-        self.track(&situation, &worked, &ctx).await?;
+        self.track(&situation, &worked, ctx).await?;
         match worked.error {
             Some(error) => Err(error),
             None => Ok(next.map_or(Next::Settled, Next::After)),
         }
     }
-}
 
-impl JobWorker {
     /// Forgets a Job that has finished or is gone.
     pub(super) fn forget(&self, uid: &str) {
         self.records.forget(uid);
         self.counted.forget(uid);
+    }
+
+    /// Deletes the Pods of a Job that ends, or creates and deletes those of one that goes on.
+    async fn work(&self, now: &Situation<'_>, ctx: &Context<Job>) -> Worked {
+        let active = number(now.active.len());
+        let counts = Counts { active, ready: now.ready(), terminating: now.terminating() };
+        let (verdict, action) = (now.verdict(), Action::Reconciling);
+        let mut worked =
+            Worked { counts, verdict, managed: false, action, next: None, error: None };
+        if worked.verdict.is_some() {
+            worked.delete(&now.active, ctx).await;
+            if worked.error.is_some() {
+                worked.verdict = None; // some Pods may still do something
+            }
+            return worked;
+        }
+        if now.job.metadata.deletion_timestamp.is_none() {
+            worked.managed = true;
+            let work = now.work();
+            worked.action = match work {
+                Work::Nothing if !is_suspended(now.spec) => Action::Tracking,
+                Work::Nothing | Work::Delete(_) => Action::PodsDeleted,
+                Work::Wait(_) | Work::Create(_) => Action::PodsCreated,
+            };
+            match work {
+                Work::Nothing => {}
+                Work::Wait(time) => worked.next = Some(time),
+                Work::Create(indexes) => worked.create(now, &indexes, ctx, &self.metrics).await,
+                Work::Delete(pods) => worked.free_and_delete(&pods, ctx).await,
+            }
+        }
+        if now.is_complete(worked.counts.active) {
+            worked.verdict = Some(Verdict::completed());
+        }
+        worked
     }
 
     /// Writes how far the Job is, lets Pods go that have finished, then writes that they are counted.
@@ -80,7 +133,8 @@ impl JobWorker {
         let told = (done.managed && done.verdict.is_none())
             .then(|| tracking::suspend(&mut tracking.status, is_suspended(now.spec), now.now))
             .flatten();
-        let job = written(now.job, &tracking.status, ctx).await?;
+        let job = self.written(now.job, now.spec, &tracking.status, ctx).await?;
+        self.metrics.handled(&tracking.handled);
         if let Some((reason, note)) = told {
             ctx.event(NewEvent::normal(reason).note(note));
         }
@@ -89,73 +143,32 @@ impl JobWorker {
         let (released, error) = release(&tracking.release, ctx).await;
         self.counted.add(now.job, now.pods, &released);
         let (status, end) = tracking.after(&released, now.now);
-        written(&job, &status, ctx).await?;
+        self.written(&job, now.spec, &status, ctx).await?;
         if let Some(end) = end.filter(|_| error.is_none()) {
+            self.metrics.ended(now.spec, &end);
             tell_of_end(&end, now.spec, &status, ctx);
             self.forget(uid);
         }
         error.map_or(Ok(()), Err)
     }
-}
 
-/// The Job with this status, written if it is another.
-async fn written(job: &Job, status: &JobStatus, ctx: &Context<Job>) -> Result<Job> {
-    let mut job = job.clone();
-    if job.status.as_ref() == Some(status) {
-        return Ok(job);
-    }
-    job.status = Some(status.clone());
-    ctx.live().update_status(&job).await
-}
-
-/// The Pods of a Job. Those that it adopts get its finalizer, those that it releases lose it.
-async fn claimed(job: &Job, ctx: &Context<Job>) -> Result<Vec<Arc<Pod>>> {
-    let before = ctx.children::<Pod>()?;
-    let mut pods: Vec<Arc<Pod>> = claim_children(ctx, selector(job)).await?;
-    let kept: HashSet<String> = pods.iter().map(|pod| uid_of(pod).to_owned()).collect();
-    let uid = job.metadata.uid.as_deref().unwrap_or_default();
-    for pod in before.iter().filter(|pod| !kept.contains(uid_of(pod))) {
-        if is_controlled_by(&pod.metadata, uid) && job.metadata.deletion_timestamp.is_none() {
-            orphans::free(ctx.live(), pod).await?;
+    /// The Job with this status, written if it is another.
+    async fn written(
+        &self,
+        job: &Job,
+        spec: &JobSpec,
+        status: &JobStatus,
+        ctx: &Context<Job>,
+    ) -> Result<Job> {
+        let mut job = job.clone();
+        if job.status.as_ref() == Some(status) {
+            return Ok(job);
         }
+        let before = job.status.replace(status.clone()).unwrap_or_default();
+        let written = ctx.live().update_status(&job).await?;
+        self.metrics.counted(spec, &before, status);
+        Ok(written)
     }
-    let known: HashSet<&str> = before.iter().map(|pod| uid_of(pod)).collect();
-    for pod in &mut pods {
-        if !known.contains(uid_of(pod)) && !has_finalizer(pod) {
-            let patch: Patch<Value> =
-                Patch::Strategic(json!({"metadata": {"finalizers": [FINALIZER]}}));
-            *pod = Arc::new(ctx.patch(&ObjectKey::of(&**pod), &patch).await?);
-        }
-    }
-    Ok(pods)
-}
-
-/// Deletes the Pods of a Job that ends, or creates and deletes those of one that goes on.
-async fn work(now: &Situation<'_>, ctx: &Context<Job>) -> Worked {
-    let active = number(now.active.len());
-    let counts = Counts { active, ready: now.ready(), terminating: now.terminating() };
-    let verdict = now.verdict();
-    let mut worked = Worked { counts, verdict, managed: false, next: None, error: None };
-    if worked.verdict.is_some() {
-        worked.delete(&now.active, ctx).await;
-        if worked.error.is_some() {
-            worked.verdict = None; // some Pods may still do something
-        }
-        return worked;
-    }
-    if now.job.metadata.deletion_timestamp.is_none() {
-        worked.managed = true;
-        match now.work() {
-            Work::Nothing => {}
-            Work::Wait(time) => worked.next = Some(time),
-            Work::Create(indexes) => worked.create(now, &indexes, ctx).await,
-            Work::Delete(pods) => worked.free_and_delete(&pods, ctx).await,
-        }
-    }
-    if now.is_complete(worked.counts.active) {
-        worked.verdict = Some(Verdict::completed());
-    }
-    worked
 }
 
 impl Worked {
@@ -188,7 +201,13 @@ impl Worked {
     }
 
     /// Creates Pods in growing batches and stops after the first batch with an error.
-    async fn create(&mut self, now: &Situation<'_>, indexes: &[Option<u32>], ctx: &Context<Job>) {
+    async fn create(
+        &mut self,
+        now: &Situation<'_>,
+        indexes: &[Option<u32>],
+        ctx: &Context<Job>,
+        metrics: &JobMetrics,
+    ) {
         let mut rest = indexes;
         for size in slow_start(indexes.len()) {
             let (batch, later) = rest.split_at(size);
@@ -198,9 +217,12 @@ impl Worked {
             });
             for result in join_all(pods).await {
                 tell_of_creation(&result, ctx);
+                if result.as_ref().is_err_and(namespace_terminating) {
+                    continue;
+                }
+                metrics.created(now.spec, now.failed, self.counts.terminating, result.is_ok());
                 match result {
                     Ok(_) => self.counts.active += 1,
-                    Err(error) if namespace_terminating(&error) => {}
                     Err(error) => self.error = Some(error),
                 }
             }

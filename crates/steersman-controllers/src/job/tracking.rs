@@ -37,6 +37,8 @@ pub(super) struct Tracking {
     pub(super) release: Vec<Arc<Pod>>,
     /// How the Job ends: `Complete` or `Failed`, with reason and message.
     pub(super) end: Option<Verdict>,
+    /// The actions of rules by which failed Pods were dealt with, one for each Pod.
+    pub(super) handled: Vec<String>,
     /// Uids of Pods that still have their finalizer.
     held: HashSet<String>,
     /// There were more Pods than fit on the list.
@@ -56,7 +58,8 @@ pub(super) fn track(now: &Situation<'_>, verdict: Option<&Verdict>, counts: Coun
     status.terminating = Some(counts.terminating);
     status.uncounted_terminated_pods.get_or_insert_default();
     count(&mut status, &held);
-    let mut tracking = Tracking { status, release: Vec::new(), end: None, held, more: false };
+    let (release, handled) = (Vec::new(), Vec::new());
+    let mut tracking = Tracking { status, release, end: None, handled, held, more: false };
     tracking.list(now, verdict);
     tracking.report_indexes(now);
     tracking.end = verdict.map(|verdict| tracking.announce(verdict, now.now));
@@ -91,8 +94,12 @@ impl Tracking {
             } else if failed || lost {
                 // When the Job has failed, so have all Pods that had not ended.
                 let concerns = now.indexed.is_none() || valid_index(pod, now.spec).is_some();
-                if concerns && policy::failure(now.spec, pod).counts() {
-                    add(&mut list.failed, uid);
+                if concerns && !contains(&list.failed, &uid) {
+                    let rule = policy::matched(now.spec, pod);
+                    self.handled.extend(rule.map(|(action, _)| action.to_owned()));
+                    if policy::failure(now.spec, pod).counts() {
+                        add(&mut list.failed, uid);
+                    }
                 }
             }
             if new_indexes + length(list) >= UNCOUNTED_MAX {

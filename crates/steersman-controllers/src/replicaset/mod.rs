@@ -6,6 +6,7 @@
 //!
 //! [`replicated`] lets a ReplicationController be reconciled by the same code.
 
+pub(crate) mod metrics;
 mod plan;
 mod ranking;
 pub(crate) mod reconcile;
@@ -17,11 +18,13 @@ mod tests;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use steersman::Controller;
 use steersman::ownership::Selectors;
+use steersman::{Controller, Metrics};
+
+use reconcile::ReplicaWorker;
 
 /// The ReplicaSet controller.
-pub(crate) fn controller() -> Controller {
+pub(crate) fn controller(metrics: &Metrics) -> Controller {
     let selectors = Selectors::new(selector);
     let orphans = selectors.clone();
     Controller::of::<ReplicaSet>()
@@ -31,7 +34,7 @@ pub(crate) fn controller() -> Controller {
         .watches(move |pod: &Pod| orphans.of_orphan(&pod.metadata))
         .concurrency(5)
         .updates_status()
-        .reconcile(reconcile::reconcile::<ReplicaSet>)
+        .reconcile(ReplicaWorker::new(metrics))
 }
 
 /// The labels by which it claims what it controls.

@@ -6,49 +6,66 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use steersman::object::controller_of;
 use steersman::ownership::claim_children;
-use steersman::{Context, Error, Next, Result, clock};
+use steersman::{Context, Error, Metrics, Next, Reconciler, Result, clock};
 
+use super::metrics::ReplicaMetrics;
 use super::plan::{self, Plan};
 use super::replicated::Replicated;
 use super::status::{self, Failure};
 use crate::pod_control::{self, FAILED_CREATE, FAILED_DELETE};
 
-/// Brings the Pods of one ReplicaSet, or of what is like it, to the number it asks for.
-pub(crate) async fn reconcile<K: Replicated>(object: Arc<K>, ctx: Context<K>) -> Result<Next> {
-    let pods: Vec<Arc<Pod>> = claim_children(&ctx, object.selector().as_deref()).await?;
-    let set = object.as_set();
-    let now = clock::now();
-    let corrected = match set.metadata.deletion_timestamp {
-        None => correct(&set, &pods, &ctx).await,
-        Some(_) => Ok(()),
-    };
-    let failure = corrected.as_ref().err().map(|(failure, _)| failure);
-    ctx.status(K::status_of(status::status(&set, &pods, failure, now)));
-    corrected.map_err(|(_, error)| error)?;
-    Ok(status::next_available(&set, &pods, now).map_or(Next::Settled, Next::After))
+/// Works on ReplicaSets and on what is like them.
+#[derive(Clone)]
+pub(crate) struct ReplicaWorker {
+    metrics: ReplicaMetrics,
 }
 
-/// Creates what lacks, or deletes what is too much.
-async fn correct<K: Replicated>(
-    set: &ReplicaSet,
-    pods: &[Arc<Pod>],
-    ctx: &Context<K>,
-) -> Result<(), (Failure, Error)> {
-    let active = plan::active(pods);
-    let surplus = active.len() > plan::desired(set);
-    let related = if surplus { related_pods(set, ctx) } else { Ok(Vec::new()) };
-    let related = related.map_err(|error| failed(FAILED_DELETE, error))?;
-    match plan::plan(set, &active, &related, clock::now()) {
-        Plan::Nothing => Ok(()),
-        Plan::Create(count) => {
-            let pod = plan::new_pod(set);
-            let created = pod_control::create(ctx, (0..count).map(|_| pod.clone())).await;
-            created.map_err(|error| failed(FAILED_CREATE, error))
+impl ReplicaWorker {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        Self { metrics: metrics.families() }
+    }
+
+    /// Creates what lacks, or deletes what is too much.
+    async fn correct<K: Replicated>(
+        &self,
+        set: &ReplicaSet,
+        pods: &[Arc<Pod>],
+        ctx: &Context<K>,
+    ) -> Result<(), (Failure, Error)> {
+        let active = plan::active(pods);
+        let surplus = active.len() > plan::desired(set);
+        let related = if surplus { related_pods(set, ctx) } else { Ok(Vec::new()) };
+        let related = related.map_err(|error| failed(FAILED_DELETE, error))?;
+        match plan::plan(set, &active, &related, clock::now()) {
+            Plan::Nothing => Ok(()),
+            Plan::Create(count) => {
+                let pod = plan::new_pod(set);
+                let created = pod_control::create(ctx, (0..count).map(|_| pod.clone())).await;
+                created.map_err(|error| failed(FAILED_CREATE, error))
+            }
+            Plan::Delete(pods) => {
+                self.metrics.chosen(&active, &pods, clock::now());
+                let deleted = pod_control::delete(ctx, &pods).await;
+                deleted.map_err(|error| failed(FAILED_DELETE, error))
+            }
         }
-        Plan::Delete(pods) => {
-            let deleted = pod_control::delete(ctx, &pods).await;
-            deleted.map_err(|error| failed(FAILED_DELETE, error))
-        }
+    }
+}
+
+impl<K: Replicated> Reconciler<K> for ReplicaWorker {
+    /// Brings the Pods of one ReplicaSet, or of what is like it, to the number it asks for.
+    async fn reconcile(&self, object: Arc<K>, ctx: Context<K>) -> Result<Next> {
+        let pods: Vec<Arc<Pod>> = claim_children(&ctx, object.selector().as_deref()).await?;
+        let set = object.as_set();
+        let now = clock::now();
+        let corrected = match set.metadata.deletion_timestamp {
+            None => self.correct(&set, &pods, &ctx).await,
+            Some(_) => Ok(()),
+        };
+        let failure = corrected.as_ref().err().map(|(failure, _)| failure);
+        ctx.status(K::status_of(status::status(&set, &pods, failure, now)));
+        corrected.map_err(|(_, error)| error)?;
+        Ok(status::next_available(&set, &pods, now).map_or(Next::Settled, Next::After))
     }
 }
 

@@ -7,13 +7,13 @@ mod tests;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
-use steersman::Controller;
 use steersman::ownership::Selectors;
+use steersman::{Controller, Metrics};
 
-use crate::replicaset::reconcile::reconcile;
+use crate::replicaset::reconcile::ReplicaWorker;
 
 /// The ReplicationController controller.
-pub(crate) fn controller() -> Controller {
+pub(crate) fn controller(metrics: &Metrics) -> Controller {
     let selectors = Selectors::by_labels(labels);
     let orphans = selectors.clone();
     Controller::of::<ReplicationController>()
@@ -23,7 +23,7 @@ pub(crate) fn controller() -> Controller {
         .watches(move |pod: &Pod| orphans.of_orphan(&pod.metadata))
         .concurrency(5)
         .updates_status()
-        .reconcile(reconcile::<ReplicationController>)
+        .reconcile(ReplicaWorker::new(metrics))
 }
 
 /// The labels by which it claims what it controls.

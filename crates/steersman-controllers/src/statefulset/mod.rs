@@ -9,6 +9,7 @@ mod claims;
 mod identity;
 mod plan;
 mod reconcile;
+mod revision;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,8 @@ use steersman::{Context, Next, Result, clock};
 use super::act::Actor;
 use super::identity::{ordinal_of, revision_of, spec};
 use super::plan::{Action, Plan, Revision, Rollout};
-use super::selector;
 use super::status::{self, Revisions};
+use super::{revision, selector};
 use crate::hash;
 use crate::history::{self, History, Snapshot};
 use crate::pod_control::slow_start;
@@ -50,8 +50,8 @@ pub(super) async fn reconcile(set: Arc<StatefulSet>, ctx: Context<StatefulSet>) 
     let find = |name: &str| cache.get(&steersman::ObjectKey::namespaced(namespace, name));
     let rollout = Rollout {
         set: &set,
-        current: revision(&set, current),
-        update: revision(&set, &update),
+        current: template_of(&set, current),
+        update: template_of(&set, &update),
         pods: &pods,
         claims: &find,
         now,
@@ -98,12 +98,13 @@ async fn snapshot(
         label: HASH_LABEL,
         hash: &hash,
         collisions,
+        means_the_same: &|latest| revision::means_the_same(set, latest),
     };
     snapshot.take(history, ctx).await
 }
 
 /// The template of a revision.
-fn revision(set: &StatefulSet, revision: &ControllerRevision) -> Revision {
+fn template_of(set: &StatefulSet, revision: &ControllerRevision) -> Revision {
     let template = history::template_of(revision);
     let template = template.or_else(|| spec(set).map(|spec| spec.template.clone()));
     Revision { name: history::name_of(revision).to_owned(), template: template.unwrap_or_default() }

@@ -14,7 +14,8 @@ pub(super) enum Expiry {
     Never,
     /// After this time.
     In(Duration),
-    Now,
+    /// Now, and since this time.
+    Since(Timestamp),
 }
 
 /// When a Job is deleted.
@@ -30,7 +31,7 @@ pub(super) fn expiry(job: &Job, now: Timestamp) -> Expiry {
     };
     match Duration::try_from(end.duration_since(now)) {
         Ok(left) if !left.is_zero() => Expiry::In(left),
-        _ => Expiry::Now,
+        _ => Expiry::Since(end),
     }
 }
 
@@ -52,16 +53,16 @@ mod tests {
             });
             serde_json::from_value(job).unwrap()
         };
-        let after = |job: &Job, seconds: i64| {
-            let noon: Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
-            expiry(job, noon + SignedDuration::from_secs(seconds))
-        };
+        let noon: Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
+        let at = |seconds: i64| noon + SignedDuration::from_secs(seconds);
+        let after = |job: &Job, seconds: i64| expiry(job, at(seconds));
         for type_ in ["Complete", "Failed"] {
             let job = job(Some(60), type_);
             assert_eq!(after(&job, 0), Expiry::In(Duration::from_secs(60)));
-            assert_eq!(after(&job, 60), Expiry::Now);
+            assert_eq!(after(&job, 60), Expiry::Since(at(60)));
+            assert_eq!(after(&job, 70), Expiry::Since(at(60)));
         }
-        assert_eq!(after(&job(Some(0), "Complete"), 0), Expiry::Now);
+        assert_eq!(after(&job(Some(0), "Complete"), 0), Expiry::Since(noon));
         assert_eq!(after(&job(None, "Complete"), 60), Expiry::Never);
         assert_eq!(after(&job(Some(60), "Suspended"), 60), Expiry::Never);
         let mut going = job(Some(0), "Complete");

@@ -21,3 +21,4 @@ mod replicationcontrollers;
 mod restarts;
 mod scheduling;
 mod statefulsets;
+mod trials;

@@ -69,10 +69,14 @@ pub fn all() -> Vec<Resource> {
     GROUPS.iter().flat_map(|group| group.iter()).map(Kind::resource).collect()
 }
 
-/// The rules of a built-in kind, as the server asks for them.
+/// The rules of a built-in kind.
+pub fn rules_of(group: &str, kind: &str) -> Option<&'static crate::rules::Rules> {
+    let mut kinds = GROUPS.iter().flat_map(|kinds| kinds.iter());
+    kinds.find(|known| known.group == group && known.name == kind).map(|found| found.rules)
+}
+
+/// The rules of a built-in kind that there is.
 #[cfg(test)]
 fn for_kind(group: &str, kind: &str) -> &'static crate::rules::Rules {
-    let mut kinds = GROUPS.iter().flat_map(|kinds| kinds.iter());
-    let found = kinds.find(|known| known.group == group && known.name == kind);
-    found.unwrap_or_else(|| panic!("{group} has no {kind}")).rules
+    rules_of(group, kind).unwrap_or_else(|| panic!("{group} has no {kind}"))
 }

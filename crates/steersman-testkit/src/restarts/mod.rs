@@ -58,7 +58,7 @@ const EVENTS_MAX: usize = 30;
 
 /// Restarts of a controller, at every moment that matters.
 pub struct Restarts {
-    make: Box<dyn Fn() -> Controller>,
+    make: Vec<Box<dyn Fn() -> Controller>>,
     settings: Settings,
     events_max: usize,
 }
@@ -73,7 +73,14 @@ impl Restarts {
             let others = format!("*,-{name}").parse();
             settings.which = others.expect("it is the name of a built-in controller");
         }
-        Self { make: Box::new(make), settings, events_max: EVENTS_MAX }
+        Self { make: vec![Box::new(make)], settings, events_max: EVENTS_MAX }
+    }
+
+    /// Together with this controller: both are one program, and restarted at once.
+    #[must_use]
+    pub fn beside(mut self, make: impl Fn() -> Controller + 'static) -> Self {
+        self.make.push(Box::new(make));
+        self
     }
 
     /// On a cluster of this kind; which built-in controllers run stays as it is.
@@ -149,7 +156,8 @@ impl Restarts {
     /// Runs the controller, and once more when it has been cut off.
     async fn keep_running(&self, cluster: &Cluster, wire: &Wire) {
         let start = |wire: Wire| -> Running {
-            cluster.start_apart(Manager::new(cluster.client_through(&wire)).with((self.make)()))
+            let manager = Manager::new(cluster.client_through(&wire));
+            cluster.start_apart(self.make.iter().map(|make| make()).fold(manager, Manager::with))
         };
         let first = start(wire.clone());
         wire.cut().await;

@@ -140,7 +140,10 @@ fn mask(value: &mut Value) {
         Value::Object(fields) => mask_fields(fields),
         Value::Array(items) => items.iter_mut().for_each(mask),
         Value::String(text) => {
-            if text.parse::<jiff::Timestamp>().is_ok() || text.starts_with(CERTIFICATE) {
+            let made_up = text.parse::<jiff::Timestamp>().is_ok()
+                || text.starts_with(CERTIFICATE)
+                || is_uid(text);
+            if made_up {
                 ANYTHING.clone_into(text);
             } else if text.starts_with(TOKENS) {
                 *text = format!("{TOKENS}{ANYTHING}");
@@ -148,6 +151,14 @@ fn mask(value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// Whether a text is a uid, such as Jobs have in their selectors.
+fn is_uid(text: &str) -> bool {
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    text.len() == 36
+        && text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
+        && text.split('-').all(digits)
 }
 
 fn mask_fields(fields: &mut Map<String, Value>) {
@@ -179,6 +190,11 @@ mod tests {
         let one = pod("web-a", "2030-01-01T00:00:00Z", 2);
         assert_eq!(one, pod("web-b", "2031-01-01T00:00:00Z", 2));
         assert_ne!(one, pod("web-b", "2031-01-01T00:00:00Z", 1), "it is not up to date");
+        let job =
+            |uid: &str| shown(json!({"spec": {"selector": {"matchLabels": {"uid-of": uid}}}}));
+        let one = job("b9ae6e4f-05c2-4e1c-9c5f-0f6f2f5c8a11");
+        assert_eq!(one, job("00000000-0000-0000-0000-000000000000"));
+        assert_ne!(one, job("b9ae6e4f-05c2-4e1c-9c5f-0f6f2f5c8a1z"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! controller-runtime use, so that existing dashboards work, and of informers and reflectors.
 //!
 //! [`Metrics`] is a registry that knows no part of the framework: each part defines its
-//! `Families` where they are fed and registers them here when it first needs them. Whoever asks
+//! [`Families`] where they are fed and registers them here when it first needs them. Whoever asks
 //! later, such as a second controller, gets the same families. Who has no `Metrics` pays nothing
 //! for them.
 
@@ -19,8 +19,9 @@ use prometheus_client::registry::Registry;
 
 use requests::RequestCounter;
 
-/// The metrics of one part of the framework: one value for a whole program, cheap to clone.
-pub(crate) trait Families: Clone + Send + Sync + 'static {
+/// The metrics of one part of a program: one value for all of it, cheap to clone. The framework's
+/// parts have theirs, and a controller can have some of its own.
+pub trait Families: Clone + Send + Sync + 'static {
     /// Makes the families and registers them, which happens once for each [`Metrics`].
     fn register(registry: &mut Registry) -> Self;
 }
@@ -85,11 +86,9 @@ impl Metrics {
     pub fn request_layer(&self) -> RequestCounter {
         self.families()
     }
-}
 
-impl Metrics {
     /// The families of one part, which registers them if nobody asked for them before.
-    pub(crate) fn families<F: Families>(&self) -> F {
+    pub fn families<F: Families>(&self) -> F {
         let mut shared = self.lock();
         let Shared { registry, families } = &mut *shared;
         if let Some(known) =
@@ -101,7 +100,9 @@ impl Metrics {
         families.insert(TypeId::of::<F>(), Box::new(new.clone()));
         new
     }
+}
 
+impl Metrics {
     /// The same metrics; the caches that report here are those of another cluster.
     pub(crate) fn of_cluster(&self, cluster: &str) -> Self {
         Self { cluster: cluster.into(), ..self.clone() }

@@ -150,6 +150,22 @@ pub async fn claim_children_where<K: Object, C: Object>(
     Ok(owned)
 }
 
+/// The same with a finalizer, which whoever is adopted gets and whoever is released loses, in the
+/// same write: so there is no moment at which it could be missed.
+pub async fn claim_children_with_finalizer<K: Object, C: Object>(
+    ctx: &Context<K>,
+    selector: Option<&LabelSelector>,
+    finalizer: &'static str,
+) -> Result<Vec<Arc<C>>> {
+    let ctx = ctx.erased();
+    let (mut owned, exchange) = claimed(ctx, selector, |_| true)?;
+    if let Some(exchange) = exchange {
+        let exchange = Exchange { finalizer: Some(finalizer), ..exchange };
+        owned.extend(exchange.carry_out(ctx).await?.into_iter().filter_map(downcast));
+    }
+    Ok(owned)
+}
+
 /// What the object being reconciled keeps, and what is to change hands, if anything is.
 fn claimed<C: Object>(
     ctx: &ErasedContext,
@@ -166,6 +182,7 @@ fn claimed<C: Object>(
         codec: Codec::of::<C>(),
         released: erased(&claims.released),
         adopted: erased(&claims.adopted),
+        finalizer: None,
     };
     Ok((claims.kept, Some(exchange)))
 }
@@ -176,6 +193,8 @@ struct Exchange {
     codec: Codec,
     released: Vec<Arc<dyn ErasedObject>>,
     adopted: Vec<Arc<dyn ErasedObject>>,
+    /// What those have that belong to the owner.
+    finalizer: Option<&'static str>,
 }
 
 impl Exchange {
@@ -204,7 +223,9 @@ impl Exchange {
     ) -> Result<Option<Arc<dyn ErasedObject>>> {
         let mut owners = object.owner_references.clone().unwrap_or_default();
         owners.extend(controller_reference_of(ctx.meta(), ctx.kind()));
-        match self.patch_owners(object, &owners, ctx).await {
+        let mut finalizers = self.other_finalizers(object);
+        finalizers.extend(self.finalizer.map(str::to_owned));
+        match self.patch_owners(object, &owners, &finalizers, ctx).await {
             Err(error) if error.is_not_found() => Ok(None),
             adopted => adopted?.erased(self.codec).map(Some),
         }
@@ -214,24 +235,37 @@ impl Exchange {
     async fn release(&self, object: &ObjectMeta, ctx: &ErasedContext) -> Result<()> {
         let mut owners = object.owner_references.clone().unwrap_or_default();
         owners.retain(|reference| Some(&reference.uid) != ctx.meta().uid.as_ref());
-        match self.patch_owners(object, &owners, ctx).await {
+        let finalizers = self.other_finalizers(object);
+        match self.patch_owners(object, &owners, &finalizers, ctx).await {
             Err(error) if error.is_not_found() => Ok(()),
             released => released?.metadata().map(drop),
         }
     }
 
-    /// Replaces the owners of exactly the version of the object that was seen.
+    /// The finalizers of an object that are not the owner's.
+    fn other_finalizers(&self, object: &ObjectMeta) -> Vec<String> {
+        let mut finalizers = object.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|finalizer| Some(finalizer.as_str()) != self.finalizer);
+        finalizers
+    }
+
+    /// Replaces the owners, and the finalizers if one belongs to them, of exactly the version of the
+    /// object that was seen.
     fn patch_owners<'a>(
         &self,
         object: &ObjectMeta,
         owners: &[OwnerReference],
+        finalizers: &[String],
         ctx: &'a ErasedContext,
     ) -> Pending<'a> {
-        let patch = json!({"metadata": {
+        let mut patch = json!({"metadata": {
             "uid": object.uid,
             "resourceVersion": object.resource_version,
             "ownerReferences": owners,
         }});
+        if self.finalizer.is_some() {
+            patch["metadata"]["finalizers"] = json!(finalizers);
+        }
         ctx.requests(self.kind.clone()).merge_patch(&ObjectKey::of_meta(object), patch)
     }
 }
