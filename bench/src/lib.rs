@@ -10,8 +10,10 @@ mod config_maps;
 mod controller;
 mod go;
 mod informer;
+mod kubernetes;
 mod processes;
 mod program;
+mod rollout;
 mod start;
 mod up;
 
@@ -36,6 +38,8 @@ struct Arguments {
     informer: informer::Extent,
     #[command(flatten)]
     api: api::Extent,
+    #[command(flatten)]
+    rollout: rollout::Extent,
 }
 
 impl Arguments {
@@ -59,6 +63,9 @@ const BENCHMARKS: &[Benchmark] = &[
         controller::run(controller::Extent { objects, rounds }, arguments.only(), report)
     }),
     ("api", |arguments, report| api::run(&arguments.api, arguments.only(), report)),
+    ("rollout", |arguments, report| {
+        rollout::run(&arguments.rollout, arguments.informer.rounds, arguments.only(), report)
+    }),
 ];
 
 /// Runs what the command line names.
