@@ -10,9 +10,11 @@ mod config_maps;
 mod controller;
 mod go;
 mod informer;
+mod kubernetes;
 mod policies;
 mod processes;
 mod program;
+mod rollout;
 mod start;
 mod up;
 
@@ -37,6 +39,8 @@ struct Arguments {
     informer: informer::Extent,
     #[command(flatten)]
     api: api::Extent,
+    #[command(flatten)]
+    rollout: rollout::Extent,
 }
 
 impl Arguments {
@@ -61,6 +65,9 @@ const BENCHMARKS: &[Benchmark] = &[
         controller::run(controller::Extent { objects, rounds }, arguments.only(), report)
     }),
     ("api", |arguments, report| api::run(&arguments.api, arguments.only(), report)),
+    ("rollout", |arguments, report| {
+        rollout::run(&arguments.rollout, arguments.informer.rounds, arguments.only(), report)
+    }),
 ];
 
 /// Runs what the command line names.

@@ -80,16 +80,30 @@ impl Program {
     pub(crate) fn resident(&self) -> Result<f64, String> {
         resident(self.child.id())
     }
+
+    /// The most that it ever was.
+    pub(crate) fn peak(&self) -> Result<f64, String> {
+        peak(self.child.id())
+    }
 }
 
 /// The resident memory of a process, in megabytes.
 pub(crate) fn resident(process: u32) -> Result<f64, String> {
+    memory(process, "VmRSS:")
+}
+
+/// The most that it ever was.
+pub(crate) fn peak(process: u32) -> Result<f64, String> {
+    memory(process, "VmHWM:")
+}
+
+fn memory(process: u32, field: &str) -> Result<f64, String> {
     let path = format!("/proc/{process}/status");
     let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let line = status.lines().find(|line| line.starts_with(field));
     let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
     let kilobytes: Option<f64> = kilobytes.and_then(|text| text.parse().ok());
-    kilobytes.map(|kb| kb / 1024.0).ok_or_else(|| "no VmRSS".to_owned())
+    kilobytes.map(|kb| kb / 1024.0).ok_or_else(|| format!("{path} has no {field}"))
 }
 
 impl Drop for Program {

@@ -22,6 +22,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         let program = ["build", "--release", "--locked", "--package", "steersman-cli"];
         process::run(process::cargo().args(program))?;
     }
+    if arguments.iter().any(|argument| argument == "--upstream") {
+        etcd::need()?; // Kubernetes' own programs keep their objects there
+    }
     // Rivals are compiled here as well; both get what the compiler can do.
     let bench = ["--profile", "bench", "--locked", "--package", "steersman-bench"];
     process::run(process::cargo().arg("build").args(bench).arg("--bins"))?;

@@ -25,7 +25,8 @@ The chores of this repository.
   cargo xtask bench [NAME] [--json]  run the benchmark NAME, or all of them; informer also
                                      takes --pods N, --rounds N and --system NAME, store
                                      --quick, --rounds N, --system NAME, --part PART
-                                     (puts, watch, large, pods) and --directory PATH
+                                     (puts, watch, large, pods) and --directory PATH, rollout
+                                     --rounds N and --upstream DIR, where Kubernetes' programs are
   cargo xtask compare --server URL --token T [--only PATTERN] [--report FILE] [--show N]
                                      send the same requests to a real kube-apiserver and to
                                      ours and print where they differ; --ours URL

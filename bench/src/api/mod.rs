@@ -4,7 +4,7 @@
 //! more than HTTPS and JSON ([`bare`], the ceiling), the same service in process for an
 //! administrator, for a [user among many](user) and for that user where everybody may do
 //! everything, and with `--rival` a kube-apiserver over
-//! etcd ([`rival`](mod@rival)). [`lines`] says what is measured, [`fan_out`] how long a write takes to
+//! etcd ([`crate::kubernetes`]). [`lines`] says what is measured, [`fan_out`] how long a write takes to
 //! reach its watchers.
 
 pub(crate) mod bare;
@@ -12,7 +12,6 @@ mod fan_out;
 mod lines;
 mod measured;
 mod requests;
-mod rival;
 mod target;
 mod user;
 mod wire;
@@ -22,6 +21,8 @@ use std::collections::BTreeMap;
 use steersman_cluster::AuthorizationMode;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::go;
+use crate::kubernetes::Kubernetes;
 use crate::program::Program;
 use crate::report::{Report, Row};
 use measured::{Figures, METRICS};
@@ -143,11 +144,13 @@ fn ceiling(extent: &Extent) -> Result<Figures, String> {
     })
 }
 
+/// kube-apiserver over etcd, and nothing else of Kubernetes.
 fn rival(extent: &Extent) -> Result<Figures, String> {
-    let rival = rival::Rival::start()?;
+    eprintln!("api: building kube-apiserver (minutes, the first time)");
+    let rival = Kubernetes::start(&go::build("kube-apiserver", "steersman-bench-kube-apiserver")?)?;
     runtime()?.block_on(async {
+        rival.ready().await?;
         let target = Target::https(rival.kubeconfig()).await?;
-        rival.ready(&target).await?;
         let mut figures = lines::all(&target, extent.objects).await?;
         figures.insert("resident, loaded", rival.resident()?);
         fan_out::both(&target, &mut figures).await?;

@@ -31,7 +31,7 @@ pub(crate) struct Extent {
     /// informer: how many Pods there are; updates and queues shrink with them.
     #[arg(long, default_value_t = 50_000, value_name = "N")]
     pods: usize,
-    /// informer, controller: how often everything is measured; medians count.
+    /// informer, controller, rollout: how often everything is measured; medians count.
     #[arg(long, default_value_t = 3, value_name = "N")]
     pub(crate) rounds: usize,
 }

@@ -73,7 +73,8 @@ pub(crate) struct Up {
     /// How many requests that write are served at once.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) max_mutating_requests_inflight: u32,
-    /// Run the AppService controller and show an AppService becoming running Pods.
+    /// Run the AppService controller and show an AppService becoming running Pods: who writes
+    /// what to the API server, in order, and why each controller looked.
     #[arg(long)]
     pub(crate) demo: bool,
     #[command(flatten, next_help_heading = "Authentication")]

@@ -38,6 +38,9 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     if up.demo && up.controllers != Controllers::ALL {
         return Err("--demo needs all controllers; leave --controllers out".to_owned());
     }
+    if up.demo && up.audit.audit_policy_file.is_some() {
+        return Err("--demo audits for itself; leave --audit-policy-file out".to_owned());
+    }
     let history = Duration::from_secs(up.history);
     let storage = storage::chosen(&up.storage, history)?;
     let builder = Cluster::builder().nodes(usize::from(up.nodes)).listen(up.listen);

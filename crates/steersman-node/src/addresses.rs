@@ -1,12 +1,13 @@
 //! Addresses of nodes and Pods: a block per node, one address per Pod, and each port of a node for
 //! one Pod.
 //!
-//! What is taken is read from the Pods themselves; only what was given out a moment ago, which
-//! the cache does not show yet, is remembered.
+//! A Pod has what it was given from then on until it is seen to have ended or to be gone; what the
+//! Pods say that were there before is taken in as it is heard of. So nobody reads all Pods of a
+//! node for each that comes to it.
 
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman_scheduler::HostPort;
@@ -35,11 +36,6 @@ impl Block {
     /// In the notation of `spec.podCIDR`.
     pub(crate) fn cidr(self) -> String {
         format!("{}/{}", Ipv4Addr::from(self.first), 32 - self.bits)
-    }
-
-    /// Whether an address is in this block.
-    fn contains(self, address: Ipv4Addr) -> bool {
-        u32::from(address) >> self.bits == self.first >> self.bits
     }
 
     /// Every address that a Pod can have: neither the first, which names the block, nor the last.
@@ -87,59 +83,68 @@ impl Rejection {
 /// Gives out Pod addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// By the Pod's uid: given out, but possibly not yet in the Pod's status.
-    reserved: Mutex<HashMap<String, Reserved>>,
+    /// By the name of the node, and then by uid: what each Pod has that has not ended.
+    held: Mutex<HashMap<String, HashMap<String, Held>>>,
 }
 
+/// What a Pod has of its node.
 #[derive(Debug)]
-struct Reserved {
-    address: Ipv4Addr,
+struct Held {
+    /// None if it says something that is no address.
+    address: Option<Ipv4Addr>,
     ports: Vec<HostPort>,
 }
 
+/// A node that has room for Pods.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room<'a> {
+    /// Its name.
+    pub(crate) node: &'a str,
+    /// Where its Pods have their addresses.
+    pub(crate) block: Block,
+    /// How many there can be.
+    pub(crate) capacity: u32,
+}
+
 impl Addresses {
+    fn held(&self) -> MutexGuard<'_, HashMap<String, HashMap<String, Held>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// An address for a Pod that has none yet: the lowest that none of the Pods has that run on
-    /// the node, which are at most `capacity`.
-    pub(crate) fn reserve(
-        &self,
-        pod: &Pod,
-        block: Block,
-        capacity: u32,
-        running: &[Arc<Pod>],
-    ) -> Result<String, Rejection> {
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+    /// the node.
+    pub(crate) fn reserve(&self, pod: &Pod, room: Room<'_>) -> Result<String, Rejection> {
+        let mut all = self.held();
+        let here = all.entry(room.node.to_owned()).or_default();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        if let Some(reserved) = reserved.get(&uid) {
-            return Ok(reserved.address.to_string());
+        if let Some(address) = here.get(&uid).and_then(|held| held.address) {
+            return Ok(address.to_string());
         }
-        let started = running.iter().filter(|pod| address_of(pod).is_some());
-        let unsettled = started.clone().filter_map(|pod| pod.metadata.uid.as_ref());
-        let unsettled = unsettled.filter(|uid| reserved.contains_key(*uid)).count();
-        let here = reserved.values().filter(|reserved| block.contains(reserved.address));
-        let held: HashSet<Ipv4Addr> = here.clone().map(|reserved| reserved.address).collect();
+        let taken: HashSet<Ipv4Addr> = here.values().filter_map(|held| held.address).collect();
+        let has_room = u32::try_from(here.len()).is_ok_and(|used| used < room.capacity);
+        let free = room.block.hosts().find(|address| !taken.contains(address));
+        let full = Rejection::OutOfPods { used: here.len(), capacity: room.capacity };
+        let address = free.filter(|_| has_room).ok_or(full)?;
         let ports = HostPort::all_of(pod);
-        let mut used_ports = here.flat_map(|reserved| reserved.ports.clone());
-        let mut others = started.clone().flat_map(|pod| HostPort::all_of(pod));
-        let conflicts = |used: HostPort| ports.iter().any(|port| port.conflicts(&used));
-        let no_port = used_ports.any(conflicts) || others.any(conflicts);
-        let used = started.clone().count() + held.len() - unsettled;
-        let taken: HashSet<&str> = started.filter_map(|pod| address_of(pod)).collect();
-        let free = |address: &Ipv4Addr| {
-            !held.contains(address) && !taken.contains(address.to_string().as_str())
-        };
-        let room = u32::try_from(used).is_ok_and(|used| used < capacity);
-        let address = block.hosts().find(free).filter(|_| room);
-        let address = address.ok_or(Rejection::OutOfPods { used, capacity })?;
-        if no_port {
+        let mut used_ports = here.values().flat_map(|held| &held.ports);
+        if used_ports.any(|used| ports.iter().any(|port| port.conflicts(used))) {
             return Err(Rejection::NodePorts);
         }
-        reserved.insert(uid, Reserved { address, ports });
+        here.insert(uid, Held { address: Some(address), ports });
         Ok(address.to_string())
     }
 
-    /// Ends the reservation of a Pod whose status shows its address, or which is gone.
-    pub(crate) fn settle(&self, uid: &str) {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    /// Takes in what a Pod says that runs on this node.
+    pub(crate) fn observe(&self, pod: &Pod, node: &str) {
+        let Some(address) = address_of(pod) else { return };
+        let held = Held { address: address.parse().ok(), ports: HostPort::all_of(pod) };
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        self.held().entry(node.to_owned()).or_default().insert(uid, held);
+    }
+
+    /// Takes back what a Pod had that has ended or is gone.
+    pub(crate) fn release(&self, uid: &str) {
+        self.held().values_mut().any(|pods| pods.remove(uid).is_some());
     }
 }
 
@@ -153,9 +158,15 @@ mod tests {
 
     use super::*;
 
-    fn pod(uid: &str, address: Option<&str>) -> Arc<Pod> {
+    fn pod(uid: &str, address: Option<&str>) -> Pod {
         let pod = json!({"metadata": {"uid": uid}, "status": {"podIP": address}});
-        Arc::new(serde_json::from_value(pod).unwrap())
+        serde_json::from_value(pod).unwrap()
+    }
+
+    /// The room on a node for so many Pods.
+    fn room(index: u32, capacity: u32) -> Room<'static> {
+        let node = ["node-0", "node-1", "node-2"][index as usize];
+        Room { node, block: Block::of_node(index, capacity), capacity }
     }
 
     #[test]
@@ -169,40 +180,37 @@ mod tests {
     #[test]
     fn pods_get_the_lowest_free_address_and_keep_it_until_they_are_gone() {
         let addresses = Addresses::default();
-        let block = Block::of_node(0, 110);
-        let on_node = [pod("old", Some("10.244.0.1"))];
-        let of = |uid| addresses.reserve(&pod(uid, None), block, 110, &on_node).unwrap();
+        addresses.observe(&pod("old", Some("10.244.0.1")), "node-0");
+        let of = |uid| addresses.reserve(&pod(uid, None), room(0, 110)).unwrap();
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("b"), "10.244.0.3");
-        addresses.settle("a"); // its Pod is gone
+        addresses.release("a"); // its Pod is gone
         assert_eq!(of("c"), "10.244.0.2");
     }
 
     #[test]
     fn a_full_block_is_an_error() {
         let addresses = Addresses::default();
-        let block = Block::of_node(0, 1);
+        let room = Room { capacity: 1000, ..room(0, 1) };
         for n in 0..254 {
-            addresses.reserve(&pod(&n.to_string(), None), block, 1000, &[]).unwrap();
+            addresses.reserve(&pod(&n.to_string(), None), room).unwrap();
         }
-        assert!(addresses.reserve(&pod("one more", None), block, 1000, &[]).is_err());
+        assert!(addresses.reserve(&pod("one more", None), room).is_err());
     }
 
     #[test]
     fn a_node_runs_no_more_pods_than_it_can() {
         let addresses = Addresses::default();
-        let reserve = |node, uid, running: &[_]| {
-            addresses.reserve(&pod(uid, None), Block::of_node(node, 3), 3, running)
-        };
-        let mut running = vec![pod("old", Some("172.18.0.2"))]; // in the node's own network
-        reserve(0, "a", &running).unwrap();
-        running.push(pod("a", Some("10.244.0.1"))); // seen, its reservation not settled yet
-        reserve(1, "elsewhere", &[]).unwrap();
-        reserve(0, "b", &running).unwrap();
-        let full = reserve(0, "c", &running).unwrap_err();
+        let reserve = |node, uid| addresses.reserve(&pod(uid, None), room(node, 3));
+        addresses.observe(&pod("old", Some("172.18.0.2")), "node-0"); // in the node's own network
+        reserve(0, "a").unwrap();
+        addresses.observe(&pod("a", Some("10.244.0.1")), "node-0"); // it counts once
+        reserve(1, "elsewhere").unwrap();
+        reserve(0, "b").unwrap();
+        let full = reserve(0, "c").unwrap_err();
         assert_eq!(full, Rejection::OutOfPods { used: 3, capacity: 3 });
-        assert!(reserve(0, "b", &running).is_ok(), "it has its place already");
+        assert!(reserve(0, "b").is_ok(), "it has its place already");
     }
 
     #[test]
@@ -215,16 +223,14 @@ mod tests {
                 "spec": {"containers": [{"name": "c", "ports": ports}]},
                 "status": {"podIP": address},
             });
-            Arc::new(serde_json::from_value::<Pod>(pod).unwrap())
+            serde_json::from_value::<Pod>(pod).unwrap()
         };
-        let reserve = |node, uid, running: &[_]| {
-            addresses.reserve(&pod(uid, None), Block::of_node(node, 110), 110, running)
-        };
-        let running = [pod("old", Some("10.244.1.1"))];
-        assert_eq!(reserve(1, "a", &running), Err(Rejection::NodePorts), "it is in use");
-        assert!(reserve(0, "a", &[]).is_ok());
-        assert_eq!(reserve(0, "b", &[]), Err(Rejection::NodePorts), "it was given a moment ago");
-        assert!(reserve(0, "a", &[]).is_ok(), "it has its port already");
-        assert!(reserve(2, "c", &[]).is_ok(), "another node has ports of its own");
+        let reserve = |node, uid| addresses.reserve(&pod(uid, None), room(node, 110));
+        addresses.observe(&pod("old", Some("10.244.1.1")), "node-1");
+        assert_eq!(reserve(1, "a"), Err(Rejection::NodePorts), "it is in use");
+        assert!(reserve(0, "a").is_ok());
+        assert_eq!(reserve(0, "b"), Err(Rejection::NodePorts), "it was given a moment ago");
+        assert!(reserve(0, "a").is_ok(), "it has its port already");
+        assert!(reserve(2, "c").is_ok(), "another node has ports of its own");
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn controller(
         runtime: Arc::new(runtime),
         memory: Arc::new(Memory::default()),
     };
-    let forgetting = worker.clone();
+    let following = worker.clone();
     let known = Known::default();
     let woken = Arc::clone(&known);
     Controller::of::<Pod>()
@@ -64,11 +64,12 @@ pub(crate) fn controller(
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             // A Pod removed by force is never reconciled again.
             if let Event::Deleted { object, .. } = event {
-                forgetting.forget(object.uid().unwrap_or_default());
+                following.forget(object.uid().unwrap_or_default());
                 known.remove(object.key());
             } else if let Some(pod) = event.object().object()
-                && bound_to(&pod).is_some_and(|node| bound.contains_key(node))
+                && let Some(node) = bound_to(&pod).filter(|node| bound.contains_key(*node))
             {
+                following.follow(&pod, node);
                 known.insert(event.object().key().clone());
             }
         })

@@ -13,12 +13,9 @@ use super::events::Teller;
 use super::plan::{Action, Observed, Plan, accompanies, plan};
 use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
-use crate::addresses::{Addresses, Rejection};
+use crate::addresses::{Addresses, Rejection, Room};
 use crate::registration::Machine;
 use crate::runtime::{ContainerRuntime, Start, State};
-
-/// The index that finds Pods by the node they are bound to.
-const NODE_INDEX: &str = "spec.nodeName";
 
 /// Works on the Pods of some machines.
 pub(super) struct PodWorker<R> {
@@ -40,9 +37,18 @@ impl<R> Clone for PodWorker<R> {
 }
 
 impl<R: ContainerRuntime> PodWorker<R> {
+    /// Takes in how a Pod of a machine is.
+    pub(super) fn follow(&self, pod: &Pod, node: &str) {
+        if status::has_ended(pod) {
+            self.addresses.release(uid_of(pod));
+        } else {
+            self.addresses.observe(pod, node);
+        }
+    }
+
     /// Forgets a Pod that is gone.
     pub(super) fn forget(&self, uid: &str) {
-        self.addresses.settle(uid);
+        self.addresses.release(uid);
         self.runtime.forget(uid);
         self.memory.forget(uid);
     }
@@ -50,7 +56,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         let now = clock::now();
         let teller = Teller::new(pod, machine, ctx);
-        let pod_address = match self.address(pod, machine, ctx)? {
+        let pod_address = match self.address(pod, machine) {
             Ok(address) => address,
             Err(rejection) => {
                 teller.rejected(&rejection);
@@ -143,25 +149,15 @@ impl<R: ContainerRuntime> PodWorker<R> {
 
     /// The Pod's address, if the node has room for it: the node's own if it uses the node's
     /// network.
-    fn address(
-        &self,
-        pod: &Pod,
-        machine: &Machine,
-        ctx: &Context<Pod>,
-    ) -> Result<Result<String, Rejection>> {
-        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    fn address(&self, pod: &Pod, machine: &Machine) -> Result<String, Rejection> {
         if let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) {
-            self.addresses.settle(uid); // the Pod itself holds it now
-            return Ok(Ok(address));
+            return Ok(address);
         }
-        let cache = ctx.cache::<Pod>()?;
-        cache.add_index(NODE_INDEX, |pod: &Pod| bound_to(pod).map(str::to_owned));
-        let mut running = cache.by_index(NODE_INDEX, &machine.name);
-        running.retain(|other| !status::has_ended(other));
-        let reserved =
-            self.addresses.reserve(pod, machine.pod_addresses(), machine.max_pods(), &running);
+        let (block, capacity) = (machine.pod_addresses(), machine.max_pods());
+        let room = Room { node: &machine.name, block, capacity };
+        let reserved = self.addresses.reserve(pod, room);
         let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
-        Ok(reserved.map(|address| if on_host { machine.address() } else { address }))
+        reserved.map(|address| if on_host { machine.address() } else { address })
     }
 
     /// Stops what runs of a Pod, and says when it has ended: first the main containers, then those
@@ -208,7 +204,6 @@ impl<R: ContainerRuntime> PodWorker<R> {
             let teller = Teller::new(pod, machine, ctx);
             return self.end(pod, End::Told, &teller, ctx).await;
         }
-        self.addresses.settle(uid_of(pod));
         if pod.metadata.deletion_grace_period_seconds == Some(0) {
             return Ok(Next::Settled); // nothing but finalizers keeps it
         }
@@ -234,7 +229,6 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
         if pod.metadata.deletion_timestamp.is_some() {
             self.delete(&pod, machine, &ctx).await
         } else if status::has_ended(&pod) {
-            self.addresses.settle(uid_of(&pod));
             Ok(Next::Settled)
         } else {
             self.run(&pod, machine, &ctx).await

@@ -1,4 +1,10 @@
 //! `steersman up --demo`: an AppService becomes running Pods, before your eyes.
+//!
+//! [`writes`] tells who wrote what to the API server, the controllers tell why they looked at an
+//! object, and a [`story`] brings both into the order in which they began.
+
+mod story;
+mod writes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,22 +13,36 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
 use steersman::controller::ReconcileRecord;
-use steersman::informer::{Event, Informer};
+use steersman::informer::Informer;
 use steersman::reflector::Selection;
 use steersman::{Client, Error, Manager, Object, ObjectKey, Result};
 use steersman_cluster::{Cluster, User};
 use steersman_examples::app_service::{AppService, app_service, app_services, manifests};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::broadcast;
 use tokio::time::Instant;
+
+use story::Story;
 
 /// How many Pods the demo asks for.
 const REPLICAS: i32 = 3;
 /// How long the demo may take before something must be wrong.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Who waits for whom. Nobody calls anybody: each watches the API server, and writes to it.
+const PICTURE: &str = "\
+  admin                  writes the AppService, as kubectl would
+  app-services           sees it, and writes a Deployment
+  deployment-controller  sees that, and writes a ReplicaSet
+  replicaset-controller  sees that, and writes Pods
+  kube-scheduler         sees those, and binds each to a node
+  kubelet                sees those of its node, and writes that they run
+                         and back: ReplicaSet, Deployment and AppService get their status
+";
+
 /// Runs the demo. The controller goes on after it, for as long as the cluster does.
 pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
     say!("\nThe demo: AppService shop asks for a Deployment with {REPLICAS} Pods.\n");
+    say!("{PICTURE}");
     let client = Client::new(cluster.client(), "demo");
     let manifests = manifests();
     manifests.apply(&cluster.client()).await?;
@@ -30,10 +50,11 @@ pub(crate) async fn run(cluster: &Cluster) -> Result<()> {
     let account = User::service_account(&namespace.unwrap_or_default(), &name);
     let manager = Manager::new(cluster.client_as(account)).with(app_services());
     let mut screen = Screen::new(cluster, manager.reconciles());
-    let apps = screen.show(cluster, app).await;
-    let deployments = screen.show(cluster, deployment).await;
-    let sets = screen.show(cluster, replica_set).await;
-    let pods = screen.show(cluster, pod).await;
+    writes::tell(cluster.api(), &screen.story).map_err(Error::message)?;
+    let apps = screen.follow::<AppService>(cluster).await;
+    let deployments = screen.follow::<Deployment>(cluster).await;
+    let sets = screen.follow::<ReplicaSet>(cluster).await;
+    let pods = screen.follow::<Pod>(cluster).await;
     let shop = || [count(&apps), count(&deployments), count(&sets), count(&pods)];
     if shop() != [0; 4] {
         say!("The shop of an earlier demo goes first.\n");
@@ -74,31 +95,10 @@ async fn timely(done: impl Future<Output = ()>) -> Result<()> {
     tokio::time::timeout(PATIENCE, done).await.map_err(|_| Error::message("timed out"))
 }
 
-fn app(app: &AppService) -> String {
-    format!("available {} of {}", app.available(), app.spec.replicas)
-}
-
-fn deployment(deployment: &Deployment) -> String {
-    let available = deployment.status.as_ref().and_then(|status| status.available_replicas);
-    format!("available {}", available.unwrap_or(0))
-}
-
-fn replica_set(set: &ReplicaSet) -> String {
-    let available = set.status.as_ref().and_then(|status| status.available_replicas);
-    format!("available {}", available.unwrap_or(0))
-}
-
-fn pod(pod: &Pod) -> String {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    format!("{} on {}", phase.unwrap_or("Pending"), node.unwrap_or("no node yet"))
-}
-
 /// Shows what happens, line by line, with the time since the start.
 struct Screen {
     start: Instant,
-    lines: mpsc::Receiver<String>,
-    sender: mpsc::Sender<String>,
+    story: Arc<Story>,
     built_in: broadcast::Receiver<Arc<ReconcileRecord>>,
     own: broadcast::Receiver<Arc<ReconcileRecord>>,
     reconciles: usize,
@@ -106,54 +106,34 @@ struct Screen {
 
 impl Screen {
     fn new(cluster: &Cluster, own: broadcast::Receiver<Arc<ReconcileRecord>>) -> Self {
-        let (sender, lines) = mpsc::channel(4096);
         let built_in = cluster.reconciles();
-        Self { start: Instant::now(), lines, sender, built_in, own, reconciles: 0 }
+        Self { start: Instant::now(), story: Arc::default(), built_in, own, reconciles: 0 }
     }
 
-    /// Shows every change of a kind in the default namespace.
-    async fn show<K: Object>(
-        &self,
-        cluster: &Cluster,
-        describe: impl Fn(&K) -> String + Send + 'static,
-    ) -> Informer<K> {
+    /// Follows a kind in the default namespace, and looks again whenever something of it changes.
+    async fn follow<K: Object>(&self, cluster: &Cluster) -> Informer<K> {
         let selection = Selection { namespace: Some("default".into()), ..Selection::default() };
         let informer = Informer::<K>::builder(cluster.client()).selection(selection).start();
-        let sender = self.sender.clone();
-        let kind = K::kind(&());
-        informer
-            .add_handler(move |event: &Event<K>| {
-                let item = event.object();
-                let Some(object) = item.object() else { return };
-                let what = match event {
-                    Event::Added { initial: true, .. }
-                    | Event::Resynced { .. }
-                    | Event::Generic { .. } => return,
-                    Event::Added { .. } => "created",
-                    Event::Updated { .. } => "updated",
-                    Event::Deleted { .. } => "deleted",
-                };
-                let key = item.key();
-                let line = format!("{what:<9} {kind} {key}  {}", describe(&object));
-                let _ = sender.try_send(line); // a full screen drops lines, never the cluster's events
-            })
-            .await
-            .synced()
-            .await;
+        let story = Arc::clone(&self.story);
+        informer.add_handler(move |_: &_| story.wake()).await.synced().await;
         informer
     }
 
-    /// Prints what comes until the condition holds.
+    /// Prints what comes until the condition holds and all that led to it is told.
     async fn run_until(&mut self, done: impl Fn() -> bool) {
-        while !done() {
+        loop {
+            let is_done = done() && self.story.is_whole();
+            for (began, line) in self.story.take() {
+                self.print(began, &line);
+            }
+            if is_done {
+                return;
+            }
             tokio::select! {
-                Some(line) = self.lines.recv() => self.print(&line),
+                () = self.story.news() => {}
                 Ok(record) = self.built_in.recv() => self.reconciled(&record),
                 Ok(record) = self.own.recv() => self.reconciled(&record),
             }
-        }
-        while let Ok(line) = self.lines.try_recv() {
-            self.print(&line);
         }
     }
 
@@ -163,11 +143,12 @@ impl Screen {
         }
         self.reconciles += 1;
         let ReconcileRecord { controller, key, causes, outcome, .. } = record;
-        self.print(&format!("reconcile {controller} {key}  because {causes} → {outcome}"));
+        self.story.tell(format!("reconcile {controller} {key}  because {causes} → {outcome}"));
     }
 
-    fn print(&self, line: &str) {
-        say!("  {:>7.1} ms  {line}", self.start.elapsed().as_secs_f64() * 1000.0);
+    fn print(&self, began: Instant, line: &str) {
+        let since = began.saturating_duration_since(self.start);
+        say!("  {:>7.1} ms  {line}", since.as_secs_f64() * 1000.0);
     }
 
     fn summary(&self, text: &str) {

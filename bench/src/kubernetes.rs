@@ -1,4 +1,6 @@
-//! kube-apiserver over etcd, started as small as it goes: no controllers, nobody is refused.
+//! Kubernetes' own programs on this machine, over an etcd, in a directory of their own: the rival.
+//!
+//! Nobody is refused anything, and everybody is the same administrator.
 
 use std::fs;
 use std::net::TcpListener;
@@ -6,73 +8,90 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Request;
 
-use super::target::Target;
-use crate::go;
-use crate::program::resident;
+use crate::processes::connect;
+use crate::program::{peak, resident};
 
-/// The running rival; it ends when dropped.
-pub(super) struct Rival {
-    etcd: Child,
-    server: Child,
+/// The running programs; they end when dropped.
+pub(crate) struct Kubernetes {
+    processes: Vec<(&'static str, Child)>,
     directory: PathBuf,
     kubeconfig: PathBuf,
 }
 
-impl Rival {
-    /// Builds and starts it.
-    pub(super) fn start() -> Result<Self, String> {
-        eprintln!("api: building kube-apiserver (minutes, the first time)");
-        let program = go::build("kube-apiserver", "steersman-bench-kube-apiserver")?;
+impl Kubernetes {
+    /// Starts the etcd of the path, and over it this kube-apiserver.
+    pub(crate) fn start(apiserver: &Path) -> Result<Self, String> {
         let name = format!("steersman-rival-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
-        let [client, peer, https] = free_ports()?;
-        let etcd = start_etcd(&directory, client, peer)?;
-        let server = match start_server(&program, &directory, client, https) {
-            Ok(server) => server,
-            Err(error) => {
-                stop(etcd);
-                return Err(error);
-            }
-        };
         let kubeconfig = directory.join("kubeconfig");
-        write(&kubeconfig, &kubeconfig_text(https))?;
-        Ok(Self { etcd, server, directory, kubeconfig })
+        let mut kubernetes = Self { processes: Vec::new(), directory, kubeconfig };
+        let [client, peer, https] = free_ports()?;
+        write(&kubernetes.kubeconfig, &kubeconfig_text(https))?;
+        kubernetes.run("etcd", etcd(&kubernetes.directory, client, peer))?;
+        let server = server(apiserver, &kubernetes.directory, client, https)?;
+        kubernetes.run("kube-apiserver", server)?;
+        Ok(kubernetes)
     }
 
-    pub(super) fn kubeconfig(&self) -> &Path {
+    /// Starts another program beside them, which logs to a file of its name.
+    pub(crate) fn run(&mut self, name: &'static str, mut command: Command) -> Result<(), String> {
+        let log = fs::File::create(self.log(name)).map_err(|error| error.to_string())?;
+        command.stdout(Stdio::null()).stderr(log);
+        let child = command.spawn().map_err(|error| format!("cannot start {name}: {error}"))?;
+        self.processes.push((name, child));
+        Ok(())
+    }
+
+    /// How to reach it.
+    pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Waits until it answers that it is ready.
-    pub(super) async fn ready(&self, target: &Target) -> Result<(), String> {
+    /// Waits until the API server answers that it is ready.
+    pub(crate) async fn ready(&self) -> Result<(), String> {
+        let client = connect::client(&self.kubeconfig).await?;
         for _ in 0..600 {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            let Ok(mut connection) = target.connect().await else { continue };
-            let request = Request::get("/readyz").body(Bytes::new());
+            let request = Request::get("/readyz").body(Vec::new());
             let request = request.map_err(|error| error.to_string())?;
-            if connection.ask(request).await.is_ok() {
+            if client.request_text(request).await.is_ok() {
                 return Ok(());
             }
         }
-        let log = self.directory.join("kube-apiserver.log");
-        let log = fs::read_to_string(log).unwrap_or_default();
-        let last = log.lines().last().unwrap_or_default();
-        Err(format!("not ready after a minute: {last}"))
+        Err(format!("not ready after a minute: {}", self.last_words()))
     }
 
-    /// The memory of both processes, in megabytes.
-    pub(super) fn resident(&self) -> Result<f64, String> {
-        Ok(resident(self.server.id())? + resident(self.etcd.id())?)
+    /// What each program has said last.
+    pub(crate) fn last_words(&self) -> String {
+        let last = |name: &str| {
+            let log = fs::read_to_string(self.log(name)).unwrap_or_default();
+            format!("{name}: {}", log.lines().last().unwrap_or_default())
+        };
+        let all: Vec<String> = self.processes.iter().map(|(name, _)| last(name)).collect();
+        all.join("; ")
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.directory.join(name).with_extension("log")
+    }
+
+    /// The memory of all processes, in megabytes.
+    pub(crate) fn resident(&self) -> Result<f64, String> {
+        self.processes.iter().map(|(_, child)| resident(child.id())).sum()
+    }
+
+    /// The sum of the most that each has had.
+    pub(crate) fn peak(&self) -> Result<f64, String> {
+        self.processes.iter().map(|(_, child)| peak(child.id())).sum()
     }
 }
 
-impl Drop for Rival {
+impl Drop for Kubernetes {
     fn drop(&mut self) {
-        for child in [&mut self.server, &mut self.etcd] {
+        for (_, child) in self.processes.iter_mut().rev() {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -80,7 +99,7 @@ impl Drop for Rival {
     }
 }
 
-fn start_etcd(directory: &Path, client: u16, peer: u16) -> Result<Child, String> {
+fn etcd(directory: &Path, client: u16, peer: u16) -> Command {
     let client = url(client);
     let peer = url(peer);
     let mut command = Command::new("etcd");
@@ -90,10 +109,10 @@ fn start_etcd(directory: &Path, client: u16, peer: u16) -> Result<Child, String>
         .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
         .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
         .args(["--initial-cluster", &format!("default={peer}")]);
-    spawn(command, "etcd (Debian package etcd-server)", &directory.join("etcd.log"))
+    command
 }
 
-fn start_server(program: &Path, directory: &Path, etcd: u16, https: u16) -> Result<Child, String> {
+fn server(program: &Path, directory: &Path, etcd: u16, https: u16) -> Result<Command, String> {
     let [private, public] = ["sa.key", "sa.pub"].map(|name| directory.join(name));
     let [private_key, public_key] = steersman_bench_server::signing_keys()?;
     write(&private, &private_key)?;
@@ -114,18 +133,7 @@ fn start_server(program: &Path, directory: &Path, etcd: u16, https: u16) -> Resu
         .arg(&public)
         .arg("--service-account-signing-key-file")
         .arg(&private);
-    spawn(command, "kube-apiserver", &directory.join("kube-apiserver.log"))
-}
-
-fn spawn(mut command: Command, name: &str, log: &Path) -> Result<Child, String> {
-    let log = fs::File::create(log).map_err(|error| error.to_string())?;
-    command.stdout(Stdio::null()).stderr(log);
-    command.spawn().map_err(|error| format!("cannot start {name}: {error}"))
-}
-
-fn stop(mut child: Child) {
-    let _ = child.kill();
-    let _ = child.wait();
+    Ok(command)
 }
 
 fn free_ports() -> Result<[u16; 3], String> {
