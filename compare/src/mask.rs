@@ -35,6 +35,7 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"(ResourceVersion in the precondition \()\d{2,}", "${1}RV"),
         (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
         (r"\(0x[0-9a-f]{6,}\)", "(POINTER)"),
+        (r"\bselfType[\w.@]*", "SELF"),
     ]
     .into_iter()
     .filter_map(|(pattern, word)| Some((Regex::new(pattern).ok()?, word)))

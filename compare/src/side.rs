@@ -107,6 +107,7 @@ impl Side {
             let is_settled = match step.role {
                 Role::Await => (200..300).contains(&answer.status),
                 Role::AwaitGone => answer.status == 404,
+                Role::AwaitText(text) => String::from_utf8_lossy(&answer.body).contains(text),
                 Role::Compared | Role::Needed | Role::Setup | Role::Watch => true,
             };
             if is_settled || Instant::now() > end {

@@ -65,6 +65,8 @@ pub(crate) enum Role {
     Await,
     /// It is asked again until it answers that there is no such thing; that is compared.
     AwaitGone,
+    /// It is asked again until this text is in the answer; that is compared.
+    AwaitText(&'static str),
     /// A stream: it is open while the next steps run, and compared when it has ended.
     Watch,
 }

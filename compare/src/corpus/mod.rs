@@ -5,6 +5,7 @@
 mod custom;
 mod discovery;
 mod errors;
+mod extend;
 mod fields;
 mod kinds;
 mod policy;
@@ -24,6 +25,7 @@ pub(crate) fn phases(run: &str) -> Vec<Vec<Scenario>> {
     moving.extend(fields::scenarios(&kinds, run));
     moving.extend(watch::scenarios(&kinds, run));
     moving.extend(custom::scenarios(&kinds, run));
+    moving.extend(extend::scenarios(run));
     vec![still, moving]
 }
 
