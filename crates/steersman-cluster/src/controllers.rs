@@ -176,6 +176,8 @@ mod tests {
                  resourcequota-controller,job-controller,cronjob-controller,\
                  ttl-after-finished-controller,horizontal-pod-autoscaler-controller,\
                  validatingadmissionpolicy-status-controller,\
+                 endpointslice-controller,endpoints-controller,endpointslice-mirroring-controller,\
+                 service-cidr-controller,service-lb-controller,\
                  certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
                  kube-scheduler,metrics-server",
             ),

@@ -6,12 +6,14 @@
 //! run against any Kubernetes cluster. Start with [`install`].
 
 mod authority;
+mod cidr;
 mod discovery;
 mod hash;
 mod history;
 mod intstr;
 mod pod;
 mod pod_control;
+mod service;
 
 mod certificate_signing;
 mod clusterrole_aggregation;
@@ -19,6 +21,9 @@ mod cronjob;
 mod daemonset;
 mod deployment;
 mod disruption;
+mod endpoints;
+mod endpointslice;
+mod endpointslice_mirroring;
 mod garbage_collector;
 mod horizontal_pod_autoscaler;
 mod job;
@@ -27,6 +32,8 @@ mod replicaset;
 mod replicationcontroller;
 mod resourcequota;
 mod root_ca;
+mod service_cidr;
+mod service_lb;
 mod serviceaccount;
 mod statefulset;
 mod token_secret;
@@ -41,10 +48,12 @@ use steersman::manager::Group;
 use steersman::{Controller, Manager, Metrics};
 
 pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
+pub use cidr::{Cidr, NotACidr};
 
 /// Every built-in controller: its name and the short name it had before, both as
-/// kube-controller-manager has them; what is newer has one name.
-pub const NAMES: [(&str, &str); 19] = [
+/// kube-controller-manager or, where clouds come in, cloud-controller-manager has them; what is
+/// newer has one name.
+pub const NAMES: [(&str, &str); 24] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -63,6 +72,11 @@ pub const NAMES: [(&str, &str); 19] = [
         "validatingadmissionpolicy-status-controller",
         "validatingadmissionpolicy-status-controller",
     ),
+    ("endpointslice-controller", "endpointslice"),
+    ("endpoints-controller", "endpoint"),
+    ("endpointslice-mirroring-controller", "endpointslicemirroring"),
+    ("service-cidr-controller", "service-cidr-controller"),
+    ("service-lb-controller", "service"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
@@ -76,6 +90,9 @@ pub struct Installation<'a> {
     pub root_ca: Option<&'a str>,
     /// Who has the keys of the cluster; without them, nobody signs certificates and tokens.
     pub authority: Option<Arc<dyn Authority>>,
+    /// Where Services of the type `LoadBalancer` get their addresses from; without it, they wait for
+    /// somebody else.
+    pub load_balancer_pool: Option<Cidr>,
     /// Whether the controller of this name, one of [`NAMES`], runs.
     pub runs: &'a dyn Fn(&str) -> bool,
 }
@@ -120,7 +137,18 @@ fn counting(metrics: &Metrics) -> Vec<Controller> {
         ttl_after_finished::controller(metrics),
         horizontal_pod_autoscaler::controller(metrics),
         validatingadmissionpolicy_status::controller(),
+        endpointslice::controller(metrics),
+        endpoints::controller(),
+        endpoints::leftovers(),
+        endpointslice_mirroring::controller(),
+        service_cidr::controller(),
     ]
+}
+
+/// The controller `service-lb-controller`, which gives Services of the type `LoadBalancer` addresses of
+/// this pool.
+pub fn load_balancer(pool: Cidr) -> Controller {
+    service_lb::controller(pool)
 }
 
 /// The name under which a controller is chosen: some have parts with queues of their own.
@@ -128,6 +156,7 @@ fn chosen_as(name: &str) -> &str {
     match name {
         job::ORPHANS => "job-controller",
         disruption::PODS => "disruption-controller",
+        endpoints::LEFTOVERS => "endpoints-controller",
         name => name,
     }
 }
@@ -135,7 +164,9 @@ fn chosen_as(name: &str) -> &str {
 /// Adds every built-in controller that needs to be told nothing to a manager.
 #[must_use]
 pub fn install(manager: Manager) -> Manager {
-    install_with(manager, &Installation { root_ca: None, authority: None, runs: &|_| true })
+    let installation =
+        Installation { root_ca: None, authority: None, load_balancer_pool: None, runs: &|_| true };
+    install_with(manager, &installation)
 }
 
 /// Adds built-in controllers to a manager, including the garbage collector, which follows all
@@ -143,12 +174,13 @@ pub fn install(manager: Manager) -> Manager {
 #[must_use]
 pub fn install_with(
     manager: Manager,
-    Installation { root_ca, authority, runs }: &Installation<'_>,
+    Installation { root_ca, authority, load_balancer_pool, runs }: &Installation<'_>,
 ) -> Manager {
     let publisher = root_ca.map(root_ca::controller);
     let signing = authority.clone().map(certificate_signing::controller);
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
-    let told = publisher.into_iter().chain(signing).chain(tokens);
+    let balancer = load_balancer_pool.map(load_balancer);
+    let told = publisher.into_iter().chain(signing).chain(tokens).chain(balancer);
     let counting = counting(manager.metrics());
     let chosen = counting.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
     let manager = chosen.fold(manager, Manager::with);

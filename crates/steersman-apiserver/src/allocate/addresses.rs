@@ -2,6 +2,8 @@
 //!
 //! As in Kubernetes the first 256 addresses of the range are left to clients who name theirs;
 //! the server picks at random among the others, and among the first only when those are gone.
+//! Other ranges come with ServiceCIDRs that are ready; they are for who names an address of them, and
+//! for all once the first range is full.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -23,6 +25,9 @@ pub(crate) const CIDR: &str = "10.96.0.0/12";
 
 /// The first of them, which the service `kubernetes` has.
 pub(crate) const FIRST: &str = "10.96.0.1";
+
+/// Where `ServiceCIDR` objects are.
+const RANGES: &str = "/registry/servicecidrs/";
 
 /// Where `IPAddress` objects are.
 pub(super) const PREFIX: &str = "/registry/ipaddresses/";
@@ -47,7 +52,18 @@ pub(super) const RANGE: Range = Range { base: u32::from_be_bytes([10, 96, 0, 0])
 impl Range {
     /// How many addresses at the start are left to those who name theirs.
     pub(super) fn named(self) -> u32 {
-        (self.size / 16).clamp(16, 256)
+        // In a small range none are, but for the one that is the network's.
+        if self.size > 16 { (self.size / 16).clamp(16, 256) } else { 1 }
+    }
+
+    /// The range of IPv4 addresses that a text such as `10.96.0.0/12` stands for, if it is large enough
+    /// to hand any out.
+    fn parse(text: &str) -> Option<Self> {
+        let (base, prefix) = text.split_once('/')?;
+        let base: Ipv4Addr = base.parse().ok()?;
+        let bits = 32_u32.checked_sub(prefix.parse().ok()?)?;
+        let size = 1_u32.checked_shl(bits).filter(|size| *size > 2)?;
+        Some(Self { base: u32::from(base), size })
     }
 
     /// The address at a place of the range.
@@ -129,6 +145,8 @@ async fn take(reservation: &mut Reservation, service: &Value, address: &str) -> 
     };
     match address.parse::<IpAddr>() {
         Ok(IpAddr::V4(ip)) if RANGE.contains(ip) => {}
+        Ok(IpAddr::V4(ip))
+            if others(&reservation.server).await?.iter().any(|range| range.contains(ip)) => {}
         Ok(_) => return refuse("the provided network does not match the current range"),
         Err(_) => {
             let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -156,7 +174,12 @@ async fn take_any(reservation: &mut Reservation, service: &Value) -> Result<Stri
         let taken: std::collections::HashSet<&str> =
             entries.iter().map(|entry| &entry.key[PREFIX.len()..]).collect();
         let random = reservation.server.random.below(u64::MAX);
-        let free = RANGE.search(random, |address| taken.contains(address.to_string().as_str()));
+        let is_taken = |address: Ipv4Addr| taken.contains(address.to_string().as_str());
+        let mut free = RANGE.search(random, is_taken);
+        if free.is_none() {
+            let others = others(&reservation.server).await?;
+            free = others.iter().find_map(|range| range.search(random, is_taken));
+        }
         let Some(address) = free else {
             let name = owner.name;
             let why = format!("failed to allocate a serviceIP for Service {name:?}: range is full");
@@ -167,6 +190,23 @@ async fn take_any(reservation: &mut Reservation, service: &Value) -> Result<Stri
             return Ok(address);
         }
     }
+}
+
+/// The ranges that ServiceCIDRs offer besides the first one.
+async fn others(server: &Server) -> Result<Vec<Range>> {
+    let request = RangeRequest { prefix: RANGES.to_owned(), ..RangeRequest::default() };
+    let entries = server.store.range(request).await?.entries;
+    let objects = entries.iter().filter_map(|entry| serde_json::from_slice(&entry.value).ok());
+    let ready = objects.filter(|object: &Value| {
+        let leaves = !object["metadata"]["deletionTimestamp"].is_null();
+        let conditions = items(&object["status"]["conditions"]);
+        !leaves && conditions.iter().any(|it| it["type"] == "Ready" && it["status"] == "True")
+    });
+    let cidrs = ready.flat_map(|object| {
+        let cidrs = items(&object["spec"]["cidrs"]).iter().filter_map(Value::as_str);
+        cidrs.filter(|cidr| *cidr != CIDR).filter_map(Range::parse).collect::<Vec<_>>()
+    });
+    Ok(cidrs.collect())
 }
 
 /// Takes an address if it is free.

@@ -20,5 +20,6 @@ mod quotas;
 mod replicationcontrollers;
 mod restarts;
 mod scheduling;
+mod services;
 mod statefulsets;
 mod trials;
