@@ -13,10 +13,11 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
 use steersman::{Result, clock};
-use steersman_testkit::Cluster;
+use steersman_testkit::{Cluster, Restarts};
 
 use crate::events::told;
-use crate::objects::{all, all_become, deployment, is_ready, object};
+use crate::objects::{all, all_become, counted, deployment, is_ready, object};
+use crate::restarts::{built_in, small};
 
 const SECOND: Duration = Duration::from_secs(1);
 const PERIOD: Duration = Duration::from_secs(15);
@@ -215,6 +216,24 @@ async fn a_target_grows_with_its_load_and_shrinks_after_five_quiet_minutes(
             ),
         ]
     );
+    check_metrics(&cluster).await
+}
+
+/// What is counted of a target that grew once and shrank once.
+async fn check_metrics(cluster: &Cluster) -> Result<()> {
+    for (name, count) in [
+        (r#"reconciliations_total{action="scale_up",error="none"}"#, 1.0),
+        (r#"reconciliation_duration_seconds_count{action="scale_down",error="none"}"#, 1.0),
+        ("num_horizontal_pod_autoscalers", 1.0),
+        (r#"desired_replicas{namespace="default",hpa_name="web"}"#, 1.0),
+    ] {
+        let name = format!("horizontal_pod_autoscaler_controller_{name}");
+        assert_eq!(counted(cluster, &name).await?, Some(count), "{name}");
+    }
+    let computed =
+        "metric_computation_total{action=\"none\",error=\"none\",metric_type=\"Resource\"}";
+    let computed = format!("horizontal_pod_autoscaler_controller_{computed}");
+    assert!(counted(cluster, &computed).await? > Some(1.0));
     Ok(())
 }
 
@@ -395,4 +414,20 @@ async fn an_external_metric_and_policies_decide_how_fast_a_target_grows(
     };
     assert_eq!(told, [grown(3), grown(5), grown(6)]);
     Ok(())
+}
+
+#[test]
+fn a_target_comes_to_the_same_size_whenever_its_autoscaler_is_restarted() {
+    let autoscaler = built_in("horizontal-pod-autoscaler-controller");
+    Restarts::of(autoscaler).settings(small()).events(0).check(async |cluster| {
+        serve(POD_METRICS, &json!({}), cluster).await?;
+        run(cluster, 1).await?;
+        load(cluster, "100m").await?;
+        scale(cluster, "web", &json!({})).await?;
+        runs(cluster, 2).await?;
+        cluster.advance(2 * PERIOD).await;
+        // When it scaled last is lost with a restart right after it, in Kubernetes as well.
+        let gone = DeleteParams::default();
+        cluster.client().delete::<HorizontalPodAutoscaler>("web", &gone).await.map(drop)
+    });
 }

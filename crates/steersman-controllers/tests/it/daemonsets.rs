@@ -132,6 +132,14 @@ async fn a_rolling_update_replaces_one_pod_after_the_other(cluster: Cluster) -> 
     let mut numbers: Vec<i64> = revisions.iter().map(|revision| revision.revision).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, [1, 2]);
+    // `kubectl rollout undo` writes the old template again.
+    cluster.client().patch::<DaemonSet, _>("log", &new_image("nginx:1")).await?;
+    all_become(&cluster, |pods: &[Pod]| pods.iter().all(|pod| image(pod) == "nginx:1")).await?;
+    cluster.eventually("log", |set: &DaemonSet| settled(set, 3)).await?;
+    let revisions: Vec<ControllerRevision> = all(&cluster).await?;
+    let mut numbers: Vec<i64> = revisions.iter().map(|revision| revision.revision).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [2, 3], "the first has a new number");
     Ok(())
 }
 

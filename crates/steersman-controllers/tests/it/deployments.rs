@@ -1,6 +1,7 @@
 //! Deployments become ReplicaSets become Pods.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
@@ -9,7 +10,7 @@ use serde_json::json;
 use steersman::Result;
 use steersman_testkit::Cluster;
 
-use crate::objects::{all, all_become, deployment, is_ready};
+use crate::objects::{all, all_become, counted, deployment, is_ready};
 
 fn available(deployment: &Deployment, replicas: i32) -> bool {
     deployment.status.as_ref().is_some_and(|status| {
@@ -54,6 +55,8 @@ async fn a_deployment_follows_its_size_up_and_down(cluster: Cluster) -> Result<(
         all_become(&cluster, |pods: &[Pod]| pods.len() == wanted).await?;
     }
     assert_eq!(all::<ReplicaSet>(&cluster).await?.len(), 1);
+    let ages = "replicaset_controller_sorting_deletion_age_ratio_count";
+    assert!(counted(&cluster, ages).await?.is_some());
     Ok(())
 }
 
@@ -72,6 +75,39 @@ async fn a_rolling_update_ends_with_the_new_template_only(cluster: Cluster) -> R
     let mut sizes: Vec<_> = sets.iter().map(|set| set.spec.as_ref().unwrap().replicas).collect();
     sizes.sort();
     assert_eq!(sizes, [Some(0), Some(5)]);
+    // `kubectl rollout undo` writes the old template again.
+    let containers = json!([{"name": "main", "image": "nginx:1"}]);
+    let patch = Patch::Merge(json!({"spec": {"template": {"spec": {"containers": containers}}}}));
+    cluster.client().patch::<Deployment, _>("web", &patch).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 5)).await?;
+    all_become(&cluster, |pods: &[Pod]| pods.len() == 5 && !pods.iter().any(new)).await?;
+    assert_eq!(all::<ReplicaSet>(&cluster).await?.len(), 2, "it takes the one that it had");
+    let web: Deployment = cluster.client().get("web").await?.unwrap();
+    assert_eq!(web.metadata.annotations.unwrap()["deployment.kubernetes.io/revision"], "3");
+    Ok(())
+}
+
+#[steersman::test(nodes = 1)]
+async fn a_deployment_that_does_not_get_on_misses_its_deadline_after_ten_minutes(
+    cluster: Cluster,
+) -> Result<()> {
+    cluster.pods().labelled("app", "web").never_ready();
+    cluster.client().create(&deployment("web", 1, "nginx")).await?;
+    let progress = async || -> Result<_> {
+        let web: Deployment = cluster.client().get("web").await?.unwrap();
+        Ok(condition(&web, "Progressing").unwrap())
+    };
+    cluster.advance(Duration::from_secs(595)).await;
+    assert_eq!(progress().await?, ("True".into(), "ReplicaSetUpdated".into()));
+    cluster.advance(Duration::from_secs(10)).await;
+    assert_eq!(progress().await?, ("False".into(), "ProgressDeadlineExceeded".into()));
+    // What was too late can still succeed.
+    cluster.pods().labelled("app", "web").ready_after(Duration::ZERO);
+    let new =
+        Patch::Merge(json!({"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}));
+    cluster.client().patch::<Deployment, _>("web", &new).await?;
+    cluster.eventually("web", |web: &Deployment| available(web, 1)).await?;
+    assert_eq!(progress().await?, ("True".into(), "NewReplicaSetAvailable".into()));
     Ok(())
 }
 
@@ -148,7 +184,7 @@ async fn an_orphaning_delete_leaves_the_pods_running(cluster: Cluster) -> Result
     let sets: Vec<ReplicaSet> = all(&cluster).await?;
     assert_eq!(sets.len(), 1);
     assert!(sets[0].metadata.owner_references.iter().flatten().next().is_none());
-    cluster.advance(std::time::Duration::from_secs(120)).await;
+    cluster.advance(Duration::from_secs(120)).await;
     assert_eq!(all::<Pod>(&cluster).await?.len(), 3);
     // A Deployment with the same selector and template takes them over.
     cluster.client().create(&deployment("web", 3, "nginx")).await?;

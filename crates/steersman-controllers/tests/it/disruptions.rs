@@ -7,11 +7,12 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::Patch;
 use serde_json::{Value, json};
-use steersman::{Error, Result};
-use steersman_testkit::Cluster;
+use steersman::{Error, Result, clock};
+use steersman_testkit::{Cluster, Restarts};
 
 use crate::events::told;
 use crate::objects::{all, all_become, deployment, is_ready, object, pod};
+use crate::restarts::{built_in, small};
 
 fn budget(spec: &Value) -> PodDisruptionBudget {
     let mut budget = json!({
@@ -165,4 +166,63 @@ async fn pods_that_are_not_ready_go_as_the_policy_says(cluster: Cluster) -> Resu
     cluster.client().evict("sick", None).await?;
     let leaves = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     cluster.eventually("sick", leaves).await
+}
+
+#[steersman::test]
+async fn a_pod_with_several_budgets_is_told_of_and_one_that_stays_is_spared(
+    cluster: Cluster,
+) -> Result<()> {
+    for name in ["web", "all"] {
+        let mut budget = budget(&json!({"minAvailable": 0}));
+        budget.metadata.name = Some(name.into());
+        cluster.client().create(&budget).await?;
+    }
+    cluster.settle().await;
+    let mut covered = pod("a", &json!({}));
+    covered.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    cluster.client().create(&covered).await?;
+    cluster.eventually("a", is_ready).await?;
+    let refused = cluster.client().evict("a", None).await.unwrap_err();
+    let (code, why, _) = refusal(&refused);
+    let several = "This pod has more than one PodDisruptionBudget, which the eviction subresource \
+                   does not support.";
+    assert_eq!((code, why.as_str()), (500, several));
+    let note = "controllermanager Warning MultiplePodDisruptionBudgets: Pod \"default\"/\"a\" \
+                matches multiple PodDisruptionBudgets.  Chose \"all\" arbitrarily.";
+    let told = told(&cluster, "Pod").await?;
+    assert!(told.contains(&note.to_owned()), "{told:?}");
+
+    let conditions = json!([{"type": "DisruptionTarget", "status": "True", "reason": "ForATest",
+                             "lastTransitionTime": clock::now_time()}]);
+    let target = Patch::Strategic(json!({"status": {"conditions": conditions}}));
+    cluster.client().patch_status::<Pod, _>("a", &target).await?;
+    let status = |pod: &Pod| {
+        let conditions = pod.status.as_ref().and_then(|status| status.conditions.clone());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.find(|it| it.type_ == "DisruptionTarget").map(|it| it.status)
+    };
+    cluster.advance(Duration::from_secs(115)).await;
+    let a: Pod = cluster.client().get("a").await?.unwrap();
+    assert_eq!(status(&a).as_deref(), Some("True"));
+    cluster.advance(Duration::from_secs(10)).await;
+    let a: Pod = cluster.client().get("a").await?.unwrap();
+    assert_eq!(status(&a).as_deref(), Some("False"));
+    Ok(())
+}
+
+#[test]
+fn a_budget_lets_one_pod_go_whenever_its_controller_is_restarted() {
+    let restarts = Restarts::of(built_in("disruption-controller")).settings(small());
+    restarts.events(4).check(async |cluster| {
+        cluster.client().create(&deployment("web", 2, "nginx")).await?;
+        let two = |pods: &[Pod]| pods.len() == 2 && pods.iter().all(is_ready);
+        let pods = all_become(cluster, two).await?;
+        cluster.client().create(&budget(&json!({"maxUnavailable": 1}))).await?;
+        cluster.eventually("web", |b: &PodDisruptionBudget| numbers(b) == [1, 2, 1, 2]).await?;
+        let name = pods[0].metadata.name.as_deref().expect("every Pod has a name");
+        cluster.client().evict(name, None).await?;
+        cluster.gone::<Pod>(name).await?;
+        all_become(cluster, two).await?;
+        cluster.eventually("web", |b: &PodDisruptionBudget| numbers(b) == [1, 2, 1, 2]).await
+    });
 }

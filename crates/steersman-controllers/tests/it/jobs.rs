@@ -10,11 +10,11 @@ use steersman::Result;
 use steersman_testkit::{Cluster, Faults};
 
 use crate::events::told;
-use crate::objects::{all, all_become, object};
+use crate::objects::{all, all_become, counted, object};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn job(name: &str, image: &str, spec: &Value) -> Job {
+pub(crate) fn job(name: &str, image: &str, spec: &Value) -> Job {
     let mut job = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -45,17 +45,17 @@ async fn status(cluster: &Cluster, name: &str) -> Result<JobStatus> {
     Ok(job.and_then(|job| job.status).unwrap_or_default())
 }
 
-async fn complete(cluster: &Cluster, name: &str) -> Result<JobStatus> {
+pub(crate) async fn complete(cluster: &Cluster, name: &str) -> Result<JobStatus> {
     cluster.eventually(name, |job: &Job| has(job, "Complete")).await?;
     status(cluster, name).await
 }
 
-async fn failed(cluster: &Cluster, name: &str) -> Result<JobStatus> {
+pub(crate) async fn failed(cluster: &Cluster, name: &str) -> Result<JobStatus> {
     cluster.eventually(name, |job: &Job| has(job, "Failed")).await?;
     status(cluster, name).await
 }
 
-fn has_finalizer(pod: &Pod) -> bool {
+pub(crate) fn has_finalizer(pod: &Pod) -> bool {
     pod.metadata.finalizers.iter().flatten().any(|it| it == "batch.kubernetes.io/job-tracking")
 }
 
@@ -83,6 +83,29 @@ async fn a_job_runs_its_pods_to_completion_and_tells_of_it(cluster: Cluster) -> 
     expected.push("job-controller Normal Completed: Job completed".into());
     expected.sort();
     assert_eq!(told(&cluster, "Job").await?, expected);
+    let tracked = "terminated_pods_tracking_finalizer_total";
+    for (name, count) in [
+        (r#"job_pods_finished_total{completion_mode="NonIndexed",result="succeeded"}"#, 5.0),
+        (r#"job_pods_finished_total{completion_mode="NonIndexed",result="failed"}"#, 0.0),
+        (r#"job_pods_creation_total{reason="new",status="succeeded"}"#, 5.0),
+        (&format!(r#"{tracked}{{event="add"}}"#), 5.0),
+        (&format!(r#"{tracked}{{event="delete"}}"#), 5.0),
+        (
+            r#"jobs_finished_total{completion_mode="NonIndexed",result="succeeded",reason="CompletionsReached"}"#,
+            1.0,
+        ),
+    ] {
+        let name = format!("job_controller_{name}");
+        assert_eq!(counted(&cluster, &name).await?, Some(count), "{name}");
+    }
+    for action in ["tracking", "pods_created"] {
+        let labels =
+            format!(r#"{{completion_mode="NonIndexed",result="success",action="{action}"}}"#);
+        for name in ["job_syncs_total", "job_sync_duration_seconds_count"] {
+            let name = format!("job_controller_{name}{labels}");
+            assert!(counted(&cluster, &name).await? >= Some(1.0), "{name}");
+        }
+    }
     Ok(())
 }
 
@@ -155,6 +178,28 @@ async fn a_job_is_suspended_and_resumed(cluster: Cluster) -> Result<()> {
 }
 
 #[steersman::test]
+async fn a_job_follows_its_parallelism_up_and_down(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&job("sum", "nginx", &json!({"completions": 9}))).await?;
+    for parallelism in [3, 1, 0, 2] {
+        let patch = Patch::Merge(json!({"spec": {"parallelism": parallelism}}));
+        cluster.client().patch::<Job, _>("sum", &patch).await?;
+        let wanted = usize::try_from(parallelism)?;
+        all_become(&cluster, |pods: &[Pod]| pods.len() == wanted).await?;
+        let active = (parallelism > 0).then_some(parallelism);
+        cluster
+            .eventually("sum", |job: &Job| {
+                job.status
+                    .as_ref()
+                    .is_some_and(|it| it.active == active && it.terminating == Some(0))
+            })
+            .await?;
+    }
+    let status = status(&cluster, "sum").await?;
+    assert_eq!((status.failed, status.succeeded), (None, None), "who has to go has not failed");
+    Ok(())
+}
+
+#[steersman::test]
 async fn an_indexed_job_completes_each_index_once(cluster: Cluster) -> Result<()> {
     let spec = json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3});
     cluster.pods().labelled("job-name", "parts").times(1).exits(1);
@@ -207,6 +252,15 @@ async fn policies_decide_early(cluster: Cluster) -> Result<()> {
     cluster.client().create(&job("leader", "nginx", &spec)).await?;
     let done = complete(&cluster, "leader").await?;
     assert_eq!((done.succeeded, done.active, done.failed), (Some(1), None, None));
+    for name in [
+        r#"pod_failures_handled_by_failure_policy_total{action="FailJob"}"#,
+        r#"jobs_finished_total{completion_mode="NonIndexed",result="failed",reason="PodFailurePolicy"}"#,
+        r#"jobs_finished_total{completion_mode="Indexed",result="succeeded",reason="SuccessPolicy"}"#,
+        r#"job_finished_indexes_total{status="succeeded",backoffLimit="global"}"#,
+    ] {
+        let name = format!("job_controller_{name}");
+        assert_eq!(counted(&cluster, &name).await?, Some(1.0), "{name}");
+    }
     Ok(())
 }
 
@@ -235,6 +289,8 @@ async fn a_job_of_another_controller_is_left_alone(cluster: Cluster) -> Result<(
     cluster.client().create(&job("other", "nginx", &spec)).await?;
     cluster.advance(60 * SECOND).await;
     assert!(all::<Pod>(&cluster).await?.is_empty());
+    let name = r#"jobs_by_external_controller_total{controller_name="example.com/other"}"#;
+    assert_eq!(counted(&cluster, &format!("job_controller_{name}")).await?, Some(1.0));
     Ok(())
 }
 
@@ -260,9 +316,15 @@ async fn a_finished_job_is_deleted_when_its_time_is_over(cluster: Cluster) -> Re
     complete(&cluster, "short").await?;
     cluster.advance(95 * SECOND).await;
     assert!(cluster.client().get::<Job>("short").await?.is_some());
+    let longer = Patch::Merge(json!({"spec": {"ttlSecondsAfterFinished": 200}}));
+    cluster.client().patch::<Job, _>("short", &longer).await?;
+    cluster.advance(100 * SECOND).await;
+    assert!(cluster.client().get::<Job>("short").await?.is_some(), "it was given more time");
     cluster.advance(10 * SECOND).await;
     assert!(cluster.client().get::<Job>("short").await?.is_none());
     assert!(all::<Pod>(&cluster).await?.is_empty());
+    let name = "ttl_after_finished_controller_job_deletion_duration_seconds_count";
+    assert_eq!(counted(&cluster, name).await?, Some(1.0));
     Ok(())
 }
 

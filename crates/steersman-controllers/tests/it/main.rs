@@ -20,3 +20,4 @@ mod replicationcontrollers;
 mod restarts;
 mod scheduling;
 mod statefulsets;
+mod trials;

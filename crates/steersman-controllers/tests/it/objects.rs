@@ -96,3 +96,11 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
 }
+
+/// What the built-in controllers have counted under this name, with these labels as they are shown.
+pub(crate) async fn counted(cluster: &Cluster, name: &str) -> Result<Option<f64>> {
+    let metrics = http::Request::get("/metrics").body(Vec::new())?;
+    let metrics = cluster.client().kube().request_text(metrics).await?;
+    let mut lines = metrics.lines().filter_map(|line| line.rsplit_once(' '));
+    Ok(lines.find(|(found, _)| *found == name).and_then(|(_, count)| count.parse().ok()))
+}

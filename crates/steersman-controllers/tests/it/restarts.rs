@@ -1,16 +1,21 @@
 //! Controllers that are restarted after each of their writes come to the same end.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use kube::api::{DeleteParams, Patch};
 use serde_json::{Value, json};
 use steersman::{Controller, Result};
-use steersman_testkit::{Cluster, Restarts};
+use steersman_testkit::{Cluster, Restarts, Settings};
 
-use crate::objects::{all, all_become, deployment, image, is_ready, object};
+use crate::cronjobs::cron;
+use crate::jobs::{complete, failed, has_finalizer, job};
+use crate::objects::{all, all_become, deployment, image, is_ready, object, pod};
 
 /// The built-in controller of this name, as a new one.
-fn built_in(name: &'static str) -> impl Fn() -> Controller {
+pub(crate) fn built_in(name: &'static str) -> impl Fn() -> Controller {
     move || {
         let mut all = steersman_controllers::all().into_iter();
         all.find(|controller| controller.name() == name).expect("it is built in")
@@ -76,6 +81,21 @@ fn a_replica_set_creates_no_pod_too_many_whenever_its_controller_is_restarted() 
 }
 
 #[test]
+fn a_replication_controller_creates_no_pod_too_many_whenever_it_is_restarted() {
+    let controller = built_in("replicationcontroller-controller");
+    Restarts::of(controller).settings(small()).events(3).check(async |cluster| {
+        let mut web = workload("ReplicationController", &json!({"replicas": 2}));
+        web["apiVersion"] = "v1".into();
+        web["spec"]["selector"] = json!({"app": "web"});
+        cluster.client().create::<ReplicationController>(&object(web)).await?;
+        run_well(cluster, 2, "nginx:1").await?;
+        let fewer = Patch::Merge(json!({"spec": {"replicas": 1}}));
+        cluster.client().patch::<ReplicationController, _>("web", &fewer).await?;
+        run_well(cluster, 1, "nginx:1").await
+    });
+}
+
+#[test]
 fn a_stateful_set_updates_its_pods_once_whenever_its_controller_is_restarted() {
     Restarts::of(built_in("statefulset-controller")).events(10).check(async |cluster| {
         let claims = json!([{"metadata": {"name": "data"}, "spec": {
@@ -102,5 +122,113 @@ fn a_daemon_set_updates_its_pods_once_whenever_its_controller_is_restarted() {
         run_well(cluster, 3, "nginx:1").await?;
         cluster.client().patch::<DaemonSet, _>("web", &new_image()).await?;
         run_well(cluster, 3, "nginx:2").await
+    });
+}
+
+/// A cluster in which less happens.
+pub(crate) fn small() -> Settings {
+    Settings { nodes: 1, ..Settings::default() }
+}
+
+/// The Job controller, both parts of it.
+fn jobs() -> Restarts {
+    let orphans = built_in("job-orphan-pod-controller");
+    Restarts::of(built_in("job-controller")).beside(orphans).settings(small()).events(4)
+}
+
+/// Whether everything is counted: how many succeeded and failed, and nothing is left to do.
+async fn counted(cluster: &Cluster, succeeded: Option<i32>, failed: Option<i32>) -> Result<()> {
+    let job: Job = cluster.client().get("sum").await?.expect("there is a Job");
+    let status = job.status.unwrap_or_default();
+    assert_eq!((status.succeeded, status.failed, status.active), (succeeded, failed, None));
+    let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
+    assert_eq!((uncounted.succeeded, uncounted.failed), (None, None));
+    let pods: Vec<Pod> = all(cluster).await?;
+    assert!(!pods.iter().any(has_finalizer));
+    assert_eq!(pods.len(), usize::try_from(succeeded.unwrap_or(0) + failed.unwrap_or(0))?);
+    Ok(())
+}
+
+#[test]
+fn a_job_counts_each_pod_once_whenever_its_controller_is_restarted() {
+    jobs().check(async |cluster| {
+        // A Pod that there is already and that fails, and two that succeed.
+        let second = Duration::from_secs(1);
+        cluster.pods().labelled("app", "sum").times(1).exits(1).after(second);
+        let labels = json!({"app": "sum"});
+        let mut orphan = pod("orphan", &json!({"restartPolicy": "Never"}));
+        orphan.metadata.labels = Some(object(labels.clone()));
+        cluster.client().create(&orphan).await?;
+        cluster.eventually("orphan", is_ready).await?;
+        let spec = json!({"completions": 2, "parallelism": 2, "manualSelector": true,
+                          "selector": {"matchLabels": labels}});
+        let mut sum = job("sum", "steersman.dev/exit:0-after-1s", &spec);
+        let template = sum.spec.as_mut().map(|spec| &mut spec.template);
+        template.expect("it has one").metadata = Some(object(json!({"labels": labels})));
+        cluster.client().create(&sum).await?;
+        complete(cluster, "sum").await?;
+        counted(cluster, Some(2), Some(1)).await
+    });
+}
+
+#[test]
+fn a_job_counts_each_index_once_whenever_its_controller_is_restarted() {
+    jobs().check(async |cluster| {
+        let index = "batch.kubernetes.io/job-completion-index";
+        cluster.pods().labelled(index, "1").exits(1);
+        let spec = json!({"completionMode": "Indexed", "completions": 2, "parallelism": 2,
+                          "backoffLimitPerIndex": 1});
+        cluster.client().create(&job("sum", "steersman.dev/exit:0-after-1s", &spec)).await?;
+        let status = failed(cluster, "sum").await?;
+        assert_eq!(status.completed_indexes.as_deref(), Some("0"));
+        assert_eq!(status.failed_indexes.as_deref(), Some("1"));
+        counted(cluster, Some(1), Some(2)).await
+    });
+}
+
+#[test]
+fn a_job_that_is_suspended_and_deleted_leaves_nothing_whenever_its_controller_is_restarted() {
+    jobs().check(async |cluster| {
+        cluster.client().create(&job("sum", "nginx", &json!({}))).await?;
+        let runs = |pods: &[Pod]| pods.len() == 1 && pods.iter().all(is_ready);
+        all_become(cluster, runs).await?;
+        let suspend = |suspend: bool| Patch::Merge(json!({"spec": {"suspend": suspend}}));
+        cluster.client().patch::<Job, _>("sum", &suspend(true)).await?;
+        all_become(cluster, |pods: &[Pod]| pods.is_empty()).await?;
+        cluster.client().patch::<Job, _>("sum", &suspend(false)).await?;
+        all_become(cluster, runs).await?;
+        cluster.client().delete::<Job>("sum", &DeleteParams::background()).await?;
+        cluster.gone::<Job>("sum").await?;
+        all_become(cluster, |pods: &[Pod]| pods.is_empty()).await.map(drop)
+    });
+}
+
+#[test]
+fn a_cron_job_starts_each_job_once_whenever_its_controller_is_restarted() {
+    let restarts = Restarts::of(built_in("cronjob-controller")).settings(small());
+    restarts.events(4).check(async |cluster| {
+        let every_five = "*/5 * * * *";
+        let kept = json!({"schedule": every_five, "successfulJobsHistoryLimit": 1});
+        cluster.client().create(&cron("report", "steersman.dev/exit:0-after-30s", &kept)).await?;
+        let replaced = json!({"schedule": every_five, "concurrencyPolicy": "Replace"});
+        cluster.client().create(&cron("watch", "nginx", &replaced)).await?;
+        cluster.advance(Duration::from_secs(12 * 60)).await;
+        let report: CronJob = cluster.client().get("report").await?.expect("there is one");
+        let last = report.status.and_then(|status| status.last_schedule_time);
+        assert_eq!(last.expect("it has run").0.to_string(), "2030-01-01T00:10:00Z");
+        let jobs: Vec<Job> = all(cluster).await?;
+        assert_eq!(jobs.len(), 2, "the last that completed, and the one that runs");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_finished_job_is_deleted_whenever_the_controller_that_does_so_is_restarted() {
+    let restarts = Restarts::of(built_in("ttl-after-finished-controller")).settings(small());
+    restarts.events(4).check(async |cluster| {
+        let spec = json!({"ttlSecondsAfterFinished": 10});
+        cluster.client().create(&job("short", "steersman.dev/exit:0", &spec)).await?;
+        cluster.gone::<Job>("short").await?;
+        all_become(cluster, |pods: &[Pod]| pods.is_empty()).await.map(drop)
     });
 }
