@@ -31,9 +31,10 @@ fn misuse_is_explained_by_the_compiler() {
 /// The programs by name.
 fn programs() -> BTreeMap<String, PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let sources = files.filter(|path| path.extension().is_some_and(|kind| kind == "rs"));
-    sources.map(|path| (path.file_stem().unwrap().display().to_string(), path)).collect()
+    let named = |path: PathBuf| Some((path.file_stem()?.display().to_string(), path));
+    sources.filter_map(named).collect()
 }
 
 /// Builds all of them with the cargo that runs this test and gathers the errors by program.
@@ -53,7 +54,7 @@ fn what_the_compiler_says(programs: &BTreeMap<String, PathBuf>) -> BTreeMap<Stri
             cargo.env_remove(&*name);
         }
     }
-    let output = cargo.output().unwrap();
+    let output = cargo.output().expect("cargo runs");
     let mut said: BTreeMap<String, String> = BTreeMap::new();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let told: Value = serde_json::from_str(line).unwrap_or_default();

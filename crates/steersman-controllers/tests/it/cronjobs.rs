@@ -128,7 +128,7 @@ async fn a_year_of_sundays_has_its_daylight_saving(cluster: Cluster) -> Result<(
     let key = "batch.kubernetes.io/cronjob-scheduled-timestamp";
     let mut times = BTreeSet::new();
     for _ in 0..26 {
-        cluster.advance(14 * 24 * HOUR).await;
+        cluster.advance(14 * (24 * HOUR)).await;
         let jobs: Vec<Job> = all(&cluster).await?;
         assert!(jobs.len() <= 3, "only the last ones are kept");
         times.extend(jobs.into_iter().map(|job| job.metadata.annotations.unwrap()[key].clone()));

