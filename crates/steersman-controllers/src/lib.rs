@@ -97,8 +97,8 @@ pub struct Installation<'a> {
     pub runs: &'a dyn Fn(&str) -> bool,
 }
 
-/// How many Pods stay decoded. Who owns Pods reads all of them at each change of one, and what has
-/// to be decoded for it costs more than all the rest of a rollout.
+/// How many Pods stay decoded. Who owns Pods reads all of them at each change of one, and of more
+/// than stay decoded, most would have to be decoded each time.
 const PODS_DECODED: usize = 2048;
 
 /// Keeps out of a manager's caches what no built-in controller reads: for a manager that runs
