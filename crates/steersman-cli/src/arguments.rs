@@ -4,7 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use steersman_cluster::{AdmissionConfiguration, AuthorizationMode, Controllers, PluginSelection};
+use steersman_cluster::{
+    AdmissionConfiguration, AuthorizationMode, Cidr, Controllers, PluginSelection,
+};
 
 /// A Kubernetes-compatible cluster in one process, for people who write and test controllers.
 #[derive(Parser)]
@@ -53,6 +55,11 @@ pub(crate) struct Up {
     /// is one of them.
     #[arg(long, value_name = "LIST", default_value = "*")]
     pub(crate) controllers: Controllers,
+    /// Where Services of the type LoadBalancer get their addresses from, such as 10.200.0.0/24.
+    /// Nothing listens there, but what waits for an address gets one. Without it they wait for
+    /// another program.
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) load_balancer_pool: Option<Cidr>,
     #[command(flatten)]
     pub(crate) admission: AdmissionFlags,
     /// How many seconds of history watches and paged lists can go back to.

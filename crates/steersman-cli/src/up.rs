@@ -56,6 +56,9 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     if let Some(auditing) = audit::chosen(&up.audit)? {
         builder = builder.audit(auditing);
     }
+    if let Some(pool) = up.load_balancer_pool {
+        builder = builder.load_balancer_pool(pool);
+    }
     if let Some(address) = up.advertise_address {
         builder = builder.advertise(address);
     }

@@ -7,6 +7,7 @@ use steersman_apiserver::audit::Auditing;
 use steersman_apiserver::{
     Authentication, AuthorizationMode, PluginSelection, REQUESTS_INFLIGHT_MAX,
 };
+use steersman_controllers::Cidr;
 use steersman_node::Scripts;
 use steersman_store::HISTORY_BYTES;
 use steersman_store::encryption::Encryption;
@@ -37,6 +38,7 @@ pub struct Builder {
     pub(crate) pod_termination: Duration,
     pub(crate) scripts: Scripts,
     pub(crate) controllers: Controllers,
+    pub(crate) load_balancer_pool: Option<Cidr>,
     pub(crate) admission: PluginSelection,
     pub(crate) seed: Option<u64>,
     pub(crate) history: Duration,
@@ -72,6 +74,7 @@ impl Default for Builder {
             pod_termination: Duration::ZERO,
             scripts: Scripts::default(),
             controllers: Controllers::ALL,
+            load_balancer_pool: None,
             admission: PluginSelection::default(),
             seed: None,
             history: Duration::from_secs(300),
@@ -113,6 +116,14 @@ impl Builder {
     #[must_use]
     pub fn controllers(mut self, run: impl Into<Controllers>) -> Self {
         self.controllers = run.into();
+        self
+    }
+
+    /// Where Services of the type `LoadBalancer` get their addresses from, as a cloud would give
+    /// them. Nothing listens there. Without a pool they wait for somebody else.
+    #[must_use]
+    pub fn load_balancer_pool(mut self, pool: Cidr) -> Self {
+        self.load_balancer_pool = Some(pool);
         self
     }
 

@@ -13,7 +13,7 @@ use steersman::controller::ReconcileRecord;
 use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
 use steersman_apiserver::ApiServer;
-use steersman_controllers::{Authority, Installation};
+use steersman_controllers::{Authority, Cidr, Installation};
 use steersman_node::{Scripts, SimulatedNodes};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
@@ -49,6 +49,8 @@ pub(crate) struct Parts {
     pub(crate) root_ca: Option<Arc<str>>,
     /// The keys of the cluster, if anybody is to sign with them.
     pub(crate) authority: Option<Arc<dyn Authority>>,
+    /// Where load balancers get their addresses from.
+    pub(crate) load_balancer_pool: Option<Cidr>,
 }
 
 impl Parts {
@@ -64,7 +66,12 @@ impl Parts {
         let runs = |name: &str| self.controllers.runs(name);
         let root_ca = self.root_ca.as_deref();
         let authority = self.authority.clone();
-        let installation = Installation { root_ca, authority, runs: &runs };
+        let installation = Installation {
+            root_ca,
+            authority,
+            load_balancer_pool: self.load_balancer_pool,
+            runs: &runs,
+        };
         let mut manager = steersman_controllers::install_with(manager, &installation);
         if self.controllers.schedules() {
             manager = manager.with(steersman_scheduler::controller());

@@ -167,6 +167,8 @@ mod tests {
                  serviceaccount-controller,clusterrole-aggregation-controller,\
                  resourcequota-controller,job-controller,cronjob-controller,\
                  ttl-after-finished-controller,horizontal-pod-autoscaler-controller,\
+                 endpointslice-controller,endpoints-controller,endpointslice-mirroring-controller,\
+                 service-cidr-controller,service-lb-controller,\
                  certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
                  kube-scheduler",
             ),

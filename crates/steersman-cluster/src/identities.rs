@@ -21,14 +21,19 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 8] = [
+const ACCOUNTS: [(&str, &str); 13] = [
     ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("daemonset-controller", "daemon-set-controller"),
+    ("endpoints-controller", "endpoint-controller"),
+    ("endpointslice-mirroring-controller", "endpointslicemirroring-controller"),
     ("garbage-collector", "generic-garbage-collector"),
     ("horizontal-pod-autoscaler-controller", "horizontal-pod-autoscaler"),
     ("job-orphan-pod-controller", "job-controller"),
+    ("leftover-endpoints-controller", "endpoint-controller"),
     ("replicationcontroller-controller", "replication-controller"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
+    ("service-cidr-controller", "service-cidrs-controller"),
+    ("service-lb-controller", "service-controller"),
     ("serviceaccount-controller", "service-account-controller"),
 ];
 

@@ -33,6 +33,7 @@ pub use steersman_apiserver::{
     AuthorizationMode, PluginSelection, RuleCost, SelectionError, WebhookHandler, rule_costs,
 };
 pub use steersman_apiserver::{audit, authentication, encryption, pki};
+pub use steersman_controllers::{Cidr, NotACidr};
 pub use steersman_node::PodRule;
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};

@@ -99,6 +99,7 @@ impl Builder {
             pod_termination: self.pod_termination,
             scripts: self.scripts.clone(),
             controllers: self.controllers,
+            load_balancer_pool: self.load_balancer_pool,
             root_ca: identity.as_ref().map(|identity| identity.ca().into()),
             authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
         };

@@ -6,12 +6,14 @@
 //! run against any Kubernetes cluster. Start with [`install`].
 
 mod authority;
+mod cidr;
 mod discovery;
 mod hash;
 mod history;
 mod intstr;
 mod pod;
 mod pod_control;
+mod service;
 
 mod certificate_signing;
 mod clusterrole_aggregation;
@@ -19,6 +21,9 @@ mod cronjob;
 mod daemonset;
 mod deployment;
 mod disruption;
+mod endpoints;
+mod endpointslice;
+mod endpointslice_mirroring;
 mod garbage_collector;
 mod horizontal_pod_autoscaler;
 mod job;
@@ -27,6 +32,8 @@ mod replicaset;
 mod replicationcontroller;
 mod resourcequota;
 mod root_ca;
+mod service_cidr;
+mod service_lb;
 mod serviceaccount;
 mod statefulset;
 mod token_secret;
@@ -35,13 +42,14 @@ mod ttl_after_finished;
 use std::sync::Arc;
 
 use steersman::manager::Group;
-use steersman::{Controller, Manager};
+use steersman::{Controller, Manager, Metrics};
 
 pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
+pub use cidr::{Cidr, NotACidr};
 
 /// Every built-in controller: its name and the short name it had before, both as
-/// kube-controller-manager has them.
-pub const NAMES: [(&str, &str); 18] = [
+/// kube-controller-manager or, where clouds come in, cloud-controller-manager has them.
+pub const NAMES: [(&str, &str); 23] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -56,6 +64,11 @@ pub const NAMES: [(&str, &str); 18] = [
     ("cronjob-controller", "cronjob"),
     ("ttl-after-finished-controller", "ttl-after-finished"),
     ("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling"),
+    ("endpointslice-controller", "endpointslice"),
+    ("endpoints-controller", "endpoint"),
+    ("endpointslice-mirroring-controller", "endpointslicemirroring"),
+    ("service-cidr-controller", "service-cidr-controller"),
+    ("service-lb-controller", "service"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
@@ -69,6 +82,9 @@ pub struct Installation<'a> {
     pub root_ca: Option<&'a str>,
     /// Who has the keys of the cluster; without them, nobody signs certificates and tokens.
     pub authority: Option<Arc<dyn Authority>>,
+    /// Where Services of the type `LoadBalancer` get their addresses from; without it, they wait for
+    /// somebody else.
+    pub load_balancer_pool: Option<Cidr>,
     /// Whether the controller of this name, one of [`NAMES`], runs.
     pub runs: &'a dyn Fn(&str) -> bool,
 }
@@ -82,6 +98,11 @@ pub fn restrict_caches(manager: Manager) -> Manager {
 
 /// Every built-in controller that reconciles one kind and needs to be told nothing.
 pub fn all() -> Vec<Controller> {
+    all_counting(&Metrics::default())
+}
+
+/// The same; what some of them count is told among these metrics.
+fn all_counting(metrics: &Metrics) -> Vec<Controller> {
     vec![
         deployment::controller(),
         replicaset::controller(),
@@ -98,18 +119,35 @@ pub fn all() -> Vec<Controller> {
         cronjob::controller(),
         ttl_after_finished::controller(),
         horizontal_pod_autoscaler::controller(),
+        endpointslice::controller(metrics),
+        endpoints::controller(),
+        endpoints::leftovers(),
+        endpointslice_mirroring::controller(),
+        service_cidr::controller(),
     ]
+}
+
+/// The controller `service-lb-controller`, which gives Services of the type `LoadBalancer` addresses of
+/// this pool.
+pub fn load_balancer(pool: Cidr) -> Controller {
+    service_lb::controller(pool)
 }
 
 /// The name under which a controller is chosen: some have parts with queues of their own.
 fn chosen_as(name: &str) -> &str {
-    if name == job::ORPHANS { "job-controller" } else { name }
+    match name {
+        job::ORPHANS => "job-controller",
+        endpoints::LEFTOVERS => "endpoints-controller",
+        name => name,
+    }
 }
 
 /// Adds every built-in controller that needs to be told nothing to a manager.
 #[must_use]
 pub fn install(manager: Manager) -> Manager {
-    install_with(manager, &Installation { root_ca: None, authority: None, runs: &|_| true })
+    let installation =
+        Installation { root_ca: None, authority: None, load_balancer_pool: None, runs: &|_| true };
+    install_with(manager, &installation)
 }
 
 /// Adds built-in controllers to a manager, including the garbage collector, which follows all
@@ -117,13 +155,15 @@ pub fn install(manager: Manager) -> Manager {
 #[must_use]
 pub fn install_with(
     manager: Manager,
-    Installation { root_ca, authority, runs }: &Installation<'_>,
+    Installation { root_ca, authority, load_balancer_pool, runs }: &Installation<'_>,
 ) -> Manager {
     let publisher = root_ca.map(root_ca::controller);
     let signing = authority.clone().map(certificate_signing::controller);
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
-    let told = publisher.into_iter().chain(signing).chain(tokens);
-    let chosen = all().into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
+    let balancer = load_balancer_pool.map(load_balancer);
+    let told = publisher.into_iter().chain(signing).chain(tokens).chain(balancer);
+    let all = all_counting(manager.metrics());
+    let chosen = all.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
     let manager = chosen.fold(manager, Manager::with);
     if !runs("garbage-collector-controller") {
         return manager;

@@ -26,6 +26,18 @@ fn the_network_its_last_address_and_strangers_are_not_handed_out() {
 }
 
 #[test]
+fn a_small_range_is_handed_out_to_its_last_address() {
+    for (size, addresses) in [(4, 2), (16, 14), (32, 30)] {
+        let range = Range { base: u32::from(Ipv4Addr::new(10, 0, 0, 0)), size };
+        let mut taken = HashSet::new();
+        while let Some(address) = range.search(7, |address| taken.contains(&address)) {
+            taken.insert(address);
+        }
+        assert_eq!(taken.len(), addresses, "{size}");
+    }
+}
+
+#[test]
 fn the_server_picks_behind_the_addresses_that_are_left_to_others_until_those_are_gone() {
     let range = Range { base: u32::from(Ipv4Addr::new(10, 0, 0, 0)), size: 64 };
     let mut taken = HashSet::new();

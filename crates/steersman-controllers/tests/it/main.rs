@@ -19,4 +19,5 @@ mod quotas;
 mod replicationcontrollers;
 mod restarts;
 mod scheduling;
+mod services;
 mod statefulsets;

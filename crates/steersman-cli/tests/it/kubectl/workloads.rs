@@ -4,7 +4,7 @@ use crate::program::Program;
 
 #[test]
 fn run_expose_scale_and_autoscale_work_together() {
-    let program = Program::up(&[]);
+    let program = Program::up(&["--load-balancer-pool", "10.200.0.0/24"]);
     program
         .says("run web --image=nginx --port=80 --labels=app=web --env=A=b", &["pod/web created"]);
     program.says("wait pod/web --for=condition=Ready --timeout=60s", &[]);
@@ -13,6 +13,8 @@ fn run_expose_scale_and_autoscale_work_together() {
         &["service/front exposed"],
     );
     program.says("get service front -o wide", &["8080/TCP", "app=web"]);
+    program
+        .says("expose pod web --name=out --port=80 --type=LoadBalancer", &["service/out exposed"]);
     program.says(
         "run other --image=nginx --expose --port=80",
         &["service/other created", "pod/other created"],
@@ -37,6 +39,16 @@ fn run_expose_scale_and_autoscale_work_together() {
     program.says("get hpa", &["Deployment/shop", "<unknown>/70%", "2", "5"]);
     program.refuses("top nodes", &["Metrics API not available"]);
     program.refuses("top pods", &["Metrics API not available"]);
+
+    // All of this was long ago.
+    let of_front = "-l kubernetes.io/service-name=front";
+    program.says(&format!("get endpointslices {of_front}"), &["front-", "IPv4", " 80 ", "10.244."]);
+    program
+        .says(&format!("describe endpointslices {of_front}"), &["Ready:  true", "Pod/web", "80"]);
+    program.says("get endpoints front", &["10.244.", ":80"]);
+    program.says("describe service front", &["Endpoints:", "10.244.", ":80"]);
+    program.says("get service out", &["LoadBalancer", "10.200.0.1", "80:3"]);
+    program.says("describe service out", &["LoadBalancer Ingress:", "EnsuredLoadBalancer"]);
 }
 
 #[test]

@@ -1,0 +1,109 @@
+//! Ranges of addresses.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// A range in the notation `10.0.0.0/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    /// The first address of the range, as a number.
+    first: u128,
+    /// How many bits tell its addresses apart.
+    bits: u32,
+    is_ipv4: bool,
+}
+
+/// A text that is no range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotACidr(String);
+
+impl std::fmt::Display for NotACidr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} is no range of addresses, such as 10.200.0.0/24", self.0)
+    }
+}
+
+impl std::error::Error for NotACidr {}
+
+impl FromStr for Cidr {
+    type Err = NotACidr;
+
+    fn from_str(text: &str) -> Result<Self, NotACidr> {
+        let not = || NotACidr(text.to_owned());
+        let (address, prefix) = text.split_once('/').ok_or_else(not)?;
+        let address: IpAddr = address.parse().map_err(|_| not())?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let prefix: u32 = prefix.parse().map_err(|_| not())?;
+        let bits = u32::checked_sub(width, prefix).ok_or_else(not)?;
+        let first = number(address) & !mask(bits);
+        Ok(Self { first, bits, is_ipv4: address.is_ipv4() })
+    }
+}
+
+impl Cidr {
+    /// Whether an address is in the range.
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.is_ipv4 && number(address) & !mask(self.bits) == self.first
+    }
+
+    /// Whether all of another range is in this one.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        self.is_ipv4 == other.is_ipv4
+            && other.bits <= self.bits
+            && other.first & !mask(self.bits) == self.first
+    }
+
+    /// The addresses that can be given to somebody: neither the first, which names the range, nor the
+    /// last, which stands for all, unless there are only two or less.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        let Self { first, bits, is_ipv4 } = *self;
+        let edge = u128::from(bits > 1);
+        let last = mask(bits) - edge;
+        (edge..=last).filter_map(move |offset| address(first + offset, is_ipv4))
+    }
+}
+
+/// The lowest bits, as many as these.
+fn mask(bits: u32) -> u128 {
+    u128::MAX.checked_shr(128 - bits).unwrap_or(0)
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    }
+}
+
+fn address(number: u128, is_ipv4: bool) -> Option<IpAddr> {
+    match is_ipv4 {
+        true => u32::try_from(number).ok().map(|number| IpAddr::V4(number.into())),
+        false => Some(IpAddr::V6(number.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cidr(text: &str) -> Cidr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_range_has_its_addresses_and_no_others() {
+        let hosts = |text| cidr(text).hosts().map(|it| it.to_string()).collect::<Vec<_>>();
+        assert_eq!(hosts("10.0.0.4/30"), ["10.0.0.5", "10.0.0.6"]);
+        assert_eq!(hosts("10.0.0.4/31"), ["10.0.0.4", "10.0.0.5"]);
+        assert_eq!(hosts("10.0.0.4/32"), ["10.0.0.4"]);
+        assert_eq!(hosts("fd00::/126"), ["fd00::1", "fd00::2"]);
+        assert!(cidr("10.0.0.0/8").contains("10.255.0.1".parse().unwrap()));
+        assert!(!cidr("10.0.0.0/8").contains("11.0.0.1".parse().unwrap()));
+        assert!(!cidr("::/0").contains("10.0.0.1".parse().unwrap()));
+        assert!(cidr("10.0.0.0/8").covers(&cidr("10.1.0.0/16")));
+        assert!(!cidr("10.1.0.0/16").covers(&cidr("10.0.0.0/8")));
+        for wrong in ["", "10.0.0.0", "10.0.0.0/33", "10.0.0/8", "x/8", "10.0.0.0/-1"] {
+            assert_eq!(wrong.parse::<Cidr>(), Err(NotACidr(wrong.into())));
+        }
+    }
+}

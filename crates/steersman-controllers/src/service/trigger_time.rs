@@ -1,0 +1,98 @@
+//! When what led to a change of endpoints happened: the earliest of what changed since they were
+//! looked at last. Who measures how long changes take to arrive needs it.
+//!
+//! As in Kubernetes a time is not known where a Pod changed twice in between, where one is gone, and
+//! where a Service itself was changed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use steersman::ObjectKey;
+
+/// What was known of each Service when it was last looked at.
+#[derive(Default)]
+pub(crate) struct TriggerTimes {
+    known: Mutex<HashMap<ObjectKey, Known>>,
+}
+
+struct Known {
+    service: Option<Timestamp>,
+    /// By name, when a Pod last became ready or ceased to be.
+    pods: HashMap<String, Timestamp>,
+}
+
+impl TriggerTimes {
+    /// The time to tell, if there is one, from what has changed since the last call.
+    pub(crate) fn next(&self, service: &Service, pods: &[Arc<Pod>]) -> Option<Timestamp> {
+        let created = service.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let pods: HashMap<String, Timestamp> = pods
+            .iter()
+            .filter_map(|pod| Some((pod.metadata.name.clone()?, of_pod(pod)?)))
+            .collect();
+        let now = Known { service: created, pods };
+        let key = ObjectKey::of_meta(&service.metadata);
+        let mut known = self.lock();
+        let Some(before) = known.get(&key) else {
+            known.insert(key, now);
+            return created;
+        };
+        let is_later = |(name, time): &(&String, &Timestamp)| {
+            before.pods.get(*name).is_none_or(|before| *time > before)
+        };
+        let of_pods = now.pods.iter().filter(is_later).map(|(_, time)| *time);
+        let of_service = created.filter(|_| created > before.service);
+        let earliest = of_pods.chain(of_service).min();
+        known.insert(key, now);
+        earliest
+    }
+
+    /// Forgets a Service that is gone.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn of_pod(pod: &Pod) -> Option<Timestamp> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
+    ready.last_transition_time.as_ref().map(|time| time.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pods(of: &[(&str, i64)]) -> Vec<Arc<Pod>> {
+        let pod = |(name, second): &(&str, i64)| {
+            let time = Timestamp::from_second(*second).unwrap().to_string();
+            let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": time}]);
+            let pod = json!({"metadata": {"name": name}, "status": {"conditions": ready}});
+            Arc::new(serde_json::from_value(pod).unwrap())
+        };
+        of.iter().map(pod).collect()
+    }
+
+    #[test]
+    fn the_earliest_of_what_has_changed_is_told() {
+        let times = TriggerTimes::default();
+        let created = Timestamp::from_second(3).unwrap().to_string();
+        let metadata = json!({"name": "web", "namespace": "default", "creationTimestamp": created});
+        let web: Service = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+        let next = |of: &[(&str, i64)]| times.next(&web, &pods(of)).map(Timestamp::as_second);
+        assert_eq!(next(&[("a", 1), ("b", 5)]), Some(3), "a new one: its own time");
+        assert_eq!(next(&[("a", 1), ("b", 5)]), None, "nothing has changed");
+        assert_eq!(next(&[("a", 9), ("b", 7)]), Some(7));
+        assert_eq!(next(&[("a", 9)]), None, "when one went is not known");
+        assert_eq!(next(&[("a", 9), ("b", 11)]), Some(11));
+        times.forget(&ObjectKey::namespaced("default", "web"));
+        assert_eq!(next(&[("a", 9)]), Some(3));
+    }
+}
