@@ -68,10 +68,7 @@ pub const NAMES: [(&str, &str); 24] = [
     ("cronjob-controller", "cronjob"),
     ("ttl-after-finished-controller", "ttl-after-finished"),
     ("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling"),
-    (
-        "validatingadmissionpolicy-status-controller",
-        "validatingadmissionpolicy-status-controller",
-    ),
+    ("validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller"),
     ("endpointslice-controller", "endpointslice"),
     ("endpoints-controller", "endpoint"),
     ("endpointslice-mirroring-controller", "endpointslicemirroring"),

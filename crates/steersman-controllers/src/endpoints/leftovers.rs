@@ -17,7 +17,11 @@ pub(crate) const NAME: &str = "leftover-endpoints-controller";
 
 /// Deletes what the Endpoints controller wrote for Services that are gone.
 pub(crate) fn controller() -> Controller {
-    Controller::of::<Endpoints>().named(NAME).only(is_ours).reads::<Service>().reconcile(reconcile)
+    Controller::of::<Endpoints>()
+        .named(NAME)
+        .only(is_ours)
+        .watches(|service: &Service| [ObjectKey::of_meta(&service.metadata)])
+        .reconcile(reconcile)
 }
 
 async fn reconcile(endpoints: Arc<Endpoints>, ctx: Context<Endpoints>) -> Result<Next> {
