@@ -38,6 +38,8 @@ pub enum FieldErrorKind {
     TypeInvalid,
     /// What the value refers to does not exist (`Not found: …`).
     NotFound,
+    /// The server cannot tell whether the value is acceptable (`Internal error: …`).
+    Internal,
 }
 
 /// One mistake in one field.
@@ -83,7 +85,8 @@ impl FieldError {
 
     /// `Too long: may not be more than <max> bytes`
     pub fn too_long(field: impl Into<String>, max: usize) -> Self {
-        let text = format!("Too long: may not be more than {max} bytes");
+        let bytes = if max == 1 { "byte" } else { "bytes" };
+        let text = format!("Too long: may not be more than {max} {bytes}");
         Self::new(FieldErrorKind::TooLong, field, text)
     }
 
@@ -116,6 +119,7 @@ impl FieldError {
             FieldErrorKind::TooMany => "FieldValueTooMany",
             FieldErrorKind::TypeInvalid => "FieldValueTypeInvalid",
             FieldErrorKind::NotFound => "FieldValueNotFound",
+            FieldErrorKind::Internal => "InternalError",
         }
     }
 
@@ -196,8 +200,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A value as JSON, cut where it is very long.
-fn shown_as_json(value: &Value) -> String {
+/// A value as JSON as Go writes it, cut where it is very long.
+pub(crate) fn shown_as_json(value: &Value) -> String {
     let mut out = Cut { text: String::new(), is_cut: false };
     // An error ends the writing where it was cut.
     let _ = write!(out, "{value}");
@@ -212,6 +216,21 @@ struct Cut {
 
 impl Write for Cut {
     fn write_str(&mut self, part: &str) -> fmt::Result {
+        // Only texts have these; Go writes them so that a page may include the JSON.
+        if let Some(at) = part.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+            let (before, rest) = part.split_at(at);
+            let mut rest = rest.chars();
+            let marked = rest.next().map_or(0, u32::from);
+            self.plain(before)?;
+            self.plain(&format!("\\u{marked:04x}"))?;
+            return self.write_str(rest.as_str());
+        }
+        self.plain(part)
+    }
+}
+
+impl Cut {
+    fn plain(&mut self, part: &str) -> fmt::Result {
         if self.text.len() + part.len() <= SHOWN_MAX {
             self.text.push_str(part);
             return Ok(());
@@ -273,6 +292,16 @@ mod tests {
         ] {
             assert_eq!(quoted(text), shown);
         }
+    }
+
+    #[test]
+    fn what_is_no_text_is_shown_as_json_that_a_page_may_include() {
+        let value = json!({"a": "1 < 2 && 3 > 2"});
+        assert_eq!(
+            FieldError::invalid("x", &value, "no").text,
+            r#"Invalid value: {"a":"1 \u003c 2 \u0026\u0026 3 \u003e 2"}: no"#
+        );
+        assert_eq!(FieldError::invalid("x", &json!("<"), "no").text, r#"Invalid value: "<": no"#);
     }
 
     #[test]

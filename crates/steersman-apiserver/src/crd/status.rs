@@ -130,7 +130,10 @@ pub(super) fn keep_own_status(old: &Value, new: &mut Value) {
         kept.iter().filter(own).chain(added.iter().filter(|other| !own(other))).collect();
     metadata::set_at(new, "status.conditions", json!(all));
     metadata::set_at(new, "status.acceptedNames", old["status"]["acceptedNames"].clone());
-    remember_stored_version(new);
+    // Whoever says which versions are stored is believed; something is.
+    if new["status"]["storedVersions"].as_array().is_none_or(Vec::is_empty) {
+        remember_stored_version(new);
+    }
 }
 
 /// A version that was once stored stays listed until someone migrates and says so.

@@ -4,13 +4,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_rules::apply::{Apply, apply};
 use steersman_rules::metadata;
 use steersman_rules::resource::{Place, Resource};
 
 use super::{CONSUMER, Kinds, writer};
 use crate::document::Stored;
 use crate::state::Server;
-use crate::status::Result;
+use crate::status::{Result, Status};
+use crate::write::versions::Served;
 use crate::write::{Writer, change};
 
 /// Tells of every schema whether it is dangling, where that is not told yet.
@@ -40,16 +42,25 @@ async fn tell(server: &Arc<Server>, resource: &Resource, name: &str, is_there: b
     let manager = CONSUMER.to_owned();
     let writer = Writer { manager, subresource: "status", ..writer(server, resource) };
     let told = change::change(&writer, Place { namespace: "", name }, |old| {
-        let mut new = old.clone();
-        if !says(old, is_there) {
-            let condition = dangling(old, is_there, &writer.now);
-            let mut conditions: Vec<Value> =
-                conditions(old).filter(|other| other["type"] != "Dangling").cloned().collect();
-            conditions.push(condition);
-            new["status"]["conditions"] = conditions.into();
-            writer.track(Some(old), &mut new);
+        if says(old, is_there) {
+            return Ok(old.clone());
         }
-        Ok(new)
+        apply(Apply {
+            live: Some(old),
+            applied: &json!({
+                "apiVersion": writer.api_version, "kind": "FlowSchema", "metadata": {"name": name},
+                "status": {"conditions": [dangling(old, is_there, &writer.now)]},
+            }),
+            manager: &writer.manager,
+            force: true,
+            subresource: writer.subresource,
+            api_version: &writer.api_version,
+            now: &writer.now,
+            schema: &writer.resource.schema,
+            versions: &Served::of(&writer),
+            resets: writer.resets(),
+        })
+        .map_err(Status::from)
     });
     match told.await {
         // Gone this very moment.

@@ -118,15 +118,15 @@ fn check_uid(call: &Call, object: &Value, scale: &Value) -> Result<()> {
         format!("Precondition failed: UID in precondition: {wants}, UID in object meta: {is}");
     let Resource { group, plural, .. } = &*call.resource;
     let place = call.place();
-    if call.resource.is_custom() {
-        if call.info.verb == Verb::Patch {
-            return Ok(());
-        }
+    if call.resource.is_custom() && call.info.verb == Verb::Patch {
+        return Ok(());
+    }
+    if call.resource.is_custom() || call.info.verb == Verb::Update {
         // Here the error of the storage comes through as it is.
         let why = format!(
-            "StorageError: invalid object, Code: 4, Key: /{group}/{plural}/{}/{}, \
-             ResourceVersion: 0, AdditionalErrorMsg: {why}",
-            place.namespace, place.name
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, \
+             AdditionalErrorMsg: {why}",
+            prepare::shown_key(&call.resource, place)
         );
         return Err(Status::conflict(Named { group, resource: plural, name: place.name }, &why));
     }

@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::reply::Reply;
 use crate::status::{Result, Status};
 use crate::write::create::create_object;
-use crate::write::{Tracking, Writer, change, prepare};
+use crate::write::{OTHER_NAMESPACE, Tracking, Writer, change, prepare};
 
 /// Replaces the object of the path by the one of the body.
 pub(crate) async fn update(call: &Call) -> Result<Reply> {
@@ -59,15 +59,12 @@ async fn exists(call: &Call) -> Result<bool> {
 
 /// Refuses a body that is about another object than the path.
 pub(super) fn named(call: &Call, mut object: Value) -> Result<Value> {
-    has_name(call, &object)?;
     let place = call.place();
     let namespace = metadata::text(&object, "namespace");
     if call.resource.namespaced && !namespace.is_empty() && namespace != place.namespace {
-        return Err(Status::bad_request(format!(
-            "the namespace of the object ({namespace}) does not match the namespace on the URL ({})",
-            place.namespace
-        )));
+        return Err(Status::bad_request(OTHER_NAMESPACE));
     }
+    has_name(call, &object)?;
     let namespace = call.resource.namespaced.then(|| place.namespace.into());
     metadata::set(&mut object, "namespace", namespace);
     Ok(object)

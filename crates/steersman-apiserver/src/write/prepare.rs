@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
-use steersman_rules::resource::Place;
+use steersman_rules::resource::{Place, Resource};
 use steersman_rules::strconv;
 
 use super::{Tracking, Writer, part};
@@ -93,6 +93,12 @@ pub(crate) fn check_uid(
     }
 }
 
+/// The key of an object as errors show it: without what all keys begin with.
+pub(crate) fn shown_key(resource: &Resource, place: Place<'_>) -> String {
+    let key = resource.key(place);
+    key.strip_prefix("/registry").unwrap_or(&key).to_owned()
+}
+
 /// A precondition that does not hold, in the words of the store that Kubernetes has.
 pub(crate) fn unmet(
     writer: &Writer<'_>,
@@ -101,7 +107,7 @@ pub(crate) fn unmet(
     wants: &str,
     is: &str,
 ) -> Status {
-    let key = writer.resource.key(place);
+    let key = shown_key(writer.resource, place);
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: {what} in precondition: {wants}, \

@@ -328,6 +328,14 @@ async fn a_schema_says_whether_its_level_is_there_and_leads_requests_to_it() {
     };
     let dangling = condition().await;
     assert_eq!((&dangling["type"], &dangling["status"]), (&"Dangling".into(), &"True".into()));
+    let written = api.get(&format!("{GROUP}/flowschemas/mine")).await.ok();
+    let manager = &written["metadata"]["managedFields"][0];
+    assert_eq!(manager["operation"], "Apply", "the server applies what it says of a schema");
+    assert_eq!(
+        manager["fieldsV1"]["f:status"]["f:conditions"].as_object().unwrap().len(),
+        1,
+        "and owns that condition, not the list of them: {manager}"
+    );
     assert_eq!(
         dangling["message"],
         "This FlowSchema references the PriorityLevelConfiguration object named \"mine\" but \

@@ -84,11 +84,14 @@ async fn identity_cannot_change() {
     let path = format!("{CONFIG_MAPS}/a");
     let status =
         api.put(&path, &with(created.clone(), "/metadata/uid", json!("other"))).await.refused(409);
-    assert!(
-        status["message"]
-            .as_str()
-            .unwrap()
-            .contains("Precondition failed: UID in precondition: other")
+    let told = status["message"].as_str().unwrap();
+    assert!(told.contains("Code: 4, Key: /configmaps/default/a, ResourceVersion: 0"), "{told}");
+    assert!(told.contains("Precondition failed: UID in precondition: other"), "{told}");
+    let moved = with(created.clone(), "/metadata/namespace", json!("other"));
+    let status = api.put(&path, &moved).await.refused(400);
+    assert_eq!(
+        status["message"],
+        "the namespace of the provided object does not match the namespace sent on the request"
     );
     let renamed = with(created.clone(), "/metadata/name", json!("b"));
     let status = api.put(&path, &renamed).await.refused(400);

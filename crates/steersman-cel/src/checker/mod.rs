@@ -194,6 +194,9 @@ impl Checker<'_> {
             Type::Object(object) => match object.field(field) {
                 Some(field) => field.ty.clone(),
                 None if object.open => Type::Dyn,
+                None if is_opaque(&object.name) && object.fields.is_empty() => {
+                    self.unresolved(id, &object.name)
+                }
                 None => {
                     // What libraries bring has a name, and nobody can say what is in it.
                     let is_known =
@@ -219,6 +222,12 @@ impl Checker<'_> {
             }
         };
         if optional || was_optional { Type::optional(result) } else { result }
+    }
+
+    /// A type of which nobody knows the fields.
+    fn unresolved(&mut self, id: Id, name: &str) -> Type {
+        self.report(id, format!("unexpected failed resolution of '{name}'"));
+        Type::Error
     }
 
     fn call(&mut self, id: Id, call: &Call) {
@@ -402,7 +411,14 @@ impl Checker<'_> {
                 if shape.open {
                     continue;
                 }
-                self.report(field.id, format!("undefined field '{}'", field.name));
+                let name = &field.name;
+                // Its provider knows every field of a patch, and some without a type.
+                let message = if &*shape.name == "JSONPatch" {
+                    format!("expected type of field '{name}' is '' but provided type is '{found}'")
+                } else {
+                    format!("undefined field '{name}'")
+                };
+                self.report(field.id, message);
                 continue;
             };
             if !self.unifier.assignable(&declared.ty, &found) {
@@ -458,6 +474,11 @@ impl Checker<'_> {
             self.mismatch(expr.id, expected, &found);
         }
     }
+}
+
+/// Whether a type is of a library, which tells nobody its fields.
+fn is_opaque(name: &str) -> bool {
+    name.starts_with("kubernetes.")
 }
 
 fn literal_type(literal: &Literal) -> Type {

@@ -104,7 +104,11 @@ static FORMATS: &[(&str, Format)] = &[
 /// What a generated name starts with may end in a dash.
 fn prefix(text: &str) -> String {
     match text.strip_suffix('-') {
-        Some(start) if text.len() > 1 => format!("{start}a"),
+        // Kubernetes takes the character before the dash away, too.
+        Some(start) if !start.is_empty() => {
+            let kept = start.char_indices().next_back().map_or(0, |(last, _)| last);
+            format!("{}a", &start[..kept])
+        }
         _ => text.to_owned(),
     }
 }

@@ -302,7 +302,8 @@ fn contains(network: (IpAddr, u8), address: IpAddr) -> bool {
 fn contains_ip<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     let [whole, part] = args else { return no_overload() };
     let part = match part {
-        Value::String(raw) => parse_ip(raw.as_str()).map_err(Error::new)?,
+        // What is no address is told as what has no address.
+        Value::String(raw) => parse_ip(raw.as_str()).map_err(|_| Error::no_such_overload())?,
         value => address(value)?,
     };
     Ok(Value::Bool(contains(network(whole)?, part)))

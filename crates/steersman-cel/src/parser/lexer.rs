@@ -213,7 +213,8 @@ fn string(rest: &str) -> Option<(Token, usize)> {
     let quote = *bytes.get(at).filter(|b| matches!(b, b'"' | b'\''))?;
     let triple = bytes[at..].starts_with(&[quote; 3]);
     let end = if triple {
-        end_of_triple(bytes, at + 3, quote, raw)?
+        // Where it has no end, the first two quotes are a text without characters.
+        end_of_triple(bytes, at + 3, quote, raw).unwrap_or(at + 2)
     } else {
         end_of_line_string(bytes, at + 1, quote, raw)?
     };

@@ -107,15 +107,15 @@ impl Parser<'_, '_> {
         let mut below = 0;
         while self.accept("}").is_none() {
             let optional = self.optional_mark()?;
-            let field = self.next();
+            let field = self.peek();
             let name: Arc<str> = match field.token {
                 Token::Ident => field.text.into(),
                 Token::EscapedIdent if self.syntax.escaped_names => unquoted(field.text),
                 _ => {
-                    self.at = self.at.saturating_sub(1);
                     return self.mismatch("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}");
                 }
             };
+            self.next();
             let colon = self.expect(":")?;
             let entry = self.id(colon.offset);
             let (value, deep) = self.expression()?;

@@ -181,13 +181,26 @@ impl<'t> Parser<'t, '_> {
         let extraneous =
             found.token != Token::End && self.tokens.get(self.at + 1).is_some_and(starts);
         if !extraneous {
-            return self.mismatch(&expected);
+            let read: Option<T> = self.mismatch(&expected);
+            self.nothing_behind(found);
+            return read;
         }
         self.given_up = true;
         let message =
             format!("Syntax error: extraneous input '{}' expecting {expected}", found.text);
         self.reporter.report(found.offset, message);
         None
+    }
+
+    /// If an operator stands last, where it cannot, nothing stands behind it either.
+    fn nothing_behind(&mut self, found: Lexeme<'_>) {
+        let end = self.tokens.get(self.at + 1).copied();
+        let last = end.filter(|next| next.token == Token::End);
+        if let Some(end) = last.filter(|_| operator(&found).is_some()) {
+            let message =
+                format!("Syntax error: mismatched input '<EOF>' expecting {}", starts(""));
+            self.reporter.report(end.offset, message);
+        }
     }
 
     /// A mark that must come, or a comma.
@@ -365,6 +378,7 @@ impl<'t> Parser<'t, '_> {
                 let text = if name.token == Token::End { "" } else { name.text };
                 let message = format!("Syntax error: no viable alternative at input '.{text}'");
                 self.reporter.report(name.offset, message);
+                self.nothing_behind(name);
                 return None;
             }
         }
@@ -403,7 +417,7 @@ impl<'t> Parser<'t, '_> {
         }
         let id = self.id(bracket);
         let (index, deep) = self.expression_or("?")?;
-        self.expect("]")?;
+        self.closing("]")?;
         let function = if optional { "_[?_]" } else { "_[_]" };
         self.above(call(id, function, vec![operand, index]), below.max(deep))
     }
@@ -435,7 +449,7 @@ impl<'t> Parser<'t, '_> {
             Token::Mark("(") => {
                 self.next();
                 let read = self.expression()?;
-                self.parenthesis()?;
+                self.closing(")")?;
                 Some(read)
             }
             Token::Mark("[") => self.list(),
@@ -449,17 +463,22 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// A closing parenthesis; if what stands there could follow one, it is missing.
-    fn parenthesis(&mut self) -> Option<()> {
-        if self.accept(")").is_some() {
+    /// A closing mark; if what stands there could follow one, it is missing.
+    fn closing(&mut self, mark: &str) -> Option<()> {
+        if self.accept(mark).is_some() {
             return Some(());
         }
         let found = self.peek();
-        if found.token != Token::End {
-            return self.mismatch("')'");
-        }
+        let behind = self.tokens.get(self.at + 1).map(|next| next.token);
+        let message = match found.token {
+            Token::End => format!("Syntax error: missing '{mark}' at '<EOF>'"),
+            _ if matches!(behind, Some(Token::Mark(next)) if next == mark) => {
+                format!("Syntax error: extraneous input '{}' expecting '{mark}'", found.text)
+            }
+            _ => return self.mismatch(&format!("'{mark}'")),
+        };
         self.given_up = true;
-        self.reporter.report(found.offset, "Syntax error: missing ')' at '<EOF>'");
+        self.reporter.report(found.offset, message);
         None
     }
 
@@ -472,8 +491,6 @@ impl<'t> Parser<'t, '_> {
         let construction = self.tokens_make_construction();
         if RESERVED.contains(&lexeme.text) && !construction {
             self.reporter.report(lexeme.offset, format!("reserved identifier: {}", lexeme.text));
-            self.given_up = true;
-            return None;
         }
         let name: Arc<str> =
             if leading_dot { format!(".{}", lexeme.text).into() } else { lexeme.text.into() };

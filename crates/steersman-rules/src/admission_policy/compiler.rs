@@ -118,7 +118,10 @@ fn compile(env: &Env, text: &str, returns: Returns) -> Result<Program, String> {
     if !returns.accepts(found) {
         return Err(format!("must evaluate to {} but got {}", returns.names(), go_name(found)));
     }
-    checked.program().map_err(|why| format!("program instantiation failed: {why}"))
+    checked.program().map_err(|why| {
+        let first = why.issues.first().map_or("", |issue| issue.message.as_str());
+        format!("program instantiation failed: {first}")
+    })
 }
 
 impl Returns {

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::decode;
 use super::node::{Node, Shape};
 use super::way::Way;
 use crate::field::{Errors, FieldError};
@@ -31,6 +32,42 @@ pub(super) fn validate(node: &Node, value: &Value, way: &Way<'_>, errors: &mut E
         }
         _ => {}
     }
+}
+
+/// What cannot be read as a resource, the first of it.
+pub(super) fn unreadable(node: &Node, value: &Value, way: &Way<'_>) -> Option<FieldError> {
+    match (&node.shape, value) {
+        (Shape::Object(object), Value::Object(map)) => {
+            let own = object.embedded.then(|| unreadable_parts(node, map, way)).flatten();
+            own.or_else(|| {
+                map.iter().find_map(|(key, value)| {
+                    unreadable(&object.field(key)?.node, value, &way.field(key))
+                })
+            })
+        }
+        (Shape::Map(below), Value::Object(map)) => {
+            map.iter().find_map(|(key, value)| unreadable(below, value, &way.entry(key)))
+        }
+        (Shape::List(list), Value::Array(items)) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(index, item)| unreadable(&list.item, item, &way.index(index)))
+        }
+        _ => None,
+    }
+}
+
+fn unreadable_parts(node: &Node, map: &Map<String, Value>, way: &Way<'_>) -> Option<FieldError> {
+    let no_text = ["apiVersion", "kind"].into_iter().find_map(|key| {
+        let value = map.get(key).filter(|value| !value.is_string())?;
+        Some(FieldError::invalid(way.field(key).text(), value, "must be a string"))
+    });
+    no_text.or_else(|| {
+        let metadata = map.get("metadata")?;
+        let mut mistakes = Vec::new();
+        decode::check(node.child("metadata"), metadata, None, &mut mistakes);
+        let why = mistakes.first()?;
+        Some(FieldError::invalid(way.field("metadata").text(), metadata, why))
+    })
 }
 
 fn of_resource(map: &Map<String, Value>, way: &Way<'_>, errors: &mut Errors) {

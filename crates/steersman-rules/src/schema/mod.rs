@@ -278,6 +278,10 @@ impl Schema {
             let node = self.root.child("metadata");
             let place = decode::Place::metadata();
             decode::check(node, &object["metadata"], Some(&place), &mut errors);
+            if self.has_embedded && errors.is_empty() {
+                let unreadable = embedded::unreadable(&self.root, object, &Way::ROOT);
+                errors.extend(unreadable.map(|mistake| mistake.message()));
+            }
         }
         errors
     }

@@ -41,8 +41,21 @@ pub(super) fn validate_change(node: &Node, change: Change<'_>, way: &Way<'_>, er
     if let Some(expected) = type_mismatch(&node.shape, value) {
         if !typeless {
             errors.push(wrong_type(&way.text(), expected, value));
+            if expected == "integer" && value.is_number() {
+                let is_short = matches!(node.shape, Shape::Scalar(Scalar::Int32));
+                let format = if is_short { "with format int32" } else { "(default format)" };
+                errors.push(no_such_integer(format, way));
+            }
+        }
+        if let (Some(rules), Shape::Scalar(Scalar::IntOrString)) = (&node.rules, &node.shape)
+            && let Some(junctors) = &rules.junctors
+        {
+            check_junctors(junctors, value, way, errors);
         }
         return;
+    }
+    if matches!(node.shape, Shape::Scalar(Scalar::Int32)) && !fits_32_bits(value) {
+        errors.push(no_such_integer("with format int32", way));
     }
     if let Some(rules) = &node.rules {
         check(rules, value, way, errors);
@@ -50,6 +63,15 @@ pub(super) fn validate_change(node: &Node, change: Change<'_>, way: &Way<'_>, er
             check_junctors(junctors, value, way, errors);
         }
     }
+    below(node, change, way, errors);
+    if let (Some(rules), Value::Array(items)) = (&node.rules, value) {
+        sizes(items.len(), rules, value, way, errors);
+    }
+}
+
+/// Adds the mistakes in what a value holds.
+fn below(node: &Node, change: Change<'_>, way: &Way<'_>, errors: &mut Errors) {
+    let Change { new: value, old } = change;
     match value {
         Value::Object(map) => {
             for field in node.object().map(|object| &object.fields).into_iter().flatten() {
@@ -127,9 +149,22 @@ fn wrong_type(path: &str, expected: &str, value: &Value) -> FieldError {
     FieldError { kind: FieldErrorKind::TypeInvalid, field: path.to_owned(), text }
 }
 
-/// JSON knows no integers, so `3.0` is one.
+/// What Kubernetes says besides of a number that should be whole, or shorter.
+fn no_such_integer(format: &str, way: &Way<'_>) -> FieldError {
+    let why = format!("Checked value must be of type integer {format} in {}", way.text());
+    FieldError::invalid("<nil>", &Value::from(""), &why)
+}
+
+fn fits_32_bits(value: &Value) -> bool {
+    let all = f64::from(i32::MIN)..=f64::from(i32::MAX);
+    value.as_f64().is_some_and(|number| all.contains(&number))
+}
+
+/// JSON knows no integers, so `3.0` is one; what is larger than they are is none.
 fn is_integer(value: &Value) -> bool {
-    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+    let is_whole =
+        |number: f64| number.fract() == 0.0 && number.abs() < 9_223_372_036_854_775_808.0;
+    value.is_i64() || value.is_f64() && value.as_f64().is_some_and(is_whole)
 }
 
 /// A number as Kubernetes shows it: a whole one without a fraction, however it was written.
@@ -147,6 +182,9 @@ fn check(rules: &Rules, value: &Value, way: &Way<'_>, errors: &mut Errors) {
     };
     match value {
         Value::Number(number) => {
+            if let Some(factor) = rules.multiple_of.filter(|f| !is_multiple(number, *f)) {
+                invalid(format!("should be a multiple of {factor}"));
+            }
             let limits = [(&rules.minimum, "greater", true), (&rules.maximum, "less", false)];
             for (bound, word, lower) in limits {
                 if let Some(bound) = bound.as_ref().filter(|bound| exceeds(number, bound, lower)) {
@@ -154,9 +192,6 @@ fn check(rules: &Rules, value: &Value, way: &Way<'_>, errors: &mut Errors) {
                     let limit = shown(&bound.value);
                     invalid(format!("should be {word} than{or_equal} {limit}"));
                 }
-            }
-            if let Some(factor) = rules.multiple_of.filter(|f| !is_multiple(number, *f)) {
-                invalid(format!("should be a multiple of {factor}"));
             }
         }
         Value::String(text) => {
@@ -171,7 +206,6 @@ fn check(rules: &Rules, value: &Value, way: &Way<'_>, errors: &mut Errors) {
             check_text(rules, text, way, errors);
         }
         Value::Array(items) => {
-            sizes(items.len(), rules, value, way, errors);
             let mut seen = HashSet::new();
             if rules.unique && !items.iter().all(|item| seen.insert(item.to_string())) {
                 let path = way.text();
@@ -182,8 +216,18 @@ fn check(rules: &Rules, value: &Value, way: &Way<'_>, errors: &mut Errors) {
         Value::Object(map) => sizes(map.len(), rules, value, way, errors),
         _ => {}
     }
-    if !rules.enumeration.is_empty() && !rules.enumeration.contains(value) {
+    if !rules.enumeration.is_empty() && !rules.enumeration.iter().any(|one| is_same(one, value)) {
         errors.push(not_in(&rules.enumeration, value, &way.text()));
+    }
+}
+
+/// Whether two values are the same: numbers are, however they are written.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || one.as_f64() == other.as_f64()
+        }
+        _ => one == other,
     }
 }
 
@@ -213,17 +257,13 @@ fn check_junctors(junctors: &Junctors, value: &Value, way: &Way<'_>, errors: &mu
         validate(node, value, way, &mut mistakes);
         mistakes
     };
-    let mut complain = |text: String, details: Errors| {
-        let path = way.text();
-        // Upstream tells these of the whole object.
-        errors.push(FieldError::invalid("<nil>", &Value::from(""), &format!("{path:?} {text}")));
-        errors.extend(details);
-    };
+    let mut told = Errors::default();
     let fewest =
         |all: Vec<Errors>| all.into_iter().min_by_key(|found| found.len()).unwrap_or_default();
     let any: Vec<_> = junctors.any_of.iter().map(mistakes).collect();
     if !any.is_empty() && any.iter().all(|mistakes| !mistakes.is_empty()) {
-        complain("must validate at least one schema (anyOf)".to_owned(), fewest(any));
+        told.push(junction(way, "must validate at least one schema (anyOf)"));
+        told.extend(fewest(any));
     }
     let one: Vec<_> = junctors.one_of.iter().map(mistakes).collect();
     let valid = one.iter().filter(|mistakes| mistakes.is_empty()).count();
@@ -232,18 +272,29 @@ fn check_junctors(junctors: &Junctors, value: &Value, way: &Way<'_>, errors: &mu
             0 => "Found none valid".to_owned(),
             n => format!("Found {n} valid alternatives"),
         };
-        let details = if valid == 0 { fewest(one) } else { Errors::default() };
-        complain(format!("must validate one and only one schema (oneOf). {found}"), details);
+        let text = format!("must validate one and only one schema (oneOf). {found}");
+        told.push(junction(way, &text));
+        if valid == 0 {
+            told.extend(fewest(one));
+        }
     }
     let all: Vec<_> = junctors.all_of.iter().map(mistakes).collect();
     if all.iter().any(|mistakes| !mistakes.is_empty()) {
         let none = if all.iter().any(|found| found.is_empty()) { "" } else { ". None validated" };
         let text = format!("must validate all the schemas (allOf){none}");
-        complain(text, all.into_iter().flatten().collect());
+        told.extend(all.into_iter().flatten());
+        told.push(junction(way, &text));
     }
     if junctors.not.as_ref().is_some_and(|not| mistakes(not).is_empty()) {
-        complain("must not validate the schema (not)".to_owned(), Errors::default());
+        told.push(junction(way, "must not validate the schema (not)"));
     }
+    errors.extend(told);
+}
+
+/// What other schemas say does not fit; Kubernetes tells it of the whole object.
+fn junction(way: &Way<'_>, text: &str) -> FieldError {
+    let path = way.text();
+    FieldError::invalid("<nil>", &Value::from(""), &format!("{path:?} {text}"))
 }
 
 fn is_multiple(number: &Number, factor: f64) -> bool {

@@ -76,9 +76,34 @@ fn check_variable(variable: &At<'_, '_>, compiler: &mut Compiler, errors: &mut E
     }
 }
 
+/// Words of CEL, of languages around it, and of what may once be in it.
+const RESERVED: [&str; 20] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "while",
+];
+
 fn is_identifier(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !RESERVED.contains(&name)
 }
 
 fn check_param_kind(param: &At<'_, '_>, errors: &mut Errors) {
@@ -91,12 +116,14 @@ fn check_param_kind(param: &At<'_, '_>, errors: &mut Errors) {
         let given = version.text();
         let (group, number) = given.split_once('/').unwrap_or(("", given));
         let path = version.path();
-        if !group.is_empty() {
+        if number.contains('/') {
+            errors.push(version.invalid(&format!("unexpected GroupVersion string: {given}")));
+        } else if !group.is_empty() {
             errors.extend(names::invalid(&path, group, names::dns1123_subdomain));
         }
         if number.is_empty() {
             errors.push(version.invalid("version must be specified"));
-        } else {
+        } else if !number.contains('/') {
             errors.extend(names::invalid(&path, number, names::dns1035_label));
         }
     }

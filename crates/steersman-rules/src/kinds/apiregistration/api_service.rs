@@ -42,7 +42,12 @@ const RULES: Rules = Rules {
     check_status: |service, _, errors| {
         let status = service.at("status");
         for condition in status.each("conditions") {
-            condition.at("status").requires_one_of(&["True", "False", "Unknown"], errors);
+            let given = condition.at("status");
+            let known = ["True", "False", "Unknown"];
+            if !known.contains(&given.text()) {
+                let value = Value::from(given.text());
+                errors.push(FieldError::not_supported(given.path(), &value, &known));
+            }
         }
     },
     ..Rules::NONE
@@ -84,9 +89,15 @@ fn check(service: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     if !group.is_empty() {
         let complaints = names::dns1123_subdomain(group.text());
         errors.extend((!complaints.is_empty()).then(|| group.invalid(&complaints.join(","))));
+    } else if version.text() != "v1" {
+        let detail = "only v1 may have an empty group and it better be legacy kube";
+        errors.push(group.required(detail));
     }
     let complaints = names::dns1035_label(version.text());
-    errors.extend((!complaints.is_empty()).then(|| version.invalid(&complaints.join(","))));
+    if !complaints.is_empty() {
+        let given = Value::from(version.text());
+        errors.push(FieldError::invalid(version.path(), &given, &complaints.join(",")));
+    }
     for (key, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1000)] {
         let priority = spec.at(key);
         if priority.number_or_zero() <= 0 || priority.number_or_zero() > max {
@@ -106,7 +117,9 @@ fn backend(spec: &At<'_, '_>, errors: &mut Errors) {
     if service.is_absent() {
         if !bundle.is_empty() {
             let detail = "local APIServices may not have a caBundle";
-            let shown = Value::from(format!("{} bytes", bundle.text().len()));
+            // Of what base64 stands for.
+            let given = bundle.text().trim_end_matches('=');
+            let shown = Value::from(format!("{} bytes", given.len() * 3 / 4));
             errors.push(FieldError::invalid(bundle.path(), &shown, detail));
         }
         if skips {

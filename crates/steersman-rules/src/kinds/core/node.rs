@@ -101,9 +101,8 @@ fn change(node: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let before = text(&old["spec"]["providerID"]);
     let after = provider.text();
     if !before.is_empty() && before != after {
-        let how = if after.is_empty() { "cleared" } else { "modified" };
-        let detail = format!("field cannot be {how} once set");
-        errors.push(provider.invalid_value(Value::Null, &detail));
+        let detail = "node updates may not change providerID except from \"\" to valid";
+        errors.push(provider.forbidden(detail));
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::parameters::{forbid_changes, parameters, provisioner};
+use super::parameters::{parameters, provisioner};
 use crate::kinds::kind::Kind;
 use crate::names;
 use crate::rules::Rules;
@@ -31,8 +31,15 @@ const RULES: Rules = Rules {
     },
     check,
     change: |class, old, errors| {
-        forbid_changes(class, old, &["parameters", "provisioner", "reclaimPolicy"], errors);
-        class.at("volumeBindingMode").unchanged(&old["volumeBindingMode"], errors);
+        class.at("parameters").unchanged(&old["parameters"], errors);
+        let driver = class.at("provisioner");
+        if driver.text() != text(&old["provisioner"]) {
+            let given = Value::from(driver.text());
+            errors.push(driver.invalid_value(given, "field is immutable"));
+        }
+        for field in ["reclaimPolicy", "volumeBindingMode"] {
+            class.at(field).unchanged(&old[field], errors);
+        }
     },
     ..Rules::NONE
 };

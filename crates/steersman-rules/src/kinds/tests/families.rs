@@ -177,7 +177,7 @@ fn some_fields_of_small_kinds_may_not_change() {
             ("storage.k8s.io", "StorageClass"),
             json!({"provisioner": "a", "volumeBindingMode": "Immediate"}),
             json!({"provisioner": "b", "volumeBindingMode": "Immediate"}),
-            "provisioner: Forbidden: updates to provisioner are forbidden.",
+            "provisioner: Invalid value: \"b\": field is immutable",
         ),
         (
             ("scheduling.k8s.io", "PriorityClass"),

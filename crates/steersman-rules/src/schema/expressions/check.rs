@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use steersman_cel::{REQUEST_BYTES_MAX, Shape, ShapeKind};
 
 use super::level::{SELF_TYPE, has_rules, shape_of_property};
-use super::rule::{OLD_SELF, all_of, bool_of, environment, message_of, not_made};
+use super::rule::{OLD_SELF, all_of, bool_of, environment, first, message_of, not_made};
 use crate::abandoned::is_abandoned;
-use crate::field::{FieldError, FieldErrorKind};
+use crate::field::{FieldError, FieldErrorKind, shown_as_json};
 
 /// What one expression may cost for the largest object that the schema allows.
 pub(super) const RULE_COST_MAX: u64 = 10_000_000;
@@ -31,7 +31,9 @@ pub(crate) fn of_root(schema: &Value, path: &str) -> Vec<FieldError> {
 pub(super) fn estimates(schema: &Value) -> Result<Vec<(String, String, u64)>, Vec<FieldError>> {
     let mut check = checked(schema, "");
     let rules = std::mem::take(&mut check.rules);
-    let is_broken = |error: &FieldError| error.kind == FieldErrorKind::Invalid;
+    let is_broken = |error: &FieldError| {
+        matches!(error.kind, FieldErrorKind::Invalid | FieldErrorKind::Internal)
+    };
     let broken: Vec<FieldError> = check.errors.into_iter().filter(is_broken).collect();
     if broken.is_empty() { Ok(rules) } else { Err(broken) }
 }
@@ -85,7 +87,7 @@ impl Check {
                 let why = "Internal error: internal error: failed to construct type information \
                            for x-kubernetes-validations rules: unable to convert structural \
                            schema to CEL declarations";
-                let kind = FieldErrorKind::Invalid;
+                let kind = FieldErrorKind::Internal;
                 self.errors.push(FieldError { kind, field, text: why.to_owned() });
             }
         }
@@ -159,6 +161,10 @@ impl Check {
             }
             Some(Ok(message)) => {
                 let field = format!("{at}.messageExpression");
+                if let Err(why) = message.program() {
+                    let why = format!("messageExpression instantiation failed: {}", first(&why));
+                    self.errors.push(uncompilable(field.clone(), rule, &why));
+                }
                 self.cost("estimated messageExpression cost", &field, message.estimate().max);
             }
         }
@@ -241,14 +247,14 @@ fn too_expensive(name: &str, cost: u64, max: u64) -> String {
 
 /// An expression of a rule does not compile. Kubernetes shows the whole rule.
 fn uncompilable(field: String, rule: &Value, why: &str) -> FieldError {
-    let text = |field: &str| json!(rule[field].as_str().unwrap_or_default());
+    let text = |field: &str| shown_as_json(&json!(rule[field].as_str().unwrap_or_default()));
     let text = format!(
         "Invalid value: {{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\
          \"FieldPath\":{},\"OptionalOldSelf\":{}}}: {why}",
         text("rule"),
         text("message"),
         text("messageExpression"),
-        rule["reason"],
+        shown_as_json(&rule["reason"]),
         text("fieldPath"),
         rule["optionalOldSelf"],
     );

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use steersman_cel::{Compiled, Env, Program, Shape, Type};
+use steersman_cel::{Compiled, Env, Issues, Program, Shape, Type};
 
 use super::field_path;
 
@@ -94,6 +94,11 @@ pub(super) fn message_of<'e>(env: &'e Env, rule: &Value) -> Option<Result<Compil
 }
 
 /// It compiles, but cannot be run.
-pub(super) fn not_made(why: &dyn std::fmt::Display) -> String {
-    format!("program instantiation failed: {why}")
+pub(super) fn not_made(why: &Issues) -> String {
+    format!("program instantiation failed: {}", first(why))
+}
+
+/// What stands in the way of a program. Where that is, cel-go does not tell any more.
+pub(super) fn first(why: &Issues) -> &str {
+    why.issues.first().map_or("", |issue| issue.message.as_str())
 }

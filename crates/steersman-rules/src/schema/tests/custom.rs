@@ -188,6 +188,68 @@ fn what_is_embedded_is_a_resource() {
 }
 
 #[test]
+fn what_cannot_be_read_as_a_resource_is_not_read_at_all() {
+    let resource = json!({
+        "type": "object", "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true,
+    });
+    for (value, expected) in [
+        (json!({"apiVersion": 1, "kind": {}}), "v.apiVersion: Invalid value: 1: must be a string"),
+        (
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": "x"}),
+            "v.metadata: Invalid value: \"x\": json: cannot unmarshal string into Go value of type \
+             v1.ObjectMeta",
+        ),
+        (
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"x": 1}}}),
+            "v.metadata: Invalid value: {\"labels\":{\"x\":1}}: json: cannot unmarshal number into \
+             Go struct field ObjectMeta.labels of type string",
+        ),
+    ] {
+        assert_eq!(of(&resource).type_errors(&json!({"v": value})), [expected]);
+    }
+}
+
+#[test]
+fn numbers_are_told_as_kubernetes_tells_them() {
+    let check = |schema: serde_json::Value, value: serde_json::Value| {
+        messages(&of(&schema).validate(&json!({"v": value})))
+    };
+    const NO_NUMBER: &str =
+        "v: Invalid value: \"number\": v in body must be of type integer: \"number\"";
+    const NO_INTEGER: &str = "<nil>: Invalid value: \"\": Checked value must be of type integer \
+                              (default format) in v";
+    let integer = json!({"type": "integer"});
+    assert_eq!(check(integer.clone(), json!(1.5)), [NO_NUMBER, NO_INTEGER]);
+    assert_eq!(check(integer, json!(9_223_372_036_854_775_808_u64)), [NO_NUMBER, NO_INTEGER]);
+    let short = json!({"type": "integer", "format": "int32"});
+    assert_eq!(
+        check(short, json!(2_147_483_648_u64)),
+        [
+            "<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in v"
+        ]
+    );
+    assert!(check(json!({"type": "integer", "enum": [1]}), json!(1.0)).is_empty());
+    assert_eq!(
+        check(json!({"type": "integer", "multipleOf": 2, "minimum": 2}), json!(1)),
+        [
+            "v: Invalid value: 1: v in body should be a multiple of 2",
+            "v: Invalid value: 1: v in body should be greater than or equal to 2"
+        ]
+    );
+}
+
+#[test]
+fn what_a_list_holds_is_told_before_that_it_holds_too_much() {
+    let schema =
+        json!({"type": "array", "maxItems": 1, "items": {"type": "string", "maxLength": 1}});
+    assert_eq!(
+        messages(&of(&schema).validate(&json!({"v": ["ab", "c"]}))),
+        ["v[0]: Too long: may not be more than 1 byte", "v: Too many: 2: must have at most 1 item"]
+    );
+}
+
+#[test]
 fn what_is_embedded_is_looked_at_whenever_it_could_have_changed() {
     let schema = Schema::structural(&json!({"type": "object", "properties": {
         "spec": {

@@ -277,8 +277,8 @@ fn what_other_schemas_say_of_a_value_is_checked_too() {
             json!("ba"),
             json!("aaa"),
             vec![
-                r#"<nil>: Invalid value: "": "v" must validate all the schemas (allOf)"#,
                 "v: Too long: may not be more than 2 bytes",
+                r#"<nil>: Invalid value: "": "v" must validate all the schemas (allOf)"#,
             ],
         ),
         (

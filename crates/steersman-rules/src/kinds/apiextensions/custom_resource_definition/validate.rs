@@ -18,7 +18,7 @@ use super::approval::{self, Approval, approval};
 use super::bundle::{self, bundle_mistake};
 use super::is_established;
 use super::resources::versions_of;
-use crate::field::{Errors, FieldError};
+use crate::field::{Errors, FieldError, FieldErrorKind, shown_as_json};
 use crate::metadata;
 use crate::names;
 use crate::rules::at::At;
@@ -27,7 +27,9 @@ use crate::rules::webhook_client::client_config;
 /// The mistakes in a definition that is new or replaces another, in the order of Kubernetes.
 pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &definition["spec"];
-    let mut errors: Errors = of_own_name(definition).into_iter().collect();
+    // A name is looked at once; it stays.
+    let name = old.is_none().then(|| of_own_name(definition)).flatten();
+    let mut errors: Errors = name.into_iter().collect();
     errors.extend(of_group(spec));
     errors.extend(one_of(&spec["scope"], "spec.scope", &["Cluster", "Namespaced"]));
     let found = version::of_all(definition, old);
@@ -93,7 +95,8 @@ fn of_own_name(definition: &Value) -> Option<FieldError> {
     let name = metadata::text(definition, "name");
     let wanted = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
     let why = "must be spec.names.plural+\".\"+spec.group";
-    (name != wanted).then(|| FieldError::invalid("metadata.name", &json!(name), why))
+    let is_other = !name.is_empty() && name != wanted;
+    is_other.then(|| FieldError::invalid("metadata.name", &json!(name), why))
 }
 
 fn of_names(all: &Value) -> Vec<FieldError> {
@@ -147,16 +150,52 @@ fn of_versions(definition: &Value, own: Vec<Errors>) -> Errors {
         errors.extend(deprecation(version, index));
         errors.extend(own);
     }
-    let all = &definition["spec"]["versions"];
     if !unique {
-        let why = "must contain unique version names";
-        errors.push(FieldError::invalid("spec.versions", all, why));
+        errors.push(all_wrong(definition, "must contain unique version names"));
     }
     if versions_of(definition).filter(|version| version["storage"] == true).count() != 1 {
         let why = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid("spec.versions", all, why));
+        errors.push(all_wrong(definition, why));
+    }
+    // Kubernetes keeps the name of the first in a second place, too.
+    let first = versions_of(definition).next().map_or("", |version| text(&version["name"]));
+    if !first.is_empty() {
+        errors.extend(joined("spec.version", first, names::dns1035_label));
     }
     errors
+}
+
+/// All versions together are wrong. They are shown as Go's struct, without what all of them say
+/// alike.
+fn all_wrong(definition: &Value, why: &str) -> FieldError {
+    let alike = version::alike(&versions_of(definition).collect::<Vec<_>>());
+    let shown = versions_of(definition).map(|version| {
+        let flag = |key: &str| version[key] == true;
+        let part = |key: &str| match alike.contains(&key) {
+            true => "null".to_owned(),
+            false => shown_as_json(&version[key]),
+        };
+        format!(
+            "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\
+             \"DeprecationWarning\":{},\"Schema\":{},\"Subresources\":{},\
+             \"AdditionalPrinterColumns\":{},\"SelectableFields\":{}}}",
+            shown_as_json(&version["name"]),
+            flag("served"),
+            flag("storage"),
+            flag("deprecated"),
+            shown_as_json(&version["deprecationWarning"]),
+            part("schema"),
+            part("subresources"),
+            part("additionalPrinterColumns"),
+            part("selectableFields"),
+        )
+    });
+    let shown = match shown.collect::<Vec<_>>().join(",").as_str() {
+        "" => "null".to_owned(),
+        shown => format!("[{shown}]"),
+    };
+    let text = format!("Invalid value: {shown}: {why}");
+    FieldError { kind: FieldErrorKind::Invalid, field: "spec.versions".to_owned(), text }
 }
 
 fn deprecation(version: &Value, index: usize) -> Vec<FieldError> {
@@ -258,9 +297,26 @@ fn review_versions(versions: &Value, field: &str) -> Errors {
 }
 
 fn of_stored_versions(definition: &Value) -> Vec<FieldError> {
-    let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten();
+    const FIELD: &str = "status.storedVersions";
+    let is_stored = |version: &&Value| version["storage"] == true;
+    let name = |version: &'_ Value| version["name"].clone();
+    // Who has stored nothing yet stores the first that is to be.
+    let stored = match list(&definition["status"]["storedVersions"]) {
+        [] => versions_of(definition).find(is_stored).map(name).into_iter().collect(),
+        given => given.to_vec(),
+    };
+    if stored.is_empty() {
+        let why = "must have at least one stored version";
+        return vec![FieldError::invalid(FIELD, &Value::Null, why)];
+    }
+    let all = json!(stored);
+    let absent = versions_of(definition).filter(is_stored).map(name);
+    let absent = absent.filter(|version| !stored.contains(version)).map(|version| {
+        let why = format!("must have the storage version {}", text(&version));
+        FieldError::invalid(FIELD, &all, &why)
+    });
     let known: HashSet<&str> = versions_of(definition).map(|known| text(&known["name"])).collect();
-    let missing = stored.enumerate().filter(|(_, version)| !known.contains(text(version)));
+    let missing = stored.iter().enumerate().filter(|(_, version)| !known.contains(text(version)));
     let complain = |(index, version): (usize, &Value)| {
         let name = text(version);
         let why = format!(
@@ -268,7 +324,7 @@ fn of_stored_versions(definition: &Value) -> Vec<FieldError> {
         );
         FieldError::invalid(format!("status.storedVersions[{index}]"), version, &why)
     };
-    missing.map(complain).collect()
+    absent.chain(missing.map(complain)).collect()
 }
 
 /// Groups of the Kubernetes community need its approval. What was let pass once is let pass again.

@@ -17,6 +17,18 @@ const REASONS: &[&str] =
 const UNSUPPORTED: &[&str] =
     &["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
+/// Whether a schema, or one in it, has parts that Kubernetes does not know.
+pub(super) fn is_unsupported(schema: &Value) -> bool {
+    let below = |key: &str| schema[key].as_object().into_iter().flatten();
+    let lists = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| list(&schema[key]));
+    UNSUPPORTED.iter().any(|key| !schema[*key].is_null())
+        || below("properties").any(|(_, property)| is_unsupported(property))
+        || ["items", "additionalProperties", "not"]
+            .iter()
+            .any(|key| schema[*key].is_object() && is_unsupported(&schema[*key]))
+        || lists.into_iter().any(is_unsupported)
+}
+
 /// Said of a pattern that nobody waits for.
 const UNCHECKED: &str = "not checked in time";
 
@@ -85,10 +97,23 @@ pub(super) fn of_root(schema: &Value, path: &str, patterns: &mut Patterns) -> Er
     let mut errors = Errors::default();
     // Defaults are held against patterns, which may be too many to be looked at.
     if !found.patterns.is_over() {
-        defaults(schema, path, &mut errors);
+        of_whole_object(schema, path, &mut errors);
     }
     errors.extend(found.errors);
     errors
+}
+
+/// Defaults of a schema for whole objects: what every object has may have none, which is told
+/// elsewhere.
+fn of_whole_object(schema: &Value, path: &str, errors: &mut Errors) {
+    let mut root = schema.clone();
+    if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.retain(|name, _| !["metadata", "kind", "apiVersion"].contains(&name.as_str()));
+    }
+    if !root["default"].is_null() {
+        root["x-kubernetes-embedded-resource"] = true.into();
+    }
+    defaults(&root, path, errors);
 }
 
 /// Defaults that their own schema would refuse.

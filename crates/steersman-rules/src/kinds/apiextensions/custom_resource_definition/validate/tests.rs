@@ -117,6 +117,42 @@ fn versions_have_names_of_their_own_and_one_is_stored() {
     }
 }
 
+#[test]
+fn what_is_wrong_with_all_versions_is_told_of_all_and_of_what_is_stored() {
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema":
+            {"type": "object"}}})
+    };
+    let shown = |name: &str, storage: bool| {
+        format!(
+            "{{\"Name\":\"{name}\",\"Served\":true,\"Storage\":{storage},\"Deprecated\":false,\
+             \"DeprecationWarning\":null,\"Schema\":null,\"Subresources\":null,\
+             \"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}"
+        )
+    };
+    const ONE: &str = "must have exactly one version marked as storage version";
+    assert_eq!(
+        complaints("/spec/versions", &json!([version("v1", true), version("v2", true)])),
+        [
+            format!(
+                "spec.versions: Invalid value: [{},{}]: {ONE}",
+                shown("v1", true),
+                shown("v2", true)
+            ),
+            "status.storedVersions: Invalid value: [\"v1\"]: must have the storage version v2"
+                .into(),
+        ]
+    );
+    assert_eq!(
+        complaints("/spec/versions", &json!([version("v1", false)])),
+        [
+            format!("spec.versions: Invalid value: [{}]: {ONE}", shown("v1", false)),
+            "status.storedVersions: Invalid value: null: must have at least one stored version"
+                .into(),
+        ]
+    );
+}
+
 /// The complaints about two changes at once stand in the order of Kubernetes: the name first, then
 /// the spec from its group to its conversion, then the rest.
 #[test]
@@ -461,6 +497,18 @@ fn columns_scale_and_selectable_fields_are_checked() {
             "spec.selectableFields[0].jsonPath: Invalid value: \".spec\": must point to a field \
              of type string, boolean or integer. Enum string fields and strings with formats are \
              allowed.",
+        ),
+        (
+            "selectableFields",
+            json!([{"jsonPath": "spec.size"}]),
+            "spec.selectableFields[0].jsonPath: Invalid value: \"spec.size\": is an invalid path: \
+             expected [ or . but got: spec",
+        ),
+        (
+            "selectableFields",
+            json!([{"jsonPath": ".spec[0]"}]),
+            "spec.selectableFields[0].jsonPath: Invalid value: \".spec[0]\": is an invalid path: \
+             array notation is not allowed",
         ),
         (
             "selectableFields",

@@ -68,7 +68,7 @@ pub(super) fn of_all(definition: &Value, old: Option<&Value>) -> Found {
 }
 
 /// What all versions say alike. Asked once: there may be as many versions as fit into an object.
-fn alike(all: &[&Value]) -> Vec<&'static str> {
+pub(super) fn alike(all: &[&Value]) -> Vec<&'static str> {
     const KEYS: [&str; 4] =
         ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
     let is_alike = |key: &&str| {
@@ -176,7 +176,10 @@ fn of_schema(root: &Value, path: &str, status: bool, patterns: &mut schema::Patt
         let field = format!("{path}.nullable");
         errors.push(FieldError::forbidden(field, "nullable cannot be true at the root"));
     }
-    errors.extend(structural::of_root(root, &path));
+    // What cannot be read as a structural schema is not looked at as one.
+    if !schema::is_unsupported(root) {
+        errors.extend(structural::of_root(root, &path));
+    }
     errors.extend(schema::of_root(root, &path, patterns));
     errors
 }
@@ -260,13 +263,12 @@ fn of_selectable(version: &Value, path: &str) -> Errors {
             errors.push(FieldError::required(at, ""));
             continue;
         }
-        let Some(found) = given.strip_prefix('.').and_then(|path| field_at(root, path)) else {
-            let why = format!(
-                "is an invalid path: does not refer to a valid field{}",
-                if given.starts_with('.') { "" } else { ", expected a path that starts with ." }
-            );
-            errors.push(FieldError::invalid(at, value, &why));
-            continue;
+        let found = match field_at(root, given) {
+            Ok(found) => found,
+            Err(why) => {
+                errors.push(FieldError::invalid(at, value, &format!("is an invalid path: {why}")));
+                continue;
+            }
         };
         if given.starts_with(".metadata") {
             let why = "must not point to fields in metadata";
@@ -285,11 +287,26 @@ fn of_selectable(version: &Value, path: &str) -> Errors {
     errors
 }
 
-/// The schema of a field; metadata is there although no schema says so.
-fn field_at<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
+/// The schema of a field; fails with why there is none.
+fn field_at<'a>(root: &'a Value, path: &str) -> Result<&'a Value, String> {
     let mut schema = root;
-    for key in path.split('.') {
-        schema = schema["properties"].get(key)?;
+    let mut rest = path;
+    while !rest.is_empty() {
+        if rest.starts_with('[') {
+            return Err("array notation is not allowed".to_owned());
+        }
+        let Some(behind) = rest.strip_prefix('.') else {
+            let end = rest[1..].find(['.', '[', ']']).map_or(rest.len(), |at| at + 1);
+            return Err(format!("expected [ or . but got: {}", &rest[..end]));
+        };
+        let end = behind.find(['.', '[', ']']).unwrap_or(behind.len());
+        let (key, after) = behind.split_at(end);
+        if key.is_empty() && after.is_empty() {
+            return Err("unexpected end of JSON path".to_owned());
+        }
+        let found = schema["properties"].get(key);
+        schema = found.ok_or("does not refer to a valid field")?;
+        rest = after;
     }
-    Some(schema)
+    Ok(schema)
 }
