@@ -212,9 +212,7 @@ fn what_cannot_be_read_as_a_resource_is_not_read_at_all() {
 
 #[test]
 fn numbers_are_told_as_kubernetes_tells_them() {
-    let check = |schema: serde_json::Value, value: serde_json::Value| {
-        messages(&of(&schema).validate(&json!({"v": value})))
-    };
+    let check = |schema: Value, value: Value| messages(&of(&schema).validate(&json!({"v": value})));
     const NO_NUMBER: &str =
         "v: Invalid value: \"number\": v in body must be of type integer: \"number\"";
     const NO_INTEGER: &str = "<nil>: Invalid value: \"\": Checked value must be of type integer \
