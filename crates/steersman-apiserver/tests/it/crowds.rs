@@ -146,14 +146,14 @@ async fn the_bodies_of_one_user_leave_room_for_those_of_others() {
         tokens.insert(name, User::known(name, &["system:masters"]));
     }
     let sender: http2::SendRequest<Large> = server.http2(None).await;
-    let unfinished: Vec<_> = (0..10)
+    let unfinished: Vec<_> = (0..5)
         .map(|_| {
             let mut sender = sender.clone();
             tokio::spawn(async move { sender.send_request(post(Large::new(false), "hog")).await })
         })
         .collect();
-    let held = 10 * 3 * MEBIBYTE;
-    until("ten bodies are held", || server.api.server.body_bytes() == held).await;
+    let held = 5 * 3 * MEBIBYTE;
+    until("five bodies are held", || server.api.server.body_bytes() == held).await;
     // Two might share their room by chance, but not all.
     let mut others = Vec::new();
     for name in ["a", "b", "c", "d"] {

@@ -198,16 +198,7 @@ impl Checker<'_> {
                     self.unresolved(id, &object.name)
                 }
                 None => {
-                    // What libraries bring has a name, and nobody can say what is in it.
-                    let is_known =
-                        !object.fields.is_empty() || self.env.type_named(&object.name).is_some();
-                    self.report(
-                        id,
-                        match is_known {
-                            true => format!("undefined field '{field}'"),
-                            false => format!("unexpected failed resolution of '{}'", object.name),
-                        },
-                    );
+                    self.report(id, format!("undefined field '{field}'"));
                     Type::Error
                 }
             },
@@ -476,9 +467,10 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a type is of a library, which tells nobody its fields.
+/// Whether a type is of a library, which tells nobody its fields. The variables of a policy are no
+/// such type, although there are none before the first.
 fn is_opaque(name: &str) -> bool {
-    name.starts_with("kubernetes.")
+    name.starts_with("kubernetes.") && name != "kubernetes.variables"
 }
 
 fn literal_type(literal: &Literal) -> Type {

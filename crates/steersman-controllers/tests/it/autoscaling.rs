@@ -264,9 +264,10 @@ async fn without_metrics_nothing_changes_and_the_autoscaler_says_why(
     );
     assert_eq!(size(&cluster).await?, 2);
     serve(POD_METRICS, &json!({}), &cluster).await?;
-    cluster.advance(PERIOD).await;
+    cluster.advance(2 * PERIOD).await;
     let none = "no metrics returned from resource metrics API";
-    assert!(conditions(&cluster, "web").await?[1].ends_with(none));
+    let conditions = conditions(&cluster, "web").await?;
+    assert!(conditions[1].ends_with(none), "{conditions:#?}");
     Ok(())
 }
 
@@ -291,9 +292,9 @@ async fn what_pods_that_do_not_run_use_does_not_count(cluster: Cluster) -> Resul
 #[steersman::test]
 async fn two_autoscalers_of_the_same_pods_do_nothing(cluster: Cluster) -> Result<()> {
     run(&cluster, 2).await?;
-    load(&cluster, "100m");
     scale(&cluster, "one", &json!({})).await?;
     scale(&cluster, "two", &json!({})).await?;
+    load(&cluster, "100m");
     cluster.advance(3 * PERIOD).await;
     let ambiguous = "ScalingActive False AmbiguousSelector: pods by selector app=web are controlled \
                      by multiple HPAs: [default/one default/two]";

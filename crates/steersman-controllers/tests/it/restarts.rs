@@ -238,15 +238,26 @@ fn a_finished_job_is_deleted_whenever_the_controller_that_does_so_is_restarted()
 /// A Service whose Pods come and go.
 async fn endpoints_follow(cluster: &Cluster) -> Result<()> {
     cluster.client().create(&selecting("web")).await?;
-    cluster.client().create(&deployment("web", 3, "nginx:1")).await?;
-    has_endpoints(cluster, "web", 3).await?;
-    // What comes last tells when it happened, which a restart would make it forget otherwise.
-    for replicas in [1, 2] {
-        let scaled = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-        cluster.client().patch::<Deployment, _>("web", &scaled).await?;
-        has_endpoints(cluster, "web", replicas).await?;
+    let web = |name: &str| {
+        let ports = json!([{"name": "http", "containerPort": 8080}]);
+        let containers = json!([{"name": "main", "image": "nginx", "ports": ports}]);
+        let mut web = pod(name, &json!({"containers": containers}));
+        web.metadata.labels = Some(object(json!({"app": "web"})));
+        web
+    };
+    for name in ["a", "b", "c"] {
+        cluster.client().create(&web(name)).await?;
+        cluster.eventually(name, is_ready).await?;
     }
-    Ok(())
+    has_endpoints(cluster, "web", 3).await?;
+    for name in ["a", "b"] {
+        cluster.client().delete::<Pod>(name, &DeleteParams::default()).await?;
+        cluster.gone::<Pod>(name).await?;
+    }
+    has_endpoints(cluster, "web", 1).await?;
+    // What comes last tells when it happened, which a restart would make it forget otherwise.
+    cluster.client().create(&web("d")).await?;
+    has_endpoints(cluster, "web", 2).await
 }
 
 #[test]

@@ -231,8 +231,10 @@ fn what_is_wider_than_the_level_is_served_alone() {
     assert!(set.dispatch(ms(0)).is_empty());
     set.finish(ms(1), small);
     let (_, wide) = set.dispatch(ms(1)).pop().unwrap();
-    waiting(set.arrive(ms(2), Work::ONE, OTHER, || 2));
+    waiting(set.arrive(ms(2), Work::seats(2), OTHER, || 2));
     assert!(set.dispatch(ms(2)).is_empty());
+    let lent = seated(set.arrive(ms(2), Work::ONE, OTHER + 1, || 3));
+    set.finish(ms(3), lent);
     set.finish(ms(3), wide);
     assert_eq!(set.dispatch(ms(3)).len(), 1);
 }
@@ -324,11 +326,13 @@ impl Model {
         }
     }
 
-    /// Nobody sits beyond the limit, but one who is wider than the level and then alone.
+    /// Nobody sits beyond the limit, but one who is wider than the level and then alone, and who is
+    /// lent a seat of somebody who has several.
     fn sit(&mut self, seated: Seated) {
         let Load { seats, .. } = self.set.load();
         let alone = self.seated.is_empty();
-        assert!(seats <= self.set.limit() || alone, "{seats} of {}", self.set.limit());
+        let lent = if seated.width() == 1 { self.set.wide } else { 0 };
+        assert!(seats <= self.set.limit() + lent || alone, "{seats} of {}", self.set.limit());
         self.seated.push(seated);
     }
 }

@@ -49,7 +49,7 @@ fn run_expose_scale_and_autoscale_work_together() {
     let of_front = "-l kubernetes.io/service-name=front";
     program.says(&format!("get endpointslices {of_front}"), &["front-", "IPv4", " 80 ", "10.244."]);
     program
-        .says(&format!("describe endpointslices {of_front}"), &["Ready:  true", "Pod/web", "80"]);
+        .says(&format!("describe endpointslices {of_front}"), &["Ready:    true", "Pod/web", "80"]);
     program.says("get endpoints front", &["10.244.", ":80"]);
     program.says("describe service front", &["Endpoints:", "10.244.", ":80"]);
     program.says("get service out", &["LoadBalancer", "10.200.0.1", "80:3"]);

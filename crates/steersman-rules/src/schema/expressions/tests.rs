@@ -186,7 +186,7 @@ fn a_rule_that_does_not_compile_is_refused_with_its_place() {
     assert_eq!(
         refused(&schema),
         ["schema.properties[spec].x-kubernetes-validations[0].rule: Invalid value: \
-          {\"Rule\":\"self.b > 1\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\
+          {\"Rule\":\"self.b \\u003e 1\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\
           \"FieldPath\":\"\",\"OptionalOldSelf\":null}: compilation failed: ERROR: <input>:1:5: \
           undefined field 'b'\n | self.b > 1\n | ....^"]
     );

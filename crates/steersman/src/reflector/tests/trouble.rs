@@ -132,6 +132,9 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Warnings {
 #[tokio::test(start_paused = true)]
 async fn what_is_broken_for_long_is_warned_of_when_it_changes() {
     let warned = Arc::new(AtomicUsize::new(0));
+    // While there is only one subscriber in the process, tracing asks that of whichever thread comes
+    // to a place first whether anybody listens there: other tests' threads have none.
+    let _another = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::registry().with(Warnings(Arc::clone(&warned)));
     let _guard = tracing::subscriber::set_default(subscriber);
     let failed = |reason: &str| Answer::new(500, &status(500, reason));
