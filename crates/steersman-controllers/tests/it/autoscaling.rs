@@ -294,6 +294,8 @@ async fn two_autoscalers_of_the_same_pods_do_nothing(cluster: Cluster) -> Result
     run(&cluster, 2).await?;
     scale(&cluster, "one", &json!({})).await?;
     scale(&cluster, "two", &json!({})).await?;
+    // Each knows of the other before there is a reason to scale.
+    cluster.advance(PERIOD).await;
     load(&cluster, "100m");
     cluster.advance(3 * PERIOD).await;
     let ambiguous = "ScalingActive False AmbiguousSelector: pods by selector app=web are controlled \

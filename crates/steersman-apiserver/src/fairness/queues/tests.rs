@@ -331,7 +331,7 @@ impl Model {
     fn sit(&mut self, seated: Seated) {
         let Load { seats, .. } = self.set.load();
         let alone = self.seated.is_empty();
-        let lent = if seated.width() == 1 { self.set.wide } else { 0 };
+        let lent = self.set.wide;
         assert!(seats <= self.set.limit() + lent || alone, "{seats} of {}", self.set.limit());
         self.seated.push(seated);
     }

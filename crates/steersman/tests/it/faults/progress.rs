@@ -12,7 +12,7 @@ use crate::reconcile::{config_map, of_the_test};
 use crate::replicas::for_seeds;
 
 /// `cargo xtask soak` sweeps over more.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 20;
 const COUNT: &str = "count";
 
 fn count(map: &ConfigMap) -> u64 {
