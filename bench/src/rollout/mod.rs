@@ -2,7 +2,7 @@
 //! Kubernetes' own control plane, kube-apiserver, kube-controller-manager and kube-scheduler over
 //! etcd, where somebody gives a directory with those programs.
 //!
-//! One [user](user) asks both for the same over HTTPS, in turns, each time on a new cluster, and
+//! One [user] asks both for the same over HTTPS, in turns, each time on a new cluster, and
 //! hears by a watch that it is there; [`lines`] says what is measured. Nodes are simulated: ours are
 //! part of our program, and of its memory; those of the rival exist as objects that the
 //! [benchmark](kubelet) writes. Both keep what they are told on disk.

@@ -2,7 +2,7 @@
 //! EndpointSlices, and which many still read.
 //!
 //! Endpoints have the name of their Service and no owner: who deletes the Service leaves them to
-//! [`leftovers`]. Those of a Service without a selector are written by somebody else.
+//! [`mod@leftovers`]. Those of a Service without a selector are written by somebody else.
 
 mod leftovers;
 mod plan;
