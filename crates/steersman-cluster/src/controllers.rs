@@ -25,7 +25,7 @@ const METRICS_SERVER: (&str, &str) = ("metrics-server", "metrics");
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Controllers {
     /// The n-th bit is for the n-th name.
-    bits: u32,
+    bits: u64,
 }
 
 /// Why a list of controllers was not understood.
@@ -48,7 +48,7 @@ pub enum ChoiceError {
 
 impl Controllers {
     /// All of them.
-    pub const ALL: Self = Self { bits: u32::MAX };
+    pub const ALL: Self = Self { bits: u64::MAX };
     /// None: objects stay as they were written.
     pub const NONE: Self = Self { bits: 0 };
 
