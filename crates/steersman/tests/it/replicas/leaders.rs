@@ -170,5 +170,7 @@ fn two_managers_never_both_write_whatever_the_network_does() {
     let (terms, refused) = (terms.into_inner(), refused.into_inner());
     println!("{terms} terms, {refused} writes refused or cut off by the fence");
     let all = std::env::var_os("STEERSMAN_SEED").is_none();
-    assert!(!all || (terms > 1500 && refused > 10_000), "{terms} terms, {refused} refused");
+    // Seeds among which leadership hardly ever moves would show nothing.
+    let seeds = SEEDS as usize;
+    assert!(!all || (terms > seeds && refused > seeds * 10), "{terms} terms, {refused} refused");
 }
