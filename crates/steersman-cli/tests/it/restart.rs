@@ -2,7 +2,7 @@
 
 use crate::load::{self, Load};
 use crate::program::{Program, steersman};
-use crate::workload::{deploy, pods, roll, rolled_out};
+use crate::workload::{deploy, eventually, pods, roll, rolled_out};
 
 #[test]
 fn everything_is_there_again_after_a_restart() {
@@ -54,6 +54,8 @@ async fn nothing_acknowledged_is_lost_when_the_program_is_killed_and_rollouts_go
         load::assert_kept(&client, &acknowledged).await;
         rolled_out(&client, "web", replicas).await;
     }
+    // Those of earlier kinds take their time to end.
+    eventually("only the latest Pods are left", || async { pods(&client).await.len() == 9 }).await;
     let before = pods(&client).await;
     program.stop();
     program.start_again();
