@@ -125,46 +125,58 @@ impl<'a> Group<'a> {
         let services = self.versions.iter().map(|v| format!("{}.{}", v.name, self.name));
         services.min().unwrap_or_default()
     }
+}
 
-    /// The version of that name, which is new if nobody has told of it.
-    fn version(&mut self, name: &'a str, priority: i64) -> &mut Served<'a> {
-        let place = self.versions.iter().position(|version| version.name == name);
-        let place = place.unwrap_or_else(|| {
-            let resources = Resources::Here(Vec::new());
-            self.versions.push(Served { name, priority, resources });
-            self.versions.len() - 1
+/// Groups while they are put together, with the places of what is known already: a group may have
+/// thousands of versions.
+#[derive(Default)]
+struct Gathered<'a> {
+    groups: Vec<Group<'a>>,
+    places: HashMap<&'a str, usize>,
+    versions: HashMap<(usize, &'a str), usize>,
+}
+
+impl<'a> Gathered<'a> {
+    /// The version of that name, which is new if nobody has told of it, with the priorities of its
+    /// group and of itself.
+    fn version(
+        &mut self,
+        group: &'a str,
+        name: &'a str,
+        (in_groups, in_group): (i64, i64),
+    ) -> &mut Served<'a> {
+        let place = *self.places.entry(group).or_insert_with(|| {
+            self.groups.push(Group { name: group, priority: in_groups, versions: Vec::new() });
+            self.groups.len() - 1
         });
-        &mut self.versions[place]
+        let group = &mut self.groups[place];
+        group.priority = group.priority.max(in_groups);
+        let place = *self.versions.entry((place, name)).or_insert_with(|| {
+            let resources = Resources::Here(Vec::new());
+            group.versions.push(Served { name, priority: in_group, resources });
+            group.versions.len() - 1
+        });
+        &mut group.versions[place]
     }
 }
 
 /// All groups, by priority and then by name.
 fn all_groups<'a>(table: &'a Table, remotes: &'a Remotes) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut group = |groups: &mut Vec<Group<'a>>, name: &'a str, priority: i64| {
-        let place = *places.entry(name).or_insert_with(|| {
-            groups.push(Group { name, priority, versions: Vec::new() });
-            groups.len() - 1
-        });
-        groups[place].priority = groups[place].priority.max(priority);
-        place
-    };
+    let mut gathered = Gathered::default();
     for resource in table.resources() {
-        let (in_groups, in_group) = local::priorities_of(resource);
-        let place = group(&mut groups, &resource.group, in_groups);
-        let version = groups[place].version(&resource.version, in_group);
+        let priorities = local::priorities_of(resource);
+        let version = gathered.version(&resource.group, &resource.version, priorities);
         if let Resources::Here(resources) = &mut version.resources {
             resources.push(resource);
         }
     }
     for remote in remotes.values() {
-        let (in_groups, in_group) = remote.priorities();
-        let place = group(&mut groups, &remote.group, in_groups);
-        let version = groups[place].version(&remote.version, in_group);
-        version.priority = in_group;
+        let priorities = remote.priorities();
+        let version = gathered.version(&remote.group, &remote.version, priorities);
+        version.priority = priorities.1;
         version.resources = Resources::Elsewhere(remote);
     }
+    let mut groups = gathered.groups;
     for group in &mut groups {
         group.versions.sort_by(|a, b| {
             b.priority.cmp(&a.priority).then_with(|| versions::order(b.name, a.name))

@@ -10,6 +10,8 @@ use http::{Request, StatusCode};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
 use kube::client::Body;
 use kube::core::ApiResource;
+use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery, APIVersionDiscovery};
+use serde::Deserialize;
 use steersman::{Client, Result};
 
 /// The form of discovery that has a tag.
@@ -89,18 +91,78 @@ pub(crate) async fn served_resources(
 ) -> Result<Discovered> {
     let mut resources = resources_of("v1", client.kube().list_core_api_resources("v1").await?);
     let mut failures = BTreeMap::new();
-    for group in client.kube().list_api_groups().await?.groups {
+    for group in groups(client).await? {
         let mut seen = HashSet::new();
-        for version in versions(&group) {
-            let answer = client.kube().list_api_group_resources(version).await;
-            if let Err(error) = &answer {
-                failures.insert(version.to_owned(), reason(error));
-            }
-            let new = read_or_known(version, answer, known);
+        for Version { name, told } in group {
+            let new = match told {
+                Some(resources) => resources,
+                None => {
+                    let answer = client.kube().list_api_group_resources(&name).await;
+                    if let Err(error) = &answer {
+                        failures.insert(name.clone(), reason(error));
+                    }
+                    read_or_known(&name, answer, known)
+                }
+            };
             resources.extend(new.into_iter().filter(|r| seen.insert(r.api.plural.clone())));
         }
     }
     Ok(Discovered { resources, failures })
+}
+
+/// A group version, as the list of groups tells of it.
+struct Version {
+    name: String,
+    /// What it has; `None` if that has to be asked for.
+    told: Option<Vec<ServedResource>>,
+}
+
+/// The groups but core, with their versions, the preferred one first. A server that knows the
+/// aggregated form tells in one answer what each version has, unless it does not know that itself;
+/// there may be thousands of versions.
+async fn groups(client: &Client) -> Result<Vec<Vec<Version>>> {
+    let request = Request::get("/apis").header(ACCEPT, AGGREGATED);
+    let answer: Groups = client.kube().request(request.body(Vec::new())?).await?;
+    Ok(match answer {
+        Groups::Aggregated { items } => items.into_iter().map(told_versions).collect(),
+        Groups::Plain { groups } => groups.iter().map(asked_versions).collect(),
+    })
+}
+
+/// Either form of the list of groups.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Groups {
+    Aggregated { items: Vec<APIGroupDiscovery> },
+    Plain { groups: Vec<APIGroup> },
+}
+
+fn told_versions(group: APIGroupDiscovery) -> Vec<Version> {
+    let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
+    let version = |version: APIVersionDiscovery| {
+        let group_version = format!("{name}/{}", version.version.unwrap_or_default());
+        let is_told = version.freshness.as_deref() != Some("Stale");
+        let resources = version.resources.into_iter();
+        let told = is_told.then(|| resources.map(|r| told_resource(&group_version, r)).collect());
+        Version { name: group_version, told }
+    };
+    group.versions.into_iter().map(version).collect()
+}
+
+fn told_resource(group_version: &str, resource: APIResourceDiscovery) -> ServedResource {
+    let resource = APIResource {
+        kind: resource.response_kind.and_then(|kind| kind.kind).unwrap_or_default(),
+        name: resource.resource.unwrap_or_default(),
+        namespaced: resource.scope.as_deref() == Some("Namespaced"),
+        verbs: resource.verbs,
+        ..APIResource::default()
+    };
+    served(group_version, resource)
+}
+
+fn asked_versions(group: &APIGroup) -> Vec<Version> {
+    let version = |name: &str| Version { name: name.to_owned(), told: None };
+    versions(group).into_iter().map(version).collect()
 }
 
 /// Asks the server for one resource, whatever its version; `None` if it is not served.
@@ -222,6 +284,30 @@ mod tests {
         assert_eq!(served[0].path(Some("default")), "/apis/apps/v1/namespaces/default/deployments");
         assert!(served[0].has_verbs(&["list", "delete"]));
         assert!(!served[0].has_verbs(&["deletecollection"]));
+    }
+
+    #[test]
+    fn an_aggregated_list_tells_what_versions_have_unless_it_is_stale() {
+        let list = json!({"kind": "APIGroupDiscoveryList", "items": [{
+            "metadata": {"name": "example.com"},
+            "versions": [
+                {"version": "v2", "freshness": "Current", "resources": [{
+                    "resource": "boats", "scope": "Namespaced", "verbs": ["list"],
+                    "responseKind": {"group": "example.com", "version": "v2", "kind": "Boat"},
+                }]},
+                {"version": "v1", "freshness": "Stale"},
+            ],
+        }]});
+        let Groups::Aggregated { items } = serde_json::from_value(list).unwrap() else {
+            panic!("not the aggregated form")
+        };
+        let versions: Vec<Version> = items.into_iter().flat_map(told_versions).collect();
+        let names: Vec<&str> = versions.iter().map(|version| &*version.name).collect();
+        assert_eq!(names, ["example.com/v2", "example.com/v1"]);
+        let told = versions[0].told.as_ref().unwrap();
+        assert_eq!(told[0].path(Some("bay")), "/apis/example.com/v2/namespaces/bay/boats");
+        assert_eq!(told[0].api.kind, "Boat");
+        assert!(versions[1].told.is_none());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! Thirty of them are written before the first request of every cluster, each once, with the
 //! condition that would be added to it at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -346,33 +346,54 @@ async fn remove(
     }
 }
 
+/// How many APIServices of one definition are written at a time: a disk is synced once for many,
+/// and a definition may have thousands of versions.
+const AT_A_TIME: usize = 64;
+
 /// Brings the APIServices of a definition's versions up to what is served now.
 pub(crate) async fn follow_definition(server: &Arc<Server>, group: &str, versions: &[&str]) {
-    for version in versions {
-        if let Err(error) = follow_version(server, group, version).await {
-            tracing::warn!(%error, group, version, "cannot write the APIService of a definition");
+    let Ok(resource) = resource(server) else { return };
+    let served = served_versions(server, group);
+    let follow = |version: &str| {
+        let wanted = Wanted::of_definition(group, version);
+        let (resource, is_served) = (&resource, served.contains(version));
+        async move {
+            if let Err(error) = follow_version(server, resource, &wanted, is_served).await {
+                let name = wanted.name();
+                tracing::warn!(%error, name, "cannot write the APIService of a definition");
+            }
         }
+    };
+    for versions in versions.chunks(AT_A_TIME) {
+        join_all(versions.iter().map(|version| follow(version))).await;
     }
 }
 
-async fn follow_version(server: &Arc<Server>, group: &str, version: &str) -> Result<()> {
-    let Ok(resource) = resource(server) else { return Ok(()) };
+/// The versions of a group in which definitions are served.
+fn served_versions(server: &Server, group: &str) -> HashSet<String> {
     let table = server.registry.table();
-    let mut resources = table.resources();
-    let is_served = resources.any(|r| r.is_custom() && r.group == group && r.version == version);
-    let wanted = Wanted::of_definition(group, version);
+    let served = table.resources().filter(|r| r.is_custom() && r.group == group);
+    served.map(|resource| resource.version.to_string()).collect()
+}
+
+async fn follow_version(
+    server: &Arc<Server>,
+    resource: &Resource,
+    wanted: &Wanted,
+    is_served: bool,
+) -> Result<()> {
     let key = resource.key(Place { namespace: "", name: &wanted.name() });
     match server.known(&key).await? {
         None if is_served => {
-            let new = put(server, &resource, &wanted, &server.now())?;
+            let new = put(server, resource, wanted, &server.now())?;
             match server.store.write(new).await {
                 Ok(_) | Err(StoreError::Conflict { .. }) => Ok(()),
                 Err(error) => Err(error.into()),
             }
         }
         None => Ok(()),
-        Some(entry) if is_served => mend(server, &resource, &wanted, &entry).await.map(drop),
-        Some(entry) => remove(server, &resource, &entry, is_managed).await,
+        Some(entry) if is_served => mend(server, resource, wanted, &entry).await.map(drop),
+        Some(entry) => remove(server, resource, &entry, is_managed).await,
     }
 }
 

@@ -3,11 +3,12 @@
 //! In this order: without a node before with one; pending, then unknown, then running; not
 //! ready before ready; lower deletion cost; sharing a node with more siblings; ready for a
 //! shorter time; restarted more often; younger. Times are compared by their order of magnitude,
-//! so that Pods of about the same age are chosen by chance (their uid) and not always from the
+//! so that Pods of about the same age are chosen by chance (a uid) and not always from the
 //! newest rollout; restarts count only where ready times are the same.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -29,12 +30,36 @@ pub(super) fn first_to_go(
         *siblings.entry(node_of(pod)).or_default() += 1;
     }
     let colocated = |pod: &Pod| siblings.get(node_of(pod)).copied().unwrap_or(0);
+    let standing = |pod: &Pod| (rank(pod), Reverse(colocated(pod)));
+    let readiness = |pod: &Pod| (standing(pod), ready_since(pod));
+    let age = |pod: &Pod| (readiness(pod), pod::max_restarts(pod), created(pod));
+    let (chance_of_readiness, chance_of_age) = (chances(pods, readiness), chances(pods, age));
     let mut ranked = pods.to_vec();
-    ranked.sort_by(|a, b| {
-        let more_siblings = colocated(b).cmp(&colocated(a));
-        rank(a).cmp(&rank(b)).then(more_siblings).then_with(|| by_history(a, b, now))
+    ranked.sort_by_cached_key(|pod| {
+        let ready = (magnitude(ready_since(pod), now), chance_of_readiness.get(&readiness(pod)));
+        let created = (magnitude(created(pod), now), chance_of_age.get(&age(pod)));
+        let uid = pod.metadata.uid.clone();
+        (standing(pod), ready, Reverse(pod::max_restarts(pod)), created, uid)
     });
     ranked
+}
+
+/// What decides among times of the same order of magnitude: the smallest uid of the Pods that have
+/// all in common up to that time. Of two Pods that is the uid; of many it is still an order, which
+/// it would not be if uids were compared only where times differ.
+fn chances<C: Hash + Eq>(
+    pods: &[Arc<Pod>],
+    class: impl Fn(&Pod) -> C,
+) -> HashMap<C, Option<String>> {
+    let mut chances: HashMap<C, Option<String>> = HashMap::new();
+    for pod in pods {
+        let uid = &pod.metadata.uid;
+        let chance = chances.entry(class(pod)).or_insert_with(|| uid.clone());
+        if uid < chance {
+            chance.clone_from(uid);
+        }
+    }
+    chances
 }
 
 /// The smaller, the sooner it goes.
@@ -43,22 +68,13 @@ fn rank(pod: &Pod) -> (bool, u8, bool, i32) {
     (has_node, phase_rank(pod::phase(pod)), pod::is_ready(pod), deletion_cost(pod))
 }
 
-/// Which of two Pods goes first, by what they have been through.
-fn by_history(a: &Pod, b: &Pod, now: Timestamp) -> Ordering {
-    let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let ready = by_time((pod::ready_since(a), a), (pod::ready_since(b), b), now);
-    let restarts = pod::max_restarts(b).cmp(&pod::max_restarts(a));
-    ready.then(restarts).then_with(|| by_time((created(a), a), (created(b), b), now))
+/// Since when a Pod is ready, if it is.
+fn ready_since(pod: &Pod) -> Option<Timestamp> {
+    pod::ready_since(pod).filter(|_| pod::is_ready(pod))
 }
 
-/// The later by orders of magnitude first; if they agree in that and yet differ, by chance.
-fn by_time(a: (Option<Timestamp>, &Pod), b: (Option<Timestamp>, &Pod), now: Timestamp) -> Ordering {
-    let (Some(since_a), Some(since_b)) = (a.0, b.0) else { return Ordering::Equal };
-    if since_a == since_b {
-        return Ordering::Equal;
-    }
-    let by_chance = || a.1.metadata.uid.cmp(&b.1.metadata.uid);
-    magnitude(since_a, now).cmp(&magnitude(since_b, now)).then_with(by_chance)
+fn created(pod: &Pod) -> Option<Timestamp> {
+    pod.metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
 fn phase_rank(phase: &str) -> u8 {
@@ -74,10 +90,10 @@ fn deletion_cost(pod: &Pod) -> i32 {
     annotations.and_then(|all| all.get(DELETION_COST)?.parse().ok()).unwrap_or(0)
 }
 
-/// How long ago, as a power of two of nanoseconds.
-fn magnitude(since: Timestamp, now: Timestamp) -> u32 {
-    let nanoseconds = u128::try_from(now.duration_since(since).as_nanos()).unwrap_or(0);
-    u128::BITS - nanoseconds.leading_zeros()
+/// How long ago, as a power of two of nanoseconds; what has no time comes first.
+fn magnitude(since: Option<Timestamp>, now: Timestamp) -> Option<u32> {
+    let nanoseconds = u128::try_from(now.duration_since(since?).as_nanos()).unwrap_or(0);
+    Some(u128::BITS - nanoseconds.leading_zeros())
 }
 
 fn node_of(pod: &Pod) -> &str {

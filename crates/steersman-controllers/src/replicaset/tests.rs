@@ -115,6 +115,33 @@ fn pods_ready_for_about_as_long_are_chosen_by_chance_whatever_else_they_are() {
 }
 
 #[test]
+fn many_pods_of_about_the_same_age_have_one_order() {
+    // Ready at the same second as some and at another than others, with other restarts and uids.
+    let pods: Vec<_> = (0..200_u32)
+        .map(|n| {
+            let second = n * 7 % 13;
+            let mut change = ready_since(&format!("2030-01-01T11:00:{second:02}Z"));
+            let restarts = n * 11 % 5;
+            change["status"]["containerStatuses"] = json!([{
+                "name": "main", "image": "", "imageID": "", "ready": true,
+                "restartCount": restarts,
+            }]);
+            change["spec"]["nodeName"] = "node".into();
+            pod(&format!("{:03}", n * 37 % 200), &change)
+        })
+        .collect();
+    let order = |pods: &[Arc<Pod>]| -> Vec<String> {
+        let ranked = super::ranking::first_to_go(pods, pods, now());
+        ranked.iter().map(|pod| pod.metadata.uid.clone().unwrap()).collect()
+    };
+    let mut turned = pods.clone();
+    turned.reverse();
+    assert_eq!(order(&pods), order(&turned));
+    turned.rotate_left(77);
+    assert_eq!(order(&pods), order(&turned));
+}
+
+#[test]
 fn among_equals_the_pod_with_most_siblings_on_its_node_goes_first() {
     let alone = pod("a", &json!({"spec": {"nodeName": "n1"}}));
     let crowded = pod("b", &json!({"spec": {"nodeName": "n2"}}));
