@@ -2,7 +2,7 @@
 //! in the Node's status those that are attached.
 //!
 //! Whoever runs the driver would attach them. On simulated nodes there is nothing to attach to, so
-//! [`attacher`] says that it is done.
+//! [`mod@attacher`] says that it is done.
 
 mod attacher;
 mod plan;

@@ -264,7 +264,7 @@ async fn the_claims_of_a_stateful_set_are_bound_grow_and_go_as_its_policy_says(
     }
     let left = |claims: &[PersistentVolumeClaim]| claims.len() == 2;
     let left = all_become(&cluster, left).await?;
-    assert!(left.iter().all(|claim| is_bound(claim) && names(claim) != ""));
+    assert!(left.iter().all(|claim| is_bound(claim) && !names(claim).is_empty()));
     all_become(&cluster, |pods: &[Pod]| pods.is_empty()).await?;
     cluster.advance(Duration::from_secs(10)).await;
     assert_eq!(volumes(&cluster).await?.len(), 2, "volumes go with their claims");
