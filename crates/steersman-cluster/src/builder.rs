@@ -129,9 +129,9 @@ impl Builder {
 
     /// Which admission plug-ins are switched on or off by name. Those that begin what a controller
     /// ends are on by default only if it runs: `ServiceAccount` with the controller that makes the
-    /// account `default` of each namespace, `TaintNodesByCondition` and
-    /// `StorageObjectInUseProtection` with those that take the taints and the finalizers away
-    /// again, which are not built yet.
+    /// account `default` of each namespace, `StorageObjectInUseProtection` with those that take the
+    /// finalizers away again, `TaintNodesByCondition` with the one that takes the taints away, which
+    /// is not built yet.
     #[must_use]
     pub fn admission(mut self, plugins: PluginSelection) -> Self {
         self.admission = plugins;
@@ -309,7 +309,10 @@ mod tests {
         }
         let all = Builder::default();
         assert!(!has(&all, "TaintNodesByCondition"), "nobody would take the taint away");
-        assert!(!has(&all, "StorageObjectInUseProtection"), "nobody would let go");
+        assert!(has(&all, "StorageObjectInUseProtection"));
+        let chosen: Controllers = "*,-pv-protection".parse().unwrap();
+        let without = Builder::default().controllers(chosen);
+        assert!(!has(&without, "StorageObjectInUseProtection"), "nobody would let go");
     }
 
     #[test]

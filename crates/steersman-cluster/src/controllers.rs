@@ -72,6 +72,11 @@ impl Controllers {
         self.runs(METRICS_SERVER.0)
     }
 
+    /// Whether somebody makes volumes for claims.
+    pub(crate) fn provision_volumes(self) -> bool {
+        self.runs("local-path-provisioner")
+    }
+
     /// Whether somebody needs to know who the cluster is: its certificates, or its keys.
     pub(crate) fn need_keys(self) -> bool {
         let names = [
@@ -178,6 +183,11 @@ mod tests {
                  validatingadmissionpolicy-status-controller,\
                  endpointslice-controller,endpoints-controller,endpointslice-mirroring-controller,\
                  service-cidr-controller,service-lb-controller,\
+                 persistentvolume-binder-controller,persistentvolume-expander-controller,\
+                 persistentvolume-attach-detach-controller,\
+                 persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,\
+                 volumeattributesclass-protection-controller,ephemeral-volume-controller,\
+                 local-path-provisioner,\
                  certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
                  kube-scheduler,metrics-server",
             ),

@@ -21,7 +21,7 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 14] = [
+const ACCOUNTS: [(&str, &str); 23] = [
     ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("daemonset-controller", "daemon-set-controller"),
     ("disruption-pod-controller", "disruption-controller"),
@@ -31,6 +31,15 @@ const ACCOUNTS: [(&str, &str); 14] = [
     ("horizontal-pod-autoscaler-controller", "horizontal-pod-autoscaler"),
     ("job-orphan-pod-controller", "job-controller"),
     ("leftover-endpoints-controller", "endpoint-controller"),
+    ("local-path-deleter", "persistent-volume-binder"),
+    ("local-path-provisioner", "persistent-volume-binder"),
+    ("local-path-resizer", "expand-controller"),
+    ("persistentvolume-attach-detach-controller", "attachdetach-controller"),
+    ("persistentvolume-binder-controller", "persistent-volume-binder"),
+    ("persistentvolume-expander-controller", "expand-controller"),
+    ("persistentvolume-protection-controller", "pv-protection-controller"),
+    ("persistentvolume-reclaim-controller", "persistent-volume-binder"),
+    ("persistentvolumeclaim-protection-controller", "pvc-protection-controller"),
     ("replicationcontroller-controller", "replication-controller"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("service-cidr-controller", "service-cidrs-controller"),
@@ -40,6 +49,10 @@ const ACCOUNTS: [(&str, &str); 14] = [
 
 /// Who acts as the controller manager itself: others get their tokens from it.
 const TOKENS: &str = "serviceaccount-token-controller";
+
+/// What stands for the drivers of volumes. These bring their roles along elsewhere; Kubernetes has none
+/// for them.
+const ATTACHER: &str = "simulated-csi-attacher";
 
 /// What stands for nodes.
 const NODES: [&str; 2] = ["kubelet", "node-heartbeat"];
@@ -82,6 +95,7 @@ fn user(part: &str) -> User {
     match part {
         steersman_scheduler::SCHEDULER_NAME => return User::known("system:kube-scheduler", &[]),
         TOKENS => return manager(),
+        ATTACHER => return User::known("steersman:csi-attacher", &["system:masters"]),
         _ => {}
     }
     let renamed = ACCOUNTS.iter().find(|(name, _)| *name == part);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use steersman::{clock, random};
+use steersman::{Client, clock, random};
 use steersman_apiserver::identity::Identity;
 use steersman_apiserver::listen;
 use steersman_apiserver::pki::Pki;
@@ -83,6 +83,7 @@ impl Builder {
             metrics_server.read_from(&api);
         }
         let client = kube::Client::new(api.direct(), "default");
+        self.provide_class(&client).await;
         stopwatch.lap("api server");
 
         let mut tasks = JoinSet::new();
@@ -131,6 +132,18 @@ impl Builder {
             timings: stopwatch.laps,
             forking: Forking::new(self, seed),
         })
+    }
+
+    /// Makes the class that claims get by default, before anybody can create one, if somebody makes
+    /// volumes for it. Nobody's webhook keeps a cluster from starting.
+    async fn provide_class(&self, client: &kube::Client) {
+        if !self.controllers.provision_volumes() {
+            return;
+        }
+        let client = Client::new(client.clone(), "steersman");
+        if let Err(error) = steersman_controllers::provide_standard_class(&client).await {
+            tracing::warn!(%error, "no storage class created; claims that name none will wait");
+        }
     }
 
     async fn bind(&self) -> Result<Option<TcpListener>, StartError> {

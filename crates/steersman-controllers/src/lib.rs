@@ -7,6 +7,7 @@
 
 mod authority;
 mod cidr;
+mod claims;
 mod discovery;
 mod hash;
 mod history;
@@ -15,6 +16,7 @@ mod pod;
 mod pod_control;
 mod service;
 
+mod attach_detach;
 mod certificate_signing;
 mod clusterrole_aggregation;
 mod cronjob;
@@ -24,10 +26,14 @@ mod disruption;
 mod endpoints;
 mod endpointslice;
 mod endpointslice_mirroring;
+mod ephemeral_volume;
 mod garbage_collector;
 mod horizontal_pod_autoscaler;
 mod job;
+mod local_path_provisioner;
 mod namespace;
+mod persistentvolume_binder;
+mod persistentvolume_expander;
 mod replicaset;
 mod replicationcontroller;
 mod resourcequota;
@@ -39,6 +45,7 @@ mod statefulset;
 mod token_secret;
 mod ttl_after_finished;
 mod validatingadmissionpolicy_status;
+mod volume_protection;
 
 use std::sync::Arc;
 
@@ -49,11 +56,14 @@ use steersman::{Controller, Manager, Metrics};
 
 pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 pub use cidr::{Cidr, NotACidr};
+pub use local_path_provisioner::{
+    PROVISIONER as LOCAL_PATH_PROVISIONER, provide_standard_class, standard_class,
+};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager or, where clouds come in, cloud-controller-manager has them; what is
-/// newer has one name.
-pub const NAMES: [(&str, &str); 24] = [
+/// newer has one name. `local-path-provisioner` is what clusters of kind and k3s have beside those.
+pub const NAMES: [(&str, &str); 32] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -74,6 +84,14 @@ pub const NAMES: [(&str, &str); 24] = [
     ("endpointslice-mirroring-controller", "endpointslicemirroring"),
     ("service-cidr-controller", "service-cidr-controller"),
     ("service-lb-controller", "service"),
+    ("persistentvolume-binder-controller", "persistentvolume-binder"),
+    ("persistentvolume-expander-controller", "persistentvolume-expander"),
+    ("persistentvolume-attach-detach-controller", "attachdetach"),
+    ("persistentvolumeclaim-protection-controller", "pvc-protection"),
+    ("persistentvolume-protection-controller", "pv-protection"),
+    ("volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller"),
+    ("ephemeral-volume-controller", "ephemeral-volume"),
+    ("local-path-provisioner", "local-path"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
@@ -116,6 +134,9 @@ pub fn all() -> Vec<Controller> {
 /// The same, which count as Kubernetes' controllers do.
 fn counting(metrics: &Metrics) -> Vec<Controller> {
     let [budgets, covered] = disruption::controllers();
+    let [provisioner, deleter, resizer] = local_path_provisioner::controllers();
+    let [claims, volumes, classes] = volume_protection::controllers();
+    let [attachments, attacher] = attach_detach::controllers();
     vec![
         deployment::controller(),
         replicaset::controller(metrics),
@@ -139,6 +160,18 @@ fn counting(metrics: &Metrics) -> Vec<Controller> {
         endpoints::leftovers(),
         endpointslice_mirroring::controller(),
         service_cidr::controller(),
+        persistentvolume_binder::claims(metrics),
+        persistentvolume_binder::volumes(metrics),
+        persistentvolume_expander::controller(),
+        attachments,
+        attacher,
+        claims,
+        volumes,
+        classes,
+        ephemeral_volume::controller(metrics),
+        provisioner,
+        deleter,
+        resizer,
     ]
 }
 
@@ -154,6 +187,11 @@ fn chosen_as(name: &str) -> &str {
         job::ORPHANS => "job-controller",
         disruption::PODS => "disruption-controller",
         endpoints::LEFTOVERS => "endpoints-controller",
+        attach_detach::ATTACHER => attach_detach::NAME,
+        persistentvolume_binder::VOLUMES => "persistentvolume-binder-controller",
+        local_path_provisioner::DELETER | local_path_provisioner::RESIZER => {
+            local_path_provisioner::NAME
+        }
         name => name,
     }
 }

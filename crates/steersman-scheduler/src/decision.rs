@@ -43,6 +43,14 @@ fn score(pod: &PodView<'_>, node: &NodeView<'_>) -> i64 {
     SCORES.iter().map(|(plugin, weight)| plugin.score(pod, node) * weight).sum()
 }
 
+/// What a Pod is told that fits on none of so many nodes for a reason of its own.
+pub(crate) fn nowhere(nodes: usize, why: &str) -> String {
+    match nodes {
+        0 => message(0, &BTreeMap::new()),
+        _ => format!("0/{nodes} nodes are available: {why}."),
+    }
+}
+
 /// What a Pod that fits nowhere is told, as Kubernetes words it.
 fn message(nodes: usize, reasons: &BTreeMap<String, usize>) -> String {
     if nodes == 0 {

@@ -6,8 +6,11 @@ use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodConditi
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::events::NewEvent;
 use steersman::{Context, Next, Reconciler, Result, clock};
+use tokio::time::Instant;
 
-use crate::decision::{Decision, decide};
+use crate::bind_volumes;
+use crate::decision::{Decision, decide, nowhere};
+use crate::pod_volumes::{PodVolumes, Progress};
 use crate::requests::PodRequests;
 use crate::snapshot::{PodView, SharedState, bound_to, is_terminal};
 
@@ -30,16 +33,49 @@ impl Scheduler {
     }
 
     /// Decides, and counts the Pod on its node from then on.
-    fn decide(&self, pod: &Pod, nodes: &[Arc<Node>]) -> Decision {
+    fn decide(&self, pod: &Pod, nodes: &[Arc<Node>], volumes: Option<&PodVolumes>) -> Decision {
         let mut state = self.state.lock();
         let views = state.views(nodes.iter().map(AsRef::as_ref));
-        let view = PodView { pod, requests: PodRequests::of(pod) };
+        let view = PodView { pod, requests: PodRequests::of(pod), volumes };
         let decision = decide(&view, &views);
         drop(views);
         if let Decision::Node(node) = &decision {
             state.assume(uid(pod), node, view.requests);
         }
         decision
+    }
+
+    /// Tells a Pod that it fits nowhere, and lets it wait.
+    fn refuse(&self, pod: &Pod, message: String, ctx: &Context<Pod>) -> Next {
+        tracing::debug!(message, "pod unschedulable; requeued");
+        ctx.status(unschedulable(pod, &message));
+        let failed = NewEvent::warning("FailedScheduling").action("Scheduling");
+        ctx.event(failed.note(message));
+        let mut state = self.state.lock();
+        state.volumes.add(ctx.key(), bind_volumes::claim_keys(pod), None);
+        Next::After(state.backlog.add(ctx.key()))
+    }
+
+    /// Lets the volumes of a Pod be bound for its node. It counts on the node while that takes, and is
+    /// bound when they are.
+    async fn bind_volumes(
+        &self,
+        pod: &Pod,
+        node: &str,
+        volumes: &PodVolumes,
+        ctx: &Context<Pod>,
+    ) -> Result<Next> {
+        match bind_volumes::write(node, volumes, ctx).await {
+            Ok(chosen) => {
+                let claims = bind_volumes::claim_keys(pod);
+                self.state.lock().volumes.add(ctx.key(), claims, Some(chosen));
+                Ok(Next::After(bind_volumes::TIMEOUT))
+            }
+            Err(error) => {
+                self.state.lock().forget(uid(pod));
+                Err(error)
+            }
+        }
     }
 
     async fn bind(&self, pod: &Pod, node: &str, ctx: &Context<Pod>) -> Result<Next> {
@@ -51,7 +87,10 @@ impl Scheduler {
         }
         match bound {
             Ok(()) => {
-                self.state.lock().backlog.remove(ctx.key());
+                let mut state = self.state.lock();
+                state.backlog.remove(ctx.key());
+                state.volumes.remove(ctx.key());
+                drop(state);
                 tracing::debug!(node, "pod bound");
                 let note = format!("Successfully assigned {} to {node}", ctx.key());
                 ctx.event(NewEvent::normal("Scheduled").action("Binding").note(note));
@@ -66,19 +105,32 @@ impl Scheduler {
 
 impl Reconciler<Pod> for Scheduler {
     async fn reconcile(&self, pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Next> {
+        let chosen = self.state.lock().volumes.chosen(ctx.key());
+        if let Some(chosen) = chosen {
+            match bind_volumes::progress(&pod, &chosen, &ctx)? {
+                Progress::Bound => return self.bind(&pod, &chosen.node, &ctx).await,
+                Progress::UnderWay => return Ok(Next::After(chosen.until - Instant::now())),
+                Progress::Failed => {
+                    let mut state = self.state.lock();
+                    state.forget(uid(&pod));
+                    state.volumes.remove(ctx.key());
+                }
+            }
+        }
         if self.state.lock().is_assumed(uid(&pod)) {
             return Ok(Next::Settled); // bound, but the cache does not show it yet
         }
         let nodes = ctx.cache::<Node>()?.list();
-        match self.decide(&pod, &nodes) {
-            Decision::Node(node) => self.bind(&pod, &node, &ctx).await,
-            Decision::Nowhere(message) => {
-                tracing::debug!(message, "pod unschedulable; requeued");
-                ctx.status(unschedulable(&pod, &message));
-                let failed = NewEvent::warning("FailedScheduling").action("Scheduling");
-                ctx.event(failed.note(message));
-                Ok(Next::After(self.state.lock().backlog.add(ctx.key())))
-            }
+        let volumes = match bind_volumes::volumes_of(&pod, &ctx)? {
+            Ok(volumes) => volumes,
+            Err(why) => return Ok(self.refuse(&pod, nowhere(nodes.len(), &why), &ctx)),
+        };
+        match self.decide(&pod, &nodes, volumes.as_ref()) {
+            Decision::Node(node) => match volumes.filter(|volumes| !volumes.are_bound()) {
+                None => self.bind(&pod, &node, &ctx).await,
+                Some(volumes) => self.bind_volumes(&pod, &node, &volumes, &ctx).await,
+            },
+            Decision::Nowhere(message) => Ok(self.refuse(&pod, message, &ctx)),
         }
     }
 }

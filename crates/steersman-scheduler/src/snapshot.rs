@@ -13,7 +13,9 @@ use steersman::informer::Event;
 
 use crate::backlog::Backlog;
 use crate::host_ports::HostPort;
+use crate::pod_volumes::PodVolumes;
 use crate::requests::{PodRequests, Resources};
+use crate::volume_waits::VolumeWaits;
 
 /// The scheduler's knowledge behind one lock, which is never held across an await.
 #[derive(Default)]
@@ -36,6 +38,8 @@ pub(crate) struct State {
     offered: HashMap<String, (Option<String>, Arc<Resources>)>,
     /// Pods that fit nowhere at the moment.
     pub(crate) backlog: Backlog,
+    /// Pods that wait because of their claims.
+    pub(crate) volumes: VolumeWaits,
 }
 
 /// A Pod that takes something from a node.
@@ -75,6 +79,8 @@ pub(crate) struct PodView<'a> {
     pub(crate) pod: &'a Pod,
     /// What it asks for.
     pub(crate) requests: PodRequests,
+    /// The claims that it uses, if any.
+    pub(crate) volumes: Option<&'a PodVolumes>,
 }
 
 impl State {
@@ -146,11 +152,13 @@ impl State {
         if let Event::Deleted { .. } = event {
             self.displace(uid);
             self.backlog.remove(item.key());
+            self.volumes.remove(item.key());
             return;
         }
         let Some(pod) = item.object() else { return };
         if bound_to(&pod).is_some() {
             self.backlog.remove(item.key()); // by whomever
+            self.volumes.remove(item.key());
         }
         match bound_to(&pod) {
             Some(_) if is_terminal(&pod) => self.displace(uid),

@@ -59,6 +59,7 @@ mod merge_diff;
 
 pub mod ownership;
 pub mod placement;
+pub mod volumes;
 pub mod world;
 
 pub mod controller;

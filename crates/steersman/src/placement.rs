@@ -2,7 +2,7 @@
 //! before it looks for room, and whoever places Pods itself, as the DaemonSet controller does.
 
 use k8s_openapi::api::core::v1::{
-    Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
+    Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
 };
 
 /// Whether a Pod's node selector and its required node affinity both match a node.
@@ -12,11 +12,12 @@ pub fn selects(spec: &PodSpec, node: &Node) -> bool {
     let required =
         affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
     let mut selector = selector.map(|(key, value)| label(node, key) == Some(value));
-    // Any one of the terms is enough.
-    selector.all(|matches| matches)
-        && required.is_none_or(|required| {
-            required.node_selector_terms.iter().any(|term| term_matches(term, node))
-        })
+    selector.all(|matches| matches) && required.is_none_or(|required| matches(required, node))
+}
+
+/// Whether a node selector matches a node: any one of its terms is enough.
+pub fn matches(selector: &NodeSelector, node: &Node) -> bool {
+    selector.node_selector_terms.iter().any(|term| term_matches(term, node))
 }
 
 /// Whether a toleration is about a taint.

@@ -22,4 +22,5 @@ mod restarts;
 mod scheduling;
 mod services;
 mod statefulsets;
+mod storage;
 mod trials;

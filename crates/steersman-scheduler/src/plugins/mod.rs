@@ -10,6 +10,7 @@ mod node_unschedulable;
 mod taint_toleration;
 #[cfg(test)]
 mod tests;
+mod volume_binding;
 
 use crate::snapshot::{NodeView, PodView};
 
@@ -33,6 +34,7 @@ pub(crate) const FILTERS: &[&dyn FilterPlugin] = &[
     &node_affinity::NodeAffinity,
     &node_ports::NodePorts,
     &node_resources_fit::NodeResourcesFit,
+    &volume_binding::VolumeBinding,
 ];
 
 /// Every score, with its weight.

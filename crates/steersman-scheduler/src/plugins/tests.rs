@@ -34,7 +34,7 @@ fn plain(name: &str) -> Node {
 
 fn place(pod: &Pod, nodes: &[Node], state: &mut State) -> Decision {
     let views = state.views(nodes);
-    decide(&PodView { pod, requests: PodRequests::of(pod) }, &views)
+    decide(&PodView { pod, requests: PodRequests::of(pod), volumes: None }, &views)
 }
 
 fn fits(pod: &Pod, node: Node) -> bool {

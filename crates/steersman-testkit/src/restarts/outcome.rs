@@ -11,7 +11,7 @@ use crate::Cluster;
 use crate::wire::Wire;
 
 /// Fields whose value is made up, wherever they stand.
-const MADE_UP: [&str; 14] = [
+const MADE_UP: [&str; 15] = [
     "uid",
     "resourceVersion",
     "creationTimestamp",
@@ -26,9 +26,12 @@ const MADE_UP: [&str; 14] = [
     "hostIPs",
     "containerID",
     "observedGeneration",
+    "volume.kubernetes.io/selected-node",
 ];
 /// Volumes whose name ends with what is made up.
 const TOKENS: &str = "kube-api-access-";
+/// How the names of volumes begin that are made for a claim, before its uid.
+const PROVISIONED: &str = "pvc-";
 /// How certificates begin, which every cluster has anew.
 const CERTIFICATE: &str = "-----BEGIN ";
 /// What stands for it.
@@ -142,7 +145,7 @@ fn mask(value: &mut Value) {
         Value::String(text) => {
             let made_up = text.parse::<jiff::Timestamp>().is_ok()
                 || text.starts_with(CERTIFICATE)
-                || is_uid(text);
+                || is_uid(text.strip_prefix(PROVISIONED).unwrap_or(text));
             if made_up {
                 ANYTHING.clone_into(text);
             } else if text.starts_with(TOKENS) {
@@ -194,6 +197,7 @@ mod tests {
             |uid: &str| shown(json!({"spec": {"selector": {"matchLabels": {"uid-of": uid}}}}));
         let one = job("b9ae6e4f-05c2-4e1c-9c5f-0f6f2f5c8a11");
         assert_eq!(one, job("00000000-0000-0000-0000-000000000000"));
+        assert_eq!(one, job("pvc-00000000-0000-0000-0000-000000000000"));
         assert_ne!(one, job("b9ae6e4f-05c2-4e1c-9c5f-0f6f2f5c8a1z"));
     }
 

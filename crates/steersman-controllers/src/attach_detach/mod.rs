@@ -1,0 +1,59 @@
+//! The attach/detach controller: a VolumeAttachment for each CSI volume that a Pod on a node uses, and
+//! in the Node's status those that are attached.
+//!
+//! Whoever runs the driver would attach them. On simulated nodes there is nothing to attach to, so
+//! [`mod@attacher`] says that it is done.
+
+mod attacher;
+mod plan;
+mod reconcile;
+mod sha256;
+#[cfg(test)]
+mod tests;
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
+use steersman::informer::Event;
+use steersman::volumes::claims_of;
+use steersman::{Controller, ObjectKey};
+
+/// The controller.
+pub(crate) const NAME: &str = "persistentvolume-attach-detach-controller";
+/// What stands for the drivers of volumes.
+pub(crate) const ATTACHER: &str = "simulated-csi-attacher";
+/// Who tells of Pods.
+const COMPONENT: &str = "attachdetach-controller";
+
+/// The attach/detach controller, and what stands for the drivers.
+pub(crate) fn controllers() -> [Controller; 2] {
+    [controller(), attacher()]
+}
+
+/// Looks at a node when a Pod with claims, or what is attached, changes there: nodes without any cost
+/// nothing.
+fn controller() -> Controller {
+    Controller::of::<Node>()
+        .named(NAME)
+        .when(|_: &Event<Node>| false)
+        .watches(node_of_pod)
+        .watches(|attachment: &VolumeAttachment| {
+            [ObjectKey::from(attachment.spec.node_name.as_str())]
+        })
+        .reads::<PersistentVolumeClaim>()
+        .reads::<PersistentVolume>()
+        .reads::<CSIDriver>()
+        .reconcile(reconcile::reconcile)
+}
+
+fn attacher() -> Controller {
+    Controller::of::<VolumeAttachment>()
+        .named(ATTACHER)
+        .only(attacher::concerns)
+        .reconcile(attacher::reconcile)
+}
+
+/// The node of a Pod that has claims.
+fn node_of_pod(pod: &Pod) -> Option<ObjectKey> {
+    let node = pod.spec.as_ref()?.node_name.as_deref().filter(|node| !node.is_empty())?;
+    claims_of(pod).next().map(|_| ObjectKey::from(node))
+}

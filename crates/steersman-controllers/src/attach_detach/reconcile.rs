@@ -1,0 +1,85 @@
+//! Brings what is attached to one node to where it should be.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
+use kube::api::Patch;
+use serde_json::json;
+use steersman::events::{NewEvent, Reference};
+use steersman::volumes::{is_fully_bound, volume_name};
+use steersman::{Context, Next, ObjectKey, Result};
+
+use super::plan::{Wanted, plan};
+use super::{COMPONENT, node_of_pod};
+use crate::claims::claim_keys;
+use crate::pod::is_terminal;
+
+/// The index of Pods with claims by their node, made when the first of them is there.
+const BY_NODE: &str = "with-claims-by-node";
+
+/// Attaches and detaches, and says in the node's status what is attached.
+pub(super) async fn reconcile(node: Arc<Node>, ctx: Context<Node>) -> Result<Next> {
+    let name = ctx.key().name.to_string();
+    let used = used(&name, &ctx)?;
+    let wanted: Vec<Wanted> = used.iter().map(|(wanted, _)| wanted.clone()).collect();
+    let attachments = ctx.cache::<VolumeAttachment>()?.list();
+    let of_node: Vec<_> =
+        attachments.into_iter().filter(|attachment| attachment.spec.node_name == name).collect();
+    let says = node.status.as_ref().and_then(|status| status.volumes_attached.clone());
+    let plan = plan(&name, &wanted, &of_node, &says.unwrap_or_default());
+    for attachment in &plan.create {
+        match ctx.live().create(attachment).await {
+            Err(error) if !error.is_already_exists() => return Err(error),
+            _ => {}
+        }
+    }
+    for attachment in of_node {
+        if plan.delete.iter().any(|name| attachment.metadata.name.as_ref() == Some(name)) {
+            ctx.delete(&attachment).await?;
+        }
+    }
+    if let Some(attached) = plan.attached {
+        let patch = Patch::Merge(json!({"status": {"volumesAttached": attached}}));
+        ctx.patch_status::<Node, _>(ctx.key(), &patch).await?;
+    }
+    for new in &plan.new {
+        let users = used.iter().filter(|(wanted, _)| wanted == new);
+        users.for_each(|(_, pod)| tell(new, pod, &ctx));
+    }
+    Ok(Next::Settled)
+}
+
+/// The volumes that Pods on a node use, each with the Pod.
+fn used(node: &str, ctx: &Context<Node>) -> Result<Vec<(Wanted, Arc<Pod>)>> {
+    let pods = ctx.cache::<Pod>()?;
+    pods.add_index(BY_NODE, node_of_pod);
+    let claims = ctx.cache::<PersistentVolumeClaim>()?;
+    let volumes = ctx.cache::<PersistentVolume>()?;
+    let drivers = ctx.cache::<CSIDriver>()?;
+    let is_attached = |wanted: &Wanted| {
+        let driver = drivers.get(&ObjectKey::from(wanted.driver.as_str()));
+        driver.is_none_or(|driver| driver.spec.attach_required != Some(false))
+    };
+    let volume = |key: &ObjectKey| {
+        let claim = claims.get(key).filter(|claim| is_fully_bound(claim))?;
+        let volume = volumes.get(&ObjectKey::from(volume_name(&claim)))?;
+        Wanted::of(&volume).filter(is_attached)
+    };
+    let mut used = Vec::new();
+    for pod in pods.by_index(BY_NODE, &ObjectKey::from(node)) {
+        if !is_terminal(&pod) {
+            let wanted = claim_keys(&pod).into_iter().filter_map(|key| volume(&key));
+            used.extend(wanted.map(|wanted| (wanted, Arc::clone(&pod))));
+        }
+    }
+    Ok(used)
+}
+
+fn tell(wanted: &Wanted, pod: &Arc<Pod>, ctx: &Context<Node>) {
+    let volume = &wanted.volume;
+    let note = format!("AttachVolume.Attach succeeded for volume {volume:?} ");
+    let recorder = ctx.recorder().reporting(COMPONENT);
+    let event = NewEvent::normal("SuccessfulAttachVolume").note(note);
+    recorder.event(Reference::of(&**pod), event);
+}

@@ -1,0 +1,218 @@
+//! The claims of a Pod, by what has to happen to them before the Pod can have a node.
+//!
+//! Claims that are bound say where the Pod may go. Those that wait for their first consumer are bound
+//! by what is decided here: to a volume that is there, or to one that is provisioned for the node.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{
+    Node, PersistentVolume, PersistentVolumeClaim, Pod, TopologySelectorTerm,
+};
+use k8s_openapi::api::storage::v1::StorageClass;
+use steersman::volumes::{
+    NO_PROVISIONER, PodClaim, SELECTED_NODE, Search, annotation, claim_class, claims_of,
+    created_for, find_volume, is_allowed_on, is_bound_to_claim, is_fully_bound, request,
+    volume_class, volume_name, waits_for_consumer,
+};
+
+const NODE_CONFLICT: &str = "node(s) didn't match PersistentVolume's node affinity";
+const BIND_CONFLICT: &str = "node(s) didn't find available persistent volumes to bind";
+const NO_VOLUME: &str = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
+
+/// What there is of storage, in the namespace of a Pod.
+pub(crate) trait Storage {
+    fn claim(&self, name: &str) -> Option<Arc<PersistentVolumeClaim>>;
+    fn class(&self, name: &str) -> Option<Arc<StorageClass>>;
+    fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>>;
+    fn volumes(&self) -> Vec<Arc<PersistentVolume>>;
+}
+
+/// The claims of a Pod.
+#[derive(Debug)]
+pub(crate) struct PodVolumes {
+    /// The volumes of those that are bound; none where one is gone.
+    bound: Vec<Option<Arc<PersistentVolume>>>,
+    /// Those that are bound with the Pod, the smallest first.
+    delayed: Vec<Delayed>,
+    /// Volumes of their classes.
+    volumes: Vec<Arc<PersistentVolume>>,
+}
+
+#[derive(Debug)]
+struct Delayed {
+    claim: Arc<PersistentVolumeClaim>,
+    class: Arc<StorageClass>,
+}
+
+/// What has to be written before a Pod can be bound to a node.
+#[derive(Debug, Default)]
+pub(crate) struct Choice {
+    /// Volumes that are there, and the claims that get them.
+    pub(crate) bindings: Vec<(Arc<PersistentVolume>, Arc<PersistentVolumeClaim>)>,
+    /// Claims for which a volume is made for this node.
+    pub(crate) provisions: Vec<Arc<PersistentVolumeClaim>>,
+}
+
+impl PodVolumes {
+    /// The claims of a Pod; nothing if it has none, or why they keep it from every node.
+    pub(crate) fn of(pod: &Pod, storage: &impl Storage) -> Result<Option<Self>, String> {
+        let mut found = Vec::new();
+        for used in claims_of(pod) {
+            found.push(usable(pod, &used, storage)?);
+        }
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let (bound, unbound): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|claim| is_fully_bound(claim));
+        let delayed: Option<Vec<Delayed>> = unbound
+            .into_iter()
+            .map(|claim| {
+                let class = storage.class(claim_class(&claim))?;
+                let is_delayed = waits_for_consumer(Some(&class)) && volume_name(&claim).is_empty();
+                is_delayed.then_some(Delayed { claim, class })
+            })
+            .collect();
+        let Some(mut delayed) = delayed else {
+            return Err("pod has unbound immediate PersistentVolumeClaims".to_owned());
+        };
+        delayed.sort_by_key(|delayed| request(&delayed.claim));
+        let of_classes = |volume: &Arc<PersistentVolume>| {
+            delayed.iter().any(|it| claim_class(&it.claim) == volume_class(volume))
+        };
+        let volumes = match delayed.is_empty() {
+            true => Vec::new(),
+            false => storage.volumes().into_iter().filter(of_classes).collect(),
+        };
+        let bound = bound.iter().map(|claim| storage.volume(volume_name(claim))).collect();
+        Ok(Some(Self { bound, delayed, volumes }))
+    }
+
+    /// Whether nothing has to be written.
+    pub(crate) fn are_bound(&self) -> bool {
+        self.delayed.is_empty()
+    }
+
+    /// What has to be written for a node, or why the Pod cannot go there.
+    pub(crate) fn on(&self, node: &Node) -> Result<Choice, Vec<String>> {
+        let is_there = self.bound.iter().all(Option::is_some);
+        let is_allowed = self.bound.iter().flatten().all(|volume| is_allowed_on(volume, node));
+        let choice = self.choose(node);
+        let reasons = [
+            (!is_allowed).then_some(NODE_CONFLICT),
+            choice.is_none().then_some(BIND_CONFLICT),
+            (!is_there).then_some(NO_VOLUME),
+        ];
+        let reasons: Vec<String> = reasons.into_iter().flatten().map(str::to_owned).collect();
+        match choice {
+            Some(choice) if reasons.is_empty() => Ok(choice),
+            _ => Err(reasons),
+        }
+    }
+
+    fn choose(&self, node: &Node) -> Option<Choice> {
+        let mut choice = Choice::default();
+        let mut chosen = Vec::new();
+        for Delayed { claim, class } in &self.delayed {
+            let selected = annotation(&claim.metadata, SELECTED_NODE);
+            if let Some(selected) = selected {
+                if Some(selected) != node.metadata.name.as_deref() {
+                    return None;
+                }
+            } else if let Some(volume) =
+                find_volume(claim, &self.volumes, Search::Node { node, chosen: &chosen })
+            {
+                chosen.extend(volume.metadata.name.clone());
+                choice.bindings.push((volume, Arc::clone(claim)));
+                continue;
+            }
+            if !provisions(class, node) {
+                return None;
+            }
+            choice.provisions.push(Arc::clone(claim));
+        }
+        Some(choice)
+    }
+}
+
+/// A claim of a Pod, or why the Pod cannot go anywhere with it.
+fn usable(
+    pod: &Pod,
+    PodClaim { name, is_ephemeral }: &PodClaim,
+    storage: &impl Storage,
+) -> Result<Arc<PersistentVolumeClaim>, String> {
+    let Some(claim) = storage.claim(name) else {
+        return Err(match is_ephemeral {
+            true => format!(
+                "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
+            ),
+            false => format!("persistentvolumeclaim {name:?} not found"),
+        });
+    };
+    let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
+    if phase == Some("Lost") {
+        let volume = volume_name(&claim);
+        return Err(format!(
+            "persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}"
+        ));
+    }
+    if claim.metadata.deletion_timestamp.is_some() {
+        return Err(format!("persistentvolumeclaim {name:?} is being deleted"));
+    }
+    if *is_ephemeral {
+        created_for(&claim, pod).map_err(|error| error.to_string())?;
+    }
+    Ok(claim)
+}
+
+/// Whether somebody makes volumes of this class for a node.
+fn provisions(class: &StorageClass, node: &Node) -> bool {
+    let labels = node.metadata.labels.as_ref();
+    let holds = |term: &TopologySelectorTerm| {
+        let mut expressions = term.match_label_expressions.iter().flatten();
+        expressions.all(|expression| {
+            let value = labels.and_then(|labels| labels.get(&expression.key));
+            value.is_some_and(|value| expression.values.contains(value))
+        })
+    };
+    let allowed = class.allowed_topologies.as_deref().unwrap_or_default();
+    let is_allowed = allowed.is_empty() || allowed.iter().any(holds);
+    !class.provisioner.is_empty() && class.provisioner != NO_PROVISIONER && is_allowed
+}
+
+/// How far the volumes of a Pod are that has been given a node.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// All are bound.
+    Bound,
+    /// Some are not.
+    UnderWay,
+    /// They will not be, or not for this node: another must be chosen.
+    Failed,
+}
+
+/// How far the volumes of a Pod are that is to go to this node.
+pub(crate) fn progress(pod: &Pod, node: &Node, storage: &impl Storage) -> Progress {
+    let mut all_bound = true;
+    for used in claims_of(pod) {
+        let Ok(claim) = usable(pod, &used, storage) else { return Progress::Failed };
+        let volume = storage.volume(volume_name(&claim));
+        match volume {
+            Some(volume) if !is_allowed_on(&volume, node) => return Progress::Failed,
+            Some(_) if is_fully_bound(&claim) => continue,
+            _ => all_bound = false,
+        }
+        let selected = annotation(&claim.metadata, SELECTED_NODE);
+        let is_ours = match selected {
+            Some(selected) => Some(selected) == node.metadata.name.as_deref(),
+            None => storage.volumes().iter().any(|volume| is_bound_to_claim(volume, &claim)),
+        };
+        if !is_ours {
+            return Progress::Failed;
+        }
+    }
+    if all_bound { Progress::Bound } else { Progress::UnderWay }
+}
