@@ -177,7 +177,9 @@ mod tests {
                  ttl-after-finished-controller,horizontal-pod-autoscaler-controller,\
                  validatingadmissionpolicy-status-controller,\
                  endpointslice-controller,endpoints-controller,endpointslice-mirroring-controller,\
-                 service-cidr-controller,service-lb-controller,\
+                 service-cidr-controller,service-lb-controller,node-ipam-controller,\
+                 node-lifecycle-controller,taint-eviction-controller,\
+                 pod-garbage-collector-controller,ttl-controller,\
                  certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
                  kube-scheduler,metrics-server",
             ),

@@ -21,7 +21,7 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 14] = [
+const ACCOUNTS: [(&str, &str); 18] = [
     ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("daemonset-controller", "daemon-set-controller"),
     ("disruption-pod-controller", "disruption-controller"),
@@ -31,11 +31,15 @@ const ACCOUNTS: [(&str, &str); 14] = [
     ("horizontal-pod-autoscaler-controller", "horizontal-pod-autoscaler"),
     ("job-orphan-pod-controller", "job-controller"),
     ("leftover-endpoints-controller", "endpoint-controller"),
+    ("node-ipam-controller", "node-controller"),
+    ("node-lifecycle-controller", "node-controller"),
+    ("pod-garbage-collector-controller", "pod-garbage-collector"),
     ("replicationcontroller-controller", "replication-controller"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("service-cidr-controller", "service-cidrs-controller"),
     ("service-lb-controller", "service-controller"),
     ("serviceaccount-controller", "service-account-controller"),
+    ("taint-eviction-controller", "node-controller"),
 ];
 
 /// Who acts as the controller manager itself: others get their tokens from it.

@@ -107,8 +107,10 @@ impl Builder {
             nodes: self.nodes,
             pod_termination: self.pod_termination,
             scripts: self.scripts.clone(),
+            outages: self.outages.clone(),
             controllers: self.controllers,
             load_balancer_pool: self.load_balancer_pool,
+            node_cidrs: self.node_cidrs,
             root_ca: identity.as_ref().map(|identity| identity.ca().into()),
             authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
         };
