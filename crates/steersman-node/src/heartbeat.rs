@@ -88,7 +88,11 @@ impl Heartbeat {
                 self.renew(&node, now, client).await?;
                 self.reported = Some(now);
             }
-            Err(error) if error.is_already_exists() => self.beat(now, client).await?,
+            Err(error) if error.is_already_exists() => {
+                if self.outages.since(&self.machine.name).is_none() {
+                    self.beat(now, client).await?;
+                }
+            }
             Err(error) => return Err(error),
         }
         self.beaten = Some(now);

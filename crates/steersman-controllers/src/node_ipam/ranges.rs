@@ -30,8 +30,8 @@ impl Ranges {
     /// Takes the next part that is free, if any is.
     pub(super) fn allocate(&mut self) -> Option<Cidr> {
         let from_here = self.next..self.count;
-        let tries = from_here.chain(0..self.next).enumerate();
-        let (tried, part) = { tries }.find(|(_, part)| !self.taken.contains(part))?;
+        let mut tries = from_here.chain(0..self.next).enumerate();
+        let (tried, part) = tries.find(|(_, part)| !self.taken.contains(part))?;
         self.taken.insert(part);
         self.next = (part + 1) % self.count;
         self.metrics.allocated(&self.cidrs.cluster_cidr, tried);

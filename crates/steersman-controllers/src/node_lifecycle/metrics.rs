@@ -64,7 +64,7 @@ impl NodeMetrics {
         self.zone_health.get_or_create(&zone).set(percent);
         self.zone_size.get_or_create(&zone).set(count(size));
         self.unhealthy.get_or_create(&zone).set(count(not_ready));
-        let _ = self.evictions.get_or_create(&zone); // told before there are any
+        drop(self.evictions.get_or_create(&zone)); // told before there are any
     }
 
     /// The Pods of a node of this zone are sent away.

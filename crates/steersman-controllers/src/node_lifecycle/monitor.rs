@@ -75,16 +75,15 @@ impl Monitor {
         let Some(node) = event.object().object() else { return };
         let name = node::name(&node);
         let mut known = self.lock();
-        if let Event::Deleted { .. } = event {
-            known.zones.observe(name, None);
+        let gone = matches!(event, Event::Deleted { .. });
+        let changed = known.zones.observe(name, (!gone).then(|| plan::member(&node)));
+        if gone {
             known.health.remove(name);
             if known.registered.remove(name) {
                 self.tell(&node, "RemovingNode", &format!("Removing Node {name} from Controller"));
             }
-        } else {
-            known.zones.observe(name, Some(plan::member(&node)));
         }
-        if known.complete {
+        if known.complete && changed {
             self.conclude(&mut known);
         }
     }

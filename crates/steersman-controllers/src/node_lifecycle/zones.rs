@@ -126,10 +126,10 @@ impl Zone {
 }
 
 impl Zones {
-    /// Takes in how a node is; nothing if it is gone.
-    pub(super) fn observe(&mut self, name: &str, member: Option<Member>) {
+    /// Takes in how a node is; nothing if it is gone. Gives whether that is new.
+    pub(super) fn observe(&mut self, name: &str, member: Option<Member>) -> bool {
         if self.nodes.get(name) == member.as_ref() {
-            return;
+            return false;
         }
         if let Some(old) = self.nodes.remove(name) {
             if let Some(zone) = self.zones.get_mut(&old.zone).filter(|_| old.counts) {
@@ -146,6 +146,7 @@ impl Zones {
             }
             self.nodes.insert(name.into(), member);
         }
+        true
     }
 
     /// Draws conclusions from how all nodes are. Gives those that have to be looked at again.

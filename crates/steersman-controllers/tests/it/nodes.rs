@@ -99,7 +99,7 @@ async fn pods_of_a_lost_node_are_evicted_after_five_minutes_and_replaced_elsewhe
         assert!(events.contains(&warned), "{events:#?}");
     }
     let deleted = counted(&cluster, "taint_eviction_controller_pod_deletions_total").await?;
-    assert_eq!(deleted.map(|count| count as usize), Some(gone.len()));
+    assert_eq!(deleted, Some(f64::from(u32::try_from(gone.len())?)));
     let events = told(&cluster, "Node").await?;
     for what in [
         format!("RegisteredNode: Node {lost} event: Registered Node {lost} in Controller"),
