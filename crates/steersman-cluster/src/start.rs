@@ -102,18 +102,7 @@ impl Builder {
         stopwatch.lap("https");
 
         let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
-        let parts = Parts {
-            api: api.for_own_parts(),
-            nodes: self.nodes,
-            pod_termination: self.pod_termination,
-            scripts: self.scripts.clone(),
-            outages: self.outages.clone(),
-            controllers: self.controllers,
-            load_balancer_pool: self.load_balancer_pool,
-            node_cidrs: self.node_cidrs,
-            root_ca: identity.as_ref().map(|identity| identity.ca().into()),
-            authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
-        };
+        let parts = self.parts(&api, identity);
         let built_in = {
             let _elsewhere = self.controllers_on.as_ref().map(Handle::enter);
             BuiltIn::start(parts, &api, lease_duration)
@@ -133,6 +122,22 @@ impl Builder {
             timings: stopwatch.laps,
             forking: Forking::new(self, seed),
         })
+    }
+
+    /// What runs beside the API server.
+    fn parts(&self, api: &ApiServer, identity: Option<Identity>) -> Parts {
+        Parts {
+            api: api.for_own_parts(),
+            nodes: self.nodes,
+            pod_termination: self.pod_termination,
+            scripts: self.scripts.clone(),
+            outages: self.outages.clone(),
+            controllers: self.controllers,
+            load_balancer_pool: self.load_balancer_pool,
+            node_cidrs: self.node_cidrs,
+            root_ca: identity.as_ref().map(|identity| identity.ca().into()),
+            authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
+        }
     }
 
     async fn bind(&self) -> Result<Option<TcpListener>, StartError> {
