@@ -33,18 +33,22 @@ fn condition(pod: &Pod, type_: &str) -> Option<(String, String)> {
     Some((found.status.clone(), found.reason.clone().unwrap_or_default()))
 }
 
+/// The Node of that name.
+async fn node(cluster: &Cluster, name: &str) -> Result<Node> {
+    Ok(cluster.client().get(name).await?.expect("the Node is there"))
+}
+
 /// The condition `Ready` of a Node, and why.
 async fn readiness(cluster: &Cluster, name: &str) -> Result<(String, String)> {
-    let node: Node = cluster.client().get(name).await?.unwrap();
-    let conditions = node.status.unwrap().conditions.unwrap();
-    let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready").unwrap();
+    let conditions = node(cluster, name).await?.status.and_then(|status| status.conditions);
+    let mut conditions = conditions.into_iter().flatten();
+    let ready = conditions.find(|condition| condition.type_ == "Ready").expect("it has said so");
     Ok((ready.status, ready.message.unwrap_or_default()))
 }
 
 /// The taints of a Node, without what all their names begin with.
 async fn taints(cluster: &Cluster, name: &str) -> Result<Vec<String>> {
-    let node: Node = cluster.client().get(name).await?.unwrap();
-    let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    let taints = node(cluster, name).await?.spec.and_then(|spec| spec.taints).unwrap_or_default();
     let short = |key: &str| key.trim_start_matches("node.kubernetes.io/").to_owned();
     Ok(taints.iter().map(|it| format!("{}:{}", short(&it.key), it.effect)).collect())
 }
@@ -145,10 +149,10 @@ async fn pods_of_a_node_that_is_back_in_time_stay(cluster: Cluster) -> Result<()
 async fn given_up(cluster: &Cluster, names: &[&str]) -> Result<Vec<Option<i64>>> {
     let mut times = Vec::new();
     for name in names {
-        let node: Node = cluster.client().get(*name).await?.unwrap();
-        let mut taints = node.spec.and_then(|spec| spec.taints).into_iter().flatten();
+        let mut taints =
+            node(cluster, name).await?.spec.and_then(|spec| spec.taints).into_iter().flatten();
         let evicts = taints.find(|taint| taint.effect == "NoExecute");
-        times.push(evicts.map(|taint| taint.time_added.unwrap().0.as_second()));
+        times.push(evicts.and_then(|taint| Some(taint.time_added?.0.as_second())));
     }
     Ok(times)
 }
