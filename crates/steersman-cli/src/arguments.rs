@@ -60,6 +60,16 @@ pub(crate) struct Up {
     /// another program.
     #[arg(long, value_name = "CIDR")]
     pub(crate) load_balancer_pool: Option<Cidr>,
+    /// Whether nodes that have no range for the addresses of their Pods get a part of --cluster-cidr.
+    /// Simulated nodes have one.
+    #[arg(long, requires = "cluster_cidr")]
+    pub(crate) allocate_node_cidrs: bool,
+    /// The range of the addresses of all Pods, such as 10.244.0.0/16.
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) cluster_cidr: Option<Cidr>,
+    /// How long the prefix of a node's part of it is [default: 24, or 64 in IPv6].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub(crate) node_cidr_mask_size: Option<u32>,
     #[command(flatten)]
     pub(crate) admission: AdmissionFlags,
     /// How many seconds of history watches and paged lists can go back to.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use steersman_cluster::{Cluster, Controllers, Endpoint, Storage};
+use steersman_cluster::{Cluster, Controllers, Endpoint, NodeCidrs, Storage};
 use tokio::runtime::{self, Handle};
 use tracing_subscriber::EnvFilter;
 
@@ -61,6 +61,11 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     }
     if let Some(pool) = up.load_balancer_pool {
         builder = builder.load_balancer_pool(pool);
+    }
+    if let Some(range) = up.cluster_cidr.filter(|_| up.allocate_node_cidrs) {
+        let usual = NodeCidrs::of(range);
+        let mask_size = up.node_cidr_mask_size.unwrap_or(usual.mask_size);
+        builder = builder.node_cidrs(NodeCidrs { mask_size, ..usual });
     }
     if let Some(address) = up.advertise_address {
         builder = builder.advertise(address);

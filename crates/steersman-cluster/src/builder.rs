@@ -7,8 +7,8 @@ use steersman_apiserver::audit::Auditing;
 use steersman_apiserver::{
     Authentication, AuthorizationMode, PluginSelection, REQUESTS_INFLIGHT_MAX,
 };
-use steersman_controllers::Cidr;
-use steersman_node::Scripts;
+use steersman_controllers::{Cidr, NodeCidrs};
+use steersman_node::{Outages, Scripts};
 use steersman_store::HISTORY_BYTES;
 use steersman_store::encryption::Encryption;
 use tokio::runtime::Handle;
@@ -37,8 +37,10 @@ pub struct Builder {
     pub(crate) nodes: usize,
     pub(crate) pod_termination: Duration,
     pub(crate) scripts: Scripts,
+    pub(crate) outages: Outages,
     pub(crate) controllers: Controllers,
     pub(crate) load_balancer_pool: Option<Cidr>,
+    pub(crate) node_cidrs: Option<NodeCidrs>,
     pub(crate) admission: PluginSelection,
     pub(crate) seed: Option<u64>,
     pub(crate) history: Duration,
@@ -73,8 +75,10 @@ impl Default for Builder {
             nodes: 3,
             pod_termination: Duration::ZERO,
             scripts: Scripts::default(),
+            outages: Outages::default(),
             controllers: Controllers::ALL,
             load_balancer_pool: None,
+            node_cidrs: None,
             admission: PluginSelection::default(),
             seed: None,
             history: Duration::from_secs(300),
@@ -127,11 +131,18 @@ impl Builder {
         self
     }
 
+    /// Where nodes that have none get ranges for the addresses of their Pods from, as by
+    /// `--allocate-node-cidrs` and `--cluster-cidr`. Simulated nodes bring their own.
+    #[must_use]
+    pub fn node_cidrs(mut self, cidrs: NodeCidrs) -> Self {
+        self.node_cidrs = Some(cidrs);
+        self
+    }
+
     /// Which admission plug-ins are switched on or off by name. Those that begin what a controller
     /// ends are on by default only if it runs: `ServiceAccount` with the controller that makes the
-    /// account `default` of each namespace, `StorageObjectInUseProtection` with those that take the
-    /// finalizers away again, `TaintNodesByCondition` with the one that takes the taints away, which
-    /// is not built yet.
+    /// account `default` of each namespace, `TaintNodesByCondition` with the one that takes the taint
+    /// away again, and `StorageObjectInUseProtection` with those that take finalizers away.
     #[must_use]
     pub fn admission(mut self, plugins: PluginSelection) -> Self {
         self.admission = plugins;
@@ -272,7 +283,8 @@ impl Builder {
     pub(crate) fn fork(&self, seed: u64, n: u64, storage: Storage) -> Self {
         let seed = Some(another_seed(seed, n));
         let listen = self.listen.map(|address| SocketAddr::new(address.ip(), 0));
-        Self { seed, listen, storage, scripts: self.scripts.fork(), ..self.clone() }
+        let (scripts, outages) = (self.scripts.fork(), self.outages.fork());
+        Self { seed, listen, storage, scripts, outages, ..self.clone() }
     }
 }
 
@@ -308,7 +320,10 @@ mod tests {
             assert!(has(&builder, "Priority"));
         }
         let all = Builder::default();
-        assert!(!has(&all, "TaintNodesByCondition"), "nobody would take the taint away");
+        assert!(has(&all, "TaintNodesByCondition"));
+        let some: Controllers = "*,-node-lifecycle-controller".parse().unwrap();
+        let some = Builder::default().controllers(some);
+        assert!(!has(&some, "TaintNodesByCondition"), "nobody would take the taint away");
         assert!(has(&all, "StorageObjectInUseProtection"));
         let chosen: Controllers = "*,-pv-protection".parse().unwrap();
         let without = Builder::default().controllers(chosen);

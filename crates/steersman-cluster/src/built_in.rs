@@ -13,8 +13,8 @@ use steersman::controller::ReconcileRecord;
 use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
 use steersman_apiserver::ApiServer;
-use steersman_controllers::{Authority, Cidr, Installation};
-use steersman_node::{Scripts, SimulatedNodes};
+use steersman_controllers::{Authority, Cidr, Installation, NodeCidrs, Pulse};
+use steersman_node::{Outages, Scripts, SimulatedNodes};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::attention::Attention;
 use crate::controllers::Controllers;
 use crate::identities;
+use crate::pulse::Hearts;
 
 /// How long reconciles under way get to end when the cluster stops: what they did not do is done
 /// after the next start, or by the next leader.
@@ -44,6 +45,7 @@ pub(crate) struct Parts {
     pub(crate) nodes: usize,
     pub(crate) pod_termination: Duration,
     pub(crate) scripts: Scripts,
+    pub(crate) outages: Outages,
     pub(crate) controllers: Controllers,
     /// The certificates by which Pods know the API server, if anybody is to publish them.
     pub(crate) root_ca: Option<Arc<str>>,
@@ -51,11 +53,13 @@ pub(crate) struct Parts {
     pub(crate) authority: Option<Arc<dyn Authority>>,
     /// Where load balancers get their addresses from.
     pub(crate) load_balancer_pool: Option<Cidr>,
+    /// Where nodes get ranges for their Pods from.
+    pub(crate) node_cidrs: Option<NodeCidrs>,
 }
 
 impl Parts {
-    /// A manager of everything but the nodes.
-    fn manager(&self) -> Manager {
+    /// A manager of everything but the nodes, whose hearts may beat unseen.
+    fn manager(&self, pulse: Option<Arc<dyn Pulse>>) -> Manager {
         let api = self.api.clone();
         let manager = Manager::new(identities::shared_client(&api))
             .client_for(move |part| Some(identities::client_of(&api, part)))
@@ -70,6 +74,8 @@ impl Parts {
             root_ca,
             authority,
             load_balancer_pool: self.load_balancer_pool,
+            node_cidrs: self.node_cidrs,
+            pulse,
             runs: &runs,
         };
         let mut manager = steersman_controllers::install_with(manager, &installation);
@@ -83,14 +89,17 @@ impl Parts {
         SimulatedNodes::new(self.nodes)
             .with_termination(self.pod_termination)
             .with_scripts(self.scripts.clone())
+            .with_outages(self.outages.clone())
     }
 
     /// Starts everything, on a server that has the store to itself: every request passes it, so
     /// that nodes can be told when somebody looks.
     fn start(&self, api: &ApiServer) -> Running {
-        let (manager, heartbeats) = self.nodes().install_on_demand(self.manager());
+        let nodes = self.nodes();
+        let heartbeats = nodes.heartbeats_on_demand();
         api.on_demand(Arc::new(Attention(Arc::downgrade(&heartbeats))));
-        manager.start()
+        let pulse: Arc<dyn Pulse> = Arc::new(Hearts(Arc::clone(&heartbeats)));
+        nodes.install_with(self.manager(Some(pulse)), heartbeats).start()
     }
 }
 
@@ -185,7 +194,7 @@ async fn stand(
     stop: CancellationToken,
 ) {
     while !stop.is_cancelled() {
-        let manager = parts.nodes().install(parts.manager());
+        let manager = parts.nodes().install(parts.manager(None));
         let running = manager.leader_election(election(lease_duration)).start();
         let told = running.reconciles();
         let elected = running.elected();

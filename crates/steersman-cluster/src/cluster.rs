@@ -7,7 +7,7 @@ use std::time::Duration;
 use steersman::controller::ReconcileRecord;
 use steersman_apiserver::user::User;
 use steersman_apiserver::{ApiServer, WebhookHandler};
-use steersman_node::PodRule;
+use steersman_node::{Outages, PodRule};
 use steersman_store::disk;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
@@ -87,6 +87,12 @@ impl Cluster {
     /// run for ever and are ready at once.
     pub fn pods(&self) -> PodRule {
         self.forking.scripts().rule()
+    }
+
+    /// The simulated nodes, any of which can be cut off and come back:
+    /// `cluster.nodes().named("node-1").lost()`.
+    pub fn nodes(&self) -> Outages {
+        self.forking.outages().clone()
     }
 
     /// The store that holds everything.

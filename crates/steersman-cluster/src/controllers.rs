@@ -188,6 +188,9 @@ mod tests {
                  persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,\
                  volumeattributesclass-protection-controller,ephemeral-volume-controller,\
                  local-path-provisioner,\
+                 node-ipam-controller,\
+                 node-lifecycle-controller,taint-eviction-controller,\
+                 pod-garbage-collector-controller,ttl-controller,\
                  certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
                  kube-scheduler,metrics-server",
             ),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use steersman_apiserver::WebhookHandler;
-use steersman_node::Scripts;
+use steersman_node::{Outages, Scripts};
 
 use crate::builder::Builder;
 use crate::error::StartError;
@@ -44,6 +44,11 @@ impl Forking {
     /// What the Pods of this cluster do.
     pub(crate) fn scripts(&self) -> &Scripts {
         &self.settings.scripts
+    }
+
+    /// Which nodes of this cluster are lost.
+    pub(crate) fn outages(&self) -> &Outages {
+        &self.settings.outages
     }
 
     pub(crate) fn serve_webhooks(&self, origin: &str, handler: &WebhookHandler) {

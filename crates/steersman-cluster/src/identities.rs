@@ -21,7 +21,7 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 23] = [
+const ACCOUNTS: [(&str, &str); 27] = [
     ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("daemonset-controller", "daemon-set-controller"),
     ("disruption-pod-controller", "disruption-controller"),
@@ -34,17 +34,21 @@ const ACCOUNTS: [(&str, &str); 23] = [
     ("local-path-deleter", "persistent-volume-binder"),
     ("local-path-provisioner", "persistent-volume-binder"),
     ("local-path-resizer", "expand-controller"),
+    ("node-ipam-controller", "node-controller"),
+    ("node-lifecycle-controller", "node-controller"),
     ("persistentvolume-attach-detach-controller", "attachdetach-controller"),
     ("persistentvolume-binder-controller", "persistent-volume-binder"),
     ("persistentvolume-expander-controller", "expand-controller"),
     ("persistentvolume-protection-controller", "pv-protection-controller"),
     ("persistentvolume-reclaim-controller", "persistent-volume-binder"),
     ("persistentvolumeclaim-protection-controller", "pvc-protection-controller"),
+    ("pod-garbage-collector-controller", "pod-garbage-collector"),
     ("replicationcontroller-controller", "replication-controller"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("service-cidr-controller", "service-cidrs-controller"),
     ("service-lb-controller", "service-controller"),
     ("serviceaccount-controller", "service-account-controller"),
+    ("taint-eviction-controller", "node-controller"),
 ];
 
 /// Who acts as the controller manager itself: others get their tokens from it.

@@ -18,6 +18,7 @@ mod built_in;
 mod fork;
 mod identities;
 mod metrics_server;
+mod pulse;
 
 mod cluster;
 
@@ -34,8 +35,8 @@ pub use steersman_apiserver::{
     AuthorizationMode, PluginSelection, RuleCost, SelectionError, WebhookHandler, rule_costs,
 };
 pub use steersman_apiserver::{audit, authentication, encryption, pki};
-pub use steersman_controllers::{Cidr, NotACidr};
-pub use steersman_node::PodRule;
+pub use steersman_controllers::{Cidr, NodeCidrs, NotACidr};
+pub use steersman_node::{NodeOutage, Outages, PodRule};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};

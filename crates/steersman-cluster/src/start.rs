@@ -103,16 +103,7 @@ impl Builder {
         stopwatch.lap("https");
 
         let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
-        let parts = Parts {
-            api: api.for_own_parts(),
-            nodes: self.nodes,
-            pod_termination: self.pod_termination,
-            scripts: self.scripts.clone(),
-            controllers: self.controllers,
-            load_balancer_pool: self.load_balancer_pool,
-            root_ca: identity.as_ref().map(|identity| identity.ca().into()),
-            authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
-        };
+        let parts = self.parts(&api, identity);
         let built_in = {
             let _elsewhere = self.controllers_on.as_ref().map(Handle::enter);
             BuiltIn::start(parts, &api, lease_duration)
@@ -143,6 +134,22 @@ impl Builder {
         let client = Client::new(client.clone(), "steersman");
         if let Err(error) = steersman_controllers::provide_standard_class(&client).await {
             tracing::warn!(%error, "no storage class created; claims that name none will wait");
+        }
+    }
+
+    /// What runs beside the API server.
+    fn parts(&self, api: &ApiServer, identity: Option<Identity>) -> Parts {
+        Parts {
+            api: api.for_own_parts(),
+            nodes: self.nodes,
+            pod_termination: self.pod_termination,
+            scripts: self.scripts.clone(),
+            outages: self.outages.clone(),
+            controllers: self.controllers,
+            load_balancer_pool: self.load_balancer_pool,
+            node_cidrs: self.node_cidrs,
+            root_ca: identity.as_ref().map(|identity| identity.ca().into()),
+            authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
         }
     }
 

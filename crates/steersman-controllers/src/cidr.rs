@@ -46,6 +46,11 @@ impl Cidr {
         address.is_ipv4() == self.is_ipv4 && number(address) & !mask(self.bits) == self.first
     }
 
+    /// Whether its addresses are of the fourth version.
+    pub(crate) fn is_ipv4(&self) -> bool {
+        self.is_ipv4
+    }
+
     /// Whether all of another range is in this one.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.is_ipv4 == other.is_ipv4
@@ -60,6 +65,53 @@ impl Cidr {
         let edge = u128::from(bits > 1);
         let last = mask(bits) - edge;
         (edge..=last).filter_map(move |offset| address(first + offset, is_ipv4))
+    }
+}
+
+/// The parts of a range that are all of one size.
+impl Cidr {
+    /// How many parts with this prefix it has; none if it is smaller than one, or has too many to
+    /// count.
+    pub(crate) fn parts(&self, prefix: u32) -> Option<u32> {
+        let part = self.width().checked_sub(prefix)?;
+        1u32.checked_shl(self.bits.checked_sub(part)?)
+    }
+
+    /// The part with this prefix and number.
+    pub(crate) fn part(&self, prefix: u32, number: u32) -> Self {
+        let bits = self.width().saturating_sub(prefix);
+        let offset = u128::from(number).checked_shl(bits).unwrap_or_default();
+        Self { first: self.first | offset, bits, is_ipv4: self.is_ipv4 }
+    }
+
+    /// The numbers of the first and the last part with this prefix that another range touches, if it
+    /// touches any.
+    pub(crate) fn touched(&self, prefix: u32, other: &Self) -> Option<(u32, u32)> {
+        let last_part = self.parts(prefix)?.checked_sub(1)?;
+        if other.covers(self) {
+            return Some((0, last_part));
+        }
+        let part_bits = self.width().checked_sub(prefix)?;
+        let number = |address: u128| {
+            let number = (address - self.first).checked_shr(part_bits).unwrap_or_default();
+            u32::try_from(number).unwrap_or(last_part)
+        };
+        let last = other.first | mask(other.bits);
+        self.covers(other).then(|| (number(other.first), number(last)))
+    }
+
+    fn width(&self) -> u32 {
+        if self.is_ipv4 { 32 } else { 128 }
+    }
+}
+
+impl std::fmt::Display for Cidr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let prefix = self.width() - self.bits;
+        match address(self.first, self.is_ipv4) {
+            Some(address) => write!(f, "{address}/{prefix}"),
+            None => write!(f, "/{prefix}"),
+        }
     }
 }
 
@@ -102,6 +154,19 @@ mod tests {
         assert!(!cidr("::/0").contains("10.0.0.1".parse().unwrap()));
         assert!(cidr("10.0.0.0/8").covers(&cidr("10.1.0.0/16")));
         assert!(!cidr("10.1.0.0/16").covers(&cidr("10.0.0.0/8")));
+        assert_eq!(cidr("10.244.7.9/16").part(24, 3).to_string(), "10.244.3.0/24");
+        assert_eq!(cidr("fd00::/48").part(64, 2).to_string(), "fd00:0:0:2::/64");
+        let pods = cidr("10.244.0.0/16");
+        assert_eq!((pods.parts(24), pods.parts(8)), (Some(256), None));
+        for (other, touched) in [
+            ("10.244.3.0/24", Some((3, 3))),
+            ("10.244.3.128/25", Some((3, 3))),
+            ("10.244.4.0/22", Some((4, 7))),
+            ("10.0.0.0/8", Some((0, 255))),
+            ("10.96.0.0/12", None),
+        ] {
+            assert_eq!(pods.touched(24, &cidr(other)), touched, "{other}");
+        }
         for wrong in ["", "10.0.0.0", "10.0.0.0/33", "10.0.0/8", "x/8", "10.0.0.0/-1"] {
             assert_eq!(wrong.parse::<Cidr>(), Err(NotACidr(wrong.into())));
         }

@@ -9,12 +9,17 @@ mod authority;
 mod cidr;
 mod claims;
 mod discovery;
+mod disruption_target;
 mod hash;
 mod history;
 mod intstr;
+mod node;
 mod pod;
 mod pod_control;
+mod pods_by_node;
+mod pulse;
 mod service;
+mod wakes;
 
 mod attach_detach;
 mod certificate_signing;
@@ -32,8 +37,11 @@ mod horizontal_pod_autoscaler;
 mod job;
 mod local_path_provisioner;
 mod namespace;
+mod node_ipam;
+mod node_lifecycle;
 mod persistentvolume_binder;
 mod persistentvolume_expander;
+mod pod_garbage_collector;
 mod replicaset;
 mod replicationcontroller;
 mod resourcequota;
@@ -42,7 +50,9 @@ mod service_cidr;
 mod service_lb;
 mod serviceaccount;
 mod statefulset;
+mod taint_eviction;
 mod token_secret;
+mod ttl;
 mod ttl_after_finished;
 mod validatingadmissionpolicy_status;
 mod volume_protection;
@@ -50,6 +60,7 @@ mod volume_protection;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use pod_garbage_collector::TERMINATED_POD_THRESHOLD;
 use steersman::cache::Form;
 use steersman::manager::Group;
 use steersman::{Controller, Manager, Metrics};
@@ -59,11 +70,13 @@ pub use cidr::{Cidr, NotACidr};
 pub use local_path_provisioner::{
     PROVISIONER as LOCAL_PATH_PROVISIONER, provide_standard_class, standard_class,
 };
+pub use node_ipam::NodeCidrs;
+pub use pulse::Pulse;
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager or, where clouds come in, cloud-controller-manager has them; what is
 /// newer has one name. `local-path-provisioner` is what clusters of kind and k3s have beside those.
-pub const NAMES: [(&str, &str); 32] = [
+pub const NAMES: [(&str, &str); 37] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -92,6 +105,11 @@ pub const NAMES: [(&str, &str); 32] = [
     ("volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller"),
     ("ephemeral-volume-controller", "ephemeral-volume"),
     ("local-path-provisioner", "local-path"),
+    ("node-ipam-controller", "nodeipam"),
+    ("node-lifecycle-controller", "nodelifecycle"),
+    ("taint-eviction-controller", "taint-eviction-controller"),
+    ("pod-garbage-collector-controller", "podgc"),
+    ("ttl-controller", "ttl"),
     ("garbage-collector-controller", "garbagecollector"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
@@ -108,6 +126,10 @@ pub struct Installation<'a> {
     /// Where Services of the type `LoadBalancer` get their addresses from; without it, they wait for
     /// somebody else.
     pub load_balancer_pool: Option<Cidr>,
+    /// Where nodes that have none get ranges for their Pods from; without it, from nobody.
+    pub node_cidrs: Option<NodeCidrs>,
+    /// Who knows of nodes that they are alive, though neither Lease nor status shows it.
+    pub pulse: Option<Arc<dyn Pulse>>,
     /// Whether the controller of this name, one of [`NAMES`], runs.
     pub runs: &'a dyn Fn(&str) -> bool,
 }
@@ -122,17 +144,18 @@ const PODS_DECODED: usize = 2048;
 pub fn restrict_caches(manager: Manager) -> Manager {
     let form = Form::Compact { recent: PODS_DECODED };
     let manager = manager.cache::<Pod>(|pods| pods.form(form).strip_managed_fields());
+    let manager = node_lifecycle::restrict_cache(manager);
     token_secret::restrict_cache(root_ca::restrict_cache(manager))
 }
 
 /// Every built-in controller that reconciles one kind and needs to be told nothing. What they
 /// count, nobody reads.
 pub fn all() -> Vec<Controller> {
-    counting(&Metrics::default())
+    counting(&Metrics::default(), None)
 }
 
 /// The same, which count as Kubernetes' controllers do.
-fn counting(metrics: &Metrics) -> Vec<Controller> {
+fn counting(metrics: &Metrics, pulse: Option<Arc<dyn Pulse>>) -> Vec<Controller> {
     let [budgets, covered] = disruption::controllers();
     let [provisioner, deleter, resizer] = local_path_provisioner::controllers();
     let [claims, volumes, classes] = volume_protection::controllers();
@@ -172,6 +195,10 @@ fn counting(metrics: &Metrics) -> Vec<Controller> {
         provisioner,
         deleter,
         resizer,
+        node_lifecycle::controller(metrics, pulse),
+        taint_eviction::controller(metrics),
+        pod_garbage_collector::controller(metrics, TERMINATED_POD_THRESHOLD),
+        ttl::controller(),
     ]
 }
 
@@ -179,6 +206,11 @@ fn counting(metrics: &Metrics) -> Vec<Controller> {
 /// this pool.
 pub fn load_balancer(pool: Cidr) -> Controller {
     service_lb::controller(pool)
+}
+
+/// The controller `node-ipam-controller`, which gives nodes parts of a range.
+pub fn node_ipam(cidrs: NodeCidrs) -> Controller {
+    node_ipam::controller(&Metrics::default(), cidrs)
 }
 
 /// The name under which a controller is chosen: some have parts with queues of their own.
@@ -199,24 +231,30 @@ fn chosen_as(name: &str) -> &str {
 /// Adds every built-in controller that needs to be told nothing to a manager.
 #[must_use]
 pub fn install(manager: Manager) -> Manager {
-    let installation =
-        Installation { root_ca: None, authority: None, load_balancer_pool: None, runs: &|_| true };
+    let installation = Installation {
+        root_ca: None,
+        authority: None,
+        load_balancer_pool: None,
+        node_cidrs: None,
+        pulse: None,
+        runs: &|_| true,
+    };
     install_with(manager, &installation)
 }
 
 /// Adds built-in controllers to a manager, including the garbage collector, which follows all
 /// kinds at once and is therefore no [`Controller`].
 #[must_use]
-pub fn install_with(
-    manager: Manager,
-    Installation { root_ca, authority, load_balancer_pool, runs }: &Installation<'_>,
-) -> Manager {
+pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manager {
+    let Installation { root_ca, authority, load_balancer_pool, node_cidrs, pulse, runs } =
+        installation;
     let publisher = root_ca.map(root_ca::controller);
     let signing = authority.clone().map(certificate_signing::controller);
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
     let balancer = load_balancer_pool.map(load_balancer);
-    let told = publisher.into_iter().chain(signing).chain(tokens).chain(balancer);
-    let counting = counting(manager.metrics());
+    let ranges = node_cidrs.map(|cidrs| node_ipam::controller(manager.metrics(), cidrs));
+    let told = publisher.into_iter().chain(signing).chain(tokens).chain(balancer).chain(ranges);
+    let counting = counting(manager.metrics(), pulse.clone());
     let chosen = counting.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
     let manager = chosen.fold(manager, Manager::with);
     if !runs("garbage-collector-controller") {

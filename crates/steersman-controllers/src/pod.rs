@@ -16,6 +16,11 @@ pub(crate) enum Availability {
     NotReady,
 }
 
+/// The node that the Pod is bound to.
+pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref().filter(|node| !node.is_empty())
+}
+
 /// The Pod's phase; empty if it has none.
 pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()

@@ -15,6 +15,7 @@ use serde_json::json;
 use steersman::{Client, ObjectKey, Result, clock};
 use tokio::time::Instant;
 
+use crate::outages::Outages;
 use crate::registration::{Machine, says_the_same};
 
 /// How often the Lease is renewed and the status looked at.
@@ -23,6 +24,8 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 /// For how long a renewal counts.
 const LEASE_DURATION_SECONDS: i32 = 40;
+/// How often a status is reported anew that somebody else has changed meanwhile.
+const REPORT_TRIES: usize = 5;
 /// Where the Leases of nodes are.
 pub(crate) const LEASE_NAMESPACE: &str = "kube-node-lease";
 
@@ -42,12 +45,16 @@ pub(crate) struct Heartbeat {
     reported: Option<Instant>,
     /// Somebody else has written to the Node or its Lease since.
     stirred: bool,
+    outages: Outages,
+    /// It has beaten for the last time before its machine was lost.
+    silent: bool,
 }
 
 impl Heartbeat {
     /// The heartbeat of a machine that has not registered yet.
-    pub(crate) fn new(machine: Machine) -> Self {
-        Self { machine, beaten: None, reported: None, stirred: false }
+    pub(crate) fn new(machine: Machine, outages: Outages) -> Self {
+        let (beaten, reported) = (None, None);
+        Self { machine, beaten, reported, stirred: false, outages, silent: false }
     }
 
     /// Whether this is the heartbeat of the node of that name; the empty name is every node's.
@@ -63,7 +70,7 @@ impl Heartbeat {
 
     /// When it is to beat next, even if nobody asks, for those who watch.
     pub(crate) fn due(&self, watched: Watched) -> Option<Instant> {
-        let next = self.beaten? + INTERVAL;
+        let next = self.beaten.filter(|_| !self.silent)? + INTERVAL;
         if watched.leases > 0 || self.stirred {
             return Some(next);
         }
@@ -76,35 +83,74 @@ impl Heartbeat {
         let now = Instant::now();
         let client = &client.acting_as(&self.machine.agent);
         match client.create(&self.machine.node(&clock::time_at(now))).await {
-            Ok(_) => {}
-            Err(error) if error.is_already_exists() => {}
+            // What it says about itself is in it.
+            Ok(node) => {
+                self.renew(&node, now, client).await?;
+                self.reported = Some(now);
+            }
+            Err(error) if error.is_already_exists() => {
+                if self.outages.since(&self.machine.name).is_none() {
+                    self.beat(now, client).await?;
+                }
+            }
             Err(error) => return Err(error),
         }
-        self.beat(now, client).await?;
         self.beaten = Some(now);
         Ok(())
     }
 
     /// Beats as it should have by now: nobody can tell when it was written.
     pub(crate) async fn catch_up(&mut self, client: &Client) -> Result<()> {
-        let now = Instant::now();
+        if self.silent {
+            return Ok(());
+        }
+        let now = self.outages.since(&self.machine.name).unwrap_or_else(Instant::now);
         let last = self.beaten.map_or(now, |beaten| last_of(beaten, INTERVAL, now));
         if self.beaten == Some(last) {
             return Ok(());
         }
-        let beat = self.beat(last, &client.acting_as(&self.machine.agent)).await;
-        self.beaten = Some(last);
-        self.stirred = false;
+        self.beat_as_of(last, client).await
+    }
+
+    /// Beats for the last time when its machine is lost, and at once when it is back.
+    pub(crate) async fn turn(&mut self, client: &Client) -> Result<()> {
+        let was_silent = self.silent;
+        match self.outages.since(&self.machine.name) {
+            Some(_) if !was_silent => {
+                let beat = self.catch_up(client).await;
+                self.silent = true;
+                beat
+            }
+            None if was_silent => {
+                self.silent = false;
+                self.beat_as_of(Instant::now(), client).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn beat_as_of(&mut self, moment: Instant, client: &Client) -> Result<()> {
+        let beat = self.beat(moment, &client.acting_as(&self.machine.agent)).await;
+        self.beaten = Some(moment);
+        self.stirred = beat.is_err(); // there is something to put right
         beat
     }
 
     /// Reports and renews once, as of a moment.
     async fn beat(&mut self, now: Instant, client: &Client) -> Result<()> {
-        let Some(node) = client.get::<Node>(self.machine.name.as_str()).await? else {
-            return Ok(());
-        };
-        self.renew(&node, now, client).await?;
-        self.report(&node, now, client).await
+        for attempt in 1.. {
+            let Some(node) = client.get::<Node>(self.machine.name.as_str()).await? else {
+                return Ok(());
+            };
+            if attempt == 1 {
+                self.renew(&node, now, client).await?;
+            }
+            match self.report(&node, now, client).await {
+                Err(error) if error.is_conflict() && attempt < REPORT_TRIES => {}
+                reported => return reported,
+            }
+        }
+        Ok(())
     }
 
     /// Reports what has changed now, and what has not when that was due last.
@@ -188,7 +234,7 @@ mod tests {
     async fn a_heart_beats_as_often_as_those_who_watch_need_it() {
         let agent = agent("node-0");
         let machine = Machine { name: "node-0".into(), index: 0, capacity: BTreeMap::new(), agent };
-        let mut heart = Heartbeat::new(machine);
+        let mut heart = Heartbeat::new(machine, Outages::default());
         let nobody = Watched::default();
         let (leases, nodes) = (Watched { leases: 1, nodes: 1 }, Watched { leases: 0, nodes: 1 });
         assert_eq!(heart.due(leases), None, "it has not registered");
@@ -201,5 +247,7 @@ mod tests {
         assert_eq!(heart.due(nodes), Some(now + REPORT_INTERVAL + INTERVAL));
         heart.stir();
         assert_eq!(heart.due(nobody), Some(now + REPORT_INTERVAL + INTERVAL));
+        heart.silent = true;
+        assert_eq!(heart.due(leases), None, "its machine is lost");
     }
 }

@@ -7,17 +7,19 @@
 //! what a kubelet would put right. Whoever looks sees what there would be otherwise; an hour in
 //! which nobody does costs nothing.
 
+use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::join_all;
+use futures::{FutureExt, Stream, StreamExt, stream};
 use steersman::{Client, Error, Result};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::heartbeat::{Heartbeat, Watched};
+use crate::outages::{self, Outages};
 use crate::registration::Machine;
 
 /// How long to wait before a failed registration is tried again.
@@ -38,6 +40,9 @@ pub enum Sign {
 /// look, by the name of the node, where the empty name is every node's.
 pub struct Heartbeats {
     hearts: Vec<Mutex<Heartbeat>>,
+    /// Whose they are.
+    names: HashSet<String>,
+    outages: Outages,
     watched: watch::Sender<Watched>,
     /// By which they beat, from when the nodes are registered until they are stopped.
     client: std::sync::Mutex<Option<Client>>,
@@ -54,17 +59,41 @@ impl Heartbeats {
     pub const LEASE_NAMESPACE: &str = crate::heartbeat::LEASE_NAMESPACE;
 
     /// Hearts that beat while somebody looks.
-    pub(crate) fn on_demand(machines: impl IntoIterator<Item = Machine>) -> Arc<Self> {
-        let hearts = machines.into_iter().map(|machine| Mutex::new(Heartbeat::new(machine)));
-        let watched = watch::Sender::default();
-        Arc::new(Self { hearts: hearts.collect(), watched, client: std::sync::Mutex::default() })
+    pub(crate) fn on_demand(machines: Vec<Machine>, outages: &Outages) -> Arc<Self> {
+        let names = machines.iter().map(|machine| machine.name.clone()).collect();
+        let heart = |machine| Mutex::new(Heartbeat::new(machine, outages.clone()));
+        Arc::new(Self {
+            hearts: machines.into_iter().map(heart).collect(),
+            names,
+            outages: outages.clone(),
+            watched: watch::Sender::default(),
+            client: std::sync::Mutex::default(),
+        })
     }
 
     /// Hearts that beat all the time, as if somebody watched for ever.
-    pub(crate) fn always(machines: impl IntoIterator<Item = Machine>) -> Arc<Self> {
-        let heartbeats = Self::on_demand(machines);
+    pub(crate) fn always(machines: Vec<Machine>, outages: &Outages) -> Arc<Self> {
+        let heartbeats = Self::on_demand(machines, outages);
         heartbeats.watched.send_modify(|watched| watched.leases += 1);
         heartbeats
+    }
+
+    /// Whether whoever looked at the node of this name would find that its heart beats.
+    pub fn beats(&self, name: &str) -> bool {
+        let active = self.client.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        active && self.names.contains(name) && self.outages.since(name).is_none()
+    }
+
+    /// The names of nodes whose hearts stop, or begin to beat again.
+    pub fn changes(&self) -> impl Stream<Item = String> + Send + 'static {
+        let changes = self.outages.changes();
+        let before = changes.borrow().clone();
+        let changed = stream::unfold((changes, before), |(mut changes, before)| async move {
+            changes.changed().await.ok()?;
+            let after = changes.borrow_and_update().clone();
+            Some((stream::iter(outages::differing(&before, &after)), (changes, after)))
+        });
+        changed.flatten()
     }
 
     /// Somebody is about to read. What cannot be written soon is left out: a store that takes no
@@ -106,14 +135,25 @@ impl Heartbeats {
         join_all(self.hearts.iter().map(|heart| register(heart, &client))).await;
         let _active = Active::new(self, client.clone());
         let mut news = self.watched.subscribe();
+        let mut outages = self.outages.changes();
+        self.turn(&client).await;
         loop {
             let watched = *news.borrow_and_update();
             let next = self.next_due(watched).await;
             tokio::select! {
                 _ = news.changed() => {}
+                Ok(()) = outages.changed() => self.turn(&client).await,
                 () = until(next) => self.beat(watched, &client).await,
             }
         }
+    }
+
+    /// Lets those know of it whose machine is lost or back.
+    async fn turn(&self, client: &Client) {
+        join_all(self.hearts.iter().map(async |heart| {
+            report(caught(heart.lock().await.turn(client)).await);
+        }))
+        .await;
     }
 
     /// When the next heart is due.

@@ -2,12 +2,13 @@
 //!
 //! [`SimulatedNodes`] stands for any number of machines that exist only as objects. For each,
 //! `registration` says what the Node object is, `heartbeat` renews its Lease and reports its
-//! status when [`Heartbeats`] say so, and `pods` runs the Pods bound to it through a `runtime`, whose
+//! status when [`Heartbeats`] say so and nobody has [cut it off](Outages), and `pods` runs the Pods bound to it through a `runtime`, whose
 //! containers do what a [`script`] says; what they use, `metrics` tell. A cluster is seen only through
 //! its client; this crate knows nothing of API servers, stores or controllers. Which ports of a node
 //! are free it decides as the scheduler does and by its code, as a kubelet.
 
 mod addresses;
+mod outages;
 mod registration;
 
 mod heartbeat;
@@ -26,4 +27,5 @@ mod metrics;
 pub use heartbeats::{Heartbeats, Sign, Watching};
 pub use metrics::ResourceMetrics;
 pub use nodes::SimulatedNodes;
+pub use outages::{NodeOutage, Outages};
 pub use script::{PodRule, Scripts};

@@ -8,6 +8,7 @@ use steersman::Manager;
 use steersman::manager::Group;
 
 use crate::heartbeats::Heartbeats;
+use crate::outages::Outages;
 use crate::pods::{self, Machines};
 use crate::registration::{self, Machine};
 use crate::runtime::Simulated;
@@ -32,6 +33,8 @@ pub struct SimulatedNodes {
     pub termination: Duration,
     /// What containers do otherwise than to run for ever and to be ready at once.
     pub scripts: Scripts,
+    /// Which of them are out of reach.
+    pub outages: Outages,
 }
 
 impl Default for SimulatedNodes {
@@ -50,6 +53,7 @@ impl Default for SimulatedNodes {
             capacity: capacity.map(|(name, amount)| (name.into(), amount.into())).into(),
             termination: Duration::ZERO,
             scripts: Scripts::default(),
+            outages: Outages::default(),
         }
     }
 }
@@ -81,27 +85,35 @@ impl SimulatedNodes {
         self
     }
 
+    /// Lets whoever holds these lose nodes.
+    #[must_use]
+    pub fn with_outages(mut self, outages: Outages) -> Self {
+        self.outages = outages;
+        self
+    }
+
     /// Adds these nodes to a manager. Their hearts beat all the time.
     #[must_use]
     pub fn install(self, manager: Manager) -> Manager {
-        let heartbeats = Heartbeats::always(self.machines());
+        let heartbeats = Heartbeats::always(self.machines(), &self.outages);
         self.install_with(manager, heartbeats)
     }
 
-    /// Adds these nodes to a manager. Their hearts beat while somebody looks, which is to be told
-    /// to what is given back.
-    #[must_use]
-    pub fn install_on_demand(self, manager: Manager) -> (Manager, Arc<Heartbeats>) {
-        let heartbeats = Heartbeats::on_demand(self.machines());
-        (self.install_with(manager, Arc::clone(&heartbeats)), heartbeats)
+    /// Hearts for [these nodes](Self::install_with) that beat while somebody looks, which they are to
+    /// be told.
+    pub fn heartbeats_on_demand(&self) -> Arc<Heartbeats> {
+        Heartbeats::on_demand(self.machines(), &self.outages)
     }
 
-    fn install_with(self, manager: Manager, heartbeats: Arc<Heartbeats>) -> Manager {
+    /// Adds these nodes to a manager, with hearts that were made for them.
+    #[must_use]
+    pub fn install_with(self, manager: Manager, heartbeats: Arc<Heartbeats>) -> Manager {
         let by_name = self.machines().into_iter().map(|machine| (machine.name.clone(), machine));
         let machines: Machines = Arc::new(by_name.collect());
-        let changes = self.scripts.changes();
+        let scripts = self.scripts.changes();
         let runtime = Simulated::new(self.termination, self.scripts);
-        manager.with(pods::controller(machines, runtime, changes)).with_runnable_in(
+        let pods = pods::controller(machines, runtime, scripts, self.outages);
+        manager.with(pods).with_runnable_in(
             Group::LeaderElected,
             "node-heartbeat",
             |client, shutdown| async move {

@@ -74,6 +74,8 @@ impl Machine {
             ("kubernetes.io/hostname", self.name.as_str()),
             ("kubernetes.io/os", "linux"),
             ("kubernetes.io/arch", architecture()),
+            ("beta.kubernetes.io/os", "linux"),
+            ("beta.kubernetes.io/arch", architecture()),
         ];
         let cidr = self.pod_addresses().cidr();
         Node {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition, PodStatus};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use steersman::events::NewEvent;
 use steersman::{Context, Next, Reconciler, Result, clock};
 use tokio::time::Instant;
@@ -19,6 +19,10 @@ pub const SCHEDULER_NAME: &str = "default-scheduler";
 
 /// The condition that tells whether a Pod has a node.
 const POD_SCHEDULED: &str = "PodScheduled";
+/// What every Node has when it is new, until it is known to be ready.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+/// How long that may take, at most, before people are told that Pods wait for it.
+const ARRIVAL_SECONDS: i64 = 5;
 
 /// Assigns Pods to Nodes.
 #[derive(Default)]
@@ -130,6 +134,10 @@ impl Reconciler<Pod> for Scheduler {
                 None => self.bind(&pod, &node, &ctx).await,
                 Some(volumes) => self.bind_volumes(&pod, &node, &volumes, &ctx).await,
             },
+            // In a moment there is another node to look at.
+            Decision::Nowhere(_) if nodes.iter().any(|node| arrives(node, &clock::now_time())) => {
+                Ok(Next::After(self.state.lock().backlog.add(ctx.key())))
+            }
             Decision::Nowhere(message) => Ok(self.refuse(&pod, message, &ctx)),
         }
     }
@@ -144,6 +152,18 @@ pub(crate) fn wants_a_node(pod: &Pod) -> bool {
         && bound_to(pod).is_none()
         && pod.metadata.deletion_timestamp.is_none()
         && !is_terminal(pod)
+}
+
+/// Whether a Node is ready and so new that its taint has not been taken away yet.
+fn arrives(node: &Node, now: &Time) -> bool {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    let mut taints = taints.into_iter().flatten();
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    let created = node.metadata.creation_timestamp.as_ref();
+    created.is_some_and(|created| now.0.duration_since(created.0).as_secs() < ARRIVAL_SECONDS)
+        && taints.any(|taint| taint.key == NOT_READY && taint.effect == "NoSchedule")
+        && conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn uid(pod: &Pod) -> &str {
@@ -207,6 +227,28 @@ mod tests {
         ];
         for spec in others {
             assert!(!wants_a_node(&pod(&spec)), "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_new_node_that_is_ready_arrives_for_five_seconds_at_most() {
+        let node = |ready: &str, taint: &str| -> Node {
+            let node = json!({
+                "metadata": {"name": "n", "creationTimestamp": "2030-01-01T12:00:00Z"},
+                "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]},
+                "status": {"conditions": [{"type": "Ready", "status": ready}]},
+            });
+            serde_json::from_value(node).unwrap()
+        };
+        for (ready, taint, at, expected) in [
+            ("True", NOT_READY, "2030-01-01T12:00:01Z", true),
+            ("True", NOT_READY, "2030-01-01T12:00:05Z", false),
+            ("False", NOT_READY, "2030-01-01T12:00:01Z", false),
+            ("True", "mine", "2030-01-01T12:00:01Z", false),
+        ] {
+            let now = serde_json::from_value(json!(at)).unwrap();
+            let found = arrives(&node(ready, taint), &now);
+            assert_eq!(found, expected, "{ready} {taint} {at}");
         }
     }
 

@@ -13,7 +13,7 @@ use steersman::manager::{Manager, Running};
 use steersman::reflector::Selection;
 use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
 use steersman_cluster::audit::{AuditRecord, Auditing, Level, Policy};
-use steersman_cluster::{Controllers, PodRule, Storage};
+use steersman_cluster::{Controllers, Outages, PodRule, Storage};
 use tokio::sync::{broadcast, watch};
 
 use crate::faults::Faults;
@@ -226,6 +226,17 @@ impl Cluster {
     /// If the test runs on a cluster that existed before it.
     pub fn pods(&self) -> PodRule {
         self.inner().pods()
+    }
+
+    /// The nodes of this cluster, any of which can be cut off and come back:
+    /// `cluster.nodes().named("node-1").lost()`, and later `.back()`. Of a lost node nobody hears
+    /// anything: after 50 seconds it is not ready, and after five minutes more its Pods are evicted.
+    ///
+    /// # Panics
+    ///
+    /// If the test runs on a cluster that existed before it.
+    pub fn nodes(&self) -> Outages {
+        self.inner().nodes()
     }
 
     /// Keeps what is audited of all requests from now on, with their bodies, for the test to look

@@ -12,6 +12,7 @@ mod garbage;
 mod jobs;
 mod lives;
 mod namespaces;
+mod nodes;
 mod objects;
 mod order;
 mod pods;

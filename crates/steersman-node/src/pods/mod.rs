@@ -26,6 +26,7 @@ use steersman::{Controller, ObjectKey};
 use tokio::sync::watch;
 
 use crate::addresses::Addresses;
+use crate::outages::Outages;
 use crate::registration::Machine;
 use crate::runtime::ContainerRuntime;
 use backoff::Memory;
@@ -40,13 +41,16 @@ pub(crate) type Machines = Arc<HashMap<String, Machine>>;
 /// The Pods of our machines.
 type Known = Arc<Mutex<BTreeSet<ObjectKey>>>;
 
-/// The pod workers of these machines, which look at all their Pods when `changes` says so.
+/// The pod workers of these machines, which look at all their Pods when scripts change or a machine
+/// is back. A machine that is lost does nothing.
 pub(crate) fn controller(
     machines: Machines,
     runtime: impl ContainerRuntime,
-    changes: watch::Receiver<()>,
+    scripts: watch::Receiver<()>,
+    outages: Outages,
 ) -> Controller {
     let ours = Arc::clone(&machines);
+    let returns = outages.changes();
     let bound = Arc::clone(&machines);
     let worker = PodWorker {
         machines,
@@ -56,10 +60,11 @@ pub(crate) fn controller(
     };
     let following = worker.clone();
     let known = Known::default();
-    let woken = Arc::clone(&known);
+    let (woken, returned) = (Arc::clone(&known), Arc::clone(&known));
+    let works = move |node: &str| ours.contains_key(node) && outages.since(node).is_none();
     Controller::of::<Pod>()
         .named("kubelet")
-        .only(move |pod| bound_to(pod).is_some_and(|node| ours.contains_key(node)))
+        .only(move |pod| bound_to(pod).is_some_and(&works))
         .observes(move |event| {
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             // A Pod removed by force is never reconciled again.
@@ -73,13 +78,17 @@ pub(crate) fn controller(
                 known.insert(event.object().key().clone());
             }
         })
-        .source(Source::stream(all_when(changes, woken)).named("scripts"))
+        .source(Source::stream(all_when(scripts, woken)).named("scripts"))
+        .source(Source::stream(all_when(returns, returned)).named("outages"))
         .concurrency(CONCURRENCY)
         .reconcile(worker)
 }
 
 /// All Pods, each time something changes.
-fn all_when(changes: watch::Receiver<()>, known: Known) -> impl Stream<Item = ObjectKey> + Send {
+fn all_when<T: Send + Sync + 'static>(
+    changes: watch::Receiver<T>,
+    known: Known,
+) -> impl Stream<Item = ObjectKey> + Send {
     let changed = stream::unfold(changes, |mut changes| async move {
         changes.changed().await.ok().map(|()| ((), changes))
     });
