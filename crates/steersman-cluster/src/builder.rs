@@ -14,6 +14,7 @@ use steersman_store::encryption::Encryption;
 use tokio::runtime::Handle;
 
 use crate::controllers::Controllers;
+use crate::custom_metrics::Measurements;
 use crate::storage::Storage;
 
 /// Admission plug-ins that begin something, and the controllers that end it. Without those, Pods
@@ -37,6 +38,8 @@ pub struct Builder {
     pub(crate) nodes: usize,
     pub(crate) pod_termination: Duration,
     pub(crate) scripts: Scripts,
+    /// What is measured of objects, and outside the cluster.
+    pub(crate) measurements: Measurements,
     pub(crate) controllers: Controllers,
     pub(crate) load_balancer_pool: Option<Cidr>,
     pub(crate) admission: PluginSelection,
@@ -73,6 +76,7 @@ impl Default for Builder {
             nodes: 3,
             pod_termination: Duration::ZERO,
             scripts: Scripts::default(),
+            measurements: Measurements::default(),
             controllers: Controllers::ALL,
             load_balancer_pool: None,
             admission: PluginSelection::default(),
@@ -272,7 +276,8 @@ impl Builder {
     pub(crate) fn fork(&self, seed: u64, n: u64, storage: Storage) -> Self {
         let seed = Some(another_seed(seed, n));
         let listen = self.listen.map(|address| SocketAddr::new(address.ip(), 0));
-        Self { seed, listen, storage, scripts: self.scripts.fork(), ..self.clone() }
+        let (scripts, measurements) = (self.scripts.fork(), self.measurements.fork());
+        Self { seed, listen, storage, scripts, measurements, ..self.clone() }
     }
 }
 

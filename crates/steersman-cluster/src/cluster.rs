@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::{Builder, Shutdown};
 use crate::built_in::BuiltIn;
+use crate::custom_metrics::{CustomMetrics, Metrics};
 use crate::fork::{ForkError, Forking};
 use crate::identities;
 use crate::metrics_server::MetricsServer;
@@ -32,6 +33,7 @@ pub struct Cluster {
     pub(crate) built_in: BuiltIn,
     /// Answers for as long as it is held.
     pub(crate) _metrics_server: Option<Arc<MetricsServer>>,
+    pub(crate) _custom_metrics: Arc<CustomMetrics>,
     pub(crate) endpoint: Option<Endpoint>,
     /// What runs beside the controllers: the listener, compaction, expiry.
     pub(crate) tasks: JoinSet<()>,
@@ -87,6 +89,14 @@ impl Cluster {
     /// run for ever and are ready at once.
     pub fn pods(&self) -> PodRule {
         self.forking.scripts().rule()
+    }
+
+    /// Says what is measured of objects, or outside the cluster, for autoscalers to go by:
+    /// `cluster.metrics().external().set("queue_length", "30").await?`. From the first value on,
+    /// `custom.metrics.k8s.io` and `external.metrics.k8s.io` are served.
+    pub fn metrics(&self) -> Metrics {
+        let measurements = self.forking.measurements().clone();
+        Metrics { measurements, client: self.client() }
     }
 
     /// The store that holds everything.

@@ -7,6 +7,7 @@ use steersman_apiserver::WebhookHandler;
 use steersman_node::Scripts;
 
 use crate::builder::Builder;
+use crate::custom_metrics::Measurements;
 use crate::error::StartError;
 use crate::storage::{OpenStore, Storage};
 
@@ -44,6 +45,11 @@ impl Forking {
     /// What the Pods of this cluster do.
     pub(crate) fn scripts(&self) -> &Scripts {
         &self.settings.scripts
+    }
+
+    /// What is measured in this cluster.
+    pub(crate) fn measurements(&self) -> &Measurements {
+        &self.settings.measurements
     }
 
     pub(crate) fn serve_webhooks(&self, origin: &str, handler: &WebhookHandler) {

@@ -17,6 +17,9 @@ mod authority;
 mod built_in;
 mod fork;
 mod identities;
+mod missing;
+
+mod custom_metrics;
 mod metrics_server;
 
 mod cluster;
@@ -26,6 +29,7 @@ mod start;
 pub use builder::Builder;
 pub use cluster::{Cluster, Endpoint};
 pub use controllers::{ChoiceError, Controllers};
+pub use custom_metrics::{Measured, Metrics};
 pub use error::StartError;
 pub use fork::ForkError;
 pub use steersman_apiserver::user::User;

@@ -21,9 +21,10 @@ use crate::authority::Keys;
 use crate::builder::Builder;
 use crate::built_in::{BuiltIn, Parts};
 use crate::cluster::{Cluster, Endpoint};
+use crate::custom_metrics::CustomMetrics;
 use crate::error::StartError;
 use crate::fork::Forking;
-use crate::metrics_server::MetricsServer;
+use crate::metrics_server::{self, MetricsServer};
 use crate::storage::OpenStore;
 
 /// How long a leader among several servers is waited for, unless said otherwise: as in Kubernetes.
@@ -67,6 +68,8 @@ impl Builder {
             .controllers
             .measure()
             .then(|| MetricsServer::new(self.scripts.clone(), shutdown.clone()));
+        let custom_metrics = CustomMetrics::new(self.measurements.clone());
+        let residents = metrics_server.iter().map(MetricsServer::resident);
         let config = Config {
             seed,
             shutdown: shutdown.clone(),
@@ -75,13 +78,14 @@ impl Builder {
             audit: self.audit.clone(),
             admission: self.plugins(),
             requests_inflight_max: self.requests_inflight_max,
-            residents: metrics_server.iter().map(MetricsServer::resident).collect(),
+            residents: residents.chain([custom_metrics.resident()]).collect(),
             ..Config::new(Arc::clone(&decrypted), Arc::new(clock::now))
         };
         let api = ApiServer::start(config).await?;
         if let Some(metrics_server) = &metrics_server {
             metrics_server.read_from(&api);
         }
+        custom_metrics.read_from(&api);
         let client = kube::Client::new(api.direct(), "default");
         stopwatch.lap("api server");
 
@@ -99,6 +103,10 @@ impl Builder {
             }
             None => None,
         };
+        // In process, nobody is somebody else who would need it.
+        if metrics_server.is_some() && endpoint.is_some() {
+            metrics_server::grant(&client).await;
+        }
         stopwatch.lap("https");
 
         let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
@@ -124,6 +132,7 @@ impl Builder {
             opened,
             built_in,
             _metrics_server: metrics_server,
+            _custom_metrics: custom_metrics,
             endpoint,
             tasks,
             shutdown,

@@ -66,4 +66,4 @@ pub use rule_costs::{BrokenRules, RuleCosts};
 pub use run::{run, run_with};
 pub use settings::Settings;
 pub use steersman_cluster::audit::AuditRecord;
-pub use steersman_cluster::{Controllers, PodRule, RuleCost};
+pub use steersman_cluster::{Controllers, Measured, Metrics, PodRule, RuleCost};
