@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::{Builder, Shutdown};
 use crate::built_in::BuiltIn;
-use crate::custom_metrics::{CustomMetrics, Metrics};
+use crate::custom_metrics::Metrics;
 use crate::fork::{ForkError, Forking};
 use crate::identities;
-use crate::metrics_server::MetricsServer;
+use crate::residents::Residents;
 use crate::storage::OpenStore;
 
 /// How much longer than its requests a listener may take to end.
@@ -32,8 +32,7 @@ pub struct Cluster {
     pub(crate) opened: Option<disk::Opened>,
     pub(crate) built_in: BuiltIn,
     /// Answers for as long as it is held.
-    pub(crate) _metrics_server: Option<Arc<MetricsServer>>,
-    pub(crate) _custom_metrics: Arc<CustomMetrics>,
+    pub(crate) _residents: Residents,
     pub(crate) endpoint: Option<Endpoint>,
     /// What runs beside the controllers: the listener, compaction, expiry.
     pub(crate) tasks: JoinSet<()>,

@@ -21,6 +21,7 @@ mod missing;
 
 mod custom_metrics;
 mod metrics_server;
+mod residents;
 
 mod cluster;
 

@@ -21,10 +21,9 @@ use crate::authority::Keys;
 use crate::builder::Builder;
 use crate::built_in::{BuiltIn, Parts};
 use crate::cluster::{Cluster, Endpoint};
-use crate::custom_metrics::CustomMetrics;
 use crate::error::StartError;
 use crate::fork::Forking;
-use crate::metrics_server::{self, MetricsServer};
+use crate::residents::Residents;
 use crate::storage::OpenStore;
 
 /// How long a leader among several servers is waited for, unless said otherwise: as in Kubernetes.
@@ -64,12 +63,7 @@ impl Builder {
         let decrypted = store.decrypted(self.encryption.clone()).await?;
         let shutdown = CancellationToken::new();
         let seed = self.seed.unwrap_or_else(random::next_u64);
-        let metrics_server = self
-            .controllers
-            .measure()
-            .then(|| MetricsServer::new(self.scripts.clone(), shutdown.clone()));
-        let custom_metrics = CustomMetrics::new(self.measurements.clone());
-        let residents = metrics_server.iter().map(MetricsServer::resident);
+        let residents = Residents::new(&self, &shutdown);
         let config = Config {
             seed,
             shutdown: shutdown.clone(),
@@ -78,14 +72,11 @@ impl Builder {
             audit: self.audit.clone(),
             admission: self.plugins(),
             requests_inflight_max: self.requests_inflight_max,
-            residents: residents.chain([custom_metrics.resident()]).collect(),
+            residents: residents.all(),
             ..Config::new(Arc::clone(&decrypted), Arc::new(clock::now))
         };
         let api = ApiServer::start(config).await?;
-        if let Some(metrics_server) = &metrics_server {
-            metrics_server.read_from(&api);
-        }
-        custom_metrics.read_from(&api);
+        residents.read_from(&api);
         let client = kube::Client::new(api.direct(), "default");
         stopwatch.lap("api server");
 
@@ -104,8 +95,8 @@ impl Builder {
             None => None,
         };
         // In process, nobody is somebody else who would need it.
-        if metrics_server.is_some() && endpoint.is_some() {
-            metrics_server::grant(&client).await;
+        if endpoint.is_some() {
+            residents.grant(&client).await;
         }
         stopwatch.lap("https");
 
@@ -131,8 +122,7 @@ impl Builder {
             store,
             opened,
             built_in,
-            _metrics_server: metrics_server,
-            _custom_metrics: custom_metrics,
+            _residents: residents,
             endpoint,
             tasks,
             shutdown,

@@ -73,7 +73,7 @@ impl Answering<'_> {
                 "the server could not find the metric {metric} for {resource} {name}"
             )));
         }
-        Ok(list(&format!("{CUSTOM}/{}", asked.version), "MetricValueList", items))
+        Ok(list(&format!("{CUSTOM}/{}", asked.version), "MetricValueList", &items))
     }
 
     /// The metric of an object, if it has it.
@@ -168,8 +168,8 @@ impl Answering<'_> {
                 "value": value.to_string(),
             })
         };
-        let items = values.into_iter().map(item).collect();
-        Ok(list(&format!("{EXTERNAL}/v1beta1"), "ExternalMetricValueList", items))
+        let items: Vec<Value> = values.into_iter().map(item).collect();
+        Ok(list(&format!("{EXTERNAL}/v1beta1"), "ExternalMetricValueList", &items))
     }
 }
 
@@ -195,7 +195,7 @@ fn metric_value(asked: &Objects, object: &Value, value: Quantity) -> Value {
     item
 }
 
-fn list(api_version: &str, kind: &str, items: Vec<Value>) -> Value {
+fn list(api_version: &str, kind: &str, items: &[Value]) -> Value {
     json!({"kind": kind, "apiVersion": api_version, "metadata": {}, "items": items})
 }
 
