@@ -158,10 +158,11 @@ async fn try_answer(
     Ok(served(call, turn, times, wishes).instrument(span).await)
 }
 
-/// The server elsewhere that answers a path. What one has that belongs to this server is told here.
+/// The server elsewhere that answers a path. What one has that belongs to this server is told here,
+/// if it is known.
 fn elsewhere(server: &Server, path: &[String], mutating: bool) -> Option<Arc<Remote>> {
     let remote = server.remotes.of(path)?;
-    (mutating || is_resource(path) || !remote.is_resident).then_some(remote)
+    (mutating || is_resource(path) || !remote.is_known_beforehand()).then_some(remote)
 }
 
 /// Answers a request for a path that names no resource, when it is its turn.

@@ -14,6 +14,7 @@ use steersman_store::encryption::Encryption;
 use tokio::runtime::Handle;
 
 use crate::controllers::Controllers;
+use crate::custom_metrics::Measurements;
 use crate::storage::Storage;
 
 /// Admission plug-ins that begin something, and the controllers that end it. Without those, Pods
@@ -38,6 +39,8 @@ pub struct Builder {
     pub(crate) pod_termination: Duration,
     pub(crate) scripts: Scripts,
     pub(crate) outages: Outages,
+    /// What is measured of objects, and outside the cluster.
+    pub(crate) measurements: Measurements,
     pub(crate) controllers: Controllers,
     pub(crate) load_balancer_pool: Option<Cidr>,
     pub(crate) node_cidrs: Option<NodeCidrs>,
@@ -76,6 +79,7 @@ impl Default for Builder {
             pod_termination: Duration::ZERO,
             scripts: Scripts::default(),
             outages: Outages::default(),
+            measurements: Measurements::default(),
             controllers: Controllers::ALL,
             load_balancer_pool: None,
             node_cidrs: None,
@@ -284,7 +288,8 @@ impl Builder {
         let seed = Some(another_seed(seed, n));
         let listen = self.listen.map(|address| SocketAddr::new(address.ip(), 0));
         let (scripts, outages) = (self.scripts.fork(), self.outages.fork());
-        Self { seed, listen, storage, scripts, outages, ..self.clone() }
+        let measurements = self.measurements.fork();
+        Self { seed, listen, storage, scripts, outages, measurements, ..self.clone() }
     }
 }
 

@@ -15,9 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::{Builder, Shutdown};
 use crate::built_in::BuiltIn;
+use crate::custom_metrics::Metrics;
 use crate::fork::{ForkError, Forking};
 use crate::identities;
-use crate::metrics_server::MetricsServer;
+use crate::residents::Residents;
 use crate::storage::OpenStore;
 
 /// How much longer than its requests a listener may take to end.
@@ -31,7 +32,7 @@ pub struct Cluster {
     pub(crate) opened: Option<disk::Opened>,
     pub(crate) built_in: BuiltIn,
     /// Answers for as long as it is held.
-    pub(crate) _metrics_server: Option<Arc<MetricsServer>>,
+    pub(crate) _residents: Residents,
     pub(crate) endpoint: Option<Endpoint>,
     /// What runs beside the controllers: the listener, compaction, expiry.
     pub(crate) tasks: JoinSet<()>,
@@ -93,6 +94,14 @@ impl Cluster {
     /// `cluster.nodes().named("node-1").lost()`.
     pub fn nodes(&self) -> Outages {
         self.forking.outages().clone()
+    }
+
+    /// Says what is measured of objects, or outside the cluster, for autoscalers to go by:
+    /// `cluster.metrics().external().set("queue_length", "30").await?`. From the first value on,
+    /// `custom.metrics.k8s.io` and `external.metrics.k8s.io` are served.
+    pub fn metrics(&self) -> Metrics {
+        let measurements = self.forking.measurements().clone();
+        Metrics { measurements, client: self.client() }
     }
 
     /// The store that holds everything.

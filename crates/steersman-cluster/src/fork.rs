@@ -7,6 +7,7 @@ use steersman_apiserver::WebhookHandler;
 use steersman_node::{Outages, Scripts};
 
 use crate::builder::Builder;
+use crate::custom_metrics::Measurements;
 use crate::error::StartError;
 use crate::storage::{OpenStore, Storage};
 
@@ -49,6 +50,11 @@ impl Forking {
     /// Which nodes of this cluster are lost.
     pub(crate) fn outages(&self) -> &Outages {
         &self.settings.outages
+    }
+
+    /// What is measured in this cluster.
+    pub(crate) fn measurements(&self) -> &Measurements {
+        &self.settings.measurements
     }
 
     pub(crate) fn serve_webhooks(&self, origin: &str, handler: &WebhookHandler) {

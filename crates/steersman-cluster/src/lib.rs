@@ -17,8 +17,12 @@ mod authority;
 mod built_in;
 mod fork;
 mod identities;
+mod missing;
+
+mod custom_metrics;
 mod metrics_server;
 mod pulse;
+mod residents;
 
 mod cluster;
 
@@ -27,6 +31,7 @@ mod start;
 pub use builder::Builder;
 pub use cluster::{Cluster, Endpoint};
 pub use controllers::{ChoiceError, Controllers};
+pub use custom_metrics::{Measured, Metrics};
 pub use error::StartError;
 pub use fork::ForkError;
 pub use steersman_apiserver::user::User;

@@ -23,7 +23,7 @@ use crate::built_in::{BuiltIn, Parts};
 use crate::cluster::{Cluster, Endpoint};
 use crate::error::StartError;
 use crate::fork::Forking;
-use crate::metrics_server::MetricsServer;
+use crate::residents::Residents;
 use crate::storage::OpenStore;
 
 /// How long a leader among several servers is waited for, unless said otherwise: as in Kubernetes.
@@ -63,10 +63,7 @@ impl Builder {
         let decrypted = store.decrypted(self.encryption.clone()).await?;
         let shutdown = CancellationToken::new();
         let seed = self.seed.unwrap_or_else(random::next_u64);
-        let metrics_server = self
-            .controllers
-            .measure()
-            .then(|| MetricsServer::new(self.scripts.clone(), shutdown.clone()));
+        let residents = Residents::new(&self, &shutdown);
         let config = Config {
             seed,
             shutdown: shutdown.clone(),
@@ -75,13 +72,11 @@ impl Builder {
             audit: self.audit.clone(),
             admission: self.plugins(),
             requests_inflight_max: self.requests_inflight_max,
-            residents: metrics_server.iter().map(MetricsServer::resident).collect(),
+            residents: residents.all(),
             ..Config::new(Arc::clone(&decrypted), Arc::new(clock::now))
         };
         let api = ApiServer::start(config).await?;
-        if let Some(metrics_server) = &metrics_server {
-            metrics_server.read_from(&api);
-        }
+        residents.read_from(&api);
         let client = kube::Client::new(api.direct(), "default");
         self.provide_class(&client).await;
         stopwatch.lap("api server");
@@ -100,6 +95,10 @@ impl Builder {
             }
             None => None,
         };
+        // In process, nobody is somebody else who would need it.
+        if endpoint.is_some() {
+            residents.grant(&client).await;
+        }
         stopwatch.lap("https");
 
         let lease_duration = self.lease_duration.or(store.is_shared().then_some(LEASE_DURATION));
@@ -115,7 +114,7 @@ impl Builder {
             store,
             opened,
             built_in,
-            _metrics_server: metrics_server,
+            _residents: residents,
             endpoint,
             tasks,
             shutdown,

@@ -59,9 +59,12 @@ mod volume_protection;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use pod_garbage_collector::TERMINATED_POD_THRESHOLD;
 use steersman::cache::Form;
+use steersman::informer::CacheConfig;
 use steersman::manager::Group;
 use steersman::{Controller, Manager, Metrics};
 
@@ -143,7 +146,14 @@ const PODS_DECODED: usize = 2048;
 #[must_use]
 pub fn restrict_caches(manager: Manager) -> Manager {
     let form = Form::Compact { recent: PODS_DECODED };
-    let manager = manager.cache::<Pod>(|pods| pods.form(form).strip_managed_fields());
+    let manager = manager
+        .cache::<Pod>(|pods| pods.form(form).strip_managed_fields())
+        .cache::<Deployment>(CacheConfig::strip_managed_fields)
+        .cache::<ReplicaSet>(CacheConfig::strip_managed_fields)
+        .cache::<StatefulSet>(CacheConfig::strip_managed_fields)
+        .cache::<DaemonSet>(CacheConfig::strip_managed_fields)
+        .cache::<Job>(CacheConfig::strip_managed_fields)
+        .cache::<CronJob>(CacheConfig::strip_managed_fields);
     let manager = node_lifecycle::restrict_cache(manager);
     token_secret::restrict_cache(root_ca::restrict_cache(manager))
 }

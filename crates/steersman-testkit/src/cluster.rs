@@ -13,7 +13,7 @@ use steersman::manager::{Manager, Running};
 use steersman::reflector::Selection;
 use steersman::{Client, Controller, Error, Object, ObjectKey, Result};
 use steersman_cluster::audit::{AuditRecord, Auditing, Level, Policy};
-use steersman_cluster::{Controllers, Outages, PodRule, Storage};
+use steersman_cluster::{Controllers, Metrics, Outages, PodRule, Storage};
 use tokio::sync::{broadcast, watch};
 
 use crate::faults::Faults;
@@ -237,6 +237,21 @@ impl Cluster {
     /// If the test runs on a cluster that existed before it.
     pub fn nodes(&self) -> Outages {
         self.inner().nodes()
+    }
+
+    /// Says what is measured of objects, or outside the cluster, for autoscalers to go by:
+    ///
+    /// - `cluster.metrics().pods().labelled("app", "web").set("requests_per_second", "30").await?`
+    /// - `cluster.metrics().object("services", "web").set("hits", "2k").await?`
+    /// - `cluster.metrics().external().series("queue", "mail").set("queue_length", "30").await?`
+    ///
+    /// What Pods use of CPU time and memory is a matter of [`pods`](Self::pods).
+    ///
+    /// # Panics
+    ///
+    /// If the test runs on a cluster that existed before it.
+    pub fn metrics(&self) -> Metrics {
+        self.inner().metrics()
     }
 
     /// Keeps what is audited of all requests from now on, with their bodies, for the test to look

@@ -66,4 +66,6 @@ pub use rule_costs::{BrokenRules, RuleCosts};
 pub use run::{run, run_with};
 pub use settings::Settings;
 pub use steersman_cluster::audit::AuditRecord;
-pub use steersman_cluster::{Controllers, NodeOutage, Outages, PodRule, RuleCost};
+pub use steersman_cluster::{
+    Controllers, Measured, Metrics, NodeOutage, Outages, PodRule, RuleCost,
+};

@@ -281,7 +281,7 @@ fn all_wanted(server: &Server) -> Vec<Wanted> {
         }
     }
     // What is defined here counts more.
-    let residents = server.residents.iter();
+    let residents = server.residents.iter().filter(|own| own.is_standing);
     let residents = residents.filter(|own| !seen.contains(&(&*own.group, &*own.version)));
     all.extend(residents.map(Wanted::of_resident));
     all

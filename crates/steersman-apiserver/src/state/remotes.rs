@@ -111,6 +111,12 @@ impl Remote {
         Self { is_resident: true, ..self }
     }
 
+    /// Whether it belongs to this server, which knows what it has.
+    pub(crate) fn is_known_beforehand(&self) -> bool {
+        let has_any = |told: &Value| told.as_array().is_some_and(|all| !all.is_empty());
+        self.is_resident && self.told().resources.as_ref().is_some_and(has_any)
+    }
+
     /// Where its group and its version stand among others.
     pub(crate) fn priorities(&self) -> (i64, i64) {
         let number = |field: &str| self.spec[field].as_i64().unwrap_or(0);

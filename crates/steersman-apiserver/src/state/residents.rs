@@ -26,8 +26,10 @@ pub struct Resident {
     pub(crate) version: String,
     /// Where its group and its version stand among others.
     pub(crate) priorities: (i64, i64),
-    /// What it has, as aggregated discovery tells it.
+    /// What it has, as aggregated discovery tells it. One that has nothing told beforehand is asked.
     pub(crate) resources: Value,
+    /// Whether its APIService is made at each start.
+    pub(crate) is_standing: bool,
     pub(crate) handler: ExtensionHandler,
 }
 
@@ -48,17 +50,32 @@ impl Resident {
     {
         let spec = definitions.first().map_or(&Value::Null, |first| &first["spec"]);
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
-        let handler: ExtensionHandler = Arc::new(move |request| {
-            let answer = serve(request);
-            Box::pin(async move { answer.await.map(pieces) })
-        });
         Self {
             service: format!("{PREFIX}{name}"),
             group: text(&spec["group"]),
             version: text(&spec["versions"][0]["name"]),
             priorities: (100, 100),
             resources: definitions.iter().map(resource).collect(),
-            handler,
+            is_standing: true,
+            handler: handler(serve),
+        }
+    }
+
+    /// A server that nobody sees until an APIService leads to the Service of this name in
+    /// `kube-system`, of whatever group and version. What it has, it tells itself when it is asked.
+    pub fn on_demand<F, B>(service: &str, serve: F) -> Self
+    where
+        F: Fn(Request<Bytes>) -> BoxFuture<'static, Response<B>> + Send + Sync + 'static,
+        B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Send + 'static,
+    {
+        Self {
+            service: service.to_owned(),
+            group: String::new(),
+            version: String::new(),
+            priorities: (100, 100),
+            resources: json!([]),
+            is_standing: false,
+            handler: handler(serve),
         }
     }
 
@@ -76,6 +93,17 @@ impl Resident {
     pub(crate) fn is(&self, service: &Service) -> bool {
         service.namespace == NAMESPACE && service.name == self.service
     }
+}
+
+fn handler<F, B>(serve: F) -> ExtensionHandler
+where
+    F: Fn(Request<Bytes>) -> BoxFuture<'static, Response<B>> + Send + Sync + 'static,
+    B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Send + 'static,
+{
+    Arc::new(move |request| {
+        let answer = serve(request);
+        Box::pin(async move { answer.await.map(pieces) })
+    })
 }
 
 /// Whether an APIService leads to such a server, whether there is one or not.

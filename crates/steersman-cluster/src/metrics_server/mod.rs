@@ -6,6 +6,7 @@
 //! writes that APIService anew, and is asked instead.
 
 mod definitions;
+mod role;
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use definitions::{GROUP, definitions};
+pub(crate) use role::grant;
 
 /// The server. The cluster holds it; who passes requests on to it does not, for it needs that one
 /// itself.

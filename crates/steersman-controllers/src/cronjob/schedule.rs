@@ -164,8 +164,13 @@ impl Times {
         if seconds > 0 {
             at = at.checked_add(SignedDuration::from_secs(60 - seconds)).ok()?;
         }
+        // All but a few hours have one offset: there, minutes need no time zone.
+        let last = at.checked_add(SignedDuration::from_secs(3600)).ok()?;
+        let offset = self.zone.to_offset(at);
+        let steady = offset == self.zone.to_offset(last);
         loop {
-            let shown = at.to_zoned(self.zone.clone());
+            let offset = if steady { offset } else { self.zone.to_offset(at) };
+            let shown = offset.to_datetime(at);
             if shown.hour() != now.hour() || shown.date() != now.date() {
                 return Some(None);
             }

@@ -3,12 +3,13 @@
 //! A template is identified by a hash ([`template`]); each has one ReplicaSet. [`plan`] decides
 //! what happens to the ReplicaSets: [`rolling`] holds the arithmetic of a rolling update,
 //! [`proportion`] that of scaling in the middle of one, [`revision`] numbers and forgets them,
-//! and [`status`] reports. Pods are the ReplicaSet controller's business.
+//! [`rollback`] goes back to one, and [`status`] reports. Pods are the ReplicaSet controller's business.
 
 mod plan;
 mod proportion;
 mod reconcile;
 mod revision;
+mod rollback;
 mod rolling;
 mod status;
 mod template;

@@ -67,7 +67,7 @@ impl Rollout {
         self.all().filter(|set| spec_replicas(set) > 0).cloned().collect()
     }
 
-    fn paused(&self) -> bool {
+    pub(super) fn paused(&self) -> bool {
         self.deployment.spec.as_ref().and_then(|spec| spec.paused) == Some(true)
     }
 

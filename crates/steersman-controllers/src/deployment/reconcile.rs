@@ -13,6 +13,7 @@ use steersman::{Context, Error, Next, ObjectKey, Result, clock};
 
 use super::plan::{Action, Change, Rollout};
 use super::revision::REVISION;
+use super::rollback::{Rollback, rollback};
 use super::rolling::spec_replicas;
 use super::selector;
 use super::status::{self, Progress};
@@ -41,6 +42,9 @@ pub(super) async fn reconcile(
 ) -> Result<Next> {
     let sets: Vec<Arc<ReplicaSet>> = claim_children(&ctx, selector(&deployment)).await?;
     let rollout = Rollout::new(deployment, sets);
+    if let Some(rollback) = rollback(&rollout) {
+        return go_back(rollback, &ctx).await;
+    }
     let acted = act(&rollout, &ctx).await;
     let progress = match &acted {
         Ok(Some(Creation::Done(name))) => Progress::Created(name.clone()),
@@ -59,6 +63,20 @@ pub(super) async fn reconcile(
     }
     sync_revision(&rollout, &ctx).await?;
     Ok(report.deadline_in.map_or(Next::Settled, Next::After))
+}
+
+/// Writes a Deployment that went back, or could not, and tells of it. That wakes it again.
+async fn go_back(rollback: Rollback, ctx: &Context<Deployment>) -> Result<Next> {
+    let (reason, note) = rollback.told;
+    let event = if rollback.done { NewEvent::normal(reason) } else { NewEvent::warning(reason) };
+    let event = event.action("Rollback").note(note);
+    if !rollback.done {
+        ctx.event(event);
+        return ctx.update(&rollback.deployment).await.map(|_| Next::Settled);
+    }
+    ctx.update(&rollback.deployment).await?;
+    ctx.event(event);
+    Ok(Next::Settled)
 }
 
 async fn act(rollout: &Rollout, ctx: &Context<Deployment>) -> Result<Option<Creation>> {

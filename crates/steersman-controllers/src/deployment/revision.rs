@@ -17,8 +17,16 @@ pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(super) const MAX: &str = "deployment.kubernetes.io/max-replicas";
 /// What `kubectl apply` remembers; it belongs to the Deployment alone.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Which revision a Deployment is to go back to; zero is the one before.
+pub(super) const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 /// Annotations of a Deployment that its ReplicaSets do not inherit.
-const NOT_INHERITED: [&str; 5] = [REVISION, REVISION_HISTORY, DESIRED, MAX, LAST_APPLIED];
+const NOT_INHERITED: [&str; 6] =
+    [REVISION, REVISION_HISTORY, DESIRED, MAX, LAST_APPLIED, ROLLBACK_TO];
+
+/// Whether ReplicaSets have an annotation from their Deployment.
+pub(super) fn is_inherited(annotation: &str) -> bool {
+    !NOT_INHERITED.contains(&annotation)
+}
 
 /// A ReplicaSet's revision; zero if it has none.
 pub(super) fn revision_of(set: &ReplicaSet) -> i64 {
@@ -49,7 +57,7 @@ pub(super) fn new_set_annotations(
     old: &[Arc<ReplicaSet>],
 ) -> BTreeMap<String, String> {
     let inherited = deployment.metadata.annotations.iter().flatten();
-    let inherited = inherited.filter(|(name, _)| !NOT_INHERITED.contains(&name.as_str()));
+    let inherited = inherited.filter(|(name, _)| is_inherited(name));
     let mut wanted: BTreeMap<_, _> = inherited.map(|(k, v)| (k.clone(), v.clone())).collect();
     let next = old.iter().map(|set| revision_of(set)).max().unwrap_or(0).saturating_add(1);
     let current = existing.map_or(0, revision_of);

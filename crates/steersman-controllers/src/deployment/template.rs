@@ -38,7 +38,8 @@ pub(super) fn has_template(set: &ReplicaSet, template: &PodTemplateSpec) -> bool
     without_hash(own) == without_hash(template)
 }
 
-fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
+/// A template without the label with the hash.
+pub(super) fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
     let mut template = template.clone();
     let meta = template.metadata.get_or_insert_default();
     if let Some(labels) = &mut meta.labels {

@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, ReplicaSet, Re
 use serde_json::{Value, json};
 
 use super::plan::{Action, Rollout};
+use super::rollback::rollback;
 use super::rolling::{self, spec_replicas};
 use super::status::{self, Progress};
 use super::{revision, template};
@@ -216,6 +217,46 @@ fn going_back_to_an_old_template_reuses_its_replicaset_under_a_new_revision() {
     assert_eq!(revision::revision_of(&world.sets[0]), 3);
     let annotations = world.sets[0].metadata.annotations.as_ref().unwrap();
     assert_eq!(annotations["deployment.kubernetes.io/revision-history"], "1");
+}
+
+#[test]
+fn an_annotation_takes_a_deployment_back_to_an_earlier_template() {
+    let mut world = World::new(deployment(3, "nginx:1", &json!({})));
+    world.settle();
+    for image in ["nginx:2", "nginx:3"] {
+        world.set_image(image);
+        world.settle();
+    }
+    let not_found = "DeploymentRollbackRevisionNotFound";
+    let unchanged =
+        "The rollback revision contains the same template as current deployment \"web\"";
+    for (to, image, reason, note) in [
+        ("0", "nginx:2", "DeploymentRollback", "Rolled back deployment \"web\" to revision 2"),
+        ("1", "nginx:1", "DeploymentRollback", "Rolled back deployment \"web\" to revision 1"),
+        ("3", "nginx:3", "DeploymentRollbackTemplateUnchanged", unchanged),
+        ("9", "nginx:3", not_found, "Unable to find the revision to rollback to."),
+    ] {
+        let annotations = world.deployment.metadata.annotations.get_or_insert_default();
+        annotations.insert("deprecated.deployment.rollback.to".into(), to.into());
+        annotations.insert("kubernetes.io/change-cause".into(), "mistake".into());
+        let back = rollback(&world.rollout()).unwrap();
+        let spec = back.deployment.spec.unwrap();
+        assert_eq!(spec.template.spec.unwrap().containers[0].image.as_deref(), Some(image), "{to}");
+        assert_eq!(spec.template.metadata.unwrap().labels.unwrap().len(), 1, "without the hash");
+        assert_eq!(back.told, (reason, note.to_owned()));
+        assert_eq!(back.done, reason == "DeploymentRollback");
+        let annotations = back.deployment.metadata.annotations.unwrap();
+        assert!(!annotations.contains_key("deprecated.deployment.rollback.to"));
+        assert_eq!(annotations.contains_key("kubernetes.io/change-cause"), !back.done, "{to}");
+    }
+    world.deployment.spec.as_mut().unwrap().paused = Some(true);
+    assert!(rollback(&world.rollout()).is_none(), "a paused one waits");
+    let mut first = World::new(deployment(1, "nginx:1", &json!({})));
+    first.settle();
+    let to = [("deprecated.deployment.rollback.to".to_owned(), "0".to_owned())];
+    first.deployment.metadata.annotations = Some(to.into());
+    let told = rollback(&first.rollout()).unwrap().told;
+    assert_eq!(told, (not_found, "Unable to find last revision.".to_owned()));
 }
 
 #[test]

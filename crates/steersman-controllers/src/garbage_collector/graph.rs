@@ -56,6 +56,8 @@ pub(super) struct Graph {
     /// Owner → dependents, also for owners without a node.
     dependents: HashMap<Uid, BTreeSet<Uid>>,
     deleted: Deleted,
+    /// Objects with the uids of owners that were found in other namespaces.
+    elsewhere: HashSet<(Uid, String)>,
 }
 
 impl Node {
@@ -140,6 +142,16 @@ impl Graph {
         owner.is_meant_by(reference, node.key.namespace.as_deref()).then_some(owner)
     }
 
+    /// Whether the owner with the uid of this reference was seen in a namespace from which it cannot
+    /// own this object; only the first time that it is asked.
+    pub(super) fn is_found_elsewhere(&mut self, node: &Node, reference: &OwnerReference) -> bool {
+        let owner = self.nodes.get(reference.uid.as_str());
+        let elsewhere = owner.is_some_and(|owner| {
+            owner.key.namespace.is_some() && owner.key.namespace != node.key.namespace
+        });
+        elsewhere && self.elsewhere.insert((Arc::clone(&node.uid), reference.uid.clone()))
+    }
+
     /// Takes in an object as it is now.
     pub(super) fn observe(&mut self, node: Node) -> Vec<Work> {
         self.deleted.forget(&node.uid);
@@ -174,6 +186,7 @@ impl Graph {
             return Vec::new();
         };
         self.relink(&node.uid, &node.owners, &[]);
+        self.elsewhere.retain(|(dependent, _)| **dependent != *uid);
         let mut work = self.dependents_work(uid);
         work.extend(self.waiting_owners(&node.owners));
         work

@@ -21,8 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
+use steersman::events::Recorder;
 use steersman::workqueue::{ExponentialBackoff, WorkQueue};
-use steersman::{Client, Error, Result};
+use steersman::{Client, Error, Metrics, Result};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// What monitors and workers share.
 struct Collector {
     client: Client,
+    recorder: Recorder,
     /// Never held across an await.
     graph: Mutex<Graph>,
     queue: WorkQueue<Work>,
@@ -57,21 +59,25 @@ struct Collector {
 
 /// Collects garbage until told to stop.
 pub(crate) async fn run(client: Client, shutdown: CancellationToken) -> Result<()> {
-    let collector = Arc::new(Collector::new(client.with_field_manager("garbage-collector")));
+    let client = client.with_field_manager("garbage-collector");
+    let (recorder, broadcaster) = Recorder::new(client.clone(), &Metrics::default());
+    let recorder = recorder.reporting("garbage-collector-controller");
+    let collector = Arc::new(Collector::new(client, recorder));
     let mut workers = JoinSet::new();
     tokio::select! {
         () = Arc::clone(&collector).follow_discovery(&mut workers) => {}
-        () = shutdown.cancelled() => {}
+        () = broadcaster.run(shutdown.clone()) => {}
     }
     collector.queue.shut_down();
     Ok(())
 }
 
 impl Collector {
-    fn new(client: Client) -> Self {
+    fn new(client: Client, recorder: Recorder) -> Self {
         let backoff = ExponentialBackoff::new(Duration::from_millis(5), BACKOFF_MAX);
         Self {
             client,
+            recorder,
             graph: Mutex::default(),
             queue: WorkQueue::new(backoff),
             catalogue: Catalogue::default(),

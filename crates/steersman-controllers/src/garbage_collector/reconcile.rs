@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use steersman::events::{NewEvent, Reference};
 use steersman::{ObjectKey, Result};
 
 use super::Collector;
@@ -43,6 +44,7 @@ impl Collector {
         };
         let mut owners = Vec::new();
         for reference in meta.owner_references.clone().unwrap_or_default() {
+            self.tell_if_elsewhere(node, &meta, &reference);
             let state = self.owner_state(node, &reference).await?;
             owners.push((reference, state));
         }
@@ -62,6 +64,21 @@ impl Collector {
                 Ok(None)
             }
         }
+    }
+
+    /// Tells of a reference to an owner in another namespace: it is no owner, and people should know.
+    fn tell_if_elsewhere(&self, node: &Node, meta: &ObjectMeta, reference: &OwnerReference) {
+        if !self.graph().is_found_elsewhere(node, reference) {
+            return;
+        }
+        let OwnerReference { api_version, kind, name, uid, .. } = reference;
+        let namespace = node.key.namespace.as_deref().unwrap_or_default();
+        let owner =
+            format!("[{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}]");
+        let note = format!("ownerRef {owner} does not exist in namespace {namespace:?}");
+        let resource = &node.resource.api;
+        let regarding = Reference::with(&resource.api_version, &resource.kind, meta);
+        self.recorder.event(regarding, NewEvent::warning("OwnerRefInvalidNamespace").note(note));
     }
 
     /// The object's metadata on the server. If it is gone or another took its name, the graph

@@ -57,9 +57,10 @@ fn is_left(pod: &Pod, ctx: &Context<Pod>) -> Result<bool> {
     Ok(job.is_none_or(|job| is_ours(&job) && finished(&job).is_some()))
 }
 
-/// Frees the Pods of a Job that is gone.
+/// Frees the Pods of a Job that is gone. One that had finished has let go of all that it counted; to
+/// what it may have been given since, [`controller`] looks.
 pub(super) async fn let_go(gone: Gone<Job>, client: Client) -> Result<()> {
-    let Some(job) = gone.last else { return Ok(()) };
+    let Some(job) = gone.last.filter(|job| finished(job).is_none()) else { return Ok(()) };
     let Some(selector) = selector(&job).and_then(|it| Selector::try_from(it.clone()).ok()) else {
         return Ok(());
     };

@@ -1,14 +1,14 @@
 //! Autoscalers follow the load of their targets.
 //!
-//! What Pods use is a rule for simulated Pods, which the cluster's metrics server tells. Where the
-//! cluster has none, and for metrics from outside, metrics APIs are definitions here, whose objects say
+//! What Pods use is a rule for simulated Pods, which the cluster's metrics server tells; other metrics
+//! are set. Where the cluster has no metrics server, the API is a definition here, whose objects say
 //! what is measured.
 
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -35,12 +35,6 @@ struct Names {
 
 const POD_METRICS: Names =
     Names { group: "metrics.k8s.io", version: "v1beta1", kind: "PodMetrics", plural: "pods" };
-const QUEUE: Names = Names {
-    group: "external.metrics.k8s.io",
-    version: "v1beta1",
-    kind: "QueueLength",
-    plural: "queue-length",
-};
 const BOATS: Names = Names { group: "example.com", version: "v1", kind: "Boat", plural: "boats" };
 
 /// Serves a kind whose objects may have any fields.
@@ -378,12 +372,11 @@ async fn somebody_who_scales_to_zero_switches_the_autoscaler_off(cluster: Cluste
 async fn an_external_metric_and_policies_decide_how_fast_a_target_grows(
     cluster: Cluster,
 ) -> Result<()> {
-    serve(QUEUE, &json!({}), &cluster).await?;
     run(&cluster, 1).await?;
-    let jobs =
-        json!({"value": "60", "metricName": "queue-length", "metricLabels": {"queue": "mail"}});
-    measured(QUEUE, "mail", &json!({"queue": "mail"}), &jobs, &cluster).await?;
-    measured(QUEUE, "post", &json!({"queue": "post"}), &jobs, &cluster).await?;
+    for queue in ["mail", "post"] {
+        let queue = cluster.metrics().external().series("queue", queue);
+        queue.set("queue-length", "60").await?;
+    }
     let metric = json!({"name": "queue-length", "selector": {"matchLabels": {"queue": "mail"}}});
     let target = json!({"type": "AverageValue", "averageValue": "10"});
     let metrics = json!([{"type": "External", "external": {"metric": metric, "target": target}}]);
@@ -411,6 +404,119 @@ async fn an_external_metric_and_policies_decide_how_fast_a_target_grows(
         )
     };
     assert_eq!(told, [grown(3), grown(5), grown(6)]);
+    Ok(())
+}
+
+/// The JSON at a path.
+async fn raw(cluster: &Cluster, path: &str) -> Result<Value> {
+    let request = http::Request::get(path).body(Vec::new())?;
+    Ok(cluster.client().kube().request(request).await?)
+}
+
+#[steersman::test]
+async fn metrics_of_pods_and_of_objects_decide_once_somebody_measures_them(
+    cluster: Cluster,
+) -> Result<()> {
+    run(&cluster, 2).await?;
+    let metric = |name: &str| json!({"name": name});
+    let target = |value: &str| json!({"type": "AverageValue", "averageValue": value});
+    let pods =
+        json!([{"type": "Pods", "pods": {"metric": metric("hits"), "target": target("15")}}]);
+    scale(&cluster, "web", &json!({"metrics": pods})).await?;
+    cluster.advance(2 * PERIOD + SECOND).await;
+    let unable = "the HPA was unable to compute the replica count: unable to get metric";
+    let custom = "unable to fetch metrics from custom metrics API";
+    let active = |why: &str| format!("ScalingActive False {why}");
+    let none = "no custom metrics API (custom.metrics.k8s.io) registered";
+    let none = active(&format!("FailedGetPodsMetric: {unable} hits: {custom}: {none}"));
+    assert_eq!(conditions(&cluster, "web").await?[1], none);
+    assert!(!raw(&cluster, "/apis").await?.to_string().contains("custom.metrics.k8s.io"));
+
+    cluster.metrics().pods().labelled("app", "other").set("hits", "1").await?;
+    cluster.advance(PERIOD).await;
+    let none = format!("{unable} hits: no metrics returned from custom metrics API");
+    let none = active(&format!("FailedGetPodsMetric: {none}"));
+    assert_eq!(conditions(&cluster, "web").await?[1], none);
+    cluster.metrics().pods().labelled("app", "web").set("hits", "30").await?;
+    cluster.advance(PERIOD).await;
+    assert_eq!(size(&cluster).await?, 4);
+
+    let service = json!({"apiVersion": "v1", "kind": "Service", "name": "web"});
+    let of_service = |name: &str| {
+        let object =
+            json!({"describedObject": service, "metric": metric(name), "target": target("10")});
+        Patch::Merge(json!({"spec": {"metrics": [{"type": "Object", "object": object}]}}))
+    };
+    cluster.client().patch::<HorizontalPodAutoscaler, _>("web", &of_service("load")).await?;
+    cluster.advance(PERIOD).await;
+    let missing = "the server could not find the metric load for services web";
+    let missing = format!("{unable} load: Service on default web/{custom}: {missing}");
+    let missing = active(&format!("FailedGetObjectMetric: {missing}"));
+    assert_eq!(conditions(&cluster, "web").await?[1], missing);
+    let annotated: Service = object(json!({
+        "metadata": {"name": "web", "annotations": {"steersman.dev/metric.load": "60"}},
+        "spec": {"ports": [{"port": 80}]},
+    }));
+    cluster.client().create(&annotated).await?;
+    cluster.advance(PERIOD).await;
+    assert_eq!(size(&cluster).await?, 6);
+    cluster.metrics().object("services", "web").set("load", "75").await?;
+    cluster.advance(PERIOD).await;
+    assert_eq!(size(&cluster).await?, 8, "what is set counts more than an annotation");
+    let grown = told(&cluster, "HorizontalPodAutoscaler").await?;
+    for reason in [
+        "New size: 4; reason: pods metric hits above target",
+        "New size: 6; reason: external metric load(nil) above target",
+    ] {
+        let line = format!("{SAID} Normal SuccessfulRescale: {reason}");
+        assert!(grown.contains(&line), "{line}: {grown:#?}");
+    }
+    Ok(())
+}
+
+#[steersman::test(nodes = 0)]
+async fn metrics_that_are_set_can_be_read_by_anybody(cluster: Cluster) -> Result<()> {
+    cluster.metrics().object("namespaces", "default").set("visitors", "1500m").await?;
+    cluster.metrics().external().in_namespace("default").set("tide", "3").await?;
+    let now = clock::now_time();
+    let custom = "/apis/custom.metrics.k8s.io";
+    let resource = json!({
+        "name": "namespaces/visitors", "singularName": "", "namespaced": false,
+        "kind": "MetricValueList", "verbs": ["get"],
+    });
+    assert_eq!(raw(&cluster, &format!("{custom}/v1beta2")).await?["resources"], json!([resource]));
+    let group = raw(&cluster, custom).await?;
+    assert_eq!(group["preferredVersion"]["version"], "v1beta2");
+    let described = json!({"kind": "Namespace", "name": "default", "apiVersion": "/v1"});
+    let path = "namespaces/default/metrics/visitors";
+    assert_eq!(
+        raw(&cluster, &format!("{custom}/v1beta2/{path}")).await?,
+        json!({
+            "kind": "MetricValueList", "apiVersion": "custom.metrics.k8s.io/v1beta2", "metadata": {},
+            "items": [{
+                "describedObject": described, "metric": {"name": "visitors", "selector": null},
+                "timestamp": now, "value": "1500m",
+            }],
+        })
+    );
+    assert_eq!(
+        raw(&cluster, &format!("{custom}/v1beta1/{path}")).await?["items"],
+        json!([{
+            "describedObject": described, "metricName": "visitors", "timestamp": now,
+            "value": "1500m", "selector": null,
+        }])
+    );
+    let tide = "/apis/external.metrics.k8s.io/v1beta1/namespaces";
+    assert_eq!(
+        raw(&cluster, &format!("{tide}/default/tide")).await?["items"],
+        json!([{"metricName": "tide", "metricLabels": {}, "timestamp": now, "value": "3"}])
+    );
+    assert_eq!(raw(&cluster, &format!("{tide}/kube-system/tide")).await?["items"], json!([]));
+    cluster.metrics().external().in_namespace("default").unset("tide");
+    assert_eq!(raw(&cluster, &format!("{tide}/default/tide")).await?["items"], json!([]));
+    let fork = cluster.fork().await?;
+    let unset = raw(&fork, &format!("{custom}/v1beta2/{path}")).await?;
+    assert_eq!(unset["items"][0]["value"], "1500m", "a fork measures the same");
     Ok(())
 }
 

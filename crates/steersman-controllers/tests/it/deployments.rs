@@ -10,6 +10,7 @@ use serde_json::json;
 use steersman::Result;
 use steersman_testkit::Cluster;
 
+use crate::events::told;
 use crate::objects::{all, all_become, counted, deployment, is_ready};
 
 fn available(deployment: &Deployment, replicas: i32) -> bool {
@@ -84,6 +85,13 @@ async fn a_rolling_update_ends_with_the_new_template_only(cluster: Cluster) -> R
     assert_eq!(all::<ReplicaSet>(&cluster).await?.len(), 2, "it takes the one that it had");
     let web: Deployment = cluster.client().get("web").await?.unwrap();
     assert_eq!(web.metadata.annotations.unwrap()["deployment.kubernetes.io/revision"], "3");
+    // Clients of a long time ago ask for the same.
+    let back = json!({"metadata": {"annotations": {"deprecated.deployment.rollback.to": "0"}}});
+    cluster.client().patch::<Deployment, _>("web", &Patch::Merge(back)).await?;
+    all_become(&cluster, |pods: &[Pod]| pods.len() == 5 && pods.iter().all(new)).await?;
+    let told = told(&cluster, "Deployment").await?;
+    let done = "Normal DeploymentRollback: Rolled back deployment \"web\" to revision 2";
+    assert!(told.contains(&format!("deployment-controller {done}")), "{told:#?}");
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use serde_json::json;
 use steersman::Result;
 use steersman_testkit::Cluster;
 
+use crate::events::told;
 use crate::objects::{config_map, object};
 
 #[steersman::test]
@@ -100,6 +101,11 @@ async fn a_cluster_scoped_object_is_never_collected_for_an_owner_in_a_namespace(
     cluster.client().create(&role).await?;
     cluster.client().create(&config_map("child", &[&owner])).await?;
     cluster.advance(Duration::from_secs(5)).await;
+    let uid = owner.metadata.uid.as_deref().unwrap_or_default();
+    let why = format!("[v1/ConfigMap, namespace: , name: owner, uid: {uid}] does not exist in");
+    let why = format!("OwnerRefInvalidNamespace: ownerRef {why} namespace \"\"");
+    let line = format!("garbage-collector-controller Warning {why}");
+    assert_eq!(told(&cluster, "ClusterRole").await?, [line]);
     cluster.client().delete::<ConfigMap>("owner", &DeleteParams::default()).await?;
     cluster.gone::<ConfigMap>("child").await?;
     cluster.advance(Duration::from_secs(120)).await;

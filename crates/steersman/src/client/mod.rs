@@ -132,6 +132,11 @@ impl Client {
         self.requests::<K>().create(ObjectKey::of(object), encode(object)).await?.object()
     }
 
+    /// Creates an object, whatever the server makes of it: the answer is not read.
+    pub(crate) async fn create_unread<K: Object>(&self, object: &K) -> Result<()> {
+        self.requests::<K>().create(ObjectKey::of(object), encode(object)).await.map(drop)
+    }
+
     /// Replaces an object. With a resourceVersion in it, only if nobody changed it since.
     pub async fn update<K: Object>(&self, object: &impl AsObject<K>) -> Result<K> {
         let object = object.as_object();

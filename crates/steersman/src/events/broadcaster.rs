@@ -111,10 +111,11 @@ async fn send(client: Client, write: Write) -> (Write, Written) {
     let client = user.map_or_else(|| client.clone(), |user| client.acting_as(user));
     let attempt = async {
         match &write.task {
-            Task::Create(event) => client.create::<Event>(event).await,
+            Task::Create(event) => client.create_unread::<Event>(event).await,
             Task::Update { event, series } => {
                 let key = ObjectKey::of(&**event);
-                client.patch::<Event, _>(key, &Patch::Merge(json!({"series": series}))).await
+                let patch = Patch::Merge(json!({"series": series}));
+                client.patch::<Event, _>(key, &patch).await.map(drop)
             }
         }
     };
@@ -129,7 +130,7 @@ async fn send(client: Client, write: Write) -> (Write, Written) {
 }
 
 /// What an answer means.
-fn judge(write: &Write, result: &Result<Event>) -> Written {
+fn judge(write: &Write, result: &Result<()>) -> Written {
     let Err(error) = result else { return Written::Done };
     let created = matches!(write.task, Task::Create(_));
     let code = error.status().map_or(0, |status| status.code);

@@ -16,7 +16,7 @@ use crate::random;
 /// How long a watch is asked to last, before jitter.
 const WATCH_MIN: Duration = Duration::from_secs(300);
 /// The same within a process, where a watch need not begin anew to be known to live.
-const DIRECT_WATCH_MIN: Duration = Duration::from_secs(12 * 3600);
+const DIRECT_WATCH_MIN: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often in a row a kind must be found missing before its objects are taken for gone: a
 /// server that starts may not know all its kinds at once. The pauses between are about 12 s.
 const NOT_SERVED_LOOKS: u32 = 5;

@@ -44,6 +44,15 @@ fn run_expose_scale_and_autoscale_work_together() {
     program.says("get podmetrics web", &["CPU", "MEMORY", "WINDOW", "250m", "64Mi", "15s"]);
     program.says("explain podmetrics.containers", &["GROUP:      metrics.k8s.io", "usage"]);
     program.refuses("top pod none", &["pods \"none\" not found"]);
+    program.says("get clusterrole view -o yaml", &["metrics.k8s.io"]);
+    program.says("annotate service front steersman.dev/metric.hits=30", &[]);
+    let served = "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: \
+                  v1beta2.custom.metrics.k8s.io}, spec: {group: custom.metrics.k8s.io, version: \
+                  v1beta2, insecureSkipTLSVerify: true, groupPriorityMinimum: 100, \
+                  versionPriority: 100, service: {name: scripted-metrics, namespace: kube-system}}}";
+    program.says_to(served, "create -f -", &["created"]);
+    let hits = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/services/front/hits";
+    program.says(&format!("get --raw {hits}"), &["\"value\":\"30\""]);
 
     // All of this was long ago.
     let of_front = "-l kubernetes.io/service-name=front";
