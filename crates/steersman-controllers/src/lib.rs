@@ -185,5 +185,8 @@ pub fn install_with(
         return manager;
     }
     let group = Group::LeaderElected;
-    manager.with_runnable_in(group, "garbage-collector", garbage_collector::run)
+    let (recorder, metrics) = (manager.recorder().clone(), manager.metrics().clone());
+    manager.with_runnable_in(group, "garbage-collector", move |client, shutdown| {
+        garbage_collector::run(client, recorder, metrics, shutdown)
+    })
 }

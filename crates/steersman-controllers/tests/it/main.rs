@@ -14,6 +14,7 @@ mod lives;
 mod namespaces;
 mod objects;
 mod order;
+mod owner_trees;
 mod pods;
 mod policies;
 mod quotas;
