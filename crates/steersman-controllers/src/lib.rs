@@ -6,6 +6,7 @@
 //! run against any Kubernetes cluster. Start with [`install`].
 
 mod authority;
+mod bootstrap_token;
 mod cidr;
 mod discovery;
 mod hash;
@@ -15,6 +16,9 @@ mod pod;
 mod pod_control;
 mod service;
 
+mod bootstrap_signer;
+mod certificate_approving;
+mod certificate_cleaner;
 mod certificate_signing;
 mod clusterrole_aggregation;
 mod cronjob;
@@ -27,6 +31,7 @@ mod endpointslice_mirroring;
 mod garbage_collector;
 mod horizontal_pod_autoscaler;
 mod job;
+mod legacy_token_cleaner;
 mod namespace;
 mod replicaset;
 mod replicationcontroller;
@@ -36,6 +41,7 @@ mod service_cidr;
 mod service_lb;
 mod serviceaccount;
 mod statefulset;
+mod token_cleaner;
 mod token_secret;
 mod ttl_after_finished;
 mod validatingadmissionpolicy_status;
@@ -52,8 +58,8 @@ pub use cidr::{Cidr, NotACidr};
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager or, where clouds come in, cloud-controller-manager has them; what is
-/// newer has one name.
-pub const NAMES: [(&str, &str); 24] = [
+/// newer has one name. Those of [`OFF_BY_DEFAULT`] are not among them.
+pub const NAMES: [(&str, &str); 27] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -78,7 +84,19 @@ pub const NAMES: [(&str, &str); 24] = [
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
     ("serviceaccount-token-controller", "serviceaccount-token"),
+    ("certificatesigningrequest-approving-controller", "csrapproving"),
+    ("certificatesigningrequest-cleaner-controller", "csrcleaner"),
+    ("legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner"),
 ];
+
+/// The controllers that run only if they are asked for by name, as in Kubernetes.
+pub const OFF_BY_DEFAULT: [(&str, &str); 2] =
+    [(bootstrap_signer::NAME, "bootstrapsigner"), (token_cleaner::NAME, "tokencleaner")];
+
+/// Whether the controller of this name runs unless somebody says otherwise.
+pub fn is_on_by_default(name: &str) -> bool {
+    OFF_BY_DEFAULT.iter().all(|(off, _)| *off != name)
+}
 
 /// What controllers have to be told because no client shows it, and which of them run.
 pub struct Installation<'a> {
@@ -90,7 +108,7 @@ pub struct Installation<'a> {
     /// Where Services of the type `LoadBalancer` get their addresses from; without it, they wait for
     /// somebody else.
     pub load_balancer_pool: Option<Cidr>,
-    /// Whether the controller of this name, one of [`NAMES`], runs.
+    /// Whether the controller of this name, one of [`NAMES`] or [`OFF_BY_DEFAULT`], runs.
     pub runs: &'a dyn Fn(&str) -> bool,
 }
 
@@ -98,13 +116,20 @@ pub struct Installation<'a> {
 /// than stay decoded, most would have to be decoded each time.
 const PODS_DECODED: usize = 2048;
 
-/// Keeps out of a manager's caches what no built-in controller reads: for a manager that runs
-/// nothing else.
+/// Keeps out of a manager's caches what no built-in controller reads of those that run: for a
+/// manager that runs nothing else.
 #[must_use]
-pub fn restrict_caches(manager: Manager) -> Manager {
+pub fn restrict_caches(manager: Manager, runs: &dyn Fn(&str) -> bool) -> Manager {
     let form = Form::Compact { recent: PODS_DECODED };
-    let manager = manager.cache::<Pod>(|pods| pods.form(form).strip_managed_fields());
-    token_secret::restrict_cache(root_ca::restrict_cache(manager))
+    let mut manager = manager.cache::<Pod>(|pods| pods.form(form).strip_managed_fields());
+    // These read other ConfigMaps and Secrets than everybody else.
+    if !runs(bootstrap_signer::NAME) {
+        manager = root_ca::restrict_cache(manager);
+        if !runs(token_cleaner::NAME) {
+            manager = token_secret::restrict_cache(manager);
+        }
+    }
+    manager
 }
 
 /// Every built-in controller that reconciles one kind and needs to be told nothing. What they
@@ -139,6 +164,11 @@ fn counting(metrics: &Metrics) -> Vec<Controller> {
         endpoints::leftovers(),
         endpointslice_mirroring::controller(),
         service_cidr::controller(),
+        certificate_approving::controller(),
+        certificate_cleaner::controller(),
+        legacy_token_cleaner::controller(),
+        bootstrap_signer::controller(),
+        token_cleaner::controller(),
     ]
 }
 
@@ -158,11 +188,13 @@ fn chosen_as(name: &str) -> &str {
     }
 }
 
-/// Adds every built-in controller that needs to be told nothing to a manager.
+/// Adds every built-in controller that needs to be told nothing to a manager, but those that are
+/// off by default.
 #[must_use]
 pub fn install(manager: Manager) -> Manager {
+    let runs = &is_on_by_default;
     let installation =
-        Installation { root_ca: None, authority: None, load_balancer_pool: None, runs: &|_| true };
+        Installation { root_ca: None, authority: None, load_balancer_pool: None, runs };
     install_with(manager, &installation)
 }
 

@@ -9,6 +9,7 @@ mod deployments;
 mod disruptions;
 mod events;
 mod garbage;
+mod identities;
 mod jobs;
 mod lives;
 mod namespaces;
