@@ -92,7 +92,7 @@ pub(crate) async fn run(
     shutdown: CancellationToken,
 ) -> Result<()> {
     let client = client.with_field_manager("garbage-collector");
-    let collector = Arc::new(Collector::new(client, recorder, &metrics));
+    let collector = Arc::new(Collector::new(client, &recorder, &metrics));
     let mut workers = JoinSet::new();
     tokio::select! {
         () = Arc::clone(&collector).follow_discovery(&mut workers) => {}
@@ -104,7 +104,7 @@ pub(crate) async fn run(
 }
 
 impl Collector {
-    fn new(client: Client, recorder: Recorder, metrics: &Metrics) -> Self {
+    fn new(client: Client, recorder: &Recorder, metrics: &Metrics) -> Self {
         let queue = |name: &str| {
             let backoff = ExponentialBackoff::new(Duration::from_millis(5), BACKOFF_MAX);
             WorkQueue::builder().name(name).rate_limiter(backoff).metrics(metrics).build()
