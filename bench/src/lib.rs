@@ -9,6 +9,7 @@ mod child;
 mod config_maps;
 mod controller;
 mod go;
+mod housekeeping;
 mod informer;
 mod kubernetes;
 mod policies;
@@ -41,6 +42,8 @@ struct Arguments {
     api: api::Extent,
     #[command(flatten)]
     rollout: rollout::Extent,
+    #[command(flatten)]
+    housekeeping: housekeeping::Extent,
 }
 
 impl Arguments {
@@ -68,6 +71,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("rollout", |arguments, report| {
         rollout::run(&arguments.rollout, arguments.informer.rounds, arguments.only(), report)
     }),
+    ("housekeeping", |arguments, report| housekeeping::run(&arguments.housekeeping, report)),
 ];
 
 /// Runs what the command line names.

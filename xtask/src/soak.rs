@@ -40,17 +40,20 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Runs the sweeps of the framework's tests over so many seeds. Each reports the seed with which
-/// it fails, and runs with that one alone if `STEERSMAN_SEED` names it.
+/// Runs the sweeps of the framework's and the controllers' tests over so many seeds. Each reports
+/// the seed with which it fails, and runs with that one alone if `STEERSMAN_SEED` names it.
 fn sweep(seeds: &str) -> Outcome {
-    let test = ["test", "--package", "steersman", "--test", "it", "--locked", "--"];
-    let sweep = |seeds: &str, names: &[&str]| {
+    let sweep = |package: &str, seeds: &str, names: &[&str]| {
+        let test = ["test", "--package", package, "--test", "it", "--locked", "--"];
         process::run(process::cargo().env("STEERSMAN_SEEDS", seeds).args(test).args(names))
     };
-    sweep(seeds, &["whatever_the_network_does", "once_all_faults_are_over"])?;
+    sweep("steersman", seeds, &["whatever_the_network_does", "once_all_faults_are_over"])?;
     // Each of these runs every seed with every fault.
     let fewer = seeds.parse::<u32>().map_or(1, |many| many.div_ceil(FAULTS));
-    sweep(&fewer.to_string(), &["survived"])
+    sweep("steersman", &fewer.to_string(), &["survived"])?;
+    // Half as many here: a thousand trees unless said otherwise, and those of ten thousand objects.
+    let trees = seeds.parse::<u32>().map_or(1, |many| many.div_ceil(2));
+    sweep("steersman-controllers", &trees.to_string(), &["owner_trees"])
 }
 
 /// Load, churn of definitions, watches that come and go, and kills, on the optimised program.

@@ -11,7 +11,7 @@ mod kubelet;
 mod lines;
 mod metrics;
 mod upstream;
-mod user;
+pub(crate) mod user;
 mod workloads;
 
 use std::collections::BTreeMap;

@@ -19,11 +19,11 @@ const WATCH_SECONDS: u32 = 280;
 
 /// A client that sends plain JSON.
 #[derive(Clone)]
-pub(super) struct User(kube::Client);
+pub(crate) struct User(kube::Client);
 
 /// Objects that are followed from a moment on: begun before something is asked for, so that nothing
 /// is missed and the time that it takes is not measured.
-pub(super) struct Followed {
+pub(crate) struct Followed {
     user: User,
     collection: &'static str,
     selector: String,
@@ -36,7 +36,7 @@ pub(super) struct Followed {
 
 impl User {
     /// The user of a kubeconfig.
-    pub(super) async fn of(kubeconfig: &Path) -> Result<Self, String> {
+    pub(crate) async fn of(kubeconfig: &Path) -> Result<Self, String> {
         connect::client(kubeconfig).await.map(Self)
     }
 
@@ -57,30 +57,30 @@ impl User {
         self.0.request(request).await.map_err(|error| format!("{what}: {error}"))
     }
 
-    pub(super) async fn create(&self, collection: &str, body: &Value) -> Result<Value, String> {
+    pub(crate) async fn create(&self, collection: &str, body: &Value) -> Result<Value, String> {
         self.ask(Method::POST, collection, "application/json", body).await
     }
 
-    pub(super) async fn merge(&self, path: &str, patch: &Value) -> Result<Value, String> {
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Result<Value, String> {
         self.ask(Method::PATCH, path, "application/merge-patch+json", patch).await
     }
 
     /// Patches as a kubelet does.
-    pub(super) async fn patch(&self, path: &str, patch: &Value) -> Result<Value, String> {
+    pub(crate) async fn patch(&self, path: &str, patch: &Value) -> Result<Value, String> {
         self.ask(Method::PATCH, path, "application/strategic-merge-patch+json", patch).await
     }
 
-    pub(super) async fn delete(&self, path: &str, options: &Value) -> Result<Value, String> {
+    pub(crate) async fn delete(&self, path: &str, options: &Value) -> Result<Value, String> {
         self.ask(Method::DELETE, path, "application/json", options).await
     }
 
     /// Deletes one object or many, and lets what depends on them go in the background.
-    pub(super) async fn remove(&self, path: &str) -> Result<Value, String> {
+    pub(crate) async fn remove(&self, path: &str) -> Result<Value, String> {
         self.delete(path, &json!({"propagationPolicy": "Background"})).await
     }
 
     /// Follows the object of this name.
-    pub(super) async fn follow(
+    pub(crate) async fn follow(
         &self,
         collection: &'static str,
         name: &str,
@@ -90,7 +90,7 @@ impl User {
     }
 
     /// Follows what has the label `app`, and nothing of it but that it is there.
-    pub(super) async fn follow_all(
+    pub(crate) async fn follow_all(
         &self,
         collection: &'static str,
         app: &str,
@@ -99,7 +99,7 @@ impl User {
     }
 
     /// Follows whatever the selector says.
-    pub(super) async fn follow_selected(
+    pub(crate) async fn follow_selected(
         &self,
         collection: &'static str,
         selector: &str,
@@ -138,12 +138,12 @@ impl Followed {
     }
 
     /// The objects as they are.
-    pub(super) fn objects(&self) -> impl Iterator<Item = &Value> {
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Value> {
         self.objects.values()
     }
 
     /// Waits until the objects are as they are to be.
-    pub(super) async fn until(
+    pub(crate) async fn until(
         &mut self,
         done: impl Fn(&BTreeMap<String, Value>) -> bool,
     ) -> Result<(), String> {
@@ -154,18 +154,18 @@ impl Followed {
     }
 
     /// Waits until there is one, and it is as it is to be.
-    pub(super) async fn until_one(&mut self, done: impl Fn(&Value) -> bool) -> Result<(), String> {
+    pub(crate) async fn until_one(&mut self, done: impl Fn(&Value) -> bool) -> Result<(), String> {
         self.until(|objects| objects.values().next().is_some_and(&done)).await
     }
 
     /// Waits until there is none.
-    pub(super) async fn until_none(&mut self) -> Result<(), String> {
+    pub(crate) async fn until_none(&mut self) -> Result<(), String> {
         self.until(BTreeMap::is_empty).await
     }
 
     /// Goes on, from watch to watch, as long as it is told to at each change: how everything is, and
     /// what has changed, unless it is gone.
-    pub(super) async fn each(
+    pub(crate) async fn each(
         &mut self,
         mut goes_on: impl FnMut(&BTreeMap<String, Value>, Option<&Value>) -> bool,
     ) -> Result<(), String> {
@@ -213,6 +213,6 @@ impl Followed {
 }
 
 /// A text of a document; empty if there is none.
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -24,6 +24,11 @@ const NAMESPACE: [&str; 3] = ["", "v1", "namespaces"];
 const PRIORITY_CLASS: [&str; 3] = ["scheduling.k8s.io", "v1", "priorityclasses"];
 const SERVICE_CIDR: [&str; 3] = ["networking.k8s.io", "v1", "servicecidrs"];
 const SERVICE: [&str; 3] = ["", "v1", "services"];
+const CONFIG_MAP: [&str; 3] = ["", "v1", "configmaps"];
+
+/// The ConfigMap that tells since when it is noted which tokens in Secrets are used: who cleans up
+/// those that nobody uses must know for how long nobody did.
+const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
 /// Name, value and meaning of the priority classes that always exist.
 const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
@@ -65,6 +70,8 @@ pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
     // Only those who reach this server over the network are behind it.
     if server.reachable().is_some() {
         front::publish(server).await?;
+        let since = || legacy_token_tracking(&server.now());
+        ensure(server, CONFIG_MAP, "kube-system", TRACKING, since).await?;
     }
     presence::run(server).await
 }
@@ -83,6 +90,14 @@ fn namespace(name: &str) -> Value {
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
         "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+    })
+}
+
+fn legacy_token_tracking(now: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": TRACKING, "namespace": "kube-system"},
+        "data": {"since": now.get(..10)},
     })
 }
 

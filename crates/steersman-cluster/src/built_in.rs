@@ -66,8 +66,8 @@ impl Parts {
             .graceful_timeout(CONTROLLERS_GRACE);
         let metrics = manager.metrics().clone();
         self.api.expose_metrics("controllers", Arc::new(move || metrics.render_text()));
-        let manager = steersman_controllers::restrict_caches(manager);
         let runs = |name: &str| self.controllers.runs(name);
+        let manager = steersman_controllers::restrict_caches(manager, &runs);
         let root_ca = self.root_ca.as_deref();
         let authority = self.authority.clone();
         let installation = Installation {

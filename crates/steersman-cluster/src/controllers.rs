@@ -5,13 +5,45 @@
 use std::fmt;
 use std::str::FromStr;
 
+use steersman_controllers::{NAMES, OFF_BY_DEFAULT};
+
 /// The name of the scheduler, beside those of [`steersman_controllers::NAMES`].
 const SCHEDULER: (&str, &str) = ("kube-scheduler", "scheduler");
 
 /// The name of what tells how much Pods and nodes use.
 const METRICS_SERVER: (&str, &str) = ("metrics-server", "metrics");
 
-/// Which of the built-in controllers, the scheduler and the metrics server run.
+/// The controllers of Kubernetes 1.36 that are built in nowhere here, or not yet, with the short
+/// names that they had before. Who leaves one out gets what was asked for; who asks for one is told
+/// that nobody does its work.
+const ELSEWHERE: [(&str, &str); 23] = [
+    ("pod-garbage-collector-controller", "podgc"),
+    ("podcertificaterequest-cleaner-controller", ""),
+    ("ttl-controller", "ttl"),
+    ("node-ipam-controller", "nodeipam"),
+    ("node-lifecycle-controller", "nodelifecycle"),
+    ("node-route-controller", "route"),
+    ("cloud-node-lifecycle-controller", "cloud-node-lifecycle"),
+    ("taint-eviction-controller", ""),
+    ("device-taint-eviction-controller", ""),
+    ("persistentvolume-binder-controller", "persistentvolume-binder"),
+    ("persistentvolume-attach-detach-controller", "attachdetach"),
+    ("persistentvolume-expander-controller", "persistentvolume-expander"),
+    ("persistentvolumeclaim-protection-controller", "pvc-protection"),
+    ("persistentvolume-protection-controller", "pv-protection"),
+    ("volumeattributesclass-protection-controller", ""),
+    ("ephemeral-volume-controller", "ephemeral-volume"),
+    ("podgroup-protection-controller", ""),
+    ("kube-apiserver-serving-clustertrustbundle-publisher-controller", ""),
+    ("storageversion-garbage-collector-controller", "storage-version-gc"),
+    ("resourceclaim-controller", "resource-claim-controller"),
+    ("resourcepoolstatusrequest-controller", ""),
+    ("storage-version-migrator-controller", "svm"),
+    ("selinux-warning-controller", ""),
+];
+
+/// Which of the built-in controllers, the scheduler and the metrics server run. `*` stands for all but
+/// those that Kubernetes has off by default, which run if they are named.
 ///
 /// ```
 /// use steersman_cluster::Controllers;
@@ -41,14 +73,24 @@ pub enum ChoiceError {
         /// What was asked for.
         name: String,
     },
+    /// There is one in Kubernetes, and none here.
+    #[error(
+        "nobody does here what {name:?} of Kubernetes does: it can be left out with -{name}, but \
+         not asked for; known are {known}",
+        known = known()
+    )]
+    Elsewhere {
+        /// What was asked for.
+        name: String,
+    },
     /// `none` was given with others.
     #[error("\"none\" stands alone, without other controllers")]
     NoneAndOthers,
 }
 
 impl Controllers {
-    /// All of them.
-    pub const ALL: Self = Self { bits: u64::MAX };
+    /// All of them but those that are off by default.
+    pub const ALL: Self = Self { bits: (1 << ON_BY_DEFAULT) - 1 };
     /// None: objects stay as they were written.
     pub const NONE: Self = Self { bits: 0 };
 
@@ -88,9 +130,30 @@ impl Controllers {
     }
 }
 
+/// How many of the names, the first ones, are of what runs unless somebody says otherwise.
+const ON_BY_DEFAULT: usize = NAMES.len() + 2;
+
 /// Every name with its short form.
 fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    steersman_controllers::NAMES.into_iter().chain([SCHEDULER, METRICS_SERVER])
+    NAMES.into_iter().chain([SCHEDULER, METRICS_SERVER]).chain(OFF_BY_DEFAULT)
+}
+
+/// Whether an item of a list is about the controller of these names.
+fn is(item: &str, (long, short): (&str, &str)) -> bool {
+    let name = item.strip_prefix('-').unwrap_or(item);
+    !name.is_empty() && [long, short].contains(&name)
+}
+
+/// Says why an item of a list is not understood.
+fn check(item: &str) -> Result<(), ChoiceError> {
+    if item == "*" || all().any(|known| is(item, known)) {
+        return Ok(());
+    }
+    let name = item.strip_prefix('-').unwrap_or(item).to_owned();
+    if !ELSEWHERE.into_iter().any(|known| is(item, known)) {
+        return Err(ChoiceError::Unknown { name });
+    }
+    if item.starts_with('-') { Ok(()) } else { Err(ChoiceError::Elsewhere { name }) }
 }
 
 fn known() -> String {
@@ -112,9 +175,9 @@ impl From<bool> for Controllers {
 impl FromStr for Controllers {
     type Err = ChoiceError;
 
-    /// Reads a list with commas: `*` for all, a name, or a name behind a `-` that does not run.
-    /// Of what is said about one controller the first counts; one of which nothing is said runs
-    /// if there is a `*`. `none` alone is for none.
+    /// Reads a list with commas: `*` for all that are on by default, a name, or a name behind a `-`
+    /// that does not run. Of what is said about one controller the first counts; one of which
+    /// nothing is said runs if there is a `*`. `none` alone is for none.
     fn from_str(text: &str) -> Result<Self, ChoiceError> {
         let items: Vec<&str> = text.split(',').map(str::trim).collect();
         if items == ["none"] {
@@ -123,19 +186,13 @@ impl FromStr for Controllers {
         if items.contains(&"none") {
             return Err(ChoiceError::NoneAndOthers);
         }
-        let name = |item: &str| item.strip_prefix('-').unwrap_or(item).to_owned();
-        let is = |item: &str, (long, short)| [long, short].contains(&&*name(item));
-        for item in &items {
-            if *item != "*" && !all().any(|known| is(item, known)) {
-                return Err(ChoiceError::Unknown { name: name(item) });
-            }
-        }
-        let runs = |known| match items.iter().find(|item| is(item, known)) {
+        items.iter().try_for_each(|item| check(item))?;
+        let runs = |known, n| match items.iter().find(|item| is(item, known)) {
             Some(item) => !item.starts_with('-'),
-            None => items.contains(&"*"),
+            None => items.contains(&"*") && n < ON_BY_DEFAULT,
         };
-        let bits = all().zip(0..).filter(|(known, _)| runs(*known)).map(|(_, n)| 1 << n).sum();
-        Ok(if bits == (1 << all().count()) - 1 { Self::ALL } else { Self { bits } })
+        let chosen = all().zip(0..).filter(|(known, n)| runs(*known, *n));
+        Ok(Self { bits: chosen.map(|(_, n)| 1 << n).sum() })
     }
 }
 
@@ -146,8 +203,11 @@ impl fmt::Display for Controllers {
             Self::ALL => f.write_str("*"),
             Self::NONE => f.write_str("none"),
             some => {
-                let chosen = Self::names().filter(|name| some.runs(name));
-                f.write_str(&chosen.collect::<Vec<_>>().join(","))
+                let has_all = some.bits & Self::ALL.bits == Self::ALL.bits;
+                let besides = if has_all { ON_BY_DEFAULT } else { 0 };
+                let chosen = Self::names().skip(besides).filter(|name| some.runs(name));
+                let star = has_all.then_some("*");
+                f.write_str(&star.into_iter().chain(chosen).collect::<Vec<_>>().join(","))
             }
         }
     }
@@ -173,6 +233,9 @@ mod tests {
             ("kube-scheduler", "kube-scheduler"),
             ("deployment,-deployment", "deployment-controller"),
             ("-deployment,deployment", "none"),
+            ("*,bootstrapsigner", "*,bootstrap-signer-controller"),
+            ("tokencleaner", "token-cleaner-controller"),
+            ("*,-node-ipam-controller,-podgc", "*"),
             (
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,statefulset-controller,\
@@ -192,15 +255,43 @@ mod tests {
                  node-lifecycle-controller,taint-eviction-controller,\
                  pod-garbage-collector-controller,ttl-controller,\
                  certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
-                 kube-scheduler,metrics-server",
+                 certificatesigningrequest-approving-controller,\
+                 certificatesigningrequest-cleaner-controller,\
+                 legacy-serviceaccount-token-cleaner-controller,kube-scheduler,metrics-server",
             ),
         ] {
             let parsed: Controllers = list.parse().unwrap();
             assert_eq!(parsed.to_string(), chosen, "{list}");
             assert_eq!(chosen.parse(), Ok(parsed), "{list}");
         }
-        let every: Vec<&str> = Controllers::names().collect();
+        let every: Vec<&str> = Controllers::names().take(ON_BY_DEFAULT).collect();
         assert_eq!(every.join(",").parse(), Ok(Controllers::ALL));
+    }
+
+    #[test]
+    fn what_is_off_in_kubernetes_stays_off_and_what_only_kubernetes_has_is_told() {
+        for (off, _) in OFF_BY_DEFAULT {
+            assert!(!Controllers::ALL.runs(off) && !Controllers::from(true).runs(off), "{off}");
+        }
+        let error = "*,node-ipam-controller".parse::<Controllers>().unwrap_err();
+        assert_eq!(error, ChoiceError::Elsewhere { name: "node-ipam-controller".into() });
+        let text = error.to_string();
+        assert!(
+            text.contains("-node-ipam-controller") && text.contains("job-controller"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn every_controller_of_kubernetes_is_known_by_name() {
+        let ours = all().filter(|(name, _)| {
+            !["kube-scheduler", "metrics-server", "service-lb-controller"].contains(name)
+        });
+        let clouds = ["node-route-controller", "cloud-node-lifecycle-controller"];
+        let theirs = ELSEWHERE.into_iter().filter(|(name, _)| !clouds.contains(name));
+        let names: std::collections::BTreeSet<&str> =
+            ours.chain(theirs).map(|(name, _)| name).collect();
+        assert_eq!(names.len(), 49, "{names:#?}");
     }
 
     #[test]

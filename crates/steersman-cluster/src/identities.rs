@@ -21,7 +21,10 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 27] = [
+const ACCOUNTS: [(&str, &str); 32] = [
+    ("bootstrap-signer-controller", "bootstrap-signer"),
+    ("certificatesigningrequest-approving-controller", "certificate-controller"),
+    ("certificatesigningrequest-cleaner-controller", "certificate-controller"),
     ("certificatesigningrequest-signing-controller", "certificate-controller"),
     ("daemonset-controller", "daemon-set-controller"),
     ("disruption-pod-controller", "disruption-controller"),
@@ -30,6 +33,7 @@ const ACCOUNTS: [(&str, &str); 27] = [
     ("garbage-collector", "generic-garbage-collector"),
     ("horizontal-pod-autoscaler-controller", "horizontal-pod-autoscaler"),
     ("job-orphan-pod-controller", "job-controller"),
+    ("legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner"),
     ("leftover-endpoints-controller", "endpoint-controller"),
     ("local-path-deleter", "persistent-volume-binder"),
     ("local-path-provisioner", "persistent-volume-binder"),
@@ -49,6 +53,7 @@ const ACCOUNTS: [(&str, &str); 27] = [
     ("service-lb-controller", "service-controller"),
     ("serviceaccount-controller", "service-account-controller"),
     ("taint-eviction-controller", "node-controller"),
+    ("token-cleaner-controller", "token-cleaner"),
 ];
 
 /// Who acts as the controller manager itself: others get their tokens from it.

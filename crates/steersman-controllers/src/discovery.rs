@@ -43,6 +43,11 @@ impl ServedResource {
         (self.api.group.clone(), self.api.plural.clone())
     }
 
+    /// Whether another one is the same, whatever its version.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.api.group == other.api.group && self.api.plural == other.api.plural
+    }
+
     /// Where its objects are: in one namespace, or in all of them.
     pub(crate) fn path(&self, namespace: Option<&str>) -> String {
         use kube::Resource;

@@ -6,6 +6,7 @@
 //! run against any Kubernetes cluster. Start with [`install`].
 
 mod authority;
+mod bootstrap_token;
 mod cidr;
 mod claims;
 mod discovery;
@@ -22,6 +23,9 @@ mod service;
 mod wakes;
 
 mod attach_detach;
+mod bootstrap_signer;
+mod certificate_approving;
+mod certificate_cleaner;
 mod certificate_signing;
 mod clusterrole_aggregation;
 mod cronjob;
@@ -35,6 +39,7 @@ mod ephemeral_volume;
 mod garbage_collector;
 mod horizontal_pod_autoscaler;
 mod job;
+mod legacy_token_cleaner;
 mod local_path_provisioner;
 mod namespace;
 mod node_ipam;
@@ -51,6 +56,7 @@ mod service_lb;
 mod serviceaccount;
 mod statefulset;
 mod taint_eviction;
+mod token_cleaner;
 mod token_secret;
 mod ttl;
 mod ttl_after_finished;
@@ -79,7 +85,8 @@ pub use pulse::Pulse;
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager or, where clouds come in, cloud-controller-manager has them; what is
 /// newer has one name. `local-path-provisioner` is what clusters of kind and k3s have beside those.
-pub const NAMES: [(&str, &str); 37] = [
+/// Those of [`OFF_BY_DEFAULT`] are not among them.
+pub const NAMES: [(&str, &str); 40] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -117,7 +124,19 @@ pub const NAMES: [(&str, &str); 37] = [
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("certificatesigningrequest-signing-controller", "csrsigning"),
     ("serviceaccount-token-controller", "serviceaccount-token"),
+    ("certificatesigningrequest-approving-controller", "csrapproving"),
+    ("certificatesigningrequest-cleaner-controller", "csrcleaner"),
+    ("legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner"),
 ];
+
+/// The controllers that run only if they are asked for by name, as in Kubernetes.
+pub const OFF_BY_DEFAULT: [(&str, &str); 2] =
+    [(bootstrap_signer::NAME, "bootstrapsigner"), (token_cleaner::NAME, "tokencleaner")];
+
+/// Whether the controller of this name runs unless somebody says otherwise.
+pub fn is_on_by_default(name: &str) -> bool {
+    OFF_BY_DEFAULT.iter().all(|(off, _)| *off != name)
+}
 
 /// What controllers have to be told because no client shows it, and which of them run.
 pub struct Installation<'a> {
@@ -133,7 +152,7 @@ pub struct Installation<'a> {
     pub node_cidrs: Option<NodeCidrs>,
     /// Who knows of nodes that they are alive, though neither Lease nor status shows it.
     pub pulse: Option<Arc<dyn Pulse>>,
-    /// Whether the controller of this name, one of [`NAMES`], runs.
+    /// Whether the controller of this name, one of [`NAMES`] or [`OFF_BY_DEFAULT`], runs.
     pub runs: &'a dyn Fn(&str) -> bool,
 }
 
@@ -141,10 +160,10 @@ pub struct Installation<'a> {
 /// than stay decoded, most would have to be decoded each time.
 const PODS_DECODED: usize = 2048;
 
-/// Keeps out of a manager's caches what no built-in controller reads: for a manager that runs
-/// nothing else.
+/// Keeps out of a manager's caches what no built-in controller reads of those that run: for a
+/// manager that runs nothing else.
 #[must_use]
-pub fn restrict_caches(manager: Manager) -> Manager {
+pub fn restrict_caches(manager: Manager, runs: &dyn Fn(&str) -> bool) -> Manager {
     let form = Form::Compact { recent: PODS_DECODED };
     let manager = manager
         .cache::<Pod>(|pods| pods.form(form).strip_managed_fields())
@@ -154,8 +173,15 @@ pub fn restrict_caches(manager: Manager) -> Manager {
         .cache::<DaemonSet>(CacheConfig::strip_managed_fields)
         .cache::<Job>(CacheConfig::strip_managed_fields)
         .cache::<CronJob>(CacheConfig::strip_managed_fields);
-    let manager = node_lifecycle::restrict_cache(manager);
-    token_secret::restrict_cache(root_ca::restrict_cache(manager))
+    let mut manager = node_lifecycle::restrict_cache(manager);
+    // These read other ConfigMaps and Secrets than everybody else.
+    if !runs(bootstrap_signer::NAME) {
+        manager = root_ca::restrict_cache(manager);
+        if !runs(token_cleaner::NAME) {
+            manager = token_secret::restrict_cache(manager);
+        }
+    }
+    manager
 }
 
 /// Every built-in controller that reconciles one kind and needs to be told nothing. What they
@@ -209,6 +235,11 @@ fn counting(metrics: &Metrics, pulse: Option<Arc<dyn Pulse>>) -> Vec<Controller>
         taint_eviction::controller(metrics),
         pod_garbage_collector::controller(metrics, TERMINATED_POD_THRESHOLD),
         ttl::controller(),
+        certificate_approving::controller(),
+        certificate_cleaner::controller(),
+        legacy_token_cleaner::controller(),
+        bootstrap_signer::controller(),
+        token_cleaner::controller(),
     ]
 }
 
@@ -238,7 +269,8 @@ fn chosen_as(name: &str) -> &str {
     }
 }
 
-/// Adds every built-in controller that needs to be told nothing to a manager.
+/// Adds every built-in controller that needs to be told nothing to a manager, but those that are
+/// off by default.
 #[must_use]
 pub fn install(manager: Manager) -> Manager {
     let installation = Installation {
@@ -247,7 +279,7 @@ pub fn install(manager: Manager) -> Manager {
         load_balancer_pool: None,
         node_cidrs: None,
         pulse: None,
-        runs: &|_| true,
+        runs: &is_on_by_default,
     };
     install_with(manager, &installation)
 }
@@ -271,5 +303,8 @@ pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manage
         return manager;
     }
     let group = Group::LeaderElected;
-    manager.with_runnable_in(group, "garbage-collector", garbage_collector::run)
+    let (recorder, metrics) = (manager.recorder().clone(), manager.metrics().clone());
+    manager.with_runnable_in(group, "garbage-collector", move |client, shutdown| {
+        garbage_collector::run(client, recorder, metrics, shutdown)
+    })
 }

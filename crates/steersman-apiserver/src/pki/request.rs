@@ -1,15 +1,11 @@
 //! Certificates that were asked for by a CertificateSigningRequest and approved, as Kubernetes'
 //! own signers make them: what may be asked of which signer, and what the certificate says.
 
-use std::collections::BTreeSet;
-
 use jiff::{SignedDuration, Timestamp};
-use steersman_rules::signing_request;
+use steersman_rules::signing_request::{self, SIGNERS, Subject, check};
 use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::cri_attributes::ParsedCriAttribute;
-use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
-use x509_parser::x509::{AttributeTypeAndValue, X509Name};
+use x509_parser::x509::X509Name;
 
 use super::{PkiError, pem};
 use crate::identity::{Identity, Issuance, der, name};
@@ -120,7 +116,7 @@ pub fn sign_request(
     let issuance = Issuance {
         subject: taken_over(&request.certification_request_info.subject),
         public_key: request.certification_request_info.subject_pki.raw,
-        alternative_names: subject.alternative_names,
+        alternative_names: alternative_names(&subject),
         key_usage,
         extended_usages,
         not_before: now.checked_sub(BACKDATE).unwrap_or(now),
@@ -129,68 +125,16 @@ pub fn sign_request(
     Ok(pem("CERTIFICATE", &identity.issue(&issuance)?))
 }
 
-const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
-const KUBELET: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-const SERVING: &str = "kubernetes.io/kubelet-serving";
-const UNKNOWN: &str = "kubernetes.io/legacy-unknown";
-const SIGNERS: [&str; 4] = [CLIENT, KUBELET, SERVING, UNKNOWN];
-
 /// How long a certificate lives.
 fn lifetime(asked: Option<i32>) -> SignedDuration {
     let asked = asked.map(|seconds| SignedDuration::from_secs(seconds.into()));
     asked.map_or(DURATION, |asked| asked.clamp(DURATION_MIN, DURATION))
 }
 
-/// Who asks to be certified, as far as signers care.
-#[derive(Default)]
-struct Subject {
-    common_name: String,
-    organizations: Vec<String>,
-    dns: bool,
-    email: bool,
-    ip: bool,
-    uri: bool,
-    /// Those of the other names that certificates take over, in DER.
-    alternative_names: Vec<u8>,
-}
-
-impl Subject {
-    fn of(request: &X509CertificationRequest<'_>) -> Self {
-        let name = &request.certification_request_info.subject;
-        let mut subject = Self {
-            common_name: name.iter_common_name().last().map(text).unwrap_or_default(),
-            organizations: name.iter_organization().map(text).collect(),
-            ..Self::default()
-        };
-        for attribute in request.certification_request_info.iter_attributes() {
-            let ParsedCriAttribute::ExtensionRequest(asked) = attribute.parsed_attribute() else {
-                continue;
-            };
-            for extension in &asked.extensions {
-                if let ParsedExtension::SubjectAlternativeName(names) = extension.parsed_extension()
-                {
-                    names.general_names.iter().for_each(|name| subject.add(name));
-                }
-            }
-        }
-        subject
-    }
-
-    fn add(&mut self, name: &GeneralName<'_>) {
-        let (tag, content, seen) = match name {
-            GeneralName::RFC822Name(name) => (1, name.as_bytes(), &mut self.email),
-            GeneralName::DNSName(name) => (2, name.as_bytes(), &mut self.dns),
-            GeneralName::URI(name) => (6, name.as_bytes(), &mut self.uri),
-            GeneralName::IPAddress(address) => (7, *address, &mut self.ip),
-            _ => return,
-        };
-        *seen = true;
-        self.alternative_names.extend(der::choice(tag, false, content));
-    }
-}
-
-fn text(attribute: &AttributeTypeAndValue<'_>) -> String {
-    attribute.as_str().unwrap_or_default().to_owned()
+/// Those of the subject's other names that certificates take over, in DER.
+fn alternative_names(subject: &Subject) -> Vec<u8> {
+    let names = subject.names.iter();
+    names.flat_map(|(tag, content)| der::choice(*tag, false, content)).collect()
 }
 
 /// The subject of the certificate: what of the request's is known. A uid, which would be taken for
@@ -204,56 +148,6 @@ fn taken_over(subject: &X509Name<'_>) -> Vec<u8> {
         attributes.extend(texts.into_iter().skip(first).map(|text| (kind, text)));
     }
     name(attributes)
-}
-
-/// Says why a signer does not sign this.
-fn check(signer: &str, subject: &Subject, usages: &[String]) -> Result<(), String> {
-    let usages: BTreeSet<&str> = usages.iter().map(String::as_str).collect();
-    match signer {
-        CLIENT => check_client(&usages),
-        KUBELET => check_kubelet(subject, &usages, "client auth"),
-        SERVING => check_kubelet(subject, &usages, "server auth"),
-        _ => Ok(()),
-    }
-}
-
-fn check_client(usages: &BTreeSet<&str>) -> Result<(), String> {
-    let allowed = ["digital signature", "key encipherment", "client auth"];
-    if let Some(usage) = usages.iter().find(|usage| !allowed.contains(usage)) {
-        return Err(format!("invalid usage for client certificate: {usage}"));
-    }
-    if usages.contains("client auth") {
-        return Ok(());
-    }
-    Err("missing required usage for client certificate: client auth".to_owned())
-}
-
-/// What nodes may have: a certificate to ask with, without other names, or one to serve with, with
-/// names or addresses.
-fn check_kubelet(subject: &Subject, usages: &BTreeSet<&str>, auth: &str) -> Result<(), String> {
-    let serves = auth == "server auth";
-    let required = BTreeSet::from([auth, "digital signature", "key encipherment"]);
-    let without_rsa = BTreeSet::from([auth, "digital signature"]);
-    let wrong = [
-        (subject.organizations != ["system:nodes"], "subject organization is not system:nodes"),
-        (serves && !subject.dns && !subject.ip, "DNS or IP subjectAltName is required"),
-        (!serves && subject.dns, "DNS subjectAltNames are not allowed"),
-        (subject.email, "Email subjectAltNames are not allowed"),
-        (!serves && subject.ip, "IP subjectAltNames are not allowed"),
-        (subject.uri, "URI subjectAltNames are not allowed"),
-        (
-            !subject.common_name.starts_with("system:node:"),
-            "subject common name does not begin with system:node:",
-        ),
-    ];
-    if let Some((_, why)) = wrong.iter().find(|(is_wrong, _)| *is_wrong) {
-        return Err((*why).to_owned());
-    }
-    if *usages != required && *usages != without_rsa {
-        let required: Vec<&str> = required.into_iter().collect();
-        return Err(format!("usages did not match [{}]", required.join(" ")));
-    }
-    Ok(())
 }
 
 /// What the certificate says it is for.

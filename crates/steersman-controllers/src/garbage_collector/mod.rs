@@ -5,10 +5,16 @@
 //! server ([`reconcile`]) and decide by [`plan`]: delete it, drop the references to owners that
 //! are gone, or leave it. Nothing is deleted on the word of the graph alone.
 //!
+//! It is no `Controller` of the framework: that has one kind, known when the program is built, whose
+//! objects are keys by name and come from a cache. Here the kinds are those that a server serves
+//! today, one object is known by its uid, since names are what references lie about, and nothing of
+//! an object is kept but what the graph has. Its queues have Kubernetes' names in the metrics.
+//!
 //! Objects being deleted with the finalizers `foregroundDeletion` and `orphan` are its business
 //! too: the first wait for their dependents, the second set them free.
 
 mod graph;
+mod metrics;
 mod monitors;
 mod objects;
 mod plan;
@@ -29,11 +35,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{self, ChangeCheck, Discovered, ServedResource};
-use graph::{Graph, Work};
+use graph::{Graph, Uid, Work};
+use metrics::SyncMetrics;
 use monitors::Monitors;
 use objects::Catalogue;
 
-/// How many objects are looked at at the same time.
+/// How many objects are looked at at the same time, and how many dependents of one are set free.
 const WORKERS: usize = 8;
 /// How often the server is asked whether it serves other resources than before. What definitions
 /// and APIServices add and take away is heard of at once; this is for what nobody tells.
@@ -42,46 +49,75 @@ const DISCOVERY_INTERVAL: Duration = Duration::from_secs(3600);
 const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
 /// How long workers wait for the graph to be complete before they start anyway.
 const SYNC_PATIENCE: Duration = Duration::from_secs(30);
-/// The longest wait after an attempt failed.
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// The longest wait after an attempt failed, or told nothing yet, as in Kubernetes.
+const BACKOFF_MAX: Duration = Duration::from_secs(1000);
 
 /// What monitors and workers share.
 struct Collector {
     client: Client,
-    recorder: Recorder,
     /// Never held across an await.
     graph: Mutex<Graph>,
-    queue: WorkQueue<Work>,
+    /// The objects to look at.
+    to_delete: WorkQueue<Uid>,
+    /// The owners whose dependents are to be set free.
+    to_orphan: WorkQueue<Uid>,
     catalogue: Catalogue,
     /// Resources may have come or gone: a CustomResourceDefinition or an APIService changed.
     resources_changed: Notify,
+    recorder: Recorder,
+    metrics: SyncMetrics,
+}
+
+/// What a worker does.
+#[derive(Clone, Copy)]
+enum Task {
+    Delete,
+    Orphan,
+}
+
+/// What comes of looking at an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// Whatever happens next, somebody will tell.
+    Done,
+    /// Nobody will: it has to be looked at again.
+    Again,
 }
 
 /// Collects garbage until told to stop.
-pub(crate) async fn run(client: Client, shutdown: CancellationToken) -> Result<()> {
+pub(crate) async fn run(
+    client: Client,
+    recorder: Recorder,
+    metrics: Metrics,
+    shutdown: CancellationToken,
+) -> Result<()> {
     let client = client.with_field_manager("garbage-collector");
-    let (recorder, broadcaster) = Recorder::new(client.clone(), &Metrics::default());
-    let recorder = recorder.reporting("garbage-collector-controller");
-    let collector = Arc::new(Collector::new(client, recorder));
+    let collector = Arc::new(Collector::new(client, &recorder, &metrics));
     let mut workers = JoinSet::new();
     tokio::select! {
         () = Arc::clone(&collector).follow_discovery(&mut workers) => {}
-        () = broadcaster.run(shutdown.clone()) => {}
+        () = shutdown.cancelled() => {}
     }
-    collector.queue.shut_down();
+    collector.to_delete.shut_down();
+    collector.to_orphan.shut_down();
     Ok(())
 }
 
 impl Collector {
-    fn new(client: Client, recorder: Recorder) -> Self {
-        let backoff = ExponentialBackoff::new(Duration::from_millis(5), BACKOFF_MAX);
+    fn new(client: Client, recorder: &Recorder, metrics: &Metrics) -> Self {
+        let queue = |name: &str| {
+            let backoff = ExponentialBackoff::new(Duration::from_millis(5), BACKOFF_MAX);
+            WorkQueue::builder().name(name).rate_limiter(backoff).metrics(metrics).build()
+        };
         Self {
             client,
-            recorder,
             graph: Mutex::default(),
-            queue: WorkQueue::new(backoff),
+            to_delete: queue("garbage_collector_attempt_to_delete"),
+            to_orphan: queue("garbage_collector_attempt_to_orphan"),
             catalogue: Catalogue::default(),
             resources_changed: Notify::new(),
+            recorder: recorder.reporting("garbage-collector-controller"),
+            metrics: metrics.families(),
         }
     }
 
@@ -91,7 +127,11 @@ impl Collector {
 
     fn enqueue(&self, work: Vec<Work>) {
         for item in work {
-            self.queue.add(item);
+            match item {
+                Work::Collect(uid) => self.to_delete.add(uid),
+                Work::Orphan(uid) => self.to_orphan.add(uid),
+                Work::Report { dependent, owner } => self.report(&dependent, &owner),
+            }
         }
     }
 
@@ -107,21 +147,26 @@ impl Collector {
                 Ok(None) => DISCOVERY_INTERVAL,
                 Ok(Some(Discovered { resources, failures })) => {
                     if !failures.is_empty() {
+                        self.metrics.failed();
                         check = ChangeCheck::default(); // what failed has to be asked for again
                     }
                     known.clone_from(&resources);
                     self.catalogue.replace(&resources);
+                    let unresolved = self.graph().take_unresolved();
+                    self.enqueue(unresolved);
                     monitors.follow(resources, &self);
                     if workers.is_empty() {
                         let _ = tokio::time::timeout(SYNC_PATIENCE, monitors.synced()).await;
                         for _ in 0..WORKERS {
-                            workers.spawn(Arc::clone(&self).work());
+                            workers.spawn(Arc::clone(&self).work(Task::Delete));
+                            workers.spawn(Arc::clone(&self).work(Task::Orphan));
                         }
                     }
                     DISCOVERY_INTERVAL
                 }
                 Err(error) => {
                     tracing::warn!(%error, "discovery failed; retrying");
+                    self.metrics.failed();
                     check = ChangeCheck::default();
                     DISCOVERY_RETRY
                 }
@@ -145,21 +190,28 @@ impl Collector {
         discovery::served_resources(&self.client, known).await.map(Some)
     }
 
-    async fn work(self: Arc<Self>) {
-        while let Some(work) = self.queue.get().await {
-            match caught(self.attempt(&work)).await {
-                Ok(again) => {
-                    self.queue.forget(&work);
-                    if let Some(delay) = again {
-                        self.queue.add_after(work.clone(), delay);
-                    }
+    /// Takes one object after the other out of a queue, until that is shut down.
+    async fn work(self: Arc<Self>, task: Task) {
+        let queue = match task {
+            Task::Delete => &self.to_delete,
+            Task::Orphan => &self.to_orphan,
+        };
+        while let Some(uid) = queue.get().await {
+            let attempt = async {
+                match task {
+                    Task::Delete => self.attempt_to_delete(&uid).await,
+                    Task::Orphan => self.attempt_to_orphan(&uid).await,
                 }
+            };
+            match caught(attempt).await {
+                Ok(Look::Done) => queue.forget(&uid),
+                Ok(Look::Again) => queue.add_rate_limited(Arc::clone(&uid)),
                 Err(error) => {
-                    tracing::debug!(?work, %error, "garbage collection failed; requeued");
-                    self.queue.add_rate_limited(work.clone());
+                    tracing::debug!(%uid, %error, "garbage collection failed; requeued");
+                    queue.add_rate_limited(Arc::clone(&uid));
                 }
             }
-            self.queue.done(&work);
+            queue.done(&uid);
         }
     }
 }

@@ -51,6 +51,16 @@ pub(super) fn decide(
     Decision::Delete(own_policy(meta))
 }
 
+/// What people are told of an object in `namespace` that refers to an owner in another one.
+pub(super) fn invalid_namespace(owner: &OwnerReference, namespace: Option<&str>) -> String {
+    let namespace = namespace.unwrap_or_default();
+    let OwnerReference { api_version, kind, name, uid, .. } = owner;
+    format!(
+        "ownerRef [{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}] does not \
+         exist in namespace {namespace:?}"
+    )
+}
+
 /// The policy that an object's own finalizers ask for.
 fn own_policy(meta: &ObjectMeta) -> PropagationPolicy {
     let has = |name| meta.finalizers.iter().flatten().any(|finalizer| finalizer == name);

@@ -1,50 +1,64 @@
 //! One look at one object: asks the server how it and its owners are, and acts.
 
-use std::sync::Arc;
-use std::time::Duration;
-
+use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use steersman::events::{NewEvent, Reference};
 use steersman::{ObjectKey, Result};
 
-use super::Collector;
-use super::graph::{Deletion, Node, Work};
+use super::graph::{Deletion, Node};
 use super::objects::Remote;
 use super::plan::{self, Decision, OwnerState};
-
-/// When to look again at an object whose owner exists but was not seen yet: if the owner is
-/// deleted before it is ever seen, nothing else would tell.
-const UNSEEN_OWNER: Duration = Duration::from_secs(2);
-/// When to look again at an object whose owner is of a kind that is not served.
-const UNRESOLVABLE_OWNER: Duration = Duration::from_secs(30);
+use super::{Collector, Look, WORKERS};
 
 impl Collector {
-    /// Does one piece of work; returns when to do it again, if ever.
-    pub(super) async fn attempt(&self, work: &Work) -> Result<Option<Duration>> {
-        let (Work::Collect(uid) | Work::Orphan(uid)) = work;
+    /// Looks at an object that may have lost its owners, or may wait for nothing any more.
+    pub(super) async fn attempt_to_delete(&self, uid: &str) -> Result<Look> {
         let Some(node) = self.graph().get(uid).cloned() else {
-            return Ok(None);
+            return Ok(Look::Done);
         };
-        match (work, node.deletion) {
-            (Work::Orphan(_), Deletion::Orphan) => self.orphan_dependents(&node).await,
-            (Work::Collect(_), Deletion::Foreground) => self.finish_foreground(&node).await,
-            (Work::Collect(_), Deletion::None) => self.collect(&node).await,
-            _ => Ok(None),
+        match node.deletion {
+            Deletion::Foreground => self.finish_foreground(&node).await,
+            Deletion::None => self.collect(&node).await,
+            Deletion::Begun | Deletion::Orphan => Ok(Look::Done),
         }
     }
 
+    /// Sets free what belongs to an owner that is being deleted.
+    pub(super) async fn attempt_to_orphan(&self, uid: &str) -> Result<Look> {
+        let node = self.graph().get(uid).cloned();
+        match node.filter(|node| node.deletion == Deletion::Orphan) {
+            Some(owner) => self.orphan_dependents(&owner).await,
+            None => Ok(Look::Done),
+        }
+    }
+
+    /// Tells people that an object refers to an owner in another namespace than its own.
+    pub(super) fn report(&self, dependent: &str, owner: &str) {
+        let Some(node) = self.graph().get(dependent).cloned() else { return };
+        let Some(reference) = node.refers_to(owner) else { return };
+        let api = &node.resource.api;
+        let meta = ObjectMeta {
+            name: Some(node.key.name.to_string()),
+            namespace: node.key.namespace.as_deref().map(str::to_owned),
+            uid: Some(node.uid.to_string()),
+            ..ObjectMeta::default()
+        };
+        let event = NewEvent::warning("OwnerRefInvalidNamespace");
+        let note = plan::invalid_namespace(reference, node.key.namespace.as_deref());
+        self.recorder.event(Reference::with(&api.api_version, &api.kind, &meta), event.note(note));
+    }
+
     /// Deletes an object that no owner holds, or drops its references to owners that are gone.
-    async fn collect(&self, node: &Node) -> Result<Option<Duration>> {
+    async fn collect(&self, node: &Node) -> Result<Look> {
         if self.graph().is_held(node) {
-            return Ok(None);
+            return Ok(Look::Done);
         }
         let remote = Remote::new(&self.client, &node.resource, &node.key);
         let Some(meta) = self.same_object(&remote, node).await? else {
-            return Ok(None);
+            return Ok(Look::Done);
         };
         let mut owners = Vec::new();
         for reference in meta.owner_references.clone().unwrap_or_default() {
-            self.tell_if_elsewhere(node, &meta, &reference);
             let state = self.owner_state(node, &reference).await?;
             owners.push((reference, state));
         }
@@ -55,30 +69,14 @@ impl Collector {
                 let kept = owners.into_iter().map(|(owner, _)| owner);
                 let kept: Vec<_> = kept.filter(|owner| !uids.contains(&owner.uid)).collect();
                 remote.set_owners(&meta, &kept).await?;
-                Ok(None)
+                Ok(Look::Done)
             }
             Decision::Delete(policy) => {
-                self.break_cycle(node, &meta, &remote).await?;
                 tracing::debug!(kind = node.resource.api.kind, key = %node.key, "deleting: owners are gone");
                 remote.delete(&meta, policy).await?;
-                Ok(None)
+                Ok(Look::Done)
             }
         }
-    }
-
-    /// Tells of a reference to an owner in another namespace: it is no owner, and people should know.
-    fn tell_if_elsewhere(&self, node: &Node, meta: &ObjectMeta, reference: &OwnerReference) {
-        if !self.graph().is_found_elsewhere(node, reference) {
-            return;
-        }
-        let OwnerReference { api_version, kind, name, uid, .. } = reference;
-        let namespace = node.key.namespace.as_deref().unwrap_or_default();
-        let owner =
-            format!("[{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}]");
-        let note = format!("ownerRef {owner} does not exist in namespace {namespace:?}");
-        let resource = &node.resource.api;
-        let regarding = Reference::with(&resource.api_version, &resource.kind, meta);
-        self.recorder.event(regarding, NewEvent::warning("OwnerRefInvalidNamespace").note(note));
     }
 
     /// The object's metadata on the server. If it is gone or another took its name, the graph
@@ -94,9 +92,11 @@ impl Collector {
     }
 
     async fn owner_state(&self, node: &Node, reference: &OwnerReference) -> Result<OwnerState> {
+        if self.graph().was_deleted(node, reference) {
+            return Ok(OwnerState::Dangling);
+        }
         let Some(resource) = self.catalogue.of(reference) else {
-            let deleted = self.graph().was_deleted(node, reference);
-            return Ok(if deleted { OwnerState::Dangling } else { OwnerState::Unresolvable });
+            return Ok(OwnerState::Unresolvable);
         };
         let namespace = node.key.namespace.clone();
         if resource.namespaced && namespace.is_none() {
@@ -112,70 +112,80 @@ impl Collector {
         })
     }
 
-    fn look_again(&self, node: &Node, owners: &[(OwnerReference, OwnerState)]) -> Option<Duration> {
-        let graph = self.graph();
-        let again = |(reference, state): &(OwnerReference, OwnerState)| match state {
-            OwnerState::Unresolvable => Some(UNRESOLVABLE_OWNER),
-            OwnerState::Solid if graph.owner(node, reference).is_none() => Some(UNSEEN_OWNER),
-            OwnerState::Solid | OwnerState::Waiting | OwnerState::Dangling => None,
+    /// Whether an object that is kept has to be looked at again though nothing happens to it: if an
+    /// owner is deleted before it was ever seen, nobody would tell. What cannot be asked for now
+    /// waits until other kinds are served.
+    fn look_again(&self, node: &Node, owners: &[(OwnerReference, OwnerState)]) -> Look {
+        let mut graph = self.graph();
+        if owners.iter().any(|(_, state)| *state == OwnerState::Unresolvable) {
+            graph.keep_unresolved(&node.uid);
+        }
+        let unseen = |(reference, state): &(OwnerReference, OwnerState)| {
+            *state == OwnerState::Solid && graph.owner(node, reference).is_none()
         };
-        owners.iter().filter_map(again).min()
+        if owners.iter().any(unseen) { Look::Again } else { Look::Done }
     }
 
-    /// Owners in a circle that all wait for each other would wait for ever: if a dependent of
-    /// this object already waits, this object no longer blocks anybody.
-    async fn break_cycle(&self, node: &Node, meta: &ObjectMeta, remote: &Remote<'_>) -> Result<()> {
-        let waits = |dependent: &Node| dependent.deletion == Deletion::Foreground;
-        if !self.graph().dependents(&node.uid).any(waits) {
-            return Ok(());
+    /// Lets an object go that waits for no dependents. One that waits for others which wait for it
+    /// holds none of them up any more, so that they go and then it does.
+    async fn finish_foreground(&self, node: &Node) -> Result<Look> {
+        let (waits, closes_circle) = {
+            let graph = self.graph();
+            (graph.blocking(node).next().is_some(), graph.closes_circle(node))
+        };
+        if !waits {
+            return self.let_go(node, "foregroundDeletion").await;
         }
+        if closes_circle {
+            self.unblock_owners(node).await?;
+        }
+        Ok(Look::Done)
+    }
+
+    /// Lets an object hold up nobody's deletion.
+    async fn unblock_owners(&self, node: &Node) -> Result<()> {
+        let remote = Remote::new(&self.client, &node.resource, &node.key);
+        let Some(meta) = self.same_object(&remote, node).await? else { return Ok(()) };
         let mut owners = meta.owner_references.clone().unwrap_or_default();
-        if owners.iter().all(|owner| owner.block_owner_deletion != Some(true)) {
-            return Ok(());
-        }
         for owner in &mut owners {
             owner.block_owner_deletion = Some(false);
         }
-        remote.set_owners(meta, &owners).await
-    }
-
-    /// Lets an object go that waited for its dependents, or has them looked at once more.
-    async fn finish_foreground(&self, node: &Node) -> Result<Option<Duration>> {
-        let dependents: Vec<Node> = self.graph().blocking(&node.uid).into_iter().cloned().collect();
-        if dependents.is_empty() {
-            return self.let_go(node, "foregroundDeletion").await;
-        }
-        let idle = dependents.into_iter().filter(|node| node.deletion == Deletion::None);
-        self.enqueue(idle.map(|node| Work::Collect(node.uid)).collect());
-        Ok(None)
+        remote.set_owners(&meta, &owners).await
     }
 
     /// Takes a deleted owner out of its dependents' references, then lets it go.
-    async fn orphan_dependents(&self, owner: &Node) -> Result<Option<Duration>> {
+    async fn orphan_dependents(&self, owner: &Node) -> Result<Look> {
         let dependents: Vec<Node> = self.graph().dependents(&owner.uid).cloned().collect();
-        for dependent in dependents {
-            let remote = Remote::new(&self.client, &dependent.resource, &dependent.key);
-            let Some(meta) = self.same_object(&remote, &dependent).await? else {
-                continue;
-            };
-            let owners = meta.owner_references.clone().unwrap_or_default();
-            let others = owners.iter().filter(|reference| *reference.uid != *owner.uid);
-            let others: Vec<OwnerReference> = others.cloned().collect();
-            if others.len() < owners.len() {
-                remote.set_owners(&meta, &others).await?;
-            }
-        }
+        let all = futures::stream::iter(dependents)
+            .map(async |dependent| self.set_free(&dependent, owner).await)
+            .buffer_unordered(WORKERS);
+        // One that fails keeps none of the others: what is free already is not looked at again.
+        let outcomes: Vec<Result<()>> = all.collect().await;
+        outcomes.into_iter().collect::<Result<()>>()?;
         self.let_go(owner, "orphan").await
     }
 
-    async fn let_go(&self, node: &Node, finalizer: &str) -> Result<Option<Duration>> {
-        let remote = Remote::new(&self.client, &Arc::clone(&node.resource), &node.key);
+    /// Takes an owner out of one dependent's references.
+    async fn set_free(&self, dependent: &Node, owner: &Node) -> Result<()> {
+        let remote = Remote::new(&self.client, &dependent.resource, &dependent.key);
+        let Some(meta) = self.same_object(&remote, dependent).await? else { return Ok(()) };
+        let owners = meta.owner_references.clone().unwrap_or_default();
+        let others = owners.iter().filter(|reference| *reference.uid != *owner.uid);
+        let others: Vec<OwnerReference> = others.cloned().collect();
+        if others.len() < owners.len() {
+            remote.set_owners(&meta, &others).await?;
+        }
+        Ok(())
+    }
+
+    async fn let_go(&self, node: &Node, finalizer: &str) -> Result<Look> {
+        let remote = Remote::new(&self.client, &node.resource, &node.key);
         let Some(meta) = self.same_object(&remote, node).await? else {
-            return Ok(None);
+            return Ok(Look::Done);
         };
         if meta.finalizers.iter().flatten().any(|name| name == finalizer) {
             remote.remove_finalizer(&meta, finalizer).await?;
         }
-        Ok(None)
+        Ok(Look::Done)
     }
 }

@@ -110,6 +110,38 @@ async fn a_cluster_scoped_object_is_never_collected_for_an_owner_in_a_namespace(
     cluster.gone::<ConfigMap>("child").await?;
     cluster.advance(Duration::from_secs(120)).await;
     assert!(cluster.client().get::<ClusterRole>("role").await?.is_some());
+    let uid = owner.metadata.uid.unwrap_or_default();
+    assert_eq!(
+        told(&cluster, "ClusterRole").await?,
+        [format!(
+            "garbage-collector-controller Warning OwnerRefInvalidNamespace: ownerRef \
+             [v1/ConfigMap, namespace: , name: owner, uid: {uid}] does not exist in namespace \"\""
+        )]
+    );
+    Ok(())
+}
+
+#[steersman::test(nodes = 0)]
+async fn what_goes_with_its_owner_costs_two_requests_each(cluster: Cluster) -> Result<()> {
+    let owner: ConfigMap = cluster.client().create(&config_map("owner", &[])).await?;
+    for n in 0..30 {
+        cluster.client().create(&config_map(&format!("child-{n}"), &[&owner])).await?;
+    }
+    cluster.settle().await;
+    let record = cluster.audit();
+    cluster.client().delete::<ConfigMap>("owner", &DeleteParams::default()).await?;
+    cluster.settle().await;
+    let requests = record.documents();
+    let asked = |verb: &str| {
+        let by = |event: &&serde_json::Value| {
+            let user = event["user"]["username"].as_str().unwrap_or_default();
+            user.ends_with(":generic-garbage-collector")
+                && event["stage"] == "ResponseComplete"
+                && event["verb"] == verb
+        };
+        requests.iter().filter(by).count()
+    };
+    assert_eq!((asked("get"), asked("delete")), (30, 30), "each is looked at, and deleted");
     Ok(())
 }
 

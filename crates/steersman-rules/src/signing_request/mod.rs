@@ -1,7 +1,15 @@
 //! What a CertificateSigningRequest holds. Whoever judges one and whoever signs it must read the same,
-//! so there is one way to read it.
+//! so there is one way to read it; and what Kubernetes' own signers sign is known to those who
+//! approve as well.
 
-use x509_parser::prelude::Pem;
+mod signers;
+mod subject;
+
+use jiff::Timestamp;
+use x509_parser::prelude::{FromDer, Pem, X509Certificate};
+
+pub use signers::{KUBELET_CLIENT, SIGNERS, check};
+pub use subject::Subject;
 
 /// What the block of a request is called.
 const LABEL: &str = "CERTIFICATE REQUEST";
@@ -15,6 +23,13 @@ pub fn der(pem: &[u8]) -> Option<Vec<u8>> {
     }
     let block = Pem::iter_from_buffer(pem).next()?.ok()?;
     (block.label == LABEL).then_some(block.contents)
+}
+
+/// When the first certificate in a PEM ends.
+pub fn certificate_end(pem: &[u8]) -> Option<Timestamp> {
+    let block = Pem::iter_from_buffer(pem).next()?.ok()?;
+    let (_, certificate) = X509Certificate::from_der(&block.contents).ok()?;
+    Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
 }
 
 #[cfg(test)]
