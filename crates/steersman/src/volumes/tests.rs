@@ -124,7 +124,8 @@ fn on_a_node_only_what_can_be_used_there_counts() {
     let search = |chosen| Search::Node { node: &node, chosen };
     let claim = claim("1Gi", &json!({}));
     assert_eq!(found(&claim, &volumes, search(&[])).as_deref(), Some("b"));
-    assert_eq!(found(&claim, &volumes, search(&["b".to_owned()])), None);
+    let taken = ["b".to_owned()];
+    assert_eq!(found(&claim, &volumes, search(&taken)), None);
     assert_eq!(found(&claim, &volumes[..1], search(&[])), None);
 }
 
