@@ -16,23 +16,11 @@ const METRICS_SERVER: (&str, &str) = ("metrics-server", "metrics");
 /// The controllers of Kubernetes 1.36 that are built in nowhere here, or not yet, with the short
 /// names that they had before. Who leaves one out gets what was asked for; who asks for one is told
 /// that nobody does its work.
-const ELSEWHERE: [(&str, &str); 23] = [
-    ("pod-garbage-collector-controller", "podgc"),
+const ELSEWHERE: [(&str, &str); 11] = [
     ("podcertificaterequest-cleaner-controller", ""),
-    ("ttl-controller", "ttl"),
-    ("node-ipam-controller", "nodeipam"),
-    ("node-lifecycle-controller", "nodelifecycle"),
     ("node-route-controller", "route"),
     ("cloud-node-lifecycle-controller", "cloud-node-lifecycle"),
-    ("taint-eviction-controller", ""),
     ("device-taint-eviction-controller", ""),
-    ("persistentvolume-binder-controller", "persistentvolume-binder"),
-    ("persistentvolume-attach-detach-controller", "attachdetach"),
-    ("persistentvolume-expander-controller", "persistentvolume-expander"),
-    ("persistentvolumeclaim-protection-controller", "pvc-protection"),
-    ("persistentvolume-protection-controller", "pv-protection"),
-    ("volumeattributesclass-protection-controller", ""),
-    ("ephemeral-volume-controller", "ephemeral-volume"),
     ("podgroup-protection-controller", ""),
     ("kube-apiserver-serving-clustertrustbundle-publisher-controller", ""),
     ("storageversion-garbage-collector-controller", "storage-version-gc"),
@@ -235,7 +223,7 @@ mod tests {
             ("-deployment,deployment", "none"),
             ("*,bootstrapsigner", "*,bootstrap-signer-controller"),
             ("tokencleaner", "token-cleaner-controller"),
-            ("*,-node-ipam-controller,-podgc", "*"),
+            ("*,-resourceclaim-controller,-svm", "*"),
             (
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,statefulset-controller,\
@@ -273,11 +261,11 @@ mod tests {
         for (off, _) in OFF_BY_DEFAULT {
             assert!(!Controllers::ALL.runs(off) && !Controllers::from(true).runs(off), "{off}");
         }
-        let error = "*,node-ipam-controller".parse::<Controllers>().unwrap_err();
-        assert_eq!(error, ChoiceError::Elsewhere { name: "node-ipam-controller".into() });
+        let error = "*,resourceclaim-controller".parse::<Controllers>().unwrap_err();
+        assert_eq!(error, ChoiceError::Elsewhere { name: "resourceclaim-controller".into() });
         let text = error.to_string();
         assert!(
-            text.contains("-node-ipam-controller") && text.contains("job-controller"),
+            text.contains("-resourceclaim-controller") && text.contains("job-controller"),
             "{text}"
         );
     }
@@ -285,7 +273,13 @@ mod tests {
     #[test]
     fn every_controller_of_kubernetes_is_known_by_name() {
         let ours = all().filter(|(name, _)| {
-            !["kube-scheduler", "metrics-server", "service-lb-controller"].contains(name)
+            let beside = [
+                "kube-scheduler",
+                "local-path-provisioner",
+                "metrics-server",
+                "service-lb-controller",
+            ];
+            !beside.contains(name)
         });
         let clouds = ["node-route-controller", "cloud-node-lifecycle-controller"];
         let theirs = ELSEWHERE.into_iter().filter(|(name, _)| !clouds.contains(name));

@@ -433,7 +433,7 @@ async fn metrics_of_pods_and_of_objects_decide_once_somebody_measures_them(
     assert!(!raw(&cluster, "/apis").await?.to_string().contains("custom.metrics.k8s.io"));
 
     cluster.metrics().pods().labelled("app", "other").set("hits", "1").await?;
-    cluster.advance(PERIOD).await;
+    cluster.advance(PERIOD + SECOND).await;
     let none = format!("{unable} hits: no metrics returned from custom metrics API");
     let none = active(&format!("FailedGetPodsMetric: {none}"));
     assert_eq!(conditions(&cluster, "web").await?[1], none);
