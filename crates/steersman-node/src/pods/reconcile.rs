@@ -17,6 +17,9 @@ use crate::addresses::{Addresses, Rejection, Room};
 use crate::registration::Machine;
 use crate::runtime::{ContainerRuntime, Start, State};
 
+/// How long the server may take to remove a Pod whose grace period has been cut to nothing.
+const REMOVED_WITHIN: Duration = Duration::from_secs(2);
+
 /// Works on the Pods of some machines.
 pub(super) struct PodWorker<R> {
     pub(super) machines: Machines,
@@ -205,7 +208,16 @@ impl<R: ContainerRuntime> PodWorker<R> {
             return self.end(pod, End::Told, &teller, ctx).await;
         }
         if pod.metadata.deletion_grace_period_seconds == Some(0) {
-            return Ok(Next::Settled); // nothing but finalizers keeps it
+            if pod.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty()) {
+                return Ok(Next::Settled); // nothing but those keeps it
+            }
+            // The server marks it and then removes it; it may have been killed in between.
+            let marked = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+            let age =
+                marked.and_then(|at| Duration::try_from(clock::now().duration_since(at)).ok());
+            if let Some(rest) = age.and_then(|age| REMOVED_WITHIN.checked_sub(age)) {
+                return Ok(Next::After(rest + Duration::from_millis(1)));
+            }
         }
         let preconditions = Preconditions { uid: pod.metadata.uid.clone(), resource_version: None };
         let params = DeleteParams {
