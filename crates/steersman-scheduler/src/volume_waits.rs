@@ -73,7 +73,7 @@ mod tests {
         waits.add(&db, vec![data.clone()], Some(chosen.clone()));
         waits.add(&ObjectKey::from("default/plain"), Vec::new(), None);
         assert_eq!(waits.of_claim(&data), [db.clone(), web.clone()]);
-        assert_eq!(waits.of_claim(&log), [web.clone()]);
+        assert_eq!(waits.of_claim(&log), std::slice::from_ref(&web));
         assert_eq!((waits.chosen(&web), waits.chosen(&db)), (None, Some(chosen)));
         waits.remove(&web);
         assert_eq!(waits.all(), [db]);
