@@ -53,22 +53,6 @@ pub trait Computed: Send + Sync + 'static {
     }
 }
 
-/// Answers a `SubjectAccessReview` or a `TokenReview`, or tells why it cannot: most often the server
-/// in front, which knows roles and tokens.
-pub trait Reviewer: Send + Sync + 'static {
-    /// Gives the review back with its status.
-    fn review(&self, review: Value) -> BoxFuture<'static, Result<Value, String>>;
-}
-
-impl<F> Reviewer for F
-where
-    F: Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync + 'static,
-{
-    fn review(&self, review: Value) -> BoxFuture<'static, Result<Value, String>> {
-        self(review)
-    }
-}
-
 /// What a server has that extends another; nothing, if it does not.
 #[derive(Default)]
 pub(crate) struct Extended {

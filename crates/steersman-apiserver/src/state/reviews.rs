@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::extended::Reviewer;
 use crate::authz::{Attributes, Target};
 use crate::status::{Result, Status};
 use crate::user::User;
@@ -18,6 +18,22 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// How many answers of each sort are remembered.
 const ANSWERS_MAX: usize = 4096;
+
+/// Answers a `SubjectAccessReview` or a `TokenReview`, or tells why it cannot: most often the server
+/// in front, which knows roles and tokens.
+pub trait Reviewer: Send + Sync + 'static {
+    /// Gives the review back with its status.
+    fn review(&self, review: Value) -> BoxFuture<'static, Result<Value, String>>;
+}
+
+impl<F> Reviewer for F
+where
+    F: Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync + 'static,
+{
+    fn review(&self, review: Value) -> BoxFuture<'static, Result<Value, String>> {
+        self(review)
+    }
+}
 
 /// Who is asked, and what was answered a moment ago.
 pub(crate) struct Reviews {

@@ -7,7 +7,6 @@
 mod attacher;
 mod plan;
 mod reconcile;
-mod sha256;
 #[cfg(test)]
 mod tests;
 

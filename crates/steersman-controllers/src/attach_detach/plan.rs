@@ -9,8 +9,6 @@ use k8s_openapi::api::storage::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::sha256;
-
 /// How the names of attachments begin that this controller makes.
 const PREFIX: &str = "csi-";
 
@@ -105,6 +103,7 @@ fn attachment(name: &str, wanted: &Wanted, node: &str) -> VolumeAttachment {
 
 /// The name of an attachment, as Kubernetes makes it: a hash of what it is about.
 pub(super) fn name(wanted: &Wanted, node: &str) -> String {
-    let hash = sha256::hex(&format!("{}{}{node}", wanted.handle, wanted.driver));
-    format!("{PREFIX}{hash}")
+    let about = format!("{}{}{node}", wanted.handle, wanted.driver);
+    let hash = ring::digest::digest(&ring::digest::SHA256, about.as_bytes());
+    hash.as_ref().iter().fold(PREFIX.to_owned(), |name, byte| format!("{name}{byte:02x}"))
 }

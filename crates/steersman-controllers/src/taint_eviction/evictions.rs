@@ -8,8 +8,8 @@ use steersman::ObjectKey;
 use steersman::events::Recorder;
 use steersman::informer::Event;
 
+use super::events::cancelled;
 use super::plan::Scheduled;
-use super::reconcile::cancelled;
 use crate::node::no_execute_taints;
 use crate::pod::node_name;
 use crate::pods_by_node::PodsByNode;

@@ -4,6 +4,7 @@
 //! [`plan`] says which and when, [`evictions`] what was decided before: the time of a Pod runs from
 //! when its node was tainted, as long as it is.
 
+mod events;
 mod evictions;
 mod metrics;
 mod plan;

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Patch;
 use serde_json::json;
-use steersman::events::{NewEvent, Recorder, Reference};
 use steersman::{Context, Next, ObjectKey, Reconciler, Result, clock};
 
+use super::events::{cancelled, marked};
 use super::evictions::Evictions;
 use super::metrics::EvictionMetrics;
 use super::plan::{Decision, Scheduled, decide, due};
@@ -18,7 +17,6 @@ use crate::disruption_target::DisruptionTarget;
 use crate::node::no_execute_taints;
 use crate::pod::node_name;
 
-const REASON: &str = "TaintManagerEviction";
 /// Why a Pod goes, as its condition says.
 const DELETION: DisruptionTarget = DisruptionTarget {
     reason: "DeletionByTaintManager",
@@ -74,7 +72,7 @@ impl Reconciler<Pod> for Evictor {
 impl Evictor {
     /// Says in the Pod's status why it goes, and deletes it.
     async fn evict(&self, ctx: &Context<Pod>, due: Timestamp) -> Result<Next> {
-        tell(ctx.recorder(), ctx.key(), "Marking for deletion Pod");
+        marked(ctx.recorder(), ctx.key());
         // If it fails, it is due as before, and people have been told.
         self.evictions.schedule(ctx.key(), Scheduled { at: due });
         if let Some(pod) = ctx.live().get::<Pod>(ctx.key().clone()).await? {
@@ -89,20 +87,4 @@ impl Evictor {
         self.evictions.forget(ctx.key());
         Ok(Next::Settled)
     }
-}
-
-/// Tells people that a Pod stays, or is gone already.
-pub(super) fn cancelled(recorder: &Recorder, pod: &ObjectKey) {
-    tell(recorder, pod, "Cancelling deletion of Pod");
-}
-
-fn tell(recorder: &Recorder, pod: &ObjectKey, what: &str) {
-    // As Kubernetes does, by name alone.
-    let meta = ObjectMeta {
-        name: Some(pod.name.to_string()),
-        namespace: pod.namespace.as_deref().map(str::to_owned),
-        ..ObjectMeta::default()
-    };
-    let event = NewEvent::normal(REASON).note(format!("{what} {pod}"));
-    recorder.event(Reference::with("v1", "Pod", &meta), event);
 }

@@ -11,6 +11,7 @@ mod events;
 mod phase;
 mod plan;
 mod reconcile;
+mod removal;
 mod status;
 #[cfg(test)]
 mod tests;

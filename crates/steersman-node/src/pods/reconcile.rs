@@ -11,14 +11,12 @@ use steersman::{Context, Next, Reconciler, Result, clock};
 use super::backoff::Memory;
 use super::events::Teller;
 use super::plan::{Action, Observed, Plan, accompanies, plan};
+use super::removal::{Removal, removal};
 use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
 use crate::addresses::{Addresses, Rejection, Room};
 use crate::registration::Machine;
 use crate::runtime::{ContainerRuntime, Start, State};
-
-/// How long the server may take to remove a Pod whose grace period has been cut to nothing.
-const REMOVED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Works on the Pods of some machines.
 pub(super) struct PodWorker<R> {
@@ -207,17 +205,10 @@ impl<R: ContainerRuntime> PodWorker<R> {
             let teller = Teller::new(pod, machine, ctx);
             return self.end(pod, End::Told, &teller, ctx).await;
         }
-        if pod.metadata.deletion_grace_period_seconds == Some(0) {
-            if pod.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty()) {
-                return Ok(Next::Settled); // nothing but those keeps it
-            }
-            // The server marks it and then removes it; it may have been killed in between.
-            let marked = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-            let age =
-                marked.and_then(|at| Duration::try_from(clock::now().duration_since(at)).ok());
-            if let Some(rest) = age.and_then(|age| REMOVED_WITHIN.checked_sub(age)) {
-                return Ok(Next::After(rest + Duration::from_millis(1)));
-            }
+        match removal(pod, clock::now()) {
+            Removal::Now => {}
+            Removal::After(rest) => return Ok(Next::After(rest)),
+            Removal::LeftToOthers => return Ok(Next::Settled),
         }
         let preconditions = Preconditions { uid: pod.metadata.uid.clone(), resource_version: None };
         let params = DeleteParams {

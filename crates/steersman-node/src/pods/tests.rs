@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::backoff::{Backoff, Memory, go};
 use super::plan::{Action, Observed, Plan, plan};
+use super::removal::{Removal, removal};
 use super::status::{
     End, Surroundings, ending, has_ended, rejected, running as reported, time_left,
 };
@@ -381,4 +382,27 @@ fn a_pod_that_is_told_to_end_runs_on_and_says_that_it_knows() {
     assert_eq!(status.observed_generation, Some(4));
     assert_eq!(condition(&status, "Ready").observed_generation, Some(4));
     assert_eq!(phase(&status), "Running");
+}
+
+#[test]
+fn a_pod_that_the_server_marked_and_did_not_remove_is_removed() {
+    let marked = |grace, finalizers: &[&str]| {
+        let mut pod = pod();
+        pod.metadata.deletion_timestamp = Some(time(0));
+        pod.metadata.deletion_grace_period_seconds = Some(grace);
+        pod.metadata.finalizers = Some(finalizers.iter().map(|&name| name.into()).collect());
+        pod
+    };
+    let rest = |millis| Removal::After(Duration::from_millis(millis));
+    let cases = [
+        ("its grace period was for its containers", marked(30, &[]), 0, Removal::Now),
+        ("the same, kept by others afterwards", marked(30, &["a/b"]), 0, Removal::Now),
+        ("the server is about to remove it", marked(0, &[]), 0, rest(2_001)),
+        ("it takes its time", marked(0, &[]), 2, rest(1)),
+        ("it was killed before it could", marked(0, &[]), 3, Removal::Now),
+        ("finalizers keep it, however old", marked(0, &["a/b"]), 3_600, Removal::LeftToOthers),
+    ];
+    for (case, pod, seconds, expected) in cases {
+        assert_eq!(removal(&pod, at(seconds)), expected, "{case}");
+    }
 }
