@@ -27,6 +27,11 @@ pub(crate) enum Command {
     Up(Box<Up>),
     /// Save a cluster to a file, make a new one of it, or look into it.
     Snapshot(Snapshot),
+    /// Put the load that a file describes on any cluster, and tell how it bore it.
+    ///
+    /// The file says how many namespaces and objects there are and what happens to them, how often
+    /// and for how long. Everything is made in namespaces of its own, which are removed at the end.
+    Load(Load),
 }
 
 /// What `steersman up` is told.
@@ -108,6 +113,31 @@ pub(crate) struct Up {
     pub(crate) audit: AuditFlags,
     #[command(flatten, next_help_heading = "Storage")]
     pub(crate) storage: StorageFlags,
+}
+
+/// What `steersman load` is told.
+#[derive(Args)]
+pub(crate) struct Load {
+    /// The scenario, in YAML.
+    pub(crate) file: PathBuf,
+    /// Which cluster [default: as kubectl finds it, by KUBECONFIG or in the home directory].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Which context of the kubeconfig.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Where to write a page with plots.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// Where to write what was measured.
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) json: Option<PathBuf>,
+    /// What was measured before, as --json wrote it, to be shown beside it in the report.
+    #[arg(long, value_name = "FILE.json", requires = "report")]
+    pub(crate) beside: Option<PathBuf>,
+    /// Leave what was made in the cluster.
+    #[arg(long)]
+    pub(crate) keep: bool,
 }
 
 /// Which admission plug-ins are on.

@@ -138,7 +138,7 @@ impl<K: AnyObject> Kind<K> {
     }
 
     /// What `kube` wants to know of the kind.
-    pub(crate) fn dynamic_type(&self) -> &K::DynamicType {
+    pub fn dynamic_type(&self) -> &K::DynamicType {
         Names::of(self.names.as_deref())
     }
 

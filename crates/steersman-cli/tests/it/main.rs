@@ -11,6 +11,7 @@ mod flags;
 mod helm;
 mod kubectl;
 mod load;
+mod load_command;
 mod openapi;
 mod operator;
 mod permissions;
