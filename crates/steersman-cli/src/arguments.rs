@@ -49,7 +49,7 @@ pub(crate) struct Up {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// How many simulated nodes the cluster has.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=250))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=10_000))]
     pub(crate) nodes: u16,
     /// How many seconds the containers of a simulated Pod take to end when it is deleted; at most
     /// its grace period.

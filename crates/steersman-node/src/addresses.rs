@@ -14,6 +14,10 @@ use steersman_scheduler::HostPort;
 
 /// Where the blocks of Pod addresses begin.
 const PODS: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 0);
+/// How many addresses there are from there on, to the end of 10.0.0.0/8.
+const PODS_MAX: u32 = 12 << 16;
+/// Where the others begin, of thousands of nodes: 100.64.0.0/10, which no network routes.
+const MORE_PODS: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 /// Where the addresses of nodes begin.
 const NODES: Ipv4Addr = Ipv4Addr::new(172, 18, 0, 2);
 
@@ -29,7 +33,11 @@ impl Block {
     /// The block of the node with this index, with room for so many Pods.
     pub(crate) fn of_node(index: u32, pods: u32) -> Self {
         let size = pods.saturating_add(2).clamp(256, 1 << 16).next_power_of_two();
-        let first = u32::from(PODS).wrapping_add(index.wrapping_mul(size));
+        let offset = index.wrapping_mul(size);
+        let first = match offset.checked_sub(PODS_MAX) {
+            Some(more) => u32::from(MORE_PODS).wrapping_add(more),
+            None => u32::from(PODS) + offset,
+        };
         Self { first, bits: size.trailing_zeros() }
     }
 
@@ -175,6 +183,9 @@ mod tests {
         assert_eq!(Block::of_node(3, 110).cidr(), "10.244.3.0/24");
         assert_eq!(Block::of_node(256, 110).cidr(), "10.245.0.0/24");
         assert_eq!(Block::of_node(1, 500).cidr(), "10.244.2.0/23");
+        assert_eq!(Block::of_node(3_071, 110).cidr(), "10.255.255.0/24");
+        assert_eq!(Block::of_node(3_072, 110).cidr(), "100.64.0.0/24");
+        assert_eq!(Block::of_node(4_999, 110).cidr(), "100.71.135.0/24");
     }
 
     #[test]

@@ -57,11 +57,6 @@ impl Heartbeat {
         Self { machine, beaten, reported, stirred: false, outages, silent: false }
     }
 
-    /// Whether this is the heartbeat of the node of that name; the empty name is every node's.
-    pub(crate) fn is_of(&self, name: &str) -> bool {
-        name.is_empty() || self.machine.name == name
-    }
-
     /// Notes that somebody else has written to the Node or its Lease: there may be something to
     /// put right.
     pub(crate) fn stir(&mut self) {

@@ -7,23 +7,26 @@
 //! what a kubelet would put right. Whoever looks sees what there would be otherwise; an hour in
 //! which nobody does costs nothing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::future::join_all;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use steersman::{Client, Error, Result};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use crate::agenda::Agenda;
 use crate::heartbeat::{Heartbeat, Watched};
 use crate::outages::{self, Outages};
 use crate::registration::Machine;
 
 /// How long to wait before a failed registration is tried again.
 const REGISTER_RETRY: Duration = Duration::from_millis(100);
+/// How many hearts beat at once: more would only wait in the API server, or be turned away.
+const AT_ONCE: usize = 64;
 /// How long a read waits for heartbeats.
 const READ_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -40,8 +43,11 @@ pub enum Sign {
 /// look, by the name of the node, where the empty name is every node's.
 pub struct Heartbeats {
     hearts: Vec<Mutex<Heartbeat>>,
-    /// Whose they are.
-    names: HashSet<String>,
+    /// Where among them the heart of a node is.
+    places: HashMap<String, usize>,
+    /// Where those are that somebody stirred, and that somebody did.
+    stirred: std::sync::Mutex<BTreeSet<usize>>,
+    stirring: Notify,
     outages: Outages,
     watched: watch::Sender<Watched>,
     /// By which they beat, from when the nodes are registered until they are stopped.
@@ -60,11 +66,14 @@ impl Heartbeats {
 
     /// Hearts that beat while somebody looks.
     pub(crate) fn on_demand(machines: Vec<Machine>, outages: &Outages) -> Arc<Self> {
-        let names = machines.iter().map(|machine| machine.name.clone()).collect();
+        let names = machines.iter().map(|machine| machine.name.clone());
+        let places = names.zip(0..).collect();
         let heart = |machine| Mutex::new(Heartbeat::new(machine, outages.clone()));
         Arc::new(Self {
             hearts: machines.into_iter().map(heart).collect(),
-            names,
+            places,
+            stirred: std::sync::Mutex::default(),
+            stirring: Notify::new(),
             outages: outages.clone(),
             watched: watch::Sender::default(),
             client: std::sync::Mutex::default(),
@@ -81,7 +90,7 @@ impl Heartbeats {
     /// Whether whoever looked at the node of this name would find that its heart beats.
     pub fn beats(&self, name: &str) -> bool {
         let active = self.client.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        active && self.names.contains(name) && self.outages.since(name).is_none()
+        active && self.places.contains_key(name) && self.outages.since(name).is_none()
     }
 
     /// The names of nodes whose hearts stop, or begin to beat again.
@@ -101,12 +110,10 @@ impl Heartbeats {
     pub async fn read(&self, name: &str) {
         let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(client) = client else { return };
-        let caught_up = join_all(self.hearts.iter().map(async |heart| {
-            let mut heart = heart.lock().await;
-            if heart.is_of(name) {
-                report(caught(heart.catch_up(&client)).await);
-            }
-        }));
+        let client = &client;
+        let caught_up = each(self.places_of(name), |place| async move {
+            report(caught(self.hearts[place].lock().await.catch_up(client)).await);
+        });
         let _ = timeout(READ_PATIENCE, caught_up).await;
     }
 
@@ -114,13 +121,24 @@ impl Heartbeats {
     /// its Node changed.
     pub async fn write(&self, name: &str) {
         self.read(name).await;
-        for heart in &self.hearts {
-            let mut heart = heart.lock().await;
-            if heart.is_of(name) {
-                heart.stir();
-            }
+        for place in self.places_of(name) {
+            self.hearts[place].lock().await.stir();
+            self.stirred().insert(place);
         }
-        self.watched.send_modify(|_| {});
+        self.stirring.notify_one();
+    }
+
+    /// Where the heart of that node is; the empty name is every node's.
+    fn places_of(&self, name: &str) -> Range<usize> {
+        match self.places.get(name) {
+            Some(place) => *place..place + 1,
+            None if name.is_empty() => 0..self.hearts.len(),
+            None => 0..0,
+        }
+    }
+
+    fn stirred(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.stirred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Somebody begins to watch.
@@ -132,51 +150,71 @@ impl Heartbeats {
 
     /// Registers all nodes, then lets their hearts beat for ever.
     pub(crate) async fn run(&self, client: Client) {
-        join_all(self.hearts.iter().map(|heart| register(heart, &client))).await;
+        let all = 0..self.hearts.len();
+        each(all.clone(), |place| register(&self.hearts[place], &client)).await;
         let _active = Active::new(self, client.clone());
         let mut news = self.watched.subscribe();
         let mut outages = self.outages.changes();
+        let mut agenda = Agenda::of(self.hearts.len());
         self.turn(&client).await;
+        self.look_at(&mut agenda, all.clone()).await;
         loop {
-            let watched = *news.borrow_and_update();
-            let next = self.next_due(watched).await;
             tokio::select! {
-                _ = news.changed() => {}
-                Ok(()) = outages.changed() => self.turn(&client).await,
-                () = until(next) => self.beat(watched, &client).await,
+                _ = news.changed() => self.look_at(&mut agenda, all.clone()).await,
+                Ok(()) = outages.changed() => {
+                    self.turn(&client).await;
+                    self.look_at(&mut agenda, all.clone()).await;
+                }
+                () = self.stirring.notified() => {
+                    let stirred = std::mem::take(&mut *self.stirred());
+                    self.look_at(&mut agenda, stirred).await;
+                }
+                () = until(agenda.next()) => {
+                    let due = agenda.take_due(Instant::now());
+                    self.beat(&due, &client).await;
+                    self.look_at(&mut agenda, due).await;
+                }
             }
         }
     }
 
     /// Lets those know of it whose machine is lost or back.
     async fn turn(&self, client: &Client) {
-        join_all(self.hearts.iter().map(async |heart| {
-            report(caught(heart.lock().await.turn(client)).await);
-        }))
+        each(0..self.hearts.len(), |place| async move {
+            report(caught(self.hearts[place].lock().await.turn(client)).await);
+        })
         .await;
     }
 
-    /// When the next heart is due.
-    async fn next_due(&self, watched: Watched) -> Option<Instant> {
-        let mut next = None;
-        for heart in &self.hearts {
-            let due = heart.lock().await.due(watched);
-            next = [next, due].into_iter().flatten().min();
+    /// Notes when these are due from now on.
+    async fn look_at(&self, agenda: &mut Agenda, places: impl IntoIterator<Item = usize>) {
+        let watched = *self.watched.borrow();
+        for place in places {
+            let due = self.hearts[place].lock().await.due(watched);
+            agenda.set(place, due);
         }
-        next
     }
 
-    /// Lets those beat that are due.
-    async fn beat(&self, watched: Watched, client: &Client) {
+    /// Lets those beat that are due: of these, whoever has not been asked to since.
+    async fn beat(&self, places: &[usize], client: &Client) {
         let now = Instant::now();
-        join_all(self.hearts.iter().map(async |heart| {
-            let mut heart = heart.lock().await;
+        let watched = *self.watched.borrow();
+        each(places.iter().copied(), |place| async move {
+            let mut heart = self.hearts[place].lock().await;
             if heart.due(watched).is_some_and(|due| due <= now) {
                 report(caught(heart.catch_up(client)).await);
             }
-        }))
+        })
         .await;
     }
+}
+
+/// Does something for each of these, some at once.
+async fn each<F: Future<Output = ()>>(
+    places: impl Iterator<Item = usize>,
+    job: impl FnMut(usize) -> F,
+) {
+    stream::iter(places).for_each_concurrent(AT_ONCE, job).await;
 }
 
 impl Watched {

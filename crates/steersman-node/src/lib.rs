@@ -11,6 +11,7 @@ mod addresses;
 mod outages;
 mod registration;
 
+mod agenda;
 mod heartbeat;
 mod heartbeats;
 
