@@ -3,6 +3,7 @@
 //! Readers take the whole [`Table`] as it is; changes build a new one and swap it in. No lock is
 //! held while anything is awaited.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use steersman_rules::kinds;
 use steersman_rules::resource::Resource;
+use steersman_rules::schema::Text;
 
 /// The resources that are served now.
 #[derive(Debug)]
@@ -34,8 +36,8 @@ const REMOVED_MAX: usize = 1024;
 /// The resources that were served at one moment.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// By `group/version/plural`.
-    by_path: HashMap<String, Arc<Resource>>,
+    /// By group, version and plural.
+    by_path: hashbrown::HashMap<[Text; 3], Arc<Resource>>,
     /// In the order of discovery: built-in ones first, then custom ones by name.
     builtin: Arc<Vec<Arc<Resource>>>,
     /// What custom resource definitions add, by the definition's name.
@@ -221,8 +223,8 @@ impl Table {
     fn of(builtin: Arc<Vec<Arc<Resource>>>, custom: BTreeMap<String, Arc<Custom>>) -> Self {
         let mut table = Self { builtin, custom, ..Self::default() };
         let by_path = table.resources().map(|resource| {
-            let path = path(&resource.group, &resource.version, &resource.plural);
-            (path, Arc::clone(resource))
+            let Resource { group, version, plural, .. } = &**resource;
+            ([group, version, plural].map(Text::clone), Arc::clone(resource))
         });
         table.by_path = by_path.collect();
         table
@@ -230,7 +232,9 @@ impl Table {
 
     /// The resource of a path.
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.by_path.get(&path(group, version, plural))
+        // A map of what lives for ever is one of what lives as long as the question.
+        let by_path: &hashbrown::HashMap<[Cow<'_, str>; 3], _> = &self.by_path;
+        by_path.get(&[group, version, plural].map(Cow::Borrowed))
     }
 
     /// All resources, in the order of discovery.
@@ -298,10 +302,6 @@ fn remember(removed: &mut HashMap<String, Revision>, definition: &str, at: Revis
         let oldest = removed.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone());
         oldest.and_then(|name| removed.remove(&name));
     }
-}
-
-fn path(group: &str, version: &str, plural: &str) -> String {
-    format!("{group}/{version}/{plural}")
 }
 
 #[cfg(test)]
