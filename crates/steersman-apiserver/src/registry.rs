@@ -3,11 +3,11 @@
 //! Readers take the whole [`Table`] as it is; changes build a new one and swap it in. No lock is
 //! held while anything is awaited.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
+use hashbrown::Equivalent;
 use steersman_store::Revision;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +44,16 @@ pub struct Table {
     custom: BTreeMap<String, Arc<Custom>>,
     /// Discovery documents, made when first asked for.
     pub(crate) discovery: [OnceLock<Bytes>; 2],
+}
+
+/// The group, version and plural of a path, by which a resource is found without a text being made.
+#[derive(Hash)]
+struct Path<'a>([&'a str; 3]);
+
+impl Equivalent<[Text; 3]> for Path<'_> {
+    fn equivalent(&self, key: &[Text; 3]) -> bool {
+        self.0.iter().zip(key).all(|(asked, known)| *asked == known.as_ref())
+    }
 }
 
 /// What one custom resource definition adds.
@@ -232,9 +242,7 @@ impl Table {
 
     /// The resource of a path.
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        // A map of what lives for ever is one of what lives as long as the question.
-        let by_path: &hashbrown::HashMap<[Cow<'_, str>; 3], _> = &self.by_path;
-        by_path.get(&[group, version, plural].map(Cow::Borrowed))
+        self.by_path.get(&Path([group, version, plural]))
     }
 
     /// All resources, in the order of discovery.
