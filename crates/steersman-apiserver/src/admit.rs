@@ -44,7 +44,7 @@ pub(crate) async fn admit(
     let (mut objects, mut bytes) = (0, 0);
     let work = match sort {
         Sort::Many(reach) => {
-            let stock = stock(server, asked, version).await;
+            let stock = Box::pin(stock(server, asked, version)).await;
             objects = reach.looked_at(stock.objects);
             bytes = objects.saturating_mul(stock.size);
             estimate::of_many(reach, stock, flow.width_max())

@@ -26,13 +26,13 @@ pub(crate) async fn answer(call: &Call) -> Result<Option<Reply>> {
         return Ok(None);
     }
     Ok(Some(match call.info.verb {
-        Verb::Get => get(call).await?,
+        Verb::Get => Box::pin(get(call)).await?,
         Verb::Watch => {
             ListOptions::check_watch(call)?;
             let named = Named { group: "", resource: "componentstatuses", name: "" };
             return Err(Status::verb_not_supported(named, call.info.verb.name()));
         }
-        _ => list(call).await?,
+        _ => Box::pin(list(call)).await?,
     }))
 }
 

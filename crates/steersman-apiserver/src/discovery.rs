@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -30,7 +31,7 @@ use crate::negotiate::{Output, Route, Shape, Wishes};
 use crate::registry::Table;
 use crate::reply::{self, ResponseBody};
 use crate::state::Server;
-use crate::state::remotes::{Remote, Table as Remotes};
+use crate::state::remotes::{Discovery, Remote, Table as Remotes};
 use crate::status::{Result, Status};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -42,7 +43,7 @@ pub(crate) fn answer(
     parts: &Parts,
 ) -> Result<Response<ResponseBody>> {
     let table = &server.registry.table();
-    let remotes = &*server.remotes.table();
+    let remotes = &server.remotes.table();
     let wishes = Wishes::of(&parts.uri, &parts.headers);
     match path {
         [] | ["apis"] => {}
@@ -68,7 +69,8 @@ pub(crate) fn answer(
     let output = Output { pretty: output.pretty || matches!(path, [] | ["version"]), ..output };
     Ok(match path {
         ["api" | "apis"] if output.shape == Shape::Discovery => {
-            aggregated(table, remotes, path == ["api"], &parts.headers, output)
+            let document = aggregated_document(server, table, remotes, path == ["api"]);
+            aggregated(document, &parts.headers, output)
         }
         [] => respond(output, &json!({"paths": paths(table, remotes)})),
         ["version"] => respond(output, &version()),
@@ -300,22 +302,29 @@ fn storage_version_hash(table: &Table, resource: &Resource) -> String {
     base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &hash.as_ref()[..8])
 }
 
-fn aggregated(
-    table: &Table,
-    remotes: &Remotes,
+/// Everything that is served in one document, which is written when something of it has changed.
+fn aggregated_document(
+    server: &Server,
+    table: &Arc<Table>,
+    remotes: &Arc<Remotes>,
     core: bool,
-    headers: &HeaderMap,
-    output: Output,
-) -> Response<ResponseBody> {
+) -> Bytes {
     let written = || {
         let list = group_discovery_list(table, remotes, core);
         serde_json::to_vec(&list).expect("writing to memory cannot fail").into()
     };
     // What servers elsewhere tell changes without the table.
-    let document: Bytes = match remotes.is_empty() {
-        true => table.discovery[usize::from(core)].get_or_init(written).clone(),
-        false => written(),
-    };
+    let place = usize::from(core);
+    match remotes.is_empty() {
+        true => table.discovery[place].get_or_init(written).clone(),
+        false => {
+            let kept = &server.remotes.discovery[place];
+            Discovery::get_or_write(kept, table, remotes, written)
+        }
+    }
+}
+
+fn aggregated(document: Bytes, headers: &HeaderMap, output: Output) -> Response<ResponseBody> {
     let mut hasher = DefaultHasher::new();
     document.hash(&mut hasher);
     let etag = format!("\"{:016X}\"", hasher.finish());

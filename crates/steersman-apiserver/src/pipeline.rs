@@ -98,8 +98,13 @@ async fn try_answer(
     let trail = parts.extensions.remove::<Arc<Trail>>();
     let whole = decode(parts.uri.path())?;
     let place = (&*whole, &*path);
-    let user = authorized(server, user, &parts, place, &query, trail.as_deref(), told).await;
-    let user = user.inspect_err(|refusal| tell_of_own(server, caller, refusal))?;
+    let user = match authorized(server, user, &parts, place, &query, trail.as_deref(), told).await {
+        Ok(user) => user,
+        Err(refusal) => {
+            tell_of_own(server, caller, &refusal);
+            return Ok(reply::as_declared(refuse(&refusal, wishes, trail.as_deref())));
+        }
+    };
     let began = Instant::now();
     let mutating = !matches!(parts.method, Method::GET | Method::HEAD);
     let _under_way = (!long).then(|| server.metrics.requests.begin(mutating));
@@ -117,7 +122,8 @@ async fn try_answer(
         return pass_on(server, &remote, passed, (turn, times.end)).await;
     }
     if !is_resource(&path) {
-        return aside(pipeline, &parts, (&path, &query), (flow, &asked), times).await;
+        // On the heap, as all that is not on the way of a get: a future is copied as a whole.
+        return Box::pin(aside(pipeline, &parts, (&path, &query), (flow, &asked), times)).await;
     }
     let info = RequestInfo::parse(&parts.method, &path, query)?;
     let Some((resource, output)) = resolve_known(server, &info, wishes)? else {
@@ -217,7 +223,7 @@ async fn receive<'a>(
     user: &User,
 ) -> Result<Received<'a>> {
     let room = (!caller.is_direct()).then(|| pipeline.bodies.room(&user.name));
-    bodies::read(body, room).await
+    Box::pin(bodies::read(body, room)).await
 }
 
 /// Whether what a path says that names no resource is long work: documents about everything that is
@@ -279,7 +285,9 @@ async fn authorized(
         Err(status) => Err(status),
     };
     let decided = match (decided, &server.extended.reviews) {
-        (Err(refused), Some(reviews)) if refused.code == 403 => reviews.authorize(&asked).await,
+        (Err(refused), Some(reviews)) if refused.code == 403 => {
+            Box::pin(reviews.authorize(&asked)).await
+        }
         (decided, _) => decided,
     };
     let access = &server.metrics.access;

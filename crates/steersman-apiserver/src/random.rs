@@ -1,12 +1,14 @@
 //! The server's one source of randomness, seeded, so that a run can be repeated.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// The characters of generated names: no vowels, so that no words arise.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
 
 /// How many characters a generated name gets.
 const SUFFIX: usize = 5;
@@ -22,16 +24,23 @@ impl Random {
 
     /// A version 4 UUID.
     pub(crate) fn uid(&self) -> String {
-        let high = self.next();
-        let low = self.next();
-        format!(
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            high >> 32,
-            (high >> 16) & 0xffff,
-            high & 0xfff,
-            0x8000 | ((low >> 48) & 0x3fff),
-            low & 0xffff_ffff_ffff,
-        )
+        let [high, low] = {
+            let mut random = self.lock();
+            [random.next_u64(), random.next_u64()]
+        };
+        let high = (high & !0xf000) | 0x4000;
+        let low = (low & !(0b11 << 62)) | (0b10 << 62);
+        // By hand, for every request from the network has one.
+        let mut text = String::with_capacity(36);
+        for (place, byte) in high.to_be_bytes().into_iter().chain(low.to_be_bytes()).enumerate() {
+            if matches!(place, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            for digit in [byte >> 4, byte & 0xf] {
+                text.push(char::from(HEXADECIMAL[usize::from(digit)]));
+            }
+        }
+        text
     }
 
     /// What is put behind `generateName`.
@@ -52,7 +61,11 @@ impl Random {
     }
 
     fn next(&self) -> u64 {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next_u64()
+        self.lock().next_u64()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StdRng> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -66,6 +79,8 @@ mod tests {
         let b = Random::new(7).uid();
         assert_eq!(a, b);
         assert_eq!(a.len(), 36);
+        assert_eq!(a.match_indices('-').map(|(at, _)| at).collect::<Vec<_>>(), [8, 13, 18, 23]);
+        assert!(a.chars().all(|c| c == '-' || c.is_ascii_hexdigit()));
         assert_eq!(&a[14..15], "4");
         assert!("89ab".contains(&a[19..20]));
     }

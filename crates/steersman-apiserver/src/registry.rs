@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
+use hashbrown::Equivalent;
 use steersman_store::Revision;
 use tokio_util::sync::CancellationToken;
 
 use steersman_rules::kinds;
 use steersman_rules::resource::Resource;
+use steersman_rules::schema::Text;
 
 /// The resources that are served now.
 #[derive(Debug)]
@@ -34,14 +36,24 @@ const REMOVED_MAX: usize = 1024;
 /// The resources that were served at one moment.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// By `group/version/plural`.
-    by_path: HashMap<String, Arc<Resource>>,
+    /// By group, version and plural.
+    by_path: hashbrown::HashMap<[Text; 3], Arc<Resource>>,
     /// In the order of discovery: built-in ones first, then custom ones by name.
     builtin: Arc<Vec<Arc<Resource>>>,
     /// What custom resource definitions add, by the definition's name.
     custom: BTreeMap<String, Arc<Custom>>,
     /// Discovery documents, made when first asked for.
     pub(crate) discovery: [OnceLock<Bytes>; 2],
+}
+
+/// The group, version and plural of a path, by which a resource is found without a text being made.
+#[derive(Hash)]
+struct Path<'a>([&'a str; 3]);
+
+impl Equivalent<[Text; 3]> for Path<'_> {
+    fn equivalent(&self, key: &[Text; 3]) -> bool {
+        self.0.iter().zip(key).all(|(asked, known)| *asked == known.as_ref())
+    }
 }
 
 /// What one custom resource definition adds.
@@ -221,8 +233,8 @@ impl Table {
     fn of(builtin: Arc<Vec<Arc<Resource>>>, custom: BTreeMap<String, Arc<Custom>>) -> Self {
         let mut table = Self { builtin, custom, ..Self::default() };
         let by_path = table.resources().map(|resource| {
-            let path = path(&resource.group, &resource.version, &resource.plural);
-            (path, Arc::clone(resource))
+            let Resource { group, version, plural, .. } = &**resource;
+            ([group, version, plural].map(Text::clone), Arc::clone(resource))
         });
         table.by_path = by_path.collect();
         table
@@ -230,7 +242,7 @@ impl Table {
 
     /// The resource of a path.
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.by_path.get(&path(group, version, plural))
+        self.by_path.get(&Path([group, version, plural]))
     }
 
     /// All resources, in the order of discovery.
@@ -298,10 +310,6 @@ fn remember(removed: &mut HashMap<String, Revision>, definition: &str, at: Revis
         let oldest = removed.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone());
         oldest.and_then(|name| removed.remove(&name));
     }
-}
-
-fn path(group: &str, version: &str, plural: &str) -> String {
-    format!("{group}/{version}/{plural}")
 }
 
 #[cfg(test)]

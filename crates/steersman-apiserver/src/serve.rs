@@ -127,12 +127,17 @@ struct Done {
 /// Does the work of a call; if it is long, in a task of its own.
 async fn done(call: &Arc<Call>, is_long: bool, end: Instant, lender: Option<Lender>) -> Done {
     let apart = &call.server.apart;
-    if !apart.is_apart(is_long) {
-        let work = pin!(work(call, end));
-        let served = pin!(serving(lender, work));
-        let ((rendered, held), longest) = apart.run(false, served).await;
-        return Done { rendered, held, longest };
+    if apart.is_apart(is_long) {
+        return Box::pin(done_apart(call, end, lender)).await;
     }
+    let work = pin!(work(call, end));
+    let served = pin!(serving(lender, work));
+    let ((rendered, held), longest) = apart.run(false, served).await;
+    Done { rendered, held, longest }
+}
+
+/// Does the work of a call in a task of its own.
+async fn done_apart(call: &Arc<Call>, end: Instant, lender: Option<Lender>) -> Done {
     let its = Arc::clone(call);
     let abandoned = Arc::<AtomicBool>::default();
     let seen = Arc::clone(&abandoned);
@@ -254,7 +259,8 @@ async fn bring_up_to_date(call: &Call) -> Option<Held> {
     keeper.wanted(wanted).await
 }
 
-/// The verbs. What writes is on the heap, for it is large, and reads should not carry it about.
+/// The verbs. All but the reading of one object are on the heap, for they are large, and whoever reads
+/// one object should not carry them about: a request's future is copied as a whole.
 async fn perform(call: &Call) -> Result<Reply> {
     if let Some(reply) = access_review::answer(call).await? {
         return Ok(reply);
@@ -266,13 +272,13 @@ async fn perform(call: &Call) -> Result<Reply> {
         return Ok(reply);
     }
     if call.resource.subresource(call.subresource()).is_some_and(Subresource::is_connection) {
-        return connect::answer(call).await;
+        return Box::pin(connect::answer(call)).await;
     }
     match (call.info.verb, call.subresource()) {
         (Verb::Get, "scale") => Box::pin(mutate::scale::get(call)).await,
         (Verb::Get, _) => read::get::get(call).await,
-        (Verb::List, _) => read::list::list(call).await,
-        (Verb::Watch, _) => read::watch::watch(call).await,
+        (Verb::List, _) => Box::pin(read::list::list(call)).await,
+        (Verb::Watch, _) => Box::pin(read::watch::watch(call)).await,
         (Verb::Create, "binding") => Box::pin(mutate::binding::bind(call)).await,
         (Verb::Create, "token") => Box::pin(mutate::token_request::create(call)).await,
         (Verb::Create, "eviction") => Box::pin(mutate::eviction::evict(call)).await,

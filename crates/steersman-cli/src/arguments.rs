@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steersman_cluster::{
-    AdmissionConfiguration, AuthorizationMode, Cidr, Controllers, PluginSelection,
+    AdmissionConfiguration, AuthorizationMode, Cidr, Controllers, HISTORY_BYTES, PluginSelection,
 };
 
 /// A Kubernetes-compatible cluster in one process, for people who write and test controllers.
@@ -82,7 +82,7 @@ pub(crate) struct Up {
     pub(crate) history: u64,
     /// How many megabytes of history are kept in memory at most, however young it is; watches and
     /// paged lists that need more begin again.
-    #[arg(long, value_name = "MB", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "MB", default_value_t = HISTORY_BYTES >> 20, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) history_megabytes: u64,
     /// For how many seconds everything is served as before when this is told to stop, while /readyz
     /// fails already, so that clients go elsewhere.

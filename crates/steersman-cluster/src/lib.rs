@@ -43,5 +43,5 @@ pub use steersman_apiserver::{audit, authentication, encryption, pki};
 pub use steersman_controllers::{Cidr, NodeCidrs, NotACidr};
 pub use steersman_node::{NodeOutage, Outages, PodRule};
 pub use steersman_store::memory::MemoryStore;
-pub use steersman_store::{disk, etcd};
+pub use steersman_store::{HISTORY_BYTES, disk, etcd};
 pub use storage::{OpenStore, Storage};

@@ -46,8 +46,8 @@ fn levels(configuration: &Configuration) -> Vec<Vec<String>> {
         let (mut waiting, mut executing) = (0, 0);
         for (_, counts) in counts {
             waiting += counts.waiting.load(Ordering::Relaxed);
-            executing += counts.executing.load(Ordering::Relaxed);
-            dispatched += counts.dispatched.load(Ordering::Relaxed);
+            executing += counts.executing.get();
+            dispatched += counts.dispatched.get();
             late += counts.time_out.load(Ordering::Relaxed);
             rejected += counts.concurrency_limit.load(Ordering::Relaxed);
             rejected += counts.queue_full.load(Ordering::Relaxed);

@@ -88,7 +88,7 @@ const FAMILIES: &[(&str, &str, &str, Write)] = &[
         "[BETA] Number of requests executed by API Priority and Fairness subsystem",
         |all, page| {
             requests(all, page, |counts| {
-                i64::try_from(counts.dispatched.load(Ordering::Relaxed)).unwrap_or(i64::MAX)
+                i64::try_from(counts.dispatched.get()).unwrap_or(i64::MAX)
             });
         },
     ),
@@ -108,7 +108,7 @@ const FAMILIES: &[(&str, &str, &str, Write)] = &[
         "apiserver_flowcontrol_current_executing_requests",
         "gauge",
         "[BETA] Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem",
-        |all, page| requests(all, page, |counts| counts.executing.load(Ordering::Relaxed)),
+        |all, page| requests(all, page, |counts| counts.executing.get()),
     ),
     (
         "apiserver_flowcontrol_current_executing_seats",

@@ -116,7 +116,7 @@ async fn seats_come_back_when_requests_end_wait_in_vain_or_are_given_up() {
     seats.clear();
     assert!(flow.level.is_idle(), "{:?}", flow.level);
     assert_eq!(flow.counts.waiting.load(std::sync::atomic::Ordering::Relaxed), 0);
-    assert_eq!(flow.counts.executing.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(flow.counts.executing.get(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
-//! The instruments: numbers that many threads count in at once, without a lock.
+//! The instruments: numbers that many threads count in at once, without a lock and without meeting.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::page::{Labels, Page};
@@ -14,13 +15,81 @@ pub(crate) trait Instrument: Send + Sync + 'static {
     fn write(&self, page: &mut Page<'_>, labels: &Labels<'_>);
 }
 
+/// In how many places a number is counted. Cores that count in the same place wait for each other.
+const PLACES: usize = 4;
+
+/// How many numbers lie between two places at least, so that they share no line of a cache.
+const APART: usize = 8;
+
+thread_local! {
+    /// Where this thread counts.
+    static PLACE: usize = {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed) % PLACES
+    };
+}
+
+/// Some numbers, each of which is the sum of what is counted in all places. A place takes memory once
+/// something is counted there: definitions can make thousands of series that hardly anybody needs.
+#[derive(Debug)]
+struct Numbers {
+    count: usize,
+    places: [OnceLock<Box<[AtomicU64]>>; PLACES],
+}
+
+impl Numbers {
+    fn new(count: usize) -> Self {
+        Self { count, places: Default::default() }
+    }
+
+    /// The number where this thread counts.
+    fn here(&self, index: usize) -> &AtomicU64 {
+        let new = || (0..self.count + APART).map(|_| AtomicU64::new(0)).collect();
+        &self.places[PLACE.with(|place| *place)].get_or_init(new)[index]
+    }
+
+    /// What is counted of a number in each place.
+    fn everywhere(&self, index: usize) -> impl Iterator<Item = u64> {
+        let places = self.places.iter().filter_map(OnceLock::get);
+        places.map(move |numbers| numbers[index].load(Ordering::Relaxed))
+    }
+
+    fn sum(&self, index: usize) -> u64 {
+        self.everywhere(index).fold(0, u64::wrapping_add)
+    }
+}
+
+/// Several numbers that only grow.
+#[derive(Debug)]
+pub(super) struct Counters(Numbers);
+
+impl Counters {
+    pub(super) fn new(count: usize) -> Self {
+        Self(Numbers::new(count))
+    }
+
+    pub(super) fn increment(&self, index: usize) {
+        self.0.here(index).fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self, index: usize) -> u64 {
+        self.0.sum(index)
+    }
+}
+
 /// A number that only grows.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+#[derive(Debug)]
+pub(crate) struct Counter(Numbers);
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self(Numbers::new(1))
+    }
+}
 
 impl Counter {
     pub(crate) fn add(&self, number: u64) {
-        self.0.fetch_add(number, Ordering::Relaxed);
+        self.0.here(0).fetch_add(number, Ordering::Relaxed);
     }
 
     pub(crate) fn increment(&self) {
@@ -28,7 +97,7 @@ impl Counter {
     }
 
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.sum(0)
     }
 }
 
@@ -40,31 +109,63 @@ impl Instrument for Counter {
     }
 }
 
+/// How many of something there are.
+#[derive(Debug)]
+pub(crate) struct Gauge(Numbers);
+
+impl Default for Gauge {
+    fn default() -> Self {
+        Self(Numbers::new(1))
+    }
+}
+
+impl Gauge {
+    pub(crate) fn rise(&self) {
+        self.0.here(0).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Wherever it rose: only the sum says something.
+    pub(crate) fn fall(&self) {
+        self.0.here(0).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> i64 {
+        self.0.sum(0).cast_signed()
+    }
+}
+
 /// How often numbers were how large.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     /// Where the buckets end, in order; the last, which has no end, is not among them.
     ends: &'static [f64],
-    /// How many numbers fell into each bucket, and into none of the others.
-    counts: Box<[AtomicU64]>,
-    sum: Real,
+    /// How many numbers fell into each bucket, and into none of the others; then their sum, as the
+    /// bits of a number with a fraction.
+    numbers: Numbers,
 }
 
 impl Histogram {
     pub(crate) fn new(ends: &'static [f64]) -> Self {
-        let counts = (0..=ends.len()).map(|_| AtomicU64::new(0)).collect();
-        Self { ends, counts, sum: Real::default() }
+        Self { ends, numbers: Numbers::new(ends.len() + 2) }
     }
 
     pub(crate) fn observe(&self, number: f64) {
         let bucket = self.ends.partition_point(|end| *end < number);
-        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
-        self.sum.add(number);
+        self.numbers.here(bucket).fetch_add(1, Ordering::Relaxed);
+        let sum = self.numbers.here(self.ends.len() + 1);
+        let mut bits = sum.load(Ordering::Relaxed);
+        loop {
+            let new = (f64::from_bits(bits) + number).to_bits();
+            match sum.compare_exchange_weak(bits, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(found) => bits = found,
+            }
+        }
     }
 
     /// How many numbers were observed.
     pub(crate) fn count(&self) -> u64 {
-        self.counts.iter().map(|number| number.load(Ordering::Relaxed)).sum()
+        (0..=self.ends.len()).map(|bucket| self.numbers.sum(bucket)).sum()
     }
 
     /// Observes how many seconds something took.
@@ -78,32 +179,40 @@ impl Instrument for Histogram {
 
     fn write(&self, page: &mut Page<'_>, labels: &Labels<'_>) {
         let mut count = 0;
-        for (end, number) in self.ends.iter().copied().chain([f64::INFINITY]).zip(&self.counts) {
-            count += number.load(Ordering::Relaxed);
+        for (bucket, end) in self.ends.iter().copied().chain([f64::INFINITY]).enumerate() {
+            count += self.numbers.sum(bucket);
             page.bucket(labels, end, count);
         }
-        page.sample("_sum", labels, self.sum.get());
+        let sums = self.numbers.everywhere(self.ends.len() + 1).map(f64::from_bits);
+        page.sample("_sum", labels, sums.fold(0.0, |all, sum| all + sum));
         page.sample("_count", labels, count);
     }
 }
 
-/// A number with a fraction, as its bits.
-#[derive(Debug, Default)]
-struct Real(AtomicU64);
+#[cfg(test)]
+mod tests {
+    use super::{Counter, Counters, Gauge, Histogram, PLACES};
 
-impl Real {
-    fn add(&self, number: f64) {
-        let mut bits = self.0.load(Ordering::Relaxed);
-        loop {
-            let sum = (f64::from_bits(bits) + number).to_bits();
-            match self.0.compare_exchange_weak(bits, sum, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(found) => bits = found,
+    #[test]
+    fn what_threads_count_apart_is_told_together() {
+        let (counter, gauge) = (Counter::default(), Gauge::default());
+        let (counters, histogram) = (Counters::new(2), Histogram::new(&[0.5]));
+        gauge.rise();
+        std::thread::scope(|scope| {
+            for _ in 0..2 * PLACES {
+                scope.spawn(|| {
+                    counter.add(3);
+                    counters.increment(1);
+                    histogram.observe(0.25);
+                    histogram.observe(4.0);
+                });
             }
-        }
-    }
-
-    fn get(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
+            scope.spawn(|| gauge.fall());
+        });
+        let threads = 2 * PLACES as u64;
+        assert_eq!(counter.get(), 3 * threads);
+        assert_eq!([counters.get(0), counters.get(1)], [0, threads]);
+        assert_eq!(histogram.count(), 2 * threads);
+        assert_eq!(gauge.get(), 0);
     }
 }

@@ -16,7 +16,7 @@ mod watches;
 
 pub(crate) use access::Access;
 pub(crate) use admission::{Admission, PolicyCheck, Step, Times, WebhookAnswer};
-pub(crate) use instrument::{Counter, Histogram, Instrument};
+pub(crate) use instrument::{Counter, Gauge, Histogram, Instrument};
 pub(crate) use page::Page;
 pub(crate) use registry::{Collect, Family, Registry};
 pub(crate) use requests::{Answered, Asked, Counted, Requests};

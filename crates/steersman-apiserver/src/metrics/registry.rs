@@ -4,11 +4,13 @@
 //! where the labels stay the same: counting is then an atomic addition.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use hashbrown::HashMap;
+
 use super::instrument::{Counter, Histogram, Instrument};
-use super::page::Page;
+use super::page::{Labels, Page};
 
 /// How many sets of labels a family may have: what clients can name must not fill the memory.
 const SERIES_MAX: usize = 20_000;
@@ -54,6 +56,16 @@ impl Registry {
         ends: &'static [f64],
     ) -> Family<N, Histogram> {
         self.family(name, help, labels, move || Histogram::new(ends))
+    }
+
+    /// A counter that always says how much the histograms of a family have observed.
+    pub(crate) fn totals<const N: usize>(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        of: &Family<N, Histogram>,
+    ) {
+        self.add(name, Counter::KIND, help, Arc::new(Totals(of.clone())));
     }
 
     fn family<const N: usize, M: Instrument>(
@@ -141,16 +153,32 @@ fn find<'a, const N: usize, M>(
     all.get(key)
 }
 
-impl<const N: usize, M: Instrument> Collect for Family<N, M> {
-    fn collect(&self, page: &mut Page<'_>) {
+impl<const N: usize, M> Family<N, M> {
+    /// Tells every instrument with its labels, in their order.
+    fn each(&self, mut tell: impl FnMut(&Labels<'_>, &M)) {
         let Series { labels, all, .. } = &*self.0;
         let all = all.read().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<_> = all.iter().collect();
         all.sort_by_key(|(values, _)| *values);
         for (values, instrument) in all {
             let told: [(&str, &str); N] = std::array::from_fn(|n| (labels[n], values[n].as_ref()));
-            instrument.write(page, &told);
+            tell(&told, instrument);
         }
+    }
+}
+
+impl<const N: usize, M: Instrument> Collect for Family<N, M> {
+    fn collect(&self, page: &mut Page<'_>) {
+        self.each(|labels, instrument| instrument.write(page, labels));
+    }
+}
+
+/// How many numbers the histograms of a family have observed, as a family of its own.
+struct Totals<const N: usize>(Family<N, Histogram>);
+
+impl<const N: usize> Collect for Totals<N> {
+    fn collect(&self, page: &mut Page<'_>) {
+        self.0.each(|labels, histogram| page.sample("", labels, histogram.count()));
     }
 }
 
@@ -167,6 +195,7 @@ mod tests {
         refused.with(["high", "late"]).increment();
         registry.counters("c", "Never counted.", ["x"]);
         let took = registry.histograms("a_seconds", "Took.", [], &[0.5, 1.0]);
+        registry.totals("a_total", "Took something.", &took);
         for seconds in [0.5, 0.75, 3.0] {
             took.with([]).observe(seconds);
         }
@@ -175,6 +204,7 @@ mod tests {
         let expected = "# HELP a_seconds Took.\n# TYPE a_seconds histogram\n\
             a_seconds_bucket{le=\"0.5\"} 1\na_seconds_bucket{le=\"1\"} 2\n\
             a_seconds_bucket{le=\"+Inf\"} 3\na_seconds_sum 4.25\na_seconds_count 3\n\
+            # HELP a_total Took something.\n# TYPE a_total counter\na_total 3\n\
             # HELP b_total Refused.\n# TYPE b_total counter\n\
             b_total{level=\"high\",reason=\"late\"} 1\nb_total{level=\"low\",reason=\"full\"} 3\n";
         assert_eq!(out, expected);

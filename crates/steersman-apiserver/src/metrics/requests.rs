@@ -4,15 +4,16 @@
 //! A request looks its series up once, by what it holds anyway, and counts in atomic numbers.
 //! Nothing is allocated for a built-in kind that was asked for before.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use http::Method;
 use steersman_rules::schema::Text;
 
-use super::instrument::{Histogram, Instrument};
+use super::instrument::{Counters, Gauge, Histogram, Instrument};
 use super::page::Page;
 use super::registry::{Collect, Registry};
 use crate::apart::Pace;
@@ -110,7 +111,8 @@ enum Extra {
 /// One sort of request.
 #[derive(Debug)]
 struct Series {
-    codes: [AtomicU64; CODES.len()],
+    /// By their places in [`CODES`].
+    codes: Counters,
     /// The codes that are seldom.
     others: Mutex<BTreeMap<u16, u64>>,
     /// How many were ended by the server, by code.
@@ -130,7 +132,7 @@ struct Series {
 impl Series {
     fn new() -> Self {
         Self {
-            codes: Default::default(),
+            codes: Counters::new(CODES.len()),
             others: Mutex::default(),
             terminated: Mutex::default(),
             durations: Histogram::new(DURATIONS),
@@ -144,17 +146,15 @@ impl Series {
 
     fn count(&self, code: u16) {
         match CODES.iter().position(|known| *known == code) {
-            Some(index) => {
-                self.codes[index].fetch_add(1, Ordering::Relaxed);
-            }
+            Some(index) => self.codes.increment(index),
             None => add(&self.others, code),
         }
     }
 
     fn totals(&self) -> BTreeMap<u16, u64> {
         let mut all = self.others.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let known = CODES.iter().zip(&self.codes);
-        all.extend(known.map(|(code, number)| (*code, number.load(Ordering::Relaxed))));
+        let known = CODES.iter().enumerate();
+        all.extend(known.map(|(index, code)| (*code, self.codes.get(index))));
         all.retain(|_, number| *number > 0);
         all
     }
@@ -179,16 +179,23 @@ struct All {
 /// Requests that write, or those that only read.
 #[derive(Debug, Default)]
 struct Kind {
-    in_flight: AtomicI64,
-    in_queue: AtomicI64,
+    in_flight: Gauge,
+    in_queue: Gauge,
 }
 
 /// A request that is counted where it stands while this is held.
-pub(crate) struct Standing<'a>(&'a AtomicI64);
+pub(crate) struct Standing<'a>(&'a Gauge);
+
+impl<'a> Standing<'a> {
+    fn begin(number: &'a Gauge) -> Self {
+        number.rise();
+        Self(number)
+    }
+}
 
 impl Drop for Standing<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.fall();
     }
 }
 
@@ -276,16 +283,12 @@ impl Requests {
 
     /// A request is under way.
     pub(crate) fn begin(&self, mutating: bool) -> Standing<'_> {
-        let number = &self.kind(mutating).in_flight;
-        number.fetch_add(1, Ordering::Relaxed);
-        Standing(number)
+        Standing::begin(&self.kind(mutating).in_flight)
     }
 
     /// A request waits for its turn.
     pub(crate) fn wait(&self, mutating: bool) -> Standing<'_> {
-        let number = &self.kind(mutating).in_queue;
-        number.fetch_add(1, Ordering::Relaxed);
-        Standing(number)
+        Standing::begin(&self.kind(mutating).in_queue)
     }
 
     /// A request of some sort is to be answered.
@@ -445,10 +448,9 @@ impl All {
         });
     }
 
-    fn write_kinds(&self, page: &mut Page<'_>, of: impl Fn(&Kind) -> &AtomicI64) {
+    fn write_kinds(&self, page: &mut Page<'_>, of: impl Fn(&Kind) -> &Gauge) {
         for (kind, numbers) in [("mutating", &self.mutating), ("readOnly", &self.read_only)] {
-            let number = of(numbers).load(Ordering::Relaxed);
-            page.sample("", &[("request_kind", kind)], number);
+            page.sample("", &[("request_kind", kind)], of(numbers).get());
         }
     }
 }

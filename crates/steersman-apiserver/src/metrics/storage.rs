@@ -18,7 +18,6 @@ const DURATIONS: &[f64] = &[
 /// What is asked of the store.
 pub(crate) struct Storage {
     durations: Family<3, Histogram>,
-    requests: Family<3, Counter>,
     errors: Family<3, Counter>,
     lists: Family<2, Counter>,
     fetched: Family<2, Counter>,
@@ -41,18 +40,19 @@ impl Storage {
     pub(super) fn registered(registry: &Registry) -> Self {
         let labels = ["group", "operation", "resource"];
         let kinds = ["group", "resource"];
+        let durations = registry.histograms(
+            "etcd_request_duration_seconds",
+            "[ALPHA] Etcd request latency in seconds for each operation and object type.",
+            labels,
+            DURATIONS,
+        );
+        registry.totals(
+            "etcd_requests_total",
+            "[ALPHA] Etcd request counts for each operation and object type.",
+            &durations,
+        );
         Self {
-            durations: registry.histograms(
-                "etcd_request_duration_seconds",
-                "[ALPHA] Etcd request latency in seconds for each operation and object type.",
-                labels,
-                DURATIONS,
-            ),
-            requests: registry.counters(
-                "etcd_requests_total",
-                "[ALPHA] Etcd request counts for each operation and object type.",
-                labels,
-            ),
+            durations,
             errors: registry.counters(
                 "etcd_request_errors_total",
                 "[ALPHA] Etcd failed request counts for each operation and object type.",
@@ -85,7 +85,6 @@ impl Storage {
     pub(crate) fn asked(&self, operation: &str, of: &Resource, failed: bool, took: Duration) {
         let labels = [&*of.group, operation, &*of.plural];
         self.durations.with(labels).took(took);
-        self.requests.with(labels).increment();
         if failed {
             self.errors.with(labels).increment();
         }

@@ -213,7 +213,11 @@ fn page(code: StatusCode, text: &'static str) -> Response<ResponseBody> {
 /// Text for people.
 pub(crate) fn text(text: String) -> Response<ResponseBody> {
     let body = ResponseBody::from(text.into_bytes());
-    let mut response = respond(StatusCode::OK, "text/plain; charset=utf-8", body);
+    as_declared(respond(StatusCode::OK, "text/plain; charset=utf-8", body))
+}
+
+/// An answer that browsers are to take for what it says it is: it quotes what it was asked.
+pub(crate) fn as_declared(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -15,6 +15,7 @@ use tokio::sync::{Notify, OnceCell};
 use tokio_util::sync::CancellationToken;
 
 use crate::identity::Identity;
+use crate::registry;
 use crate::webhook_client::{ClientIdentity, Target};
 
 /// All of them, by the names of their APIServices, such as `v1beta1.metrics.k8s.io`.
@@ -25,8 +26,45 @@ pub(crate) type Table = BTreeMap<String, Arc<Remote>>;
 pub(crate) struct Remotes {
     table: RwLock<Arc<Table>>,
     any: AtomicBool,
+    /// The aggregated discovery of groups and of core, as it was last told.
+    pub(crate) discovery: [Mutex<Option<Discovery>>; 2],
     /// Who vouches for this server as the one in front of them.
     pub(crate) front: OnceCell<Front>,
+}
+
+/// Aggregated discovery, and whom it was true of.
+pub(crate) struct Discovery {
+    /// Not held: a table of thousands of definitions goes when there is a newer one.
+    registry: Weak<registry::Table>,
+    remotes: Arc<Table>,
+    told: Vec<Arc<Told>>,
+    document: Bytes,
+}
+
+impl Discovery {
+    /// The document that was written last, if it is still true, or as it is written now.
+    pub(crate) fn get_or_write(
+        kept: &Mutex<Option<Self>>,
+        registry: &Arc<registry::Table>,
+        remotes: &Arc<Table>,
+        write: impl FnOnce() -> Bytes,
+    ) -> Bytes {
+        let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before it is written: who tells something meanwhile has it written again.
+        let told: Vec<_> = remotes.values().map(|remote| remote.told()).collect();
+        let is_true = |known: &&Self| {
+            known.registry.as_ptr() == Arc::as_ptr(registry)
+                && Arc::ptr_eq(&known.remotes, remotes)
+                && known.told.iter().zip(&told).all(|(known, told)| Arc::ptr_eq(known, told))
+        };
+        let known = lock().as_ref().filter(is_true).map(|known| known.document.clone());
+        known.unwrap_or_else(|| {
+            let document = write();
+            let (registry, remotes) = (Arc::downgrade(registry), Arc::clone(remotes));
+            *lock() = Some(Self { registry, remotes, told, document: document.clone() });
+            document
+        })
+    }
 }
 
 /// What this server shows of itself to those behind it.
@@ -236,5 +274,38 @@ impl Drop for Remotes {
     /// Nobody looks after them once the server is gone.
     fn drop(&mut self) {
         self.table().values().for_each(|remote| remote.ended.cancel());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn discovery_is_written_again_when_something_of_it_has_changed_and_only_then() {
+        let remotes = Remotes::default();
+        let add = |name: &str| {
+            let remote = Remote::new(name, &json!({}), Target::at("", Vec::new()), Revision(1));
+            remotes.install(&Arc::new(remote));
+        };
+        let registry = Arc::<registry::Table>::default();
+        let written = std::cell::Cell::new(0);
+        let ask = |registry: &Arc<registry::Table>| {
+            Discovery::get_or_write(&remotes.discovery[0], registry, &remotes.table(), || {
+                written.set(written.get() + 1);
+                Bytes::from(written.get().to_string())
+            })
+        };
+        add("v1.a");
+        assert_eq!([ask(&registry), ask(&registry)], ["1", "1"]);
+        remotes.table()["v1.a"].tell(Told { current: true, ..Told::default() });
+        assert_eq!([ask(&registry), ask(&registry)], ["2", "2"]);
+        add("v1.b");
+        assert_eq!([ask(&registry), ask(&registry)], ["3", "3"]);
+        drop(registry);
+        let registry = Arc::default();
+        assert_eq!([ask(&registry), ask(&registry)], ["4", "4"]);
     }
 }

@@ -121,7 +121,8 @@ fn mark(writer: &Writer<'_>, old: &Value, options: &DeleteOptions) -> Value {
     let now = (writer.server.clock)();
     let mut new = old.clone();
     if metadata::is_deleting(old) {
-        let before = metadata::number(old, "deletionGracePeriodSeconds").unwrap_or(0);
+        let stated = metadata::number(old, "deletionGracePeriodSeconds");
+        let before = stated.unwrap_or(0);
         let shorter = requested.filter(|grace| *grace < before);
         // While a grace period runs, only a shorter one changes anything.
         if before == 0 || shorter.is_some() {
@@ -130,6 +131,9 @@ fn mark(writer: &Writer<'_>, old: &Value, options: &DeleteOptions) -> Value {
         if let Some(grace) = shorter {
             let (due, grace) = sooner(old, now, before, grace);
             set_due(&mut new, due, Some(grace));
+        } else if stated.is_none() && !writer.resource.is("", "namespaces") {
+            // A definition is marked without one, which whoever deletes it again makes up for.
+            metadata::set(&mut new, "deletionGracePeriodSeconds", Some(0.into()));
         }
         return new;
     }

@@ -92,6 +92,23 @@ async fn an_instance_with_a_finalizer_holds_its_definition() {
     api.get(WIDGETS).await.no_page();
 }
 
+/// As in Kubernetes, where only the first deletion is the definition's own.
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_goes_is_deleted_again_like_any_other_object() {
+    let api = with_a_held_widget().await;
+    let first = api.delete(DEFINITION).await.ok();
+    assert_eq!(first["metadata"]["deletionGracePeriodSeconds"], Value::Null);
+    seconds_pass(1).await;
+    let second = api.delete(DEFINITION).await.ok();
+    assert_eq!(second["metadata"]["deletionGracePeriodSeconds"], 0);
+    for field in ["deletionTimestamp", "finalizers", "generation"] {
+        assert_eq!(second["metadata"][field], first["metadata"][field], "{field}");
+    }
+    assert_eq!(condition(&second, "Terminating")["reason"], "InstanceDeletionInProgress");
+    let third = api.delete(DEFINITION).await.ok();
+    assert_eq!(third["metadata"]["resourceVersion"], second["metadata"]["resourceVersion"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_can_be_created_while_a_definition_goes() {
     let api = with_a_held_widget().await;

@@ -26,6 +26,26 @@ async fn what_is_not_there_is_not_found() {
     assert_eq!(status["details"]["group"], "apps");
 }
 
+/// What quotes the request must not be taken for a page. Kubernetes says so of what it refuses before
+/// it looks at the object, and of nothing else.
+#[tokio::test(start_paused = true)]
+async fn who_may_not_is_told_so_in_what_no_browser_takes_for_a_page() {
+    let api = Api::start().await;
+    let sniffed = |answer: &crate::api::Answer| {
+        !answer.headers.get(header::X_CONTENT_TYPE_OPTIONS).is_some_and(|value| value == "nosniff")
+    };
+    let nobody = api.acting_as("jane", &[]);
+    let refused = nobody.get("/api/v1/<b>").await;
+    assert_eq!(refused.code, 403);
+    assert!(!sniffed(&refused), "{refused:?}");
+    let acting = Request::builder().uri(CONFIG_MAPS).header("impersonate-user", "bob");
+    let acting = nobody.send(acting.body(Full::default()).unwrap()).await;
+    assert_eq!(acting.code, 403);
+    assert!(!sniffed(&acting), "{acting:?}");
+    assert!(sniffed(&api.get(CONFIG_MAPS).await));
+    assert!(sniffed(&api.get(&format!("{CONFIG_MAPS}/a")).await));
+}
+
 #[tokio::test(start_paused = true)]
 async fn events_of_either_group_are_invalid_as_those_of_the_core_group() {
     let api = Api::start().await;

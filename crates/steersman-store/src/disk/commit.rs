@@ -24,6 +24,9 @@ use crate::{Entry, Key, Revision, StoreError, WriteRequest, Written};
 /// A batch takes no more writes when its records are as large as this.
 pub(super) const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
+/// Values of this size are kept where no other thread has put anything.
+const LARGE: usize = 32 * 1024;
+
 /// Where a decision goes to. Whoever asked may have given up.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
@@ -168,6 +171,7 @@ impl Batch {
         self.revision.0 += 1;
         let revision = self.revision;
         let WriteRequest { key, value, ttl, .. } = request;
+        let value = value.map(kept);
         let created = previous.as_ref().map_or(revision, |previous| previous.created);
         let entry = value.clone().map(|value| {
             let key = Key::clone(&key);
@@ -196,6 +200,13 @@ impl Batch {
         let compactions = self.compactions.into_iter();
         compactions.for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
     }
+}
+
+/// A value as it is kept for as long as history lasts. Allocators give memory back by the page, and
+/// pages belong to threads: between what the threads of requests need for moments, a large value
+/// would keep several times its size. Here, values lie beside values, and go in the order they came.
+fn kept(value: Bytes) -> Bytes {
+    if value.len() < LARGE { value } else { Bytes::copy_from_slice(&value) }
 }
 
 /// What an entry takes in a snapshot.

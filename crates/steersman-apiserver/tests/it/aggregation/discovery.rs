@@ -46,6 +46,8 @@ async fn a_group_stands_where_its_priority_puts_it() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_server_is_told_of_as_stale_and_delays_nobody() {
     let (front, _behind) = with_tides().await;
+    // What is kept for those who ask again must not outlive it.
+    assert_eq!(aggregated(&front).await["versions"][0]["freshness"], "Current");
     let never = tower::service_fn(|_: http::Request<http_body_util::Full<bytes::Bytes>>| {
         std::future::pending::<
             Result<http::Response<http_body_util::Full<bytes::Bytes>>, std::convert::Infallible>,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -10,7 +11,7 @@ use super::scratch::Scratch;
 use super::script::{Model, Progress, Run, options};
 use super::simulated::Disk;
 use crate::disk::{DiskStore, Options};
-use crate::{Revision, Store};
+use crate::{Expected, Revision, Store, WriteRequest};
 
 #[tokio::test]
 async fn a_store_takes_no_more_than_its_state_its_history_and_what_a_snapshot_is_worth() {
@@ -98,4 +99,20 @@ async fn space_is_given_back_though_history_is_always_full() {
     let (store, opened) = DiskStore::open(&scratch.0, options).await.unwrap();
     assert!(opened.snapshot.is_some());
     assert_eq!(list(&store, None).await, kept);
+}
+
+/// Memory goes back by the page, and what a request's thread allocates for moments lies beside the
+/// value that it writes.
+#[tokio::test]
+async fn a_large_value_is_kept_apart_from_what_its_writer_allocated() {
+    let scratch = Scratch::new();
+    let (store, _) = DiskStore::open(&scratch.0, small_files()).await.unwrap();
+    for (size, apart) in [(100, false), (100_000, true)] {
+        let value = Bytes::from(vec![7; size]);
+        let key = format!("/registry/{size}");
+        let request = WriteRequest::put(&*key, value.clone(), Expected::Absent);
+        store.write(request).await.unwrap();
+        assert_eq!(value.is_unique(), apart, "{size}");
+        assert_eq!(store.get(&key).await.unwrap().unwrap().value, value);
+    }
 }
