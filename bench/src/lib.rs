@@ -8,6 +8,7 @@ mod api;
 mod child;
 mod config_maps;
 mod controller;
+mod definitions;
 mod go;
 mod housekeeping;
 mod informer;
@@ -60,6 +61,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("start", |_, report| start::run(report)),
     ("up", |_, report| up::run(report)),
     ("config-maps", |_, report| config_maps::run(report)),
+    ("definitions", |_, report| definitions::run(report)),
     ("policies", |_, report| policies::run(report)),
     ("informer", |arguments, report| informer::run(&arguments.informer, arguments.only(), report)),
     ("controller", |arguments, report| {

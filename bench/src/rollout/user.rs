@@ -57,6 +57,11 @@ impl User {
         self.0.request(request).await.map_err(|error| format!("{what}: {error}"))
     }
 
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, String> {
+        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+        self.0.request(request).await.map_err(|error| format!("GET {path}: {error}"))
+    }
+
     pub(crate) async fn create(&self, collection: &str, body: &Value) -> Result<Value, String> {
         self.ask(Method::POST, collection, "application/json", body).await
     }

@@ -2,13 +2,13 @@
 //! once: the [kinds] that it serves, an example of each and what makes it wrong, a full object of
 //! each, and the [fields] of its types. One module per family.
 
+mod bootstrap;
 mod custom;
 mod discovery;
 mod errors;
 mod extend;
 mod fields;
 mod kinds;
-mod policy;
 mod verbs;
 mod watch;
 
@@ -20,7 +20,7 @@ pub(crate) fn phases(run: &str) -> Vec<Vec<Scenario>> {
     let kinds = kinds::all();
     let mut still = errors::scenarios(run);
     still.extend(discovery::scenarios(&kinds));
-    still.push(policy::scenario());
+    still.push(bootstrap::scenario());
     let mut moving = verbs::scenarios(&kinds, run);
     moving.extend(fields::scenarios(&kinds, run));
     moving.extend(watch::scenarios(&kinds, run));

@@ -20,6 +20,7 @@ mod env;
 mod error;
 mod estimate;
 mod extension;
+mod go_pattern;
 mod library;
 mod parser;
 mod pattern;
@@ -37,6 +38,7 @@ pub use env::Env;
 pub use error::{Error, ErrorKind};
 pub use estimate::Estimate;
 pub use extension::{Extension, Format, Url, Version, access};
+pub use go_pattern::translate_pattern;
 pub use library::Library;
 pub use program::{
     Activation, Budget, Fields, Lazy, MATCH_CONDITIONS_BUDGET, Outcome, PER_CALL_LIMIT, Program,
@@ -48,3 +50,4 @@ pub use shape::{
 pub use source::{Issue, Issues};
 pub use time::{Duration, Timestamp};
 pub use value::{Key, List, Map, Struct, Text, Value};
+pub use words::is_identifier;

@@ -1,6 +1,7 @@
 //! The resource: how high the water stands at a place, which follows from the time.
 
 use std::f64::consts::TAU;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -40,6 +41,9 @@ const PERIOD: f64 = 44_714.0;
 const PLACES: &[(&str, f64, f64)] =
     &[("brest", 210.0, 0.0), ("dover", 270.0, 27_000.0), ("cuxhaven", 140.0, 43_000.0)];
 
+/// How often it is looked for those who watch; the water moves a centimetre in half a minute.
+const LOOKS: Duration = Duration::from_secs(10);
+
 /// The tide of a place at a moment.
 fn tide(range: f64, delay: f64, now: Timestamp) -> TideSpec {
     let angle = (now.as_second() as f64 - delay) / PERIOD * TAU;
@@ -72,12 +76,16 @@ impl Computed for Tides {
         let object = |&(name, range, delay): &(&str, f64, f64)| {
             json!({
                 "apiVersion": "sea.steersman.dev/v1", "kind": "Tide",
-                "metadata": {"name": name, "creationTimestamp": now},
+                "metadata": {"name": name},
                 "spec": tide(range, delay, now),
             })
         };
         let all = PLACES.iter().map(object).collect();
         Box::pin(std::future::ready(Ok(all)))
+    }
+
+    fn watch_period(&self) -> Option<Duration> {
+        Some(LOOKS)
     }
 }
 

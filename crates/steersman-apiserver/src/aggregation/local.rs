@@ -162,29 +162,30 @@ impl Wanted {
             owned["f:metadata"] = json!({"f:labels": {".": {}, label: {}}});
         }
         let (reason, message) = if self.service.is_none() { LOCAL } else { PASSED };
-        let owned_condition = json!({
-            ".": {}, "f:lastTransitionTime": {}, "f:message": {}, "f:reason": {}, "f:status": {},
-            "f:type": {},
-        });
-        let owned_status = json!({
-            "f:status": {"f:conditions": {".": {}, r#"k:{"type":"Available"}"#: owned_condition}},
-        });
+        let entry = |owned: Value| {
+            json!({
+                "apiVersion": api_version, "fieldsType": "FieldsV1", "fieldsV1": owned,
+                "manager": "kube-apiserver", "operation": "Update", "time": now,
+            })
+        };
+        let mut managers = vec![entry(owned)];
+        // Of what leads nowhere else the condition comes with the object; nobody has written it.
+        if self.service.is_some() {
+            let condition = json!({
+                ".": {}, "f:lastTransitionTime": {}, "f:message": {}, "f:reason": {},
+                "f:status": {}, "f:type": {},
+            });
+            let conditions = json!({".": {}, r#"k:{"type":"Available"}"#: condition});
+            let mut of_status = entry(json!({"f:status": {"f:conditions": conditions}}));
+            of_status["subresource"] = "status".into();
+            managers.push(of_status);
+        }
         let mut object = json!({
             "apiVersion": api_version, "kind": "APIService",
             "metadata": {
                 "creationTimestamp": now,
                 "labels": labels,
-                "managedFields": [
-                    {
-                        "apiVersion": api_version, "fieldsType": "FieldsV1", "fieldsV1": owned,
-                        "manager": "kube-apiserver", "operation": "Update", "time": now,
-                    },
-                    {
-                        "apiVersion": api_version, "fieldsType": "FieldsV1",
-                        "fieldsV1": owned_status, "manager": "kube-apiserver",
-                        "operation": "Update", "subresource": "status", "time": now,
-                    },
-                ],
+                "managedFields": managers,
                 "name": self.name(), "uid": uid,
             },
             "spec": spec,

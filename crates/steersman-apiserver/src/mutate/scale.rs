@@ -165,9 +165,10 @@ fn paths(call: &Call) -> Result<&ScalePaths> {
     subresource.ok_or_else(Status::no_such_resource)
 }
 
+/// How many are wanted. Of a custom resource, the field that the number goes to is checked instead.
 fn replicas(call: &Call, scale: &Value) -> Result<i64> {
     let number = scale["spec"]["replicas"].as_i64().unwrap_or(0);
-    if number < 0 {
+    if number < 0 && !call.resource.is_custom() {
         let why = "must be greater than or equal to 0";
         let error = FieldError::invalid("spec.replicas", &number.into(), why);
         let what = Named { group: "autoscaling", resource: "Scale", name: call.place().name };

@@ -1,7 +1,7 @@
 //! The token with which a paged list goes on.
 
-use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine};
 use serde::{Deserialize, Serialize};
 use steersman_rules::body::syntax;
 use steersman_store::Revision;
@@ -42,7 +42,14 @@ impl Continuation {
             Status::bad_request(why)
         };
         let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
-        let bytes = bytes.map_err(|error| invalid(&error.to_string()))?;
+        let bytes = bytes.map_err(|error| {
+            // Go names the byte, or the group of four that is not whole.
+            let at = match error {
+                DecodeError::InvalidByte(at, _) => at,
+                _ => token.len().saturating_sub(1) / 4 * 4,
+            };
+            invalid(&format!("illegal base64 data at input byte {at}"))
+        })?;
         let token: Token = serde_json::from_slice(&bytes)
             .map_err(|error| invalid(&syntax::complaint(&bytes, &error)))?;
         if token.v != VERSION {
@@ -93,6 +100,11 @@ mod tests {
             let token = here.token();
             assert_eq!(Continuation::parse(&token).unwrap_err().code, 400);
         }
-        assert_eq!(Continuation::parse("%%%").unwrap_err().code, 400);
+        for token in ["x", "%%%"] {
+            let refused = Continuation::parse(token).unwrap_err();
+            let why = "invalid continue token: continue key is not valid: illegal base64 data at \
+                       input byte 0";
+            assert_eq!((refused.code, refused.message.as_str()), (400, why), "{token}");
+        }
     }
 }

@@ -206,6 +206,12 @@ fn check_preconditions(writer: &Writer<'_>, old: &Value, options: &DeleteOptions
     let named = writer.resource.named_kind(metadata::text(old, "name"));
     let is = metadata::text(old, "uid");
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != is) {
+        if writer.resource.is("", "namespaces") {
+            let why = format!(
+                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}"
+            );
+            return Err(Status::conflict(writer.resource.named(named.name), &why));
+        }
         let why = format!(
             "the UID in the precondition ({wanted}) does not match the UID in record ({is}). \
              The object might have been deleted and then recreated"

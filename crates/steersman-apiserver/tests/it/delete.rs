@@ -56,6 +56,11 @@ async fn preconditions_must_hold() {
             .unwrap()
             .contains("the UID in the precondition (other) does not match the UID in record")
     );
+    let status = api.delete_with("/api/v1/namespaces/default", &wrong).await.refused(409);
+    let why = status["message"].as_str().unwrap();
+    let of_namespaces = "fulfilled on namespaces \"default\": Precondition failed: UID in \
+                         precondition: other, UID in object meta: ";
+    assert!(why.contains(of_namespaces), "{why}");
     let wrong = json!({"preconditions": {"resourceVersion": "1"}});
     api.delete_with(&path, &wrong).await.refused(409);
     let right = json!({"preconditions": {

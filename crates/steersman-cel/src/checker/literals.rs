@@ -104,8 +104,8 @@ impl Validator<'_, '_, '_> {
                 Ok(clause) => clause,
                 Err(message) => return self.report(id, message),
             };
-            if let Some(message) = format_complaint(verb, self.ty(&arg.value)) {
-                return self.report(arg.value.id, message);
+            if let Some((id, message)) = self.unformattable(verb, &arg.value) {
+                return self.report(id, message);
             }
         }
         if args.len() > count {
@@ -116,6 +116,23 @@ impl Validator<'_, '_, '_> {
                     "too many arguments supplied to string.format (expected {count}, got {given})"
                 ),
             );
+        }
+    }
+
+    /// The first of an argument and what is written in it that a verb cannot show, and why.
+    fn unformattable(&self, verb: char, value: &Expr) -> Option<(Id, String)> {
+        if let Some(message) = format_complaint(verb, self.ty(value)) {
+            return Some((value.id, message));
+        }
+        match &value.kind {
+            Kind::List(elements) if verb == 's' => {
+                elements.iter().find_map(|element| self.unformattable(verb, &element.value))
+            }
+            Kind::Map(entries) if verb == 's' => entries.iter().find_map(|entry| {
+                let key = self.unformattable(verb, &entry.key);
+                key.or_else(|| self.unformattable(verb, &entry.value))
+            }),
+            _ => None,
         }
     }
 

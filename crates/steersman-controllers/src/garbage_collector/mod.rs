@@ -47,6 +47,8 @@ const WORKERS: usize = 8;
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(3600);
 /// How soon it is asked again if it did not answer.
 const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
+/// Definitions come by the dozen: what comes within this time of the first is asked for together.
+const DISCOVERY_DELAY: Duration = Duration::from_millis(100);
 /// How long workers wait for the graph to be complete before they start anyway.
 const SYNC_PATIENCE: Duration = Duration::from_secs(30);
 /// The longest wait after an attempt failed, or told nothing yet, as in Kubernetes.
@@ -172,7 +174,7 @@ impl Collector {
                 }
             };
             tokio::select! {
-                () = changed => {}
+                () = changed => tokio::time::sleep(DISCOVERY_DELAY).await,
                 () = tokio::time::sleep(pause) => {}
             }
         }

@@ -17,15 +17,22 @@ struct Mistake {
     text: String,
 }
 
+/// The mistakes so far.
+struct Told {
+    /// Whether it is of a kind that Kubernetes defines.
+    is_typed: bool,
+    mistakes: Vec<Mistake>,
+}
+
 /// What is wrong with an applied configuration, if anything: unknown fields, wrong types, list
 /// items without keys or with the same keys.
 pub(super) fn check(node: &Node, value: &Value) -> Result<(), String> {
-    let mut mistakes = Vec::new();
-    check_value(node, value, &mut mistakes);
+    let mut told = Told { is_typed: matches!(node.shape, Shape::Named(_)), mistakes: Vec::new() };
+    check_value(node, value, &mut told);
     let text = |Mistake { path, text }: &Mistake| {
         if path.is_empty() { text.clone() } else { format!("{path}: {text}") }
     };
-    match mistakes.as_slice() {
+    match told.mistakes.as_slice() {
         [] => Ok(()),
         [one] => Err(text(one)),
         many => {
@@ -35,64 +42,64 @@ pub(super) fn check(node: &Node, value: &Value) -> Result<(), String> {
     }
 }
 
-fn check_value(node: &Node, value: &Value, mistakes: &mut Vec<Mistake>) {
-    if value.is_null() || mistakes.len() >= TOLD_MAX {
+fn check_value(node: &Node, value: &Value, told: &mut Told) {
+    if value.is_null() || told.mistakes.len() >= TOLD_MAX {
         return;
     }
-    if let Some(text) = wrong_type(&node.shape, value) {
-        mistakes.push(Mistake { path: String::new(), text });
+    if let Some(text) = wrong_type(&node.shape, value, told.is_typed) {
+        told.mistakes.push(Mistake { path: String::new(), text });
         return;
     }
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let before = mistakes.len();
+                let before = told.mistakes.len();
                 if node.is_closed() && node.field(key).is_none() {
                     let text = "field not declared in schema".to_owned();
-                    mistakes.push(Mistake { path: String::new(), text });
+                    told.mistakes.push(Mistake { path: String::new(), text });
                 } else if key == "fieldsV1" && node.is_closed() {
                     // Of any type in our table, but a map by its OpenAPI schema.
                     if !(value.is_object() || value.is_null()) {
                         let text = format!("expected map, got &{{{}}}", printed(value));
-                        mistakes.push(Mistake { path: String::new(), text });
+                        told.mistakes.push(Mistake { path: String::new(), text });
                     }
                 } else {
-                    check_value(node.child(key), value, mistakes);
+                    check_value(node.child(key), value, told);
                 }
-                prefix(&mut mistakes[before..], || format!(".{key}"));
+                prefix(&mut told.mistakes[before..], || format!(".{key}"));
             }
         }
-        Value::Array(_) => check_items(node, value, mistakes),
+        Value::Array(_) => check_items(node, value, told),
         _ => {}
     }
 }
 
-fn check_items(node: &Node, value: &Value, mistakes: &mut Vec<Mistake>) {
+fn check_items(node: &Node, value: &Value, told: &mut Told) {
     let relation = node.relation(value);
     let item_node = if matches!(node.shape, Shape::List(_)) { node.item() } else { &ANY };
     if matches!(relation, Relation::Leaf) {
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-            let before = mistakes.len();
-            check_value(item_node, item, mistakes);
-            prefix(&mut mistakes[before..], || format!("[{index}]"));
+            let before = told.mistakes.len();
+            check_value(item_node, item, told);
+            prefix(&mut told.mistakes[before..], || format!("[{index}]"));
         }
         return;
     }
     let mut seen = BTreeSet::new();
     for (index, (step, item)) in steps(relation, value).enumerate() {
-        let before = mistakes.len();
+        let before = told.mistakes.len();
         match step {
             Err(error) => {
                 let text = format!("element {index}: {error}");
-                mistakes.push(Mistake { path: String::new(), text });
+                told.mistakes.push(Mistake { path: String::new(), text });
                 return;
             }
             Ok(step) => {
-                check_value(item_node, item, mistakes);
-                prefix(&mut mistakes[before..], || step.to_string());
+                check_value(item_node, item, told);
+                prefix(&mut told.mistakes[before..], || step.to_string());
                 if seen.contains(&step) {
                     let text = format!("duplicate entries for key {step}");
-                    mistakes.insert(before, Mistake { path: String::new(), text });
+                    told.mistakes.insert(before, Mistake { path: String::new(), text });
                 }
                 seen.insert(step);
             }
@@ -107,7 +114,7 @@ fn prefix(mistakes: &mut [Mistake], step: impl Fn() -> String) {
 }
 
 /// What was expected, and found, if the value is of another type.
-fn wrong_type(shape: &Shape, value: &Value) -> Option<String> {
+fn wrong_type(shape: &Shape, value: &Value, is_typed: bool) -> Option<String> {
     match shape {
         Shape::Any | Shape::Raw => None,
         Shape::Object(_) | Shape::Named(_) | Shape::Map(_) => {
@@ -124,8 +131,12 @@ fn wrong_type(shape: &Shape, value: &Value) -> Option<String> {
                     || format!("expected numeric (int or float), got {}", printed_type(value));
                 (!value.is_number()).then(text)
             }
-            Scalar::IntOrString | Scalar::Quantity => (value.is_object() || value.is_array())
-                .then(|| format!("expected any scalar, got &{{{}}}", printed(value))),
+            // What is wrong with it is told when the object is restored.
+            Scalar::IntOrString if is_typed => None,
+            Scalar::IntOrString | Scalar::Quantity | Scalar::Time | Scalar::MicroTime => {
+                (value.is_object() || value.is_array())
+                    .then(|| format!("expected any scalar, got &{{{}}}", printed(value)))
+            }
             _ => (!value.is_string()).then(|| {
                 let found = go_syntax(value);
                 format!("expected string, got &value.valueUnstructured{{Value:{found}}}")
@@ -147,5 +158,27 @@ fn go_syntax(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::check;
+    use crate::kinds;
+
+    #[test]
+    fn times_are_any_single_value_and_numbers_or_texts_are_anything_until_they_are_restored() {
+        let all = kinds::all();
+        let root =
+            |plural: &str| all.iter().find(|kind| kind.plural == plural).unwrap().schema.root();
+        let [deployments, leases] = [root("deployments"), root("leases")];
+        let rolling = |surge| json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": surge}}}});
+        assert_eq!(check(deployments, &rolling(json!({"a": "b"}))), Ok(()));
+        let renewed = |time| json!({"spec": {"renewTime": time}});
+        assert_eq!(check(leases, &renewed(json!(1))), Ok(()));
+        let why = ".spec.renewTime: expected any scalar, got &{[true]}";
+        assert_eq!(check(leases, &renewed(json!([true]))), Err(why.to_owned()));
     }
 }

@@ -130,8 +130,11 @@ fn unknown_field(field: &str, resource: &Resource) -> String {
 }
 
 /// The requirements in a text, or what cannot be understood of it.
+///
+/// A lonely operator requires nothing.
 fn requirements(text: &str) -> impl Iterator<Item = Result<FieldRequirement, InvalidSelector>> {
-    split(text).into_iter().filter(|part| !part.is_empty()).map(move |part| {
+    let is_empty = |part: &&str| ["", "=", "==", "!="].contains(part);
+    split(text).into_iter().filter(move |part| !is_empty(part)).map(move |part| {
         let (field, equal, value) = parse_requirement(part).ok_or_else(|| {
             InvalidSelector(format!("invalid selector: '{text}'; can't understand '{part}'"))
         })?;
@@ -211,6 +214,9 @@ mod tests {
             ("spec.x=y", "field label not supported: spec.x"),
         ] {
             assert_eq!(FieldSelector::parse(text, pods).unwrap_err().0, message);
+        }
+        for nothing in ["", "=", "==", "!=", ",=,"] {
+            assert!(FieldSelector::parse(nothing, pods).unwrap().0.is_empty(), "{nothing}");
         }
         let anything = FieldSelector::of_anything(r"spec.x=a\,b,spec.y!=c").unwrap();
         assert!(anything.requires("spec.x", "a,b"));

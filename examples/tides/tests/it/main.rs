@@ -70,6 +70,12 @@ async fn shows_tides(client: &Client) {
     assert_eq!(names, ["brest", "dover", "cuxhaven"]);
     assert_eq!(tides.get("brest").await.unwrap().spec.centimetres, 210);
     assert!(tides.get_opt("mars").await.unwrap().is_none());
+    let brest = WatchParams::default().fields("metadata.name=brest");
+    let mut events = tides.watch(&brest, "0").await.unwrap().boxed();
+    match events.next().await.unwrap().unwrap() {
+        WatchEvent::Added(tide) => assert_eq!(tide.spec.centimetres, 210),
+        event => panic!("{event:?}"),
+    }
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let table = get(client, "/apis/sea.steersman.dev/v1/tides/brest", table).await;
     assert_eq!(table["rows"][0]["cells"], serde_json::json!(["brest", 210, "Falling"]));

@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use steersman_cel::is_identifier;
 
 use super::matching::{
     FAILURE_POLICIES, match_conditions, match_resources, match_resources_defaults,
@@ -74,36 +75,6 @@ fn check_variable(variable: &At<'_, '_>, compiler: &mut Compiler, errors: &mut E
     } else if let Err(why) = compiler.variable(name.text(), expression.text()) {
         errors.push(expression.invalid(&why));
     }
-}
-
-/// Words of CEL, of languages around it, and of what may once be in it.
-const RESERVED: [&str; 20] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "while",
-];
-
-fn is_identifier(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !RESERVED.contains(&name)
 }
 
 fn check_param_kind(param: &At<'_, '_>, errors: &mut Errors) {

@@ -82,9 +82,13 @@ fn check(service: &At<'_, '_>, _old: &Value, errors: &mut Errors) {
     let full = format!("{}.{}", version.text(), group.text());
     // The core group has no name to end with.
     let expected = if group.is_empty() { format!("{}.", version.text()) } else { full };
-    if !name.is_empty() && name != expected {
-        let detail = format!("must be `spec.version+\".\"+spec.group`: {expected:?}");
-        errors.push(FieldError::invalid("metadata.name", &Value::from(name), &detail));
+    // A prefix is never the whole name.
+    let prefix = text(&service.value["metadata"]["generateName"]);
+    for (field, name) in [("metadata.generateName", prefix), ("metadata.name", name)] {
+        if !name.is_empty() && name != expected {
+            let detail = format!("must be `spec.version+\".\"+spec.group`: {expected:?}");
+            errors.push(FieldError::invalid(field, &Value::from(name), &detail));
+        }
     }
     if !group.is_empty() {
         let complaints = names::dns1123_subdomain(group.text());

@@ -28,8 +28,8 @@ use crate::rules::webhook_client::client_config;
 pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &definition["spec"];
     // A name is looked at once; it stays.
-    let name = old.is_none().then(|| of_own_name(definition)).flatten();
-    let mut errors: Errors = name.into_iter().collect();
+    let names = old.is_none().then(|| of_own_name(definition));
+    let mut errors: Errors = names.into_iter().flatten().collect();
     errors.extend(of_group(spec));
     errors.extend(one_of(&spec["scope"], "spec.scope", &["Cluster", "Namespaced"]));
     let found = version::of_all(definition, old);
@@ -90,13 +90,16 @@ fn of_group(spec: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn of_own_name(definition: &Value) -> Option<FieldError> {
+/// A prefix of names is held against the whole name, too.
+fn of_own_name(definition: &Value) -> Vec<FieldError> {
     let spec = &definition["spec"];
-    let name = metadata::text(definition, "name");
     let wanted = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
     let why = "must be spec.names.plural+\".\"+spec.group";
-    let is_other = !name.is_empty() && name != wanted;
-    is_other.then(|| FieldError::invalid("metadata.name", &json!(name), why))
+    let names = ["generateName", "name"].map(|field| (field, metadata::text(definition, field)));
+    let others = names.into_iter().filter(|(_, name)| !name.is_empty() && *name != wanted);
+    others
+        .map(|(field, name)| FieldError::invalid(format!("metadata.{field}"), &json!(name), why))
+        .collect()
 }
 
 fn of_names(all: &Value) -> Vec<FieldError> {

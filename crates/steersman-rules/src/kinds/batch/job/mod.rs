@@ -133,8 +133,8 @@ fn generated_selector(job: &Value, errors: &mut Errors) {
             let why = format!("must be '{}'", text(value));
             if labels[&key].is_null() {
                 errors.push(FieldError::required(field, &why));
-            } else if labels[&key] != *value {
-                errors.push(FieldError::invalid(field, &labels[&key], &why));
+            } else if text(&labels[&key]) != text(value) {
+                errors.push(FieldError::invalid(field, labels, &why));
             }
             expected[key] = value.clone();
         }

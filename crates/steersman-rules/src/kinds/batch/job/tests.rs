@@ -20,6 +20,27 @@ fn job(spec: Value) -> Value {
 }
 
 #[test]
+fn generated_labels_are_held_against_name_and_uid() {
+    let mut job = job(json!({}));
+    job["metadata"]["name"] = Value::Null;
+    for key in ["job-name", "batch.kubernetes.io/job-name"] {
+        job["spec"]["template"]["metadata"]["labels"][key] = "".into();
+    }
+    let complaints = |job: &Value| {
+        let mut errors = Errors::default();
+        generated_selector(job, &mut errors);
+        messages(&errors)
+    };
+    assert_eq!(complaints(&job), [""; 0]);
+    job["metadata"]["name"] = "k".into();
+    let labels = &job["spec"]["template"]["metadata"]["labels"];
+    let expected = ["job-name", "batch.kubernetes.io/job-name"].map(|key| {
+        format!("spec.template.metadata.labels[{key}]: Invalid value: {labels}: must be 'k'")
+    });
+    assert_eq!(complaints(&job), expected);
+}
+
+#[test]
 fn a_job_selects_the_pods_that_carry_its_uid() {
     let job = job(json!({}));
     let spec = &job["spec"];
