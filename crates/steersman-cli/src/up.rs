@@ -1,6 +1,8 @@
 //! `steersman up`: a cluster, served until Ctrl-C.
 
+use std::num::NonZero;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use steersman_cluster::{Cluster, Controllers, Endpoint, NodeCidrs, Storage};
@@ -13,8 +15,8 @@ use crate::{audit, authentication, demo, failure, files, kubeconfig, storage};
 /// How long requests under way may take to end when the program is told to.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How many threads controllers, scheduler and nodes have.
-const CONTROLLER_THREADS: usize = 1;
+/// How many threads controllers, scheduler and nodes have at most, if there are as many processors.
+const CONTROLLER_THREADS_MAX: usize = 4;
 
 /// Runs the command to its end.
 pub(crate) fn run(up: Up) -> Result<(), String> {
@@ -25,13 +27,17 @@ pub(crate) fn run(up: Up) -> Result<(), String> {
     let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(cannot)?;
     // Who is served must not wait for controllers, whatever is in the objects that they look at.
     let mut apart = runtime::Builder::new_multi_thread();
-    apart.worker_threads(CONTROLLER_THREADS).thread_name("controllers").enable_all();
+    apart.worker_threads(controller_threads()).thread_name("controllers").enable_all();
     let controllers = apart.build().map_err(cannot)?;
     let ended = runtime.block_on(serve(up, controllers.handle().clone()));
     for runtime in [controllers, runtime] {
         runtime.shutdown_timeout(Duration::from_millis(100));
     }
     ended
+}
+
+fn controller_threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get).min(CONTROLLER_THREADS_MAX)
 }
 
 async fn serve(up: Up, controllers: Handle) -> Result<(), String> {

@@ -56,7 +56,8 @@ pub(crate) async fn create<K: Object>(
     mut pods: impl ExactSizeIterator<Item = Pod>,
 ) -> Result<()> {
     for batch in slow_start(pods.len()) {
-        let created = join_all(pods.by_ref().take(batch).map(|pod| ctx.create(pod))).await;
+        let batch = pods.by_ref().take(batch).map(|pod| ctx.create_unread(pod));
+        let created = join_all(batch).await;
         created.iter().for_each(|result| tell_of_creation(result, ctx));
         for result in created {
             match result {
@@ -68,10 +69,10 @@ pub(crate) async fn create<K: Object>(
     Ok(())
 }
 
-fn tell_of_creation<K: Object>(result: &Result<Pod>, ctx: &Context<K>) {
+fn tell_of_creation<K: Object>(result: &Result<ObjectMeta>, ctx: &Context<K>) {
     match result {
         Ok(pod) => {
-            let note = format!("Created pod: {}", name_of(pod));
+            let note = format!("Created pod: {}", pod.name.as_deref().unwrap_or_default());
             tell(ctx, NewEvent::normal("SuccessfulCreate").action(CREATE).note(note));
         }
         Err(error) if namespace_terminating(error) => {}

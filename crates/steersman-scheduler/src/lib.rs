@@ -31,8 +31,9 @@ use steersman::{Controller, ObjectKey};
 pub use host_ports::HostPort;
 pub use scheduler::{SCHEDULER_NAME, Scheduler};
 
-/// How many Pods are bound at the same time. Decisions are taken one after another.
-const CONCURRENCY: usize = 8;
+/// How many Pods are bound at the same time: while one waits for the disk, others are on their way.
+/// Decisions are taken one after another.
+const CONCURRENCY: usize = 32;
 
 /// The scheduler, ready for a manager.
 pub fn controller() -> Controller {

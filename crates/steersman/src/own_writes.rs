@@ -18,8 +18,13 @@ use crate::object::ObjectKey;
 
 /// A cache is usually behind by less than this: so long a worker waits for it.
 const MOMENT: Duration = Duration::from_millis(20);
-/// The longest time between two looks at a cache that is further behind.
+/// The shortest time between two looks at a cache that is further behind. A look costs next to
+/// nothing, and whoever is looked for too late has waited in vain.
+const RECHECK_MIN: Duration = Duration::from_millis(5);
+/// The longest.
 const RECHECK_MAX: Duration = Duration::from_secs(1);
+/// Of the time that a cache has been behind, the part after which it is looked at again.
+const RECHECK_PART: u32 = 8;
 /// After this long a cache is not going to show a write, for whatever reason.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Writes remembered per key; a reconcile that writes more waits for the last ones.
@@ -92,10 +97,11 @@ impl OwnWrites {
             if waited >= RECHECK_MAX {
                 self.reread(key);
             }
-            let moment = if waited < RECHECK_MAX { MOMENT } else { Duration::ZERO };
+            let moment = MOMENT.saturating_sub(waited);
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + moment);
             if timeout_at(deadline, progress.changed()).await.is_err() {
-                return Visibility::Behind((waited / 2 + MOMENT).min(RECHECK_MAX));
+                let recheck = since.elapsed() / RECHECK_PART;
+                return Visibility::Behind(recheck.clamp(RECHECK_MIN, RECHECK_MAX));
             }
         }
     }
@@ -103,7 +109,8 @@ impl OwnWrites {
     /// What a cache has not shown for so long, its watch may never tell: it is read by itself.
     fn reread(&self, key: &ObjectKey) {
         if let Some(pending) = self.lock().by_key.get(key) {
-            pending.writes.iter().for_each(|(cache, write)| cache.reread(write.key()));
+            let missing = pending.writes.iter().filter(|(cache, write)| !cache.shows(write));
+            missing.for_each(|(cache, write)| cache.reread(write.key()));
         }
     }
 
@@ -121,30 +128,26 @@ impl OwnWrites {
         }
     }
 
-    /// Drops the writes that are visible by now; if others are left, gives since when, and
-    /// the progress to wait for.
+    /// Drops the last writes that are visible by now; if any is left, gives since when, and the
+    /// progress to wait for. What was written last is shown last, more often than not: one look
+    /// tells that a cache is behind, however much was written.
     fn unshown(&self, key: &ObjectKey) -> Option<(Instant, watch::Receiver<Progress>)> {
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let mut all = self.lock();
         let pending = all.by_key.get_mut(key)?;
-        let mut unshown = None;
-        pending.writes.retain(|(cache, write)| {
+        while let Some((cache, write)) = pending.writes.last() {
             // Subscribed before the look, so that no progress falls in between.
             let progress = cache.progress();
-            let keep = !cache.shows(write);
-            if keep && unshown.is_none() {
-                unshown = Some(progress);
+            if !cache.shows(write) {
+                return Some((pending.since, progress));
             }
-            keep
-        });
-        let since = pending.since;
-        if unshown.is_none() {
-            all.by_key.remove(key);
-            self.len.store(all.by_key.len(), Ordering::Relaxed);
+            pending.writes.pop();
         }
-        unshown.map(|progress| (since, progress))
+        all.by_key.remove(key);
+        self.len.store(all.by_key.len(), Ordering::Relaxed);
+        None
     }
 
     fn lock(&self) -> MutexGuard<'_, AllPending> {
@@ -175,7 +178,10 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
     use super::*;
     use crate::cache::{self, Untyped};
@@ -236,5 +242,57 @@ mod tests {
         writer.bookmark(Some(7));
         assert_eq!(waiting.await.unwrap(), Visibility::Visible);
         assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    /// A cache that shows everything or nothing, and counts how often it is looked at.
+    struct Watched {
+        shows: AtomicBool,
+        looks: AtomicUsize,
+        progress: watch::Sender<Progress>,
+    }
+
+    impl AnyCache for Watched {
+        fn own_write(
+            &self,
+            _: &ObjectMeta,
+            _: &dyn Fn() -> Option<serde_json::Value>,
+        ) -> Option<OwnWrite> {
+            None
+        }
+
+        fn reread(&self, _: &ObjectKey) {}
+
+        fn shows(&self, _: &OwnWrite) -> bool {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            self.shows.load(Ordering::Relaxed)
+        }
+
+        fn progress(&self) -> watch::Receiver<Progress> {
+            self.progress.subscribe()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_look_tells_that_a_cache_is_behind_however_much_was_written() {
+        let cache = Arc::new(Watched {
+            shows: AtomicBool::new(false),
+            looks: AtomicUsize::new(0),
+            progress: watch::Sender::new(Progress::default()),
+        });
+        let (own_writes, key) = (OwnWrites::default(), ObjectKey::from("default/a"));
+        for version in 1..=500 {
+            own_writes.note(&key, Arc::clone(&cache) as _, written(version));
+        }
+        // The longer it is behind, the less often it is looked at.
+        for (waited, recheck) in [(0, RECHECK_MIN), (780, Duration::from_millis(100))] {
+            tokio::time::advance(Duration::from_millis(waited)).await;
+            let visibility = own_writes.visible(&key).await;
+            let soon = recheck..recheck + Duration::from_millis(1);
+            assert!(matches!(visibility, Visibility::Behind(it) if soon.contains(&it)));
+        }
+        assert_eq!(cache.looks.load(Ordering::Relaxed), 2);
+        cache.shows.store(true, Ordering::Relaxed);
+        assert_eq!(own_writes.visible(&key).await, Visibility::Visible);
+        assert_eq!(cache.looks.load(Ordering::Relaxed), 502);
     }
 }

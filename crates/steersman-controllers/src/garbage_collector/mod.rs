@@ -40,8 +40,9 @@ use metrics::SyncMetrics;
 use monitors::Monitors;
 use objects::Catalogue;
 
-/// How many objects are looked at at the same time, and how many dependents of one are set free.
-const WORKERS: usize = 8;
+/// How many objects are looked at at the same time, and how many dependents of one are set free: as
+/// in Kubernetes.
+const WORKERS: usize = 20;
 /// How often the server is asked whether it serves other resources than before. What definitions
 /// and APIServices add and take away is heard of at once; this is for what nobody tells.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(3600);

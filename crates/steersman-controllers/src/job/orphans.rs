@@ -80,7 +80,7 @@ pub(super) async fn free(client: &Client, pod: &Pod) -> Result<()> {
     if !has_finalizer(pod) {
         return Ok(());
     }
-    match client.patch::<Pod, Value>(ObjectKey::of(pod), &without_finalizer()).await {
+    match client.patch_unread::<Pod, Value>(ObjectKey::of(pod), &without_finalizer()).await {
         Err(error) if error.is_not_found() => Ok(()),
         freed => freed.map(drop),
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::events::NewEvent;
 use steersman::ownership::claim_children_with_finalizer;
 use steersman::{Context, Deleted, Error, Next, Reconciler, Result, clock};
@@ -213,7 +214,8 @@ impl Worked {
             let (batch, later) = rest.split_at(size);
             rest = later;
             let pods = batch.iter().map(|index| {
-                ctx.create(template::new_pod(now.job, now.spec, now.indexed.as_ref(), *index))
+                let pod = template::new_pod(now.job, now.spec, now.indexed.as_ref(), *index);
+                ctx.create_unread(pod)
             });
             for result in join_all(pods).await {
                 tell_of_creation(&result, ctx);
@@ -247,10 +249,10 @@ async fn release(pods: &[Arc<Pod>], ctx: &Context<Job>) -> (Vec<String>, Option<
     (released, failure)
 }
 
-fn tell_of_creation(result: &Result<Pod>, ctx: &Context<Job>) {
+fn tell_of_creation(result: &Result<ObjectMeta>, ctx: &Context<Job>) {
     match result {
         Ok(pod) => {
-            let note = format!("Created pod: {}", name_of(pod));
+            let note = format!("Created pod: {}", pod.name.as_deref().unwrap_or_default());
             ctx.event(NewEvent::normal("SuccessfulCreate").action("Create").note(note));
         }
         Err(error) if namespace_terminating(error) => {}

@@ -34,6 +34,28 @@ async fn a_pod_is_seen_terminating_for_a_moment(cluster: Cluster) -> Result<()> 
     Ok(())
 }
 
+/// How many statuses of Pods were written, or asked to be.
+async fn statuses_written(cluster: &Cluster) -> Result<u64> {
+    let metrics = http::Request::get("/metrics").body(Vec::new())?;
+    let metrics = cluster.client().kube().request_text(metrics).await?;
+    let labels = [r#"resource="pods""#, r#"subresource="status""#, r#"verb="PATCH""#];
+    let lines = metrics.lines().filter(|line| line.starts_with("apiserver_request_total"));
+    let lines = lines.filter(|line| labels.iter().all(|label| line.contains(label)));
+    Ok(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
+}
+
+#[steersman::test]
+async fn how_a_pod_is_is_written_once_for_each_change(cluster: Cluster) -> Result<()> {
+    cluster.client().create(&pod("web", &json!({}))).await?;
+    cluster.eventually("web", is_ready).await?;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert_eq!(statuses_written(&cluster).await?, 1, "it runs");
+    cluster.client().delete::<Pod>("web", &DeleteParams::default()).await?;
+    cluster.gone::<Pod>("web").await?;
+    assert_eq!(statuses_written(&cluster).await?, 2, "its container has ended");
+    Ok(())
+}
+
 #[steersman::test(termination = Duration::from_secs(10))]
 async fn the_grace_period_cuts_the_moment_short(cluster: Cluster) -> Result<()> {
     let spec = json!({"terminationGracePeriodSeconds": 2});

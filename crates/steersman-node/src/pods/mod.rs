@@ -34,7 +34,7 @@ use backoff::Memory;
 use reconcile::PodWorker;
 
 /// How many Pods are worked on at the same time.
-const CONCURRENCY: usize = 16;
+const CONCURRENCY: usize = 32;
 
 /// The machines of this agent, by the name of their Node.
 pub(crate) type Machines = Arc<HashMap<String, Machine>>;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{DeleteParams, Preconditions};
 use steersman::{Context, Next, Reconciler, Result, clock};
 
@@ -75,7 +75,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         let around = Surroundings { pod_address, host_address: machine.address() };
         let running = status::running(pod, &around, &observed, &plan, now);
         let ended = matches!(running.phase.as_deref(), Some("Succeeded" | "Failed"));
-        ctx.status(running);
+        report(pod, running, ctx);
         let next = plan.until.map(|until| time_to(until, now)).into_iter().chain(left).min();
         Ok(next.filter(|_| !ended).map_or(Next::Settled, Next::After))
     }
@@ -175,7 +175,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if !observed.any_runs() {
             teller.ended(end);
         }
-        ctx.status(status::ending(pod, &observed, end, now));
+        report(pod, status::ending(pod, &observed, end, now), ctx);
         let until = observed.until().filter(|_| observed.any_runs());
         // What is written when all have ended wakes this again.
         Ok(until.map_or(Next::Settled, |until| Next::After(time_to(until, now))))
@@ -236,6 +236,14 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
         } else {
             self.run(&pod, machine, &ctx).await
         }
+    }
+}
+
+/// Reports how a Pod is, if that is news: what a Pod's own report wakes its worker for is nearly
+/// always nothing, which is found out here for less than by encoding both.
+fn report(pod: &Pod, status: PodStatus, ctx: &Context<Pod>) {
+    if pod.status.as_ref() != Some(&status) {
+        ctx.status(status);
     }
 }
 

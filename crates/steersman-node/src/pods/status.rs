@@ -142,6 +142,8 @@ impl Reporting<'_> {
             name: spec.name.clone(),
             image: spec.image.clone().unwrap_or_default(),
             started: Some(false),
+            // The server says so of what nothing is said of: leaving it out would be a change.
+            last_state: Some(ContainerState::default()),
             ..ContainerStatus::default()
         };
         let waiting = self.plan.waiting.get(&spec.name).map(|waiting| ContainerStateWaiting {
@@ -158,7 +160,7 @@ impl Reporting<'_> {
             image_id: found.image_id.clone(),
             container_id: Some(found.id.clone()),
             restart_count: found.attempt,
-            last_state: found.last.as_deref().and_then(terminated),
+            last_state: found.last.as_deref().and_then(terminated).or(base.last_state),
             ..base
         };
         match (&found.state, waiting) {

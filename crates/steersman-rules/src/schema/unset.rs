@@ -25,21 +25,28 @@ pub(crate) fn settle(node: &Node, value: &mut Value) {
     }
 }
 
+/// Walks along fields and values together, which are both in the order of their names: most fields
+/// are not there, and looking each of them up would be most of the work.
 fn settle_fields(object: &Object, map: &mut Map<String, Value>) {
-    for field in &object.fields {
-        let name = field.name.as_ref();
-        match map.get_mut(name) {
-            Some(value) if !is_unset(field, value) => settle(&field.node, value),
-            found => match written(field) {
-                Some(written) => match found {
-                    Some(value) => *value = written,
-                    None => drop(map.insert(name.to_owned(), written)),
-                },
-                None if found.is_some() => drop(map.remove(name)),
-                None => {}
-            },
+    let mut lacking = Vec::new();
+    let mut emptied = Vec::new();
+    let mut fields = object.fields.iter().peekable();
+    for (name, value) in map.iter_mut() {
+        while let Some(earlier) = fields.next_if(|field| *field.name < **name) {
+            lacking.extend(written(earlier).map(|written| (earlier, written)));
+        }
+        let Some(field) = fields.next_if(|field| *field.name == **name) else { continue };
+        if !is_unset(field, value) {
+            settle(&field.node, value);
+        } else if let Some(written) = written(field) {
+            *value = written;
+        } else {
+            emptied.push(name.clone());
         }
     }
+    lacking.extend(fields.filter_map(|field| written(field).map(|written| (field, written))));
+    emptied.iter().for_each(|name| drop(map.remove(name)));
+    map.extend(lacking.into_iter().map(|(field, written)| (field.name.to_string(), written)));
 }
 
 /// Whether a value says no more than that nothing is set.

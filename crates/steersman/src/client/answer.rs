@@ -1,8 +1,9 @@
 //! What a server answers, and how it becomes an object again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta, OwnerReference, Time};
 use kube::Error as KubeError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -42,9 +43,11 @@ impl<'a> Answer<'a> {
         Ok(object)
     }
 
-    /// The object's metadata, if nothing else of it is wanted.
+    /// The object's metadata, if nothing else of it is wanted; without who manages which field,
+    /// which is most of it, and nobody's business here.
     pub(crate) fn metadata(self) -> Result<ObjectMeta> {
         let Head { metadata } = self.decoded()?;
+        let metadata = ObjectMeta::from(metadata);
         self.observe(&metadata);
         Ok(metadata)
     }
@@ -87,7 +90,47 @@ pub(crate) fn found<K: AnyObject>(answer: Option<Answer<'_>>) -> Result<Option<K
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
-    metadata: ObjectMeta,
+    metadata: HeadMeta,
+}
+
+/// Metadata without `managedFields`, which are passed over and not decoded.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct HeadMeta {
+    annotations: Option<BTreeMap<String, String>>,
+    creation_timestamp: Option<Time>,
+    deletion_grace_period_seconds: Option<i64>,
+    deletion_timestamp: Option<Time>,
+    finalizers: Option<Vec<String>>,
+    generate_name: Option<String>,
+    generation: Option<i64>,
+    labels: Option<BTreeMap<String, String>>,
+    name: Option<String>,
+    namespace: Option<String>,
+    owner_references: Option<Vec<OwnerReference>>,
+    resource_version: Option<String>,
+    uid: Option<String>,
+}
+
+impl From<HeadMeta> for ObjectMeta {
+    fn from(head: HeadMeta) -> Self {
+        Self {
+            annotations: head.annotations,
+            creation_timestamp: head.creation_timestamp,
+            deletion_grace_period_seconds: head.deletion_grace_period_seconds,
+            deletion_timestamp: head.deletion_timestamp,
+            finalizers: head.finalizers,
+            generate_name: head.generate_name,
+            generation: head.generation,
+            labels: head.labels,
+            name: head.name,
+            namespace: head.namespace,
+            owner_references: head.owner_references,
+            resource_version: head.resource_version,
+            uid: head.uid,
+            ..Self::default()
+        }
+    }
 }
 
 /// The answer to a list.
@@ -155,6 +198,21 @@ mod tests {
         let last = r#"{"metadata": {"continue": ""}, "items": []}"#;
         assert_eq!(names(last).unwrap(), (Vec::new(), None));
         assert_eq!(names(r#"{"items": null}"#).unwrap(), (Vec::new(), None));
+    }
+
+    #[test]
+    fn metadata_is_all_but_who_manages_it() {
+        let mut metadata = serde_json::json!({
+            "annotations": {"a": "1"}, "creationTimestamp": "2030-01-01T00:00:00Z",
+            "deletionGracePeriodSeconds": 30, "deletionTimestamp": "2030-01-01T00:00:30Z",
+            "finalizers": ["f"], "generateName": "a-", "generation": 2, "labels": {"l": "1"},
+            "name": "a-1", "namespace": "default", "resourceVersion": "7", "uid": "u",
+            "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "o", "uid": "w"}],
+        });
+        let expected: ObjectMeta = serde_json::from_value(metadata.clone()).unwrap();
+        metadata["managedFields"] = serde_json::json!([{"manager": "m", "fieldsV1": {"f:a": {}}}]);
+        let object = serde_json::json!({"metadata": metadata, "spec": {}}).to_string();
+        assert_eq!(Answer::new(object, None).metadata().unwrap(), expected);
     }
 
     #[test]

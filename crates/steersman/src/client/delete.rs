@@ -2,6 +2,7 @@
 
 use kube::api::DeleteParams;
 use kube::core::Request;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{ListOptions, Pending, Requests, absent_as_none};
@@ -21,15 +22,41 @@ pub enum Deleted {
 impl Deleted {
     /// Reads the answer to a deletion. Of most kinds that are gone it is a Status, of some (Pods,
     /// Services) the object itself, which nothing holds.
-    fn from_answer(answer: &Value) -> Self {
-        let metadata = &answer["metadata"];
-        let held = metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty());
-        let at_once = metadata["deletionGracePeriodSeconds"] == 0 && !held;
-        if metadata["deletionTimestamp"].is_null() || at_once {
+    fn from_answer(answer: &DeleteAnswer) -> Self {
+        let metadata = &answer.metadata;
+        let held = metadata.finalizers.as_ref().is_some_and(|held| !held.is_empty());
+        let at_once = metadata.deletion_grace_period_seconds == Some(0) && !held;
+        if metadata.deletion_timestamp.is_none() || at_once {
             Self::Gone
         } else {
             Self::Terminating
         }
+    }
+}
+
+/// The answer to a deletion, the object itself or a Status of it, as far as it is looked at: the rest
+/// of a large object is not decoded.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct DeleteAnswer {
+    metadata: DeletedMeta,
+    /// Of a Status. A custom resource may call anything so.
+    details: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DeletedMeta {
+    uid: Option<String>,
+    deletion_timestamp: Option<String>,
+    deletion_grace_period_seconds: Option<i64>,
+    finalizers: Option<Vec<String>>,
+}
+
+impl DeleteAnswer {
+    /// The uid of the deleted object.
+    fn uid(&self) -> Option<&str> {
+        self.metadata.uid.as_deref().or_else(|| self.details["uid"].as_str())
     }
 }
 
@@ -40,10 +67,10 @@ impl<'a> Requests<'a> {
         let params = DeleteParams { dry_run, ..params.clone() };
         Box::pin(async move {
             let request = self.at(&key).delete(&key.name, &params);
-            let answer = absent_as_none(self.answer(request).await)?;
+            let answer: Option<DeleteAnswer> = absent_as_none(self.answer(request).await)?;
             if !dry_run {
                 let given = params.preconditions.as_ref().and_then(|only| only.uid.as_deref());
-                let answered = answer.as_ref().and_then(deleted_uid);
+                let answered = answer.as_ref().and_then(DeleteAnswer::uid);
                 self.observe_deletion(&key, given.or(answered));
             }
             Ok(answer.as_ref().map_or(Deleted::NotFound, Deleted::from_answer))
@@ -61,7 +88,7 @@ impl<'a> Requests<'a> {
         let params = DeleteParams { dry_run, ..params.clone() };
         let request = request.delete_collection(&params, &options.params());
         Box::pin(async move {
-            let answer = self.answer(request).await?;
+            let answer: Value = self.answer(request).await?;
             for deleted in answer["items"].as_array().into_iter().flatten().filter(|_| !dry_run) {
                 let metadata = &deleted["metadata"];
                 let key = ObjectKey {
@@ -86,29 +113,38 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// The uid of a deleted object, as the answer has it: the object itself, or a Status of it.
-fn deleted_uid(answer: &Value) -> Option<&str> {
-    answer["metadata"]["uid"].as_str().or_else(|| answer["details"]["uid"].as_str())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::Deleted;
+    use super::{DeleteAnswer, Deleted};
+
+    fn read(answer: serde_json::Value) -> DeleteAnswer {
+        serde_json::from_value(answer).unwrap()
+    }
+
+    #[test]
+    fn the_uid_is_that_of_the_object_or_of_the_status_about_it() {
+        let object = json!({"kind": "Pod", "metadata": {"uid": "u", "name": "a"}, "spec": {}});
+        assert_eq!(read(object).uid(), Some("u"));
+        let status = json!({"kind": "Status", "metadata": {}, "details": {"uid": "u"}});
+        assert_eq!(read(status).uid(), Some("u"));
+        assert_eq!(read(json!({"kind": "Status", "metadata": {}})).uid(), None);
+        let custom = json!({"metadata": {"uid": "u"}, "details": "of another sort"});
+        assert_eq!(read(custom).uid(), Some("u"));
+    }
 
     #[test]
     fn an_object_that_nothing_holds_is_gone_when_it_is_given_back() {
         let deleting = |more: serde_json::Value| {
             let mut object = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
             object["metadata"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            Deleted::from_answer(&object)
+            Deleted::from_answer(&read(object))
         };
-        assert_eq!(Deleted::from_answer(&json!({"kind": "Status", "metadata": {}})), Deleted::Gone);
-        assert_eq!(
-            Deleted::from_answer(&json!({"kind": "Service", "metadata": {}})),
-            Deleted::Gone
-        );
+        for kind in ["Status", "Service"] {
+            let answer = read(json!({"kind": kind, "metadata": {}}));
+            assert_eq!(Deleted::from_answer(&answer), Deleted::Gone);
+        }
         assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 0})), Deleted::Gone);
         assert_eq!(deleting(json!({"deletionGracePeriodSeconds": 30})), Deleted::Terminating);
         assert_eq!(deleting(json!({})), Deleted::Terminating, "a namespace");

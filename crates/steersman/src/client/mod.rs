@@ -17,6 +17,7 @@ mod subresource;
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Error as KubeError;
 use kube::api::{DeleteParams, Patch};
 use kube::core::{DynamicObject, GroupVersionKind, Status};
@@ -178,6 +179,18 @@ impl Client {
         let requests = self.requests::<K>();
         let request = requests.patch_request(&key.into(), None, patch);
         requests.patch(request).await?.object()
+    }
+
+    /// Patches an object, as [`patch`](Self::patch) does, and gives back only its metadata, without
+    /// `managedFields`: of a large object, nothing else is decoded.
+    pub async fn patch_unread<K: Object, P: Serialize>(
+        &self,
+        key: impl Into<ObjectKey>,
+        patch: &Patch<P>,
+    ) -> Result<ObjectMeta> {
+        let requests = self.requests::<K>();
+        let request = requests.patch_request(&key.into(), None, patch);
+        requests.patch(request).await?.metadata()
     }
 
     /// Patches the status of an object, and nothing else.

@@ -11,6 +11,7 @@ use kube::Error as KubeError;
 use kube::api::{GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Request;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -233,7 +234,7 @@ impl<'a> Requests<'a> {
     }
 
     /// Sends a request whose answer may be of several kinds.
-    pub(super) async fn answer(&self, request: Built) -> Result<Value> {
+    pub(super) async fn answer<T: DeserializeOwned>(&self, request: Built) -> Result<T> {
         let json = self.send(request).await?;
         serde_json::from_str(&json).map_err(|error| unreadable(&json, error))
     }

@@ -15,6 +15,7 @@ mod status;
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch};
 use serde::Serialize;
 use tracing::Span;
@@ -191,6 +192,12 @@ impl<K: AnyObject> Context<K> {
     /// Creates a child, owned by the object being reconciled.
     pub async fn create<C: Object>(&self, child: C) -> Result<C> {
         self.erased.create(&Kind::of(), child)?.await?.object()
+    }
+
+    /// Creates a child, as [`create`](Self::create) does, and gives back only its metadata, without
+    /// `managedFields`: of many or large children, nothing else is decoded.
+    pub async fn create_unread<C: Object>(&self, child: C) -> Result<ObjectMeta> {
+        self.erased.create(&Kind::of(), child)?.await?.metadata()
     }
 
     /// Brings a child to the state that `mutate` gives it, from what it is or, if it does not
