@@ -10,9 +10,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::aggregation::front;
-use crate::allocate;
+use crate::document::items;
 use crate::presence;
 use crate::state::Server;
+use crate::state::service_ranges::ServiceRanges;
 use crate::status::Result;
 use crate::write::own::{ensure, keep};
 
@@ -60,13 +61,23 @@ pub(crate) async fn run(server: &Arc<Server>) -> Result<()> {
         };
         ensure(server, PRIORITY_CLASS, "", name, class).await?;
     }
-    keep(server, SERVICE_CIDR, service_cidr(&server.now()), |cidr, wanted| {
-        if cidr["status"]["conditions"].is_null() {
-            cidr["status"] = wanted["status"].clone();
-        }
-    })
+    keep(
+        server,
+        SERVICE_CIDR,
+        service_cidr(&server.service_ranges, &server.now()),
+        |cidr, wanted| {
+            if cidr["status"]["conditions"].is_null() {
+                cidr["status"] = wanted["status"].clone();
+            }
+            // A cluster may get a second family later.
+            let (has, ranges) = (items(&cidr["spec"]["cidrs"]), items(&wanted["spec"]["cidrs"]));
+            if has.len() < ranges.len() && ranges.starts_with(has) {
+                cidr["spec"] = wanted["spec"].clone();
+            }
+        },
+    )
     .await?;
-    ensure(server, SERVICE, "default", "kubernetes", service).await?;
+    ensure(server, SERVICE, "default", "kubernetes", || service(&server.service_ranges)).await?;
     // Only those who reach this server over the network are behind it.
     if server.reachable().is_some() {
         front::publish(server).await?;
@@ -101,11 +112,11 @@ fn legacy_token_tracking(now: &str) -> Value {
     })
 }
 
-fn service_cidr(now: &str) -> Value {
+fn service_cidr(ranges: &ServiceRanges, now: &str) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
         "metadata": {"name": "kubernetes"},
-        "spec": {"cidrs": [allocate::CIDR]},
+        "spec": {"cidrs": ranges.texts()},
         "status": {"conditions": [{
             "type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now,
             "message": "Kubernetes Service CIDR is ready",
@@ -113,7 +124,9 @@ fn service_cidr(now: &str) -> Value {
     })
 }
 
-fn service() -> Value {
+fn service(ranges: &ServiceRanges) -> Value {
+    let primary = ranges.primary();
+    let (address, family) = (primary.first().to_string(), primary.family().name());
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {
@@ -121,8 +134,8 @@ fn service() -> Value {
             "labels": {"component": "apiserver", "provider": "kubernetes"},
         },
         "spec": {
-            "type": "ClusterIP", "clusterIP": allocate::FIRST, "clusterIPs": [allocate::FIRST],
-            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
+            "type": "ClusterIP", "clusterIP": address, "clusterIPs": [address],
+            "ipFamilies": [family], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
             "internalTrafficPolicy": "Cluster",
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
         },

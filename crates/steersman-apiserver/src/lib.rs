@@ -111,6 +111,7 @@ pub use server::{ApiServer, Config, REQUESTS_INFLIGHT_MAX};
 pub use state::extended::{Computed, Reading};
 pub use state::residents::Resident;
 pub use state::reviews::Reviewer;
+pub use state::service_ranges::{NotServiceRanges, ServiceRanges};
 pub use steersman_rules::schema::{RuleCost, rule_costs};
 pub use token::{SecretToken, sign_for_secret};
 pub use webhook_client::{BrokenOff, WebhookHandler};

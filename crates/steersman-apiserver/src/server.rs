@@ -46,6 +46,7 @@ use crate::state::node_ports::NodePorts;
 use crate::state::remotes::Remotes;
 use crate::state::residents::Resident;
 use crate::state::reviews::Reviewer;
+use crate::state::service_ranges::ServiceRanges;
 use crate::status::{Result, Status, panic_text};
 use crate::token::Signer;
 use crate::user::User;
@@ -84,6 +85,8 @@ pub struct Config {
     /// the seats that priority levels share: in Kubernetes the sum of `--max-requests-inflight` and
     /// `--max-mutating-requests-inflight`.
     pub requests_inflight_max: u32,
+    /// Where Services get their cluster addresses from.
+    pub service_ranges: ServiceRanges,
     /// Servers behind this one that belong to it.
     pub residents: Vec<Resident>,
 }
@@ -102,6 +105,7 @@ impl Config {
             audit: None,
             admission: PluginSelection::without_controllers(),
             requests_inflight_max: REQUESTS_INFLIGHT_MAX,
+            service_ranges: ServiceRanges::default(),
             residents: Vec::new(),
         }
     }
@@ -177,6 +181,7 @@ impl ApiServer {
             finalizing: Mutex::default(),
             events: SharedEvents::default(),
             node_ports: NodePorts::default(),
+            service_ranges: config.service_ranges,
             effects: effects::all(),
             signer: Signer::default(),
             plugins: config.admission.plugins(&metrics.admission),

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steersman_cluster::{
     AdmissionConfiguration, AuthorizationMode, Cidr, Controllers, HISTORY_BYTES, PluginSelection,
+    ServiceRanges,
 };
+
+use crate::controller_flags::ControllerFlags;
 
 /// A Kubernetes-compatible cluster in one process, for people who write and test controllers.
 #[derive(Parser)]
@@ -65,16 +68,11 @@ pub(crate) struct Up {
     /// another program.
     #[arg(long, value_name = "CIDR")]
     pub(crate) load_balancer_pool: Option<Cidr>,
-    /// Whether nodes that have no range for the addresses of their Pods get a part of --cluster-cidr.
-    /// Simulated nodes have one.
-    #[arg(long, requires = "cluster_cidr")]
-    pub(crate) allocate_node_cidrs: bool,
-    /// The range of the addresses of all Pods, such as 10.244.0.0/16.
-    #[arg(long, value_name = "CIDR")]
-    pub(crate) cluster_cidr: Option<Cidr>,
-    /// How long the prefix of a node's part of it is [default: 24, or 64 in IPv6].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
-    pub(crate) node_cidr_mask_size: Option<u32>,
+    /// Where Services get their cluster addresses from: a range, or one of each family, such as
+    /// 10.96.0.0/12,fd00:10:96::/112. Simulated nodes and their Pods have addresses of the same
+    /// families.
+    #[arg(long, value_name = "CIDR,CIDR", default_value = "10.96.0.0/12")]
+    pub(crate) service_cluster_ip_range: ServiceRanges,
     #[command(flatten)]
     pub(crate) admission: AdmissionFlags,
     /// How many seconds of history watches and paged lists can go back to.
@@ -109,6 +107,8 @@ pub(crate) struct Up {
         help_heading = "Authentication"
     )]
     pub(crate) authorization_mode: AuthorizationMode,
+    #[command(flatten, next_help_heading = "Controllers")]
+    pub(crate) controller_flags: ControllerFlags,
     #[command(flatten, next_help_heading = "Auditing")]
     pub(crate) audit: AuditFlags,
     #[command(flatten, next_help_heading = "Storage")]

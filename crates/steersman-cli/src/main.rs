@@ -13,6 +13,7 @@ mod allocator;
 mod arguments;
 mod audit;
 mod authentication;
+mod controller_flags;
 mod demo;
 mod failure;
 mod files;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use steersman_cluster::{Cluster, Controllers, Endpoint, NodeCidrs, Storage};
+use steersman_cluster::{Cluster, Controllers, Endpoint, Storage};
 use tokio::runtime::{self, Handle};
 use tracing_subscriber::EnvFilter;
 
@@ -68,11 +68,9 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     if let Some(pool) = up.load_balancer_pool {
         builder = builder.load_balancer_pool(pool);
     }
-    if let Some(range) = up.cluster_cidr.filter(|_| up.allocate_node_cidrs) {
-        let usual = NodeCidrs::of(range);
-        let mask_size = up.node_cidr_mask_size.unwrap_or(usual.mask_size);
-        builder = builder.node_cidrs(NodeCidrs { mask_size, ..usual });
-    }
+    builder = builder.node_cidrs(up.controller_flags.node_cidrs()?);
+    builder = builder.controller_settings(up.controller_flags.settings());
+    builder = builder.service_ranges(up.service_cluster_ip_range);
     if let Some(address) = up.advertise_address {
         builder = builder.advertise(address);
     }

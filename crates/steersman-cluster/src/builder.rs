@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use steersman_apiserver::audit::Auditing;
 use steersman_apiserver::{
-    Authentication, AuthorizationMode, PluginSelection, REQUESTS_INFLIGHT_MAX,
+    Authentication, AuthorizationMode, PluginSelection, REQUESTS_INFLIGHT_MAX, ServiceRanges,
 };
-use steersman_controllers::{Cidr, NodeCidrs};
-use steersman_node::{Outages, Scripts};
+use steersman_controllers::{Cidr, ControllerSettings, NodeCidrs};
+use steersman_node::{IpFamilies, Outages, Scripts};
 use steersman_store::HISTORY_BYTES;
 use steersman_store::encryption::Encryption;
 use tokio::runtime::Handle;
@@ -43,7 +43,9 @@ pub struct Builder {
     pub(crate) measurements: Measurements,
     pub(crate) controllers: Controllers,
     pub(crate) load_balancer_pool: Option<Cidr>,
-    pub(crate) node_cidrs: Option<NodeCidrs>,
+    pub(crate) node_cidrs: Vec<NodeCidrs>,
+    pub(crate) service_ranges: ServiceRanges,
+    pub(crate) controller_settings: ControllerSettings,
     pub(crate) admission: PluginSelection,
     pub(crate) seed: Option<u64>,
     pub(crate) history: Duration,
@@ -82,7 +84,9 @@ impl Default for Builder {
             measurements: Measurements::default(),
             controllers: Controllers::ALL,
             load_balancer_pool: None,
-            node_cidrs: None,
+            node_cidrs: Vec::new(),
+            service_ranges: ServiceRanges::default(),
+            controller_settings: ControllerSettings::default(),
             admission: PluginSelection::default(),
             seed: None,
             history: Duration::from_secs(300),
@@ -136,11 +140,38 @@ impl Builder {
     }
 
     /// Where nodes that have none get ranges for the addresses of their Pods from, as by
-    /// `--allocate-node-cidrs` and `--cluster-cidr`. Simulated nodes bring their own.
+    /// `--allocate-node-cidrs` and `--cluster-cidr`: one, or one of each family. Simulated nodes
+    /// bring their own.
     #[must_use]
-    pub fn node_cidrs(mut self, cidrs: NodeCidrs) -> Self {
-        self.node_cidrs = Some(cidrs);
+    pub fn node_cidrs(mut self, cidrs: impl IntoIterator<Item = NodeCidrs>) -> Self {
+        self.node_cidrs = cidrs.into_iter().collect();
         self
+    }
+
+    /// Where Services get their cluster addresses from, as by `--service-cluster-ip-range`. Simulated
+    /// nodes and their Pods have addresses of the same families.
+    #[must_use]
+    pub fn service_ranges(mut self, ranges: ServiceRanges) -> Self {
+        self.service_ranges = ranges;
+        self
+    }
+
+    /// What else controllers are told: grace periods, rates and thresholds, as by flags of
+    /// kube-controller-manager.
+    #[must_use]
+    pub fn controller_settings(mut self, settings: ControllerSettings) -> Self {
+        self.controller_settings = settings;
+        self
+    }
+
+    /// Of which families the addresses of simulated nodes and their Pods are.
+    pub(crate) fn families(&self) -> IpFamilies {
+        match (self.service_ranges.are_dual_stack(), self.service_ranges.prefer_ipv6()) {
+            (false, false) => IpFamilies::V4,
+            (false, true) => IpFamilies::V6,
+            (true, false) => IpFamilies::V4AndV6,
+            (true, true) => IpFamilies::V6AndV4,
+        }
     }
 
     /// Which admission plug-ins are switched on or off by name. Those that begin what a controller

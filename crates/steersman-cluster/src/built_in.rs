@@ -13,8 +13,8 @@ use steersman::controller::ReconcileRecord;
 use steersman::election::LeaderElection;
 use steersman::manager::{Manager, Running};
 use steersman_apiserver::ApiServer;
-use steersman_controllers::{Authority, Cidr, Installation, NodeCidrs, Pulse};
-use steersman_node::{Outages, Scripts, SimulatedNodes};
+use steersman_controllers::{Authority, Cidr, ControllerSettings, Installation, NodeCidrs, Pulse};
+use steersman_node::{IpFamilies, Outages, Scripts, SimulatedNodes};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,11 @@ pub(crate) struct Parts {
     /// Where load balancers get their addresses from.
     pub(crate) load_balancer_pool: Option<Cidr>,
     /// Where nodes get ranges for their Pods from.
-    pub(crate) node_cidrs: Option<NodeCidrs>,
+    pub(crate) node_cidrs: Vec<NodeCidrs>,
+    /// What controllers are told by flags.
+    pub(crate) settings: ControllerSettings,
+    /// Of which families the addresses of nodes and Pods are.
+    pub(crate) families: IpFamilies,
 }
 
 impl Parts {
@@ -74,8 +78,9 @@ impl Parts {
             root_ca,
             authority,
             load_balancer_pool: self.load_balancer_pool,
-            node_cidrs: self.node_cidrs,
+            node_cidrs: &self.node_cidrs,
             pulse,
+            settings: self.settings,
             runs: &runs,
         };
         let mut manager = steersman_controllers::install_with(manager, &installation);
@@ -90,6 +95,7 @@ impl Parts {
             .with_termination(self.pod_termination)
             .with_scripts(self.scripts.clone())
             .with_outages(self.outages.clone())
+            .with_families(self.families)
     }
 
     /// Starts everything, on a server that has the store to itself: every request passes it, so

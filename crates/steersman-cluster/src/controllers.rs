@@ -16,15 +16,13 @@ const METRICS_SERVER: (&str, &str) = ("metrics-server", "metrics");
 /// The controllers of Kubernetes 1.36 that are built in nowhere here, or not yet, with the short
 /// names that they had before. Who leaves one out gets what was asked for; who asks for one is told
 /// that nobody does its work.
-const ELSEWHERE: [(&str, &str); 11] = [
+const ELSEWHERE: [(&str, &str); 9] = [
     ("podcertificaterequest-cleaner-controller", ""),
     ("node-route-controller", "route"),
     ("cloud-node-lifecycle-controller", "cloud-node-lifecycle"),
-    ("device-taint-eviction-controller", ""),
     ("podgroup-protection-controller", ""),
     ("kube-apiserver-serving-clustertrustbundle-publisher-controller", ""),
     ("storageversion-garbage-collector-controller", "storage-version-gc"),
-    ("resourceclaim-controller", "resource-claim-controller"),
     ("resourcepoolstatusrequest-controller", ""),
     ("storage-version-migrator-controller", "svm"),
     ("selinux-warning-controller", ""),
@@ -105,6 +103,11 @@ impl Controllers {
     /// Whether somebody makes volumes for claims.
     pub(crate) fn provision_volumes(self) -> bool {
         self.runs("local-path-provisioner")
+    }
+
+    /// Whether somebody attaches volumes.
+    pub(crate) fn attach_volumes(self) -> bool {
+        self.runs("persistentvolume-attach-detach-controller")
     }
 
     /// Whether somebody needs to know who the cluster is: its certificates, or its keys.
@@ -223,7 +226,7 @@ mod tests {
             ("-deployment,deployment", "none"),
             ("*,bootstrapsigner", "*,bootstrap-signer-controller"),
             ("tokencleaner", "token-cleaner-controller"),
-            ("*,-resourceclaim-controller,-svm", "*"),
+            ("*,-selinux-warning-controller,-svm", "*"),
             (
                 "*, -garbagecollector,-root-ca-cert-publisher",
                 "deployment-controller,replicaset-controller,statefulset-controller,\
@@ -245,7 +248,8 @@ mod tests {
                  certificatesigningrequest-signing-controller,serviceaccount-token-controller,\
                  certificatesigningrequest-approving-controller,\
                  certificatesigningrequest-cleaner-controller,\
-                 legacy-serviceaccount-token-cleaner-controller,kube-scheduler,metrics-server",
+                 legacy-serviceaccount-token-cleaner-controller,resourceclaim-controller,\
+                 device-taint-eviction-controller,kube-scheduler,metrics-server",
             ),
         ] {
             let parsed: Controllers = list.parse().unwrap();
@@ -261,11 +265,11 @@ mod tests {
         for (off, _) in OFF_BY_DEFAULT {
             assert!(!Controllers::ALL.runs(off) && !Controllers::from(true).runs(off), "{off}");
         }
-        let error = "*,resourceclaim-controller".parse::<Controllers>().unwrap_err();
-        assert_eq!(error, ChoiceError::Elsewhere { name: "resourceclaim-controller".into() });
+        let error = "*,selinux-warning-controller".parse::<Controllers>().unwrap_err();
+        assert_eq!(error, ChoiceError::Elsewhere { name: "selinux-warning-controller".into() });
         let text = error.to_string();
         assert!(
-            text.contains("-resourceclaim-controller") && text.contains("job-controller"),
+            text.contains("-selinux-warning-controller") && text.contains("job-controller"),
             "{text}"
         );
     }

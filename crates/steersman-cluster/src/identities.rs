@@ -21,7 +21,7 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::Service;
 
 /// The names of controllers whose service account has another one.
-const ACCOUNTS: [(&str, &str); 32] = [
+const ACCOUNTS: [(&str, &str); 34] = [
     ("bootstrap-signer-controller", "bootstrap-signer"),
     ("certificatesigningrequest-approving-controller", "certificate-controller"),
     ("certificatesigningrequest-cleaner-controller", "certificate-controller"),
@@ -48,6 +48,8 @@ const ACCOUNTS: [(&str, &str); 32] = [
     ("persistentvolumeclaim-protection-controller", "pvc-protection-controller"),
     ("pod-garbage-collector-controller", "pod-garbage-collector"),
     ("replicationcontroller-controller", "replication-controller"),
+    ("resourceclaim-controller", "resource-claim-controller"),
+    ("resourceclaim-release-controller", "resource-claim-controller"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("service-cidr-controller", "service-cidrs-controller"),
     ("service-lb-controller", "service-controller"),
@@ -58,10 +60,6 @@ const ACCOUNTS: [(&str, &str); 32] = [
 
 /// Who acts as the controller manager itself: others get their tokens from it.
 const TOKENS: &str = "serviceaccount-token-controller";
-
-/// What stands for the drivers of volumes. These bring their roles along elsewhere; Kubernetes has none
-/// for them.
-const ATTACHER: &str = "simulated-csi-attacher";
 
 /// What stands for nodes.
 const NODES: [&str; 2] = ["kubelet", "node-heartbeat"];
@@ -104,7 +102,6 @@ fn user(part: &str) -> User {
     match part {
         steersman_scheduler::SCHEDULER_NAME => return User::known("system:kube-scheduler", &[]),
         TOKENS => return manager(),
-        ATTACHER => return User::known("steersman:csi-attacher", &["system:masters"]),
         _ => {}
     }
     let renamed = ACCOUNTS.iter().find(|(name, _)| *name == part);

@@ -15,6 +15,7 @@ mod builder;
 mod attention;
 mod authority;
 mod built_in;
+mod csi_attacher;
 mod fork;
 mod identities;
 mod missing;
@@ -37,10 +38,13 @@ pub use fork::ForkError;
 pub use steersman_apiserver::user::User;
 pub use steersman_apiserver::{
     AdmissionConfiguration, AdmissionConfigurationError, ApiServer, Authentication,
-    AuthorizationMode, PluginSelection, RuleCost, SelectionError, WebhookHandler, rule_costs,
+    AuthorizationMode, NotServiceRanges, PluginSelection, RuleCost, SelectionError, ServiceRanges,
+    WebhookHandler, rule_costs,
 };
 pub use steersman_apiserver::{audit, authentication, encryption, pki};
-pub use steersman_controllers::{Cidr, NodeCidrs, NotACidr};
+pub use steersman_controllers::{
+    AutoscalerSettings, Cidr, ControllerSettings, NodeCidrs, NodeLifecycleSettings, NotACidr,
+};
 pub use steersman_node::{NodeOutage, Outages, PodRule};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{HISTORY_BYTES, disk, etcd};

@@ -21,6 +21,7 @@ use crate::authority::Keys;
 use crate::builder::Builder;
 use crate::built_in::{BuiltIn, Parts};
 use crate::cluster::{Cluster, Endpoint};
+use crate::csi_attacher;
 use crate::error::StartError;
 use crate::fork::Forking;
 use crate::residents::Residents;
@@ -72,6 +73,7 @@ impl Builder {
             audit: self.audit.clone(),
             admission: self.plugins(),
             requests_inflight_max: self.requests_inflight_max,
+            service_ranges: self.service_ranges.clone(),
             residents: residents.all(),
             ..Config::new(Arc::clone(&decrypted), Arc::new(clock::now))
         };
@@ -79,6 +81,9 @@ impl Builder {
         residents.read_from(&api);
         let client = kube::Client::new(api.direct(), "default");
         self.provide_class(&client).await;
+        if self.controllers.attach_volumes() {
+            csi_attacher::grant(&client).await;
+        }
         stopwatch.lap("api server");
 
         let mut tasks = JoinSet::new();
@@ -90,7 +95,8 @@ impl Builder {
         let endpoint = match listener.zip(identity.as_ref()) {
             Some((listener, identity)) => {
                 let grace = self.shutdown.grace;
-                let socket = Socket { listener, advertise: self.advertise, grace };
+                let services = self.service_ranges.firsts().map(|it| it.to_string()).collect();
+                let socket = Socket { listener, advertise: self.advertise, grace, services };
                 Some(serve(&mut tasks, &api, identity, socket, &shutdown)?)
             }
             None => None,
@@ -146,7 +152,9 @@ impl Builder {
             outages: self.outages.clone(),
             controllers: self.controllers,
             load_balancer_pool: self.load_balancer_pool,
-            node_cidrs: self.node_cidrs,
+            node_cidrs: self.node_cidrs.clone(),
+            settings: self.controller_settings,
+            families: self.families(),
             root_ca: identity.as_ref().map(|identity| identity.ca().into()),
             authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
         }
@@ -196,6 +204,8 @@ struct Socket {
     advertise: Option<IpAddr>,
     /// How long requests may take to end when the cluster stops.
     grace: Duration,
+    /// The addresses by which Pods reach the API server.
+    services: Vec<String>,
 }
 
 /// Starts to serve HTTPS, with a certificate of the cluster's own authority.
@@ -203,7 +213,7 @@ fn serve(
     tasks: &mut JoinSet<()>,
     api: &ApiServer,
     identity: &Identity,
-    Socket { listener, advertise, grace }: Socket,
+    Socket { listener, advertise, grace, services }: Socket,
     shutdown: &CancellationToken,
 ) -> Result<Endpoint, StartError> {
     let address = listener.local_addr().map_err(|error| StartError::Listen {
@@ -214,6 +224,7 @@ fn serve(
     api.advertise(reached);
     let mut names = vec![address.ip().to_string(), reached.ip().to_string()];
     names.dedup();
+    names.extend(services);
     let pki = Pki::of(identity, &names)?;
     let url = format!("https://{}", reachable(reached));
     let endpoint = Endpoint { address, kubeconfig: pki.kubeconfig(&url), url };

@@ -47,7 +47,7 @@ impl Cidr {
     }
 
     /// Whether its addresses are of the fourth version.
-    pub(crate) fn is_ipv4(&self) -> bool {
+    pub fn is_ipv4(&self) -> bool {
         self.is_ipv4
     }
 

@@ -17,6 +17,7 @@ mod intstr;
 mod node;
 mod pod;
 mod pod_control;
+mod pod_resource_claims;
 mod pods_by_node;
 mod pulse;
 mod service;
@@ -31,6 +32,7 @@ mod clusterrole_aggregation;
 mod cronjob;
 mod daemonset;
 mod deployment;
+mod device_taint_eviction;
 mod disruption;
 mod endpoints;
 mod endpointslice;
@@ -49,6 +51,7 @@ mod persistentvolume_expander;
 mod pod_garbage_collector;
 mod replicaset;
 mod replicationcontroller;
+mod resource_claim;
 mod resourcequota;
 mod root_ca;
 mod service_cidr;
@@ -68,7 +71,6 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
-use pod_garbage_collector::TERMINATED_POD_THRESHOLD;
 use steersman::cache::Form;
 use steersman::informer::CacheConfig;
 use steersman::manager::Group;
@@ -76,17 +78,19 @@ use steersman::{Controller, Manager, Metrics};
 
 pub use authority::{Authority, CertificateOf, NoCertificate, TokenOf};
 pub use cidr::{Cidr, NotACidr};
+pub use horizontal_pod_autoscaler::AutoscalerSettings;
 pub use local_path_provisioner::{
     PROVISIONER as LOCAL_PATH_PROVISIONER, provide_standard_class, standard_class,
 };
 pub use node_ipam::NodeCidrs;
+pub use node_lifecycle::NodeLifecycleSettings;
 pub use pulse::Pulse;
 
 /// Every built-in controller: its name and the short name it had before, both as
 /// kube-controller-manager or, where clouds come in, cloud-controller-manager has them; what is
 /// newer has one name. `local-path-provisioner` is what clusters of kind and k3s have beside those.
 /// Those of [`OFF_BY_DEFAULT`] are not among them.
-pub const NAMES: [(&str, &str); 40] = [
+pub const NAMES: [(&str, &str); 42] = [
     ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("statefulset-controller", "statefulset"),
@@ -127,6 +131,8 @@ pub const NAMES: [(&str, &str); 40] = [
     ("certificatesigningrequest-approving-controller", "csrapproving"),
     ("certificatesigningrequest-cleaner-controller", "csrcleaner"),
     ("legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner"),
+    (resource_claim::NAME, "resource-claim-controller"),
+    (device_taint_eviction::NAME, device_taint_eviction::NAME),
 ];
 
 /// The controllers that run only if they are asked for by name, as in Kubernetes.
@@ -136,6 +142,29 @@ pub const OFF_BY_DEFAULT: [(&str, &str); 2] =
 /// Whether the controller of this name runs unless somebody says otherwise.
 pub fn is_on_by_default(name: &str) -> bool {
     OFF_BY_DEFAULT.iter().all(|(off, _)| *off != name)
+}
+
+/// What controllers can be told by flags of kube-controller-manager.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ControllerSettings {
+    /// How long nodes may be silent, and how fast they are given up.
+    pub node_lifecycle: NodeLifecycleSettings,
+    /// How many Pods that have ended may stay, as by `--terminated-pod-gc-threshold`; all if nothing
+    /// is said.
+    pub terminated_pod_threshold: Option<usize>,
+    /// How targets are scaled.
+    pub autoscaler: AutoscalerSettings,
+}
+
+impl Default for ControllerSettings {
+    /// Those of Kubernetes.
+    fn default() -> Self {
+        Self {
+            node_lifecycle: NodeLifecycleSettings::default(),
+            terminated_pod_threshold: Some(pod_garbage_collector::TERMINATED_POD_THRESHOLD),
+            autoscaler: AutoscalerSettings::default(),
+        }
+    }
 }
 
 /// What controllers have to be told because no client shows it, and which of them run.
@@ -148,10 +177,13 @@ pub struct Installation<'a> {
     /// Where Services of the type `LoadBalancer` get their addresses from; without it, they wait for
     /// somebody else.
     pub load_balancer_pool: Option<Cidr>,
-    /// Where nodes that have none get ranges for their Pods from; without it, from nobody.
-    pub node_cidrs: Option<NodeCidrs>,
+    /// Where nodes that have none get ranges for their Pods from, one of each family; if there are
+    /// none, from nobody.
+    pub node_cidrs: &'a [NodeCidrs],
     /// Who knows of nodes that they are alive, though neither Lease nor status shows it.
     pub pulse: Option<Arc<dyn Pulse>>,
+    /// What else they are told.
+    pub settings: ControllerSettings,
     /// Whether the controller of this name, one of [`NAMES`] or [`OFF_BY_DEFAULT`], runs.
     pub runs: &'a dyn Fn(&str) -> bool,
 }
@@ -187,15 +219,21 @@ pub fn restrict_caches(manager: Manager, runs: &dyn Fn(&str) -> bool) -> Manager
 /// Every built-in controller that reconciles one kind and needs to be told nothing. What they
 /// count, nobody reads.
 pub fn all() -> Vec<Controller> {
-    counting(&Metrics::default(), None)
+    counting(&Metrics::default(), None, ControllerSettings::default())
 }
 
 /// The same, which count as Kubernetes' controllers do.
-fn counting(metrics: &Metrics, pulse: Option<Arc<dyn Pulse>>) -> Vec<Controller> {
+fn counting(
+    metrics: &Metrics,
+    pulse: Option<Arc<dyn Pulse>>,
+    settings: ControllerSettings,
+) -> Vec<Controller> {
+    let ended_max = settings.terminated_pod_threshold.unwrap_or(usize::MAX);
     let [budgets, covered] = disruption::controllers();
     let [provisioner, deleter, resizer] = local_path_provisioner::controllers();
     let [claims, volumes, classes] = volume_protection::controllers();
-    let [attachments, attacher] = attach_detach::controllers();
+    let [attachments, attacher] = attach_detach::controllers(metrics);
+    let [pod_claims, resource_claims] = resource_claim::controllers(metrics);
     vec![
         deployment::controller(),
         replicaset::controller(metrics),
@@ -212,7 +250,7 @@ fn counting(metrics: &Metrics, pulse: Option<Arc<dyn Pulse>>) -> Vec<Controller>
         job::orphans(metrics),
         cronjob::controller(metrics),
         ttl_after_finished::controller(metrics),
-        horizontal_pod_autoscaler::controller(metrics),
+        horizontal_pod_autoscaler::controller(metrics, settings.autoscaler),
         validatingadmissionpolicy_status::controller(),
         endpointslice::controller(metrics),
         endpoints::controller(),
@@ -231,13 +269,16 @@ fn counting(metrics: &Metrics, pulse: Option<Arc<dyn Pulse>>) -> Vec<Controller>
         provisioner,
         deleter,
         resizer,
-        node_lifecycle::controller(metrics, pulse),
+        node_lifecycle::controller(metrics, pulse, settings.node_lifecycle),
         taint_eviction::controller(metrics),
-        pod_garbage_collector::controller(metrics, TERMINATED_POD_THRESHOLD),
+        pod_garbage_collector::controller(metrics, ended_max),
         ttl::controller(),
         certificate_approving::controller(),
         certificate_cleaner::controller(),
         legacy_token_cleaner::controller(),
+        pod_claims,
+        resource_claims,
+        device_taint_eviction::controller(metrics),
         bootstrap_signer::controller(),
         token_cleaner::controller(),
     ]
@@ -249,8 +290,8 @@ pub fn load_balancer(pool: Cidr) -> Controller {
     service_lb::controller(pool)
 }
 
-/// The controller `node-ipam-controller`, which gives nodes parts of a range.
-pub fn node_ipam(cidrs: NodeCidrs) -> Controller {
+/// The controller `node-ipam-controller`, which gives nodes parts of ranges, one of each.
+pub fn node_ipam(cidrs: &[NodeCidrs]) -> Controller {
     node_ipam::controller(&Metrics::default(), cidrs)
 }
 
@@ -261,6 +302,7 @@ fn chosen_as(name: &str) -> &str {
         disruption::PODS => "disruption-controller",
         endpoints::LEFTOVERS => "endpoints-controller",
         attach_detach::ATTACHER => attach_detach::NAME,
+        resource_claim::CLAIMS => resource_claim::NAME,
         persistentvolume_binder::VOLUMES => "persistentvolume-binder-controller",
         local_path_provisioner::DELETER | local_path_provisioner::RESIZER => {
             local_path_provisioner::NAME
@@ -277,8 +319,9 @@ pub fn install(manager: Manager) -> Manager {
         root_ca: None,
         authority: None,
         load_balancer_pool: None,
-        node_cidrs: None,
+        node_cidrs: &[],
         pulse: None,
+        settings: ControllerSettings::default(),
         runs: &is_on_by_default,
     };
     install_with(manager, &installation)
@@ -288,15 +331,16 @@ pub fn install(manager: Manager) -> Manager {
 /// kinds at once and is therefore no [`Controller`].
 #[must_use]
 pub fn install_with(manager: Manager, installation: &Installation<'_>) -> Manager {
-    let Installation { root_ca, authority, load_balancer_pool, node_cidrs, pulse, runs } =
-        installation;
+    let Installation { root_ca, authority, load_balancer_pool, node_cidrs, .. } = installation;
+    let Installation { pulse, settings, runs, .. } = installation;
     let publisher = root_ca.map(root_ca::controller);
     let signing = authority.clone().map(certificate_signing::controller);
     let tokens = authority.clone().map(|keys| token_secret::controller(keys, *root_ca));
     let balancer = load_balancer_pool.map(load_balancer);
-    let ranges = node_cidrs.map(|cidrs| node_ipam::controller(manager.metrics(), cidrs));
+    let gives_ranges = !node_cidrs.is_empty();
+    let ranges = gives_ranges.then(|| node_ipam::controller(manager.metrics(), node_cidrs));
     let told = publisher.into_iter().chain(signing).chain(tokens).chain(balancer).chain(ranges);
-    let counting = counting(manager.metrics(), pulse.clone());
+    let counting = counting(manager.metrics(), pulse.clone(), *settings);
     let chosen = counting.into_iter().chain(told).filter(|it| runs(chosen_as(it.name())));
     let manager = chosen.fold(manager, Manager::with);
     if !runs("garbage-collector-controller") {

@@ -12,6 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::Pod;
 use steersman_scheduler::HostPort;
 
+use crate::families::{IpFamilies, fourth};
+
 /// Where the blocks of Pod addresses begin.
 const PODS: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 0);
 /// How many addresses there are from there on, to the end of 10.0.0.0/8.
@@ -41,9 +43,9 @@ impl Block {
         Self { first, bits: size.trailing_zeros() }
     }
 
-    /// In the notation of `spec.podCIDR`.
-    pub(crate) fn cidr(self) -> String {
-        format!("{}/{}", Ipv4Addr::from(self.first), 32 - self.bits)
+    /// In the notation of `spec.podCIDRs`.
+    pub(crate) fn cidrs(self, families: IpFamilies) -> Vec<String> {
+        families.ranges(Ipv4Addr::from(self.first), self.bits)
     }
 
     /// Every address that a Pod can have: neither the first, which names the block, nor the last.
@@ -121,12 +123,12 @@ impl Addresses {
 
     /// An address for a Pod that has none yet: the lowest that none of the Pods has that run on
     /// the node.
-    pub(crate) fn reserve(&self, pod: &Pod, room: Room<'_>) -> Result<String, Rejection> {
+    pub(crate) fn reserve(&self, pod: &Pod, room: Room<'_>) -> Result<Ipv4Addr, Rejection> {
         let mut all = self.held();
         let here = all.entry(room.node.to_owned()).or_default();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         if let Some(address) = here.get(&uid).and_then(|held| held.address) {
-            return Ok(address.to_string());
+            return Ok(address);
         }
         let taken: HashSet<Ipv4Addr> = here.values().filter_map(|held| held.address).collect();
         let has_room = u32::try_from(here.len()).is_ok_and(|used| used < room.capacity);
@@ -139,13 +141,13 @@ impl Addresses {
             return Err(Rejection::NodePorts);
         }
         here.insert(uid, Held { address: Some(address), ports });
-        Ok(address.to_string())
+        Ok(address)
     }
 
     /// Takes in what a Pod says that runs on this node.
     pub(crate) fn observe(&self, pod: &Pod, node: &str) {
         let Some(address) = address_of(pod) else { return };
-        let held = Held { address: address.parse().ok(), ports: HostPort::all_of(pod) };
+        let held = Held { address: fourth(address), ports: HostPort::all_of(pod) };
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.held().entry(node.to_owned()).or_default().insert(uid, held);
     }
@@ -179,20 +181,21 @@ mod tests {
 
     #[test]
     fn blocks_follow_each_other_and_are_large_enough() {
-        assert_eq!(Block::of_node(0, 110).cidr(), "10.244.0.0/24");
-        assert_eq!(Block::of_node(3, 110).cidr(), "10.244.3.0/24");
-        assert_eq!(Block::of_node(256, 110).cidr(), "10.245.0.0/24");
-        assert_eq!(Block::of_node(1, 500).cidr(), "10.244.2.0/23");
-        assert_eq!(Block::of_node(3_071, 110).cidr(), "10.255.255.0/24");
-        assert_eq!(Block::of_node(3_072, 110).cidr(), "100.64.0.0/24");
-        assert_eq!(Block::of_node(4_999, 110).cidr(), "100.71.135.0/24");
+        let cidrs = |index, pods| Block::of_node(index, pods).cidrs(IpFamilies::V4);
+        assert_eq!(cidrs(0, 110), ["10.244.0.0/24"]);
+        assert_eq!(cidrs(3, 110), ["10.244.3.0/24"]);
+        assert_eq!(cidrs(256, 110), ["10.245.0.0/24"]);
+        assert_eq!(cidrs(1, 500), ["10.244.2.0/23"]);
+        assert_eq!(cidrs(3_071, 110), ["10.255.255.0/24"]);
+        assert_eq!(cidrs(3_072, 110), ["100.64.0.0/24"]);
+        assert_eq!(cidrs(4_999, 110), ["100.71.135.0/24"]);
     }
 
     #[test]
     fn pods_get_the_lowest_free_address_and_keep_it_until_they_are_gone() {
         let addresses = Addresses::default();
         addresses.observe(&pod("old", Some("10.244.0.1")), "node-0");
-        let of = |uid| addresses.reserve(&pod(uid, None), room(0, 110)).unwrap();
+        let of = |uid| addresses.reserve(&pod(uid, None), room(0, 110)).unwrap().to_string();
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("a"), "10.244.0.2");
         assert_eq!(of("b"), "10.244.0.3");

@@ -228,7 +228,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_heart_beats_as_often_as_those_who_watch_need_it() {
         let agent = agent("node-0");
-        let machine = Machine { name: "node-0".into(), index: 0, capacity: BTreeMap::new(), agent };
+        let machine = Machine {
+            name: "node-0".into(),
+            index: 0,
+            capacity: BTreeMap::new(),
+            agent,
+            families: crate::IpFamilies::default(),
+        };
         let mut heart = Heartbeat::new(machine, Outages::default());
         let nobody = Watched::default();
         let (leases, nodes) = (Watched { leases: 1, nodes: 1 }, Watched { leases: 0, nodes: 1 });

@@ -8,6 +8,7 @@
 //! are free it decides as the scheduler does and by its code, as a kubelet.
 
 mod addresses;
+mod families;
 mod outages;
 mod registration;
 
@@ -25,6 +26,7 @@ mod nodes;
 
 mod metrics;
 
+pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
 pub use metrics::ResourceMetrics;
 pub use nodes::SimulatedNodes;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use steersman::Manager;
 use steersman::manager::Group;
 
+use crate::families::IpFamilies;
 use crate::heartbeats::Heartbeats;
 use crate::outages::Outages;
 use crate::pods::{self, Machines};
@@ -35,6 +36,8 @@ pub struct SimulatedNodes {
     pub scripts: Scripts,
     /// Which of them are out of reach.
     pub outages: Outages,
+    /// Of which families their addresses are, and those of their Pods.
+    pub families: IpFamilies,
 }
 
 impl Default for SimulatedNodes {
@@ -54,6 +57,7 @@ impl Default for SimulatedNodes {
             termination: Duration::ZERO,
             scripts: Scripts::default(),
             outages: Outages::default(),
+            families: IpFamilies::default(),
         }
     }
 }
@@ -89,6 +93,13 @@ impl SimulatedNodes {
     #[must_use]
     pub fn with_outages(mut self, outages: Outages) -> Self {
         self.outages = outages;
+        self
+    }
+
+    /// Gives nodes and Pods addresses of these families.
+    #[must_use]
+    pub fn with_families(mut self, families: IpFamilies) -> Self {
+        self.families = families;
         self
     }
 
@@ -130,7 +141,8 @@ impl SimulatedNodes {
         let machine = |index| {
             let name = format!("{}{index}", self.prefix);
             let agent = registration::agent(&name);
-            Machine { name, index, capacity: self.capacity.clone(), agent }
+            let (capacity, families) = (self.capacity.clone(), self.families);
+            Machine { name, index, capacity, agent, families }
         };
         (0..u32::MAX).take(self.count).map(machine).collect()
     }

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use steersman::Impersonation;
 
 use crate::addresses::{Block, node_address};
+use crate::families::IpFamilies;
 
 /// The version that simulated nodes claim to run.
 const KUBELET_VERSION: &str = "v1.36.0-steersman";
@@ -40,6 +41,8 @@ pub(crate) struct Machine {
     pub(crate) capacity: BTreeMap<String, String>,
     /// Who its agent is to the cluster.
     pub(crate) agent: Impersonation,
+    /// Of which families its addresses are.
+    pub(crate) families: IpFamilies,
 }
 
 /// Who the agent of a node is: what it may do, Kubernetes' node authorizer decides.
@@ -63,9 +66,9 @@ impl Machine {
         self.capacity.get("pods").and_then(|pods| pods.parse().ok()).unwrap_or(110)
     }
 
-    /// Its own address.
-    pub(crate) fn address(&self) -> String {
-        node_address(self.index).to_string()
+    /// Its own addresses.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        self.families.of(node_address(self.index))
     }
 
     /// The Node as it is registered.
@@ -77,7 +80,7 @@ impl Machine {
             ("beta.kubernetes.io/os", "linux"),
             ("beta.kubernetes.io/arch", architecture()),
         ];
-        let cidr = self.pod_addresses().cidr();
+        let cidrs = self.pod_addresses().cidrs(self.families);
         Node {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
@@ -85,8 +88,8 @@ impl Machine {
                 ..ObjectMeta::default()
             },
             spec: Some(NodeSpec {
-                pod_cidr: Some(cidr.clone()),
-                pod_cidrs: Some(vec![cidr]),
+                pod_cidr: cidrs.first().cloned(),
+                pod_cidrs: Some(cidrs),
                 provider_id: Some(format!("simulated://{}", self.name)),
                 ..NodeSpec::default()
             }),
@@ -99,10 +102,9 @@ impl Machine {
     pub(crate) fn status(&self, current: Option<&NodeStatus>, now: &Time) -> NodeStatus {
         let mut status = current.cloned().unwrap_or_default();
         let address = |type_: &str, address| NodeAddress { type_: type_.into(), address };
-        status.addresses = Some(vec![
-            address("InternalIP", self.address()),
-            address("Hostname", self.name.clone()),
-        ]);
+        let own = self.addresses().into_iter().map(|own| address("InternalIP", own));
+        let hostname = address("Hostname", self.name.clone());
+        status.addresses = Some(own.chain([hostname]).collect());
         for resources in [&mut status.capacity, &mut status.allocatable] {
             let own = self.capacity.iter();
             let own = own.map(|(name, amount)| (name.clone(), Quantity(amount.clone())));
@@ -175,7 +177,8 @@ mod tests {
     fn machine() -> Machine {
         let capacity = [("cpu", "8"), ("memory", "32Gi"), ("pods", "110")];
         let capacity = capacity.map(|(name, amount)| (name.into(), amount.into())).into();
-        Machine { name: "node-2".into(), index: 2, capacity, agent: agent("node-2") }
+        let families = IpFamilies::default();
+        Machine { name: "node-2".into(), index: 2, capacity, agent: agent("node-2"), families }
     }
 
     fn time(text: &str) -> Time {

@@ -5,7 +5,7 @@
 //! Other ranges come with ServiceCIDRs that are ready; they are for who names an address of them, and
 //! for all once the first range is full.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
@@ -17,14 +17,9 @@ use super::{invalid, place};
 use crate::document::encode;
 use crate::document::items;
 use crate::state::Server;
+use crate::state::service_ranges::{Family, Range};
 use crate::status::{Result, Status};
 use crate::write::Writer;
-
-/// The range of cluster addresses.
-pub(crate) const CIDR: &str = "10.96.0.0/12";
-
-/// The first of them, which the service `kubernetes` has.
-pub(crate) const FIRST: &str = "10.96.0.1";
 
 /// Where `ServiceCIDR` objects are.
 const RANGES: &str = "/registry/servicecidrs/";
@@ -38,65 +33,6 @@ pub(super) const MANAGER: (&str, &str) =
 
 /// How many addresses are tried before all that are taken are looked at.
 const GUESSES: usize = 16;
-
-/// A range of addresses: the network itself and the last address are nobody's.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
-    pub(super) base: u32,
-    pub(super) size: u32,
-}
-
-/// The range that is used.
-pub(super) const RANGE: Range = Range { base: u32::from_be_bytes([10, 96, 0, 0]), size: 1 << 20 };
-
-impl Range {
-    /// How many addresses at the start are left to those who name theirs.
-    pub(super) fn named(self) -> u32 {
-        // In a small range none are, but for the one that is the network's.
-        if self.size > 16 { (self.size / 16).clamp(16, 256) } else { 1 }
-    }
-
-    /// The range of IPv4 addresses that a text such as `10.96.0.0/12` stands for, if it is large enough
-    /// to hand any out.
-    fn parse(text: &str) -> Option<Self> {
-        let (base, prefix) = text.split_once('/')?;
-        let base: Ipv4Addr = base.parse().ok()?;
-        let bits = 32_u32.checked_sub(prefix.parse().ok()?)?;
-        let size = 1_u32.checked_shl(bits).filter(|size| *size > 2)?;
-        Some(Self { base: u32::from(base), size })
-    }
-
-    /// The address at a place of the range.
-    fn at(self, index: u32) -> Ipv4Addr {
-        Ipv4Addr::from(self.base + index)
-    }
-
-    /// Whether an address may be handed out.
-    pub(super) fn contains(self, address: Ipv4Addr) -> bool {
-        let index = u32::from(address).wrapping_sub(self.base);
-        index > 0 && index < self.size - 1
-    }
-
-    /// A guess among those that the server picks from; `random` is any number.
-    pub(super) fn guess(self, random: u64) -> Ipv4Addr {
-        let count = self.size - 1 - self.named();
-        let index = u32::try_from(random % u64::from(count)).unwrap_or(0);
-        self.at(self.named() + index)
-    }
-
-    /// The first free address behind a guess, then among those left to others.
-    pub(super) fn search(
-        self,
-        random: u64,
-        is_taken: impl Fn(Ipv4Addr) -> bool,
-    ) -> Option<Ipv4Addr> {
-        let start = u32::from(self.guess(random)) - self.base;
-        let behind = start..self.size - 1;
-        let before = self.named()..start;
-        let named = 1..self.named();
-        behind.chain(before).chain(named).map(|i| self.at(i)).find(|address| !is_taken(*address))
-    }
-}
 
 /// The addresses that a service holds.
 pub(super) fn held(spec: &Value) -> Vec<String> {
@@ -113,7 +49,8 @@ pub(super) fn held(spec: &Value) -> Vec<String> {
     held
 }
 
-/// Takes the addresses that a service needs: those it names, or one of the server's choice.
+/// Takes the addresses that a service needs: those it names, and one of the server's choice for each of
+/// its other families.
 pub(super) async fn fill(
     reservation: &mut Reservation,
     old: &Value,
@@ -129,8 +66,13 @@ pub(super) async fn fill(
     for address in wanted.iter().filter(|address| !before.contains(address)) {
         take(reservation, new, address).await?;
     }
+    let families = items(&new["spec"]["ipFamilies"]).iter().skip(wanted.len());
+    for family in families.filter_map(Value::as_str) {
+        let family = if family == Family::V4.name() { Family::V4 } else { Family::V6 };
+        wanted.push(take_any(reservation, new, family).await?);
+    }
     if wanted.is_empty() {
-        wanted.push(take_any(reservation, new).await?);
+        return Ok(());
     }
     new["spec"]["clusterIP"] = wanted[0].as_str().into();
     new["spec"]["clusterIPs"] = wanted.into();
@@ -143,10 +85,10 @@ async fn take(reservation: &mut Reservation, service: &Value, address: &str) -> 
         let why = format!("failed to allocate IP {address}: {why}");
         Err(invalid(service, FieldError::invalid("spec.clusterIPs", &value, &why)))
     };
+    let server = &reservation.server;
     match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) if RANGE.contains(ip) => {}
-        Ok(IpAddr::V4(ip))
-            if others(&reservation.server).await?.iter().any(|range| range.contains(ip)) => {}
+        Ok(ip) if server.service_ranges.of(Family::of(ip)).is_some_and(|it| it.contains(ip)) => {}
+        Ok(ip) if others(server).await?.iter().any(|range| range.contains(ip)) => {}
         Ok(_) => return refuse("the provided network does not match the current range"),
         Err(_) => {
             let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -160,10 +102,16 @@ async fn take(reservation: &mut Reservation, service: &Value, address: &str) -> 
     refuse("provided IP is already allocated")
 }
 
-async fn take_any(reservation: &mut Reservation, service: &Value) -> Result<String> {
+async fn take_any(
+    reservation: &mut Reservation,
+    service: &Value,
+    family: Family,
+) -> Result<String> {
     let owner = place(service);
+    let main = reservation.server.service_ranges.of(family);
     for _ in 0..GUESSES {
-        let address = RANGE.guess(reservation.server.random.below(u64::MAX)).to_string();
+        let Some(range) = main else { break };
+        let address = range.guess(reservation.server.random.below(u64::MAX)).to_string();
         if claim(reservation, owner, &address).await? {
             return Ok(address);
         }
@@ -174,11 +122,12 @@ async fn take_any(reservation: &mut Reservation, service: &Value) -> Result<Stri
         let taken: std::collections::HashSet<&str> =
             entries.iter().map(|entry| &entry.key[PREFIX.len()..]).collect();
         let random = reservation.server.random.below(u64::MAX);
-        let is_taken = |address: Ipv4Addr| taken.contains(address.to_string().as_str());
-        let mut free = RANGE.search(random, is_taken);
+        let is_taken = |address: IpAddr| taken.contains(address.to_string().as_str());
+        let mut free = main.and_then(|range| range.search(random, is_taken));
         if free.is_none() {
             let others = others(&reservation.server).await?;
-            free = others.iter().find_map(|range| range.search(random, is_taken));
+            let mut others = others.iter().filter(|range| range.family() == family);
+            free = others.find_map(|range| range.search(random, is_taken));
         }
         let Some(address) = free else {
             let name = owner.name;
@@ -192,7 +141,7 @@ async fn take_any(reservation: &mut Reservation, service: &Value) -> Result<Stri
     }
 }
 
-/// The ranges that ServiceCIDRs offer besides the first one.
+/// The ranges that ServiceCIDRs offer besides the server's own.
 async fn others(server: &Server) -> Result<Vec<Range>> {
     let request = RangeRequest { prefix: RANGES.to_owned(), ..RangeRequest::default() };
     let entries = server.store.range(request).await?.entries;
@@ -204,15 +153,22 @@ async fn others(server: &Server) -> Result<Vec<Range>> {
     });
     let cidrs = ready.flat_map(|object| {
         let cidrs = items(&object["spec"]["cidrs"]).iter().filter_map(Value::as_str);
-        cidrs.filter(|cidr| *cidr != CIDR).filter_map(Range::parse).collect::<Vec<_>>()
+        let known = server.service_ranges.texts();
+        let new = cidrs.filter(|cidr| !known.iter().any(|known| known == cidr));
+        new.filter_map(Range::parse).collect::<Vec<_>>()
     });
     Ok(cidrs.collect())
+}
+
+/// The name of the object of an address, which has several forms in IPv6.
+pub(super) fn object_name(address: &str) -> String {
+    address.parse::<IpAddr>().map_or_else(|_| address.to_owned(), |address| address.to_string())
 }
 
 /// Takes an address if it is free.
 async fn claim(reservation: &mut Reservation, owner: Place<'_>, address: &str) -> Result<bool> {
     if reservation.dry_run {
-        let key = format!("{PREFIX}{address}");
+        let key = format!("{PREFIX}{}", object_name(address));
         return Ok(reservation.server.get(&key).await?.is_none());
     }
     let claimed = create(&reservation.server, owner, address).await?;
@@ -232,18 +188,20 @@ pub(super) async fn create(
     let table = server.registry.table();
     let resource = table.get("networking.k8s.io", "v1", "ipaddresses");
     let writer = Writer::internal(server, resource.ok_or_else(Status::no_such_resource)?);
+    let name = object_name(address);
+    let family = name.parse().map_or(Family::V4, Family::of).name();
     let mut object = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
         "metadata": {
-            "name": address, "uid": server.random.uid(), "creationTimestamp": writer.now,
-            "labels": {"ipaddress.kubernetes.io/ip-family": "IPv4", MANAGER.0: MANAGER.1},
+            "name": name, "uid": server.random.uid(), "creationTimestamp": writer.now,
+            "labels": {"ipaddress.kubernetes.io/ip-family": family, MANAGER.0: MANAGER.1},
         },
         "spec": {"parentRef": {
             "resource": "services", "namespace": owner.namespace, "name": owner.name,
         }},
     });
     writer.track(None, &mut object);
-    let key = writer.resource.key(Place { namespace: "", name: address });
+    let key = writer.resource.key(Place { namespace: "", name: &name });
     let request = WriteRequest::put(key, encode(&object)?, Expected::Absent);
     match server.store.write(request).await {
         Ok(_) => Ok(true),
@@ -255,7 +213,7 @@ pub(super) async fn create(
 /// Gives an address back that a service held, unless another service has it by now: a repair may
 /// have been faster. What cannot be given back now, a repair gives back later.
 pub(super) async fn give_back(server: &Server, owner: Place<'_>, address: &str) {
-    let key = format!("{PREFIX}{address}");
+    let key = format!("{PREFIX}{}", object_name(address));
     let ours = |entry: &Entry| is_of(entry, owner);
     let mut entry = server.known(&key).await.ok().flatten().filter(ours);
     for _ in 0..GUESSES {

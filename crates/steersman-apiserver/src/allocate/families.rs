@@ -1,71 +1,144 @@
-//! The families of a service's addresses, on a cluster that has IPv4 alone.
+//! The families of a service's addresses, as far as the cluster has them.
 
 use serde_json::{Value, json};
 use steersman_rules::field::FieldError;
+use steersman_rules::metadata;
+use steersman_rules::resource::Named;
 
-use super::invalid;
+use super::addresses::held;
 use crate::document::items;
-use crate::status::Result;
+use crate::state::service_ranges::{Family, ServiceRanges};
+use crate::status::{Result, Status};
 
 const POLICY: &str = "ipFamilyPolicy";
 const FAMILIES: &str = "ipFamilies";
+const SINGLE: &str = "SingleStack";
+const REQUIRED: &str = "RequireDualStack";
+const PREFERRED: &str = "PreferDualStack";
 
 /// Fills in policy and families, and refuses what this cluster cannot give.
-pub(super) fn fill(old: Option<&Value>, new: &mut Value) -> Result<()> {
-    if new["spec"]["type"] == "ExternalName" {
+pub(super) fn fill(ranges: &ServiceRanges, old: Option<&Value>, new: &mut Value) -> Result<()> {
+    if new["spec"]["type"] == "ExternalName" || old.is_some_and(|old| stays_preferred(old, new)) {
         return Ok(());
     }
-    let unselected = is_headless(&new["spec"]) && is_empty(&new["spec"]["selector"]);
-    if new["spec"][POLICY].is_null() {
-        let before = old.map(|old| &old["spec"][POLICY]).filter(|policy| !policy.is_null());
-        let policy = match before {
-            Some(before) => before.clone(),
-            None if unselected => "RequireDualStack".into(),
-            None => "SingleStack".into(),
-        };
-        new["spec"][POLICY] = policy;
+    let mistakes = complete(ranges, old.map(|old| &old["spec"]), &mut new["spec"]);
+    if mistakes.is_empty() {
+        return Ok(());
     }
-    if let Some(error) = mistake(&new["spec"], unselected) {
-        return Err(invalid(new, error));
-    }
-    if is_empty(&new["spec"][FAMILIES]) {
-        new["spec"][FAMILIES] = json!(["IPv4"]);
-    }
-    // Whoever finds the endpoints of such a service by itself may find both families.
-    if unselected && new["spec"][POLICY] != "SingleStack" && items(&new["spec"][FAMILIES]).len() < 2
-    {
-        let other = if new["spec"][FAMILIES][0] == "IPv4" { "IPv6" } else { "IPv4" };
-        let first = new["spec"][FAMILIES][0].clone();
-        new["spec"][FAMILIES] = json!([first, other]);
-    }
-    Ok(())
+    let name = metadata::text(new, "name");
+    Err(Status::invalid(Named { group: "", resource: "Service", name }, &mistakes))
 }
 
-fn mistake(spec: &Value, unselected: bool) -> Option<FieldError> {
-    let field = |name: &str| format!("spec.{name}");
-    let policy = &spec[POLICY];
-    let several = |what: &str| {
-        format!(
-            "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
-        )
-    };
-    if policy == "SingleStack" && items(&spec["clusterIPs"]).len() > 1 {
-        return Some(FieldError::invalid(field(POLICY), policy, &several("cluster IPs")));
+/// Whether a service that takes what it gets asks for nothing else than before: then it keeps what it
+/// has, whatever the cluster has come to offer.
+fn stays_preferred(old: &Value, new: &Value) -> bool {
+    let (old, new) = (&old["spec"], &new["spec"]);
+    let same = |key: &str| old[key] == new[key];
+    new[POLICY] == PREFERRED
+        && same(POLICY)
+        && same("type")
+        && held(old) == held(new)
+        && is_headless(old) == is_headless(new)
+        && same(FAMILIES)
+        && !is_empty(&new[FAMILIES])
+}
+
+fn complete(ranges: &ServiceRanges, old: Option<&Value>, spec: &mut Value) -> Vec<FieldError> {
+    let unselected = is_headless(spec) && is_empty(&spec["selector"]);
+    if spec[POLICY].is_null() {
+        let before = old.map(|old| &old[POLICY]).filter(|policy| !policy.is_null());
+        spec[POLICY] = match before {
+            Some(before) => before.clone(),
+            None if unselected => REQUIRED.into(),
+            None => SINGLE.into(),
+        };
     }
-    if policy == "SingleStack" && items(&spec[FAMILIES]).len() > 1 {
-        return Some(FieldError::invalid(field(POLICY), policy, &several("IP families")));
+    let mut mistakes = Vec::new();
+    if let Some(old) = old {
+        reduce(old, spec, &mut mistakes);
     }
-    if unselected {
-        return None;
+    single(spec, &mut mistakes);
+    infer(ranges, spec, &mut mistakes);
+    if mistakes.is_empty() && !unselected {
+        offered(ranges, spec, &mut mistakes);
     }
-    if policy == "RequireDualStack" {
+    if !mistakes.is_empty() {
+        return mistakes;
+    }
+    let default = ranges.primary().family();
+    if is_empty(&spec[FAMILIES]) {
+        spec[FAMILIES] = json!([default.name()]);
+    }
+    // Whoever finds the endpoints of an unselected service by itself may find both families.
+    let takes_two = spec[POLICY] != SINGLE && (unselected || ranges.are_dual_stack());
+    if takes_two && items(&spec[FAMILIES]).len() == 1 {
+        let first = if spec[FAMILIES][0] == Family::V4.name() { Family::V4 } else { Family::V6 };
+        spec[FAMILIES] = json!([first.name(), first.other().name()]);
+    }
+    mistakes
+}
+
+/// Lets go of the second family of a service that wants one only, and of nothing without being told.
+fn reduce(old: &Value, spec: &mut Value, mistakes: &mut Vec<FieldError>) {
+    for (list, what) in [("clusterIPs", "cluster IP"), (FAMILIES, "IP family")] {
+        let (before, after) = (items(&old[list]).len(), items(&spec[list]).len());
+        if spec[POLICY] == SINGLE {
+            if after > 1 && old[list] == spec[list] {
+                spec[list] = json!([spec[list][0]]);
+            }
+        } else if after != 0 && after < before {
+            let why = format!("must be 'SingleStack' to release the secondary {what}");
+            mistakes.push(FieldError::invalid(format!("spec.{POLICY}"), &spec[POLICY], &why));
+        }
+    }
+}
+
+/// One family means one of everything.
+fn single(spec: &Value, mistakes: &mut Vec<FieldError>) {
+    for (list, what) in [("clusterIPs", "cluster IPs"), (FAMILIES, "IP families")] {
+        if spec[POLICY] == SINGLE && items(&spec[list]).len() > 1 {
+            let why = format!(
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+            );
+            mistakes.push(FieldError::invalid(format!("spec.{POLICY}"), &spec[POLICY], &why));
+        }
+    }
+}
+
+/// The families of addresses that a client has chosen, where it does not name them.
+fn infer(ranges: &ServiceRanges, spec: &mut Value, mistakes: &mut Vec<FieldError>) {
+    let given: Vec<Option<Family>> = items(&spec["clusterIPs"])
+        .iter()
+        .map(|ip| ip.as_str().and_then(|ip| ip.parse().ok()).map(Family::of))
+        .collect();
+    let named = items(&spec[FAMILIES]).len();
+    for (i, family) in given.into_iter().enumerate().skip(named) {
+        let Some(family) = family else { break };
+        if ranges.of(family).is_some() {
+            let mut families = items(&spec[FAMILIES]).to_vec();
+            families.push(family.name().into());
+            spec[FAMILIES] = families.into();
+        } else {
+            let why = format!("{} is not configured on this cluster", family.name());
+            let field = format!("spec.clusterIPs[{i}]");
+            mistakes.push(FieldError::invalid(field, &spec["clusterIPs"], &why));
+        }
+    }
+}
+
+/// Refuses what the cluster does not have.
+fn offered(ranges: &ServiceRanges, spec: &Value, mistakes: &mut Vec<FieldError>) {
+    if spec[POLICY] == REQUIRED && !ranges.are_dual_stack() {
         let why = "this cluster is not configured for dual-stack services";
-        return Some(FieldError::invalid(field(POLICY), policy, why));
+        mistakes.push(FieldError::invalid(format!("spec.{POLICY}"), &spec[POLICY], why));
     }
-    let families = items(&spec[FAMILIES]);
-    let foreign = families.iter().position(|family| family != "IPv4")?;
-    let why = "not configured on this cluster";
-    Some(FieldError::invalid(format!("spec.{FAMILIES}[{foreign}]"), &families[foreign], why))
+    for (i, family) in items(&spec[FAMILIES]).iter().enumerate() {
+        let known = [Family::V4, Family::V6].into_iter().find(|known| family == known.name());
+        if known.is_none_or(|known| ranges.of(known).is_none()) {
+            let why = "not configured on this cluster";
+            mistakes.push(FieldError::invalid(format!("spec.{FAMILIES}[{i}]"), family, why));
+        }
+    }
 }
 
 fn is_headless(spec: &Value) -> bool {

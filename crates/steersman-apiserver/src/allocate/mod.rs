@@ -26,7 +26,6 @@ use crate::state::Server;
 use crate::state::effects::{Effects, Outcome, Taken, Write};
 use crate::status::Result;
 
-pub(crate) use addresses::{CIDR, FIRST};
 pub(crate) use repair::{repair, start_repairs};
 use reservation::Reservation;
 
@@ -61,7 +60,7 @@ impl Effects for Services {
 }
 
 async fn fill(reservation: &mut Reservation, old: Option<&Value>, new: &mut Value) -> Result<()> {
-    families::fill(old, new)?;
+    families::fill(&reservation.server.service_ranges, old, new)?;
     let nothing = Value::Null;
     let held = old.unwrap_or(&nothing);
     addresses::fill(reservation, held, new).await?;

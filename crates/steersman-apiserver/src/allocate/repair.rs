@@ -120,10 +120,11 @@ async fn repair_addresses(
     let mut wanted = HashSet::new();
     for (holdings, service) in held {
         for address in &holdings.addresses {
-            if !known.contains(address.as_str()) {
+            let name = addresses::object_name(address);
+            if !known.contains(name.as_str()) {
                 addresses::create(server, place(service), address).await?;
             }
-            wanted.insert(address.as_str());
+            wanted.insert(name);
         }
     }
     let now = (server.clock)();

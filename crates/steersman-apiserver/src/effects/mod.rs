@@ -4,6 +4,7 @@
 mod access;
 mod admission_policy;
 mod limit_range;
+mod resource_slice;
 mod signing_request;
 mod volume;
 mod webhook_configuration;
@@ -23,6 +24,7 @@ pub(crate) fn all() -> Registered {
         .with(Effect::Permission, access::Permissions)
         .with(Effect::LimitRange, limit_range::LimitRanges)
         .with(Effect::PersistentVolume, volume::Volumes)
+        .with(Effect::ResourceSlice, resource_slice::Slices)
         .with(Effect::Service, allocate::Services)
         .with(Effect::SigningRequest, signing_request::SigningRequests)
         .with(Effect::WebhookConfiguration, webhook_configuration::Configurations)

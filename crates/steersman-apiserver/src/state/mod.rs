@@ -11,6 +11,7 @@ pub(crate) mod plugins;
 pub(crate) mod remotes;
 pub(crate) mod residents;
 pub(crate) mod reviews;
+pub(crate) mod service_ranges;
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -43,6 +44,7 @@ use node_ports::NodePorts;
 use plugins::Plugins;
 use remotes::Remotes;
 use residents::Resident;
+use service_ranges::ServiceRanges;
 
 /// What all requests share.
 pub(crate) struct Server {
@@ -81,6 +83,8 @@ pub(crate) struct Server {
     pub(crate) events: SharedEvents,
     /// The node ports that services hold.
     pub(crate) node_ports: NodePorts,
+    /// Where Services get their cluster addresses from.
+    pub(crate) service_ranges: ServiceRanges,
     /// What writes mean to the server itself.
     pub(crate) effects: Registered,
     /// Signs the tokens of service accounts, and knows them again.

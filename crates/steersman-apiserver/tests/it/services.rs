@@ -1,8 +1,10 @@
 //! What services get from the server: cluster addresses and node ports.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_store::memory::MemoryStore;
 
 use crate::api::{Api, names, seconds_pass};
 
@@ -296,4 +298,84 @@ async fn a_service_that_is_missing_is_made_by_its_status_too() {
     let made = api.put("/api/v1/namespaces/default/services/a/status", &service).await;
     assert_eq!(made.code, 201);
     api.get("/api/v1/namespaces/default/services/a").await.ok();
+}
+
+/// A server with ranges of both families, first IPv4.
+async fn dual_stack() -> Api {
+    let ranges = "10.96.0.0/16,fd00:10:96::/112".parse().unwrap();
+    Api::with(Arc::new(MemoryStore::new()), |config| config.service_ranges = ranges).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_has_an_address_of_each_family_that_it_wants() {
+    let api = dual_stack().await;
+    let cidr = api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes").await.ok();
+    assert_eq!(cidr["spec"]["cidrs"], json!(["10.96.0.0/16", "fd00:10:96::/112"]));
+    let single = create(&api, "single", json!({})).await;
+    assert_eq!(single["spec"]["ipFamilies"], json!(["IPv4"]));
+    let sixth = create(&api, "sixth", json!({"ipFamilies": ["IPv6"]})).await;
+    assert!(sixth["spec"]["clusterIP"].as_str().unwrap().starts_with("fd00:10:96::"), "{sixth}");
+    for (policy, families) in [
+        (json!({"ipFamilyPolicy": "PreferDualStack"}), ["IPv4", "IPv6"]),
+        (json!({"ipFamilyPolicy": "RequireDualStack"}), ["IPv4", "IPv6"]),
+        (json!({"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6"]}), ["IPv6", "IPv4"]),
+        (
+            json!({"ipFamilyPolicy": "PreferDualStack", "clusterIP": "fd00:10:96::7"}),
+            ["IPv6", "IPv4"],
+        ),
+    ] {
+        let both = create(&api, "both", policy.clone()).await;
+        assert_eq!(both["spec"]["ipFamilies"], json!(families), "{policy}");
+        let ips = both["spec"]["clusterIPs"].as_array().unwrap();
+        assert_eq!((ips.len(), &ips[0]), (2, &both["spec"]["clusterIP"]), "{policy}");
+        for (ip, family) in ips.iter().zip(families) {
+            let object = api.get(&format!("{ADDRESSES}/{}", ip.as_str().unwrap())).await.ok();
+            let label = &object["metadata"]["labels"]["ipaddress.kubernetes.io/ip-family"];
+            assert_eq!(label, family, "{policy}");
+        }
+        api.delete(&format!("{SERVICES}/both")).await.ok();
+        assert_eq!(addresses(&api).await.len(), 2, "only the others have one");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_gains_and_loses_its_second_family_only_if_it_says_so() {
+    let api = dual_stack().await;
+    let path = format!("{SERVICES}/web");
+    let created = create(&api, "web", json!({})).await;
+    let first = created["spec"]["clusterIP"].clone();
+    let policy = |policy: &str| json!({"spec": {"ipFamilyPolicy": policy}});
+    let both = api.merge(&path, &policy("RequireDualStack")).await.ok();
+    assert_eq!(both["spec"]["ipFamilies"], json!(["IPv4", "IPv6"]));
+    assert_eq!(both["spec"]["clusterIPs"][0], first);
+    let second = both["spec"]["clusterIPs"][1].as_str().unwrap().to_owned();
+    assert!(addresses(&api).await.contains(&second));
+    let fewer = json!({"spec": {"clusterIPs": [first], "ipFamilies": ["IPv4"]}});
+    let refused = api.merge(&path, &fewer).await.refused(422);
+    assert!(message(&refused).contains("spec.ipFamilyPolicy: Invalid value"), "{refused}");
+    let single = api.merge(&path, &policy("SingleStack")).await.ok();
+    assert_eq!(single["spec"]["clusterIPs"], json!([first]));
+    assert_eq!(single["spec"]["ipFamilies"], json!(["IPv4"]));
+    assert!(!addresses(&api).await.contains(&second), "it is free again");
+    let headless = json!({"clusterIP": "None", "ipFamilyPolicy": "PreferDualStack",
+                          "selector": {"app": "web"}});
+    let headless = create(&api, "headless", headless).await;
+    assert_eq!(headless["spec"]["ipFamilies"], json!(["IPv4", "IPv6"]));
+    assert_eq!(headless["spec"]["clusterIPs"], json!(["None"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_keeps_what_it_had_when_the_cluster_has_another_family_since() {
+    let store = Arc::new(MemoryStore::new());
+    let before = Api::over(store.clone()).await;
+    let prefers = create(&before, "web", json!({"ipFamilyPolicy": "PreferDualStack"})).await;
+    assert_eq!(prefers["spec"]["ipFamilies"], json!(["IPv4"]));
+    let ranges = "10.96.0.0/12,fd00:10:96::/112".parse().unwrap();
+    let api = Api::with(store, |config| config.service_ranges = ranges).await;
+    let path = format!("{SERVICES}/web");
+    let labelled = api.merge(&path, &json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
+    assert_eq!(labelled["spec"]["clusterIPs"], prefers["spec"]["clusterIPs"]);
+    let more = json!({"spec": {"ipFamilies": ["IPv4", "IPv6"]}});
+    let both = api.merge(&path, &more).await.ok();
+    assert_eq!(both["spec"]["clusterIPs"].as_array().unwrap().len(), 2, "{both}");
 }

@@ -1,6 +1,7 @@
 //! A cluster in this process, on a store that outlives it.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking, in shared functions too")]
 
+mod dual_stack;
 mod encryption;
 
 use std::collections::BTreeMap;

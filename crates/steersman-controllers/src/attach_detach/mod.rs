@@ -5,6 +5,7 @@
 //! [`mod@attacher`] says that it is done.
 
 mod attacher;
+mod metrics;
 mod plan;
 mod reconcile;
 #[cfg(test)]
@@ -14,7 +15,9 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, 
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 use steersman::informer::Event;
 use steersman::volumes::claims_of;
-use steersman::{Controller, ObjectKey};
+use steersman::{Controller, Metrics, ObjectKey};
+
+use metrics::VolumeMetrics;
 
 /// The controller.
 pub(crate) const NAME: &str = "persistentvolume-attach-detach-controller";
@@ -24,13 +27,15 @@ pub(crate) const ATTACHER: &str = "simulated-csi-attacher";
 const COMPONENT: &str = "attachdetach-controller";
 
 /// The attach/detach controller, and what stands for the drivers.
-pub(crate) fn controllers() -> [Controller; 2] {
-    [controller(), attacher()]
+pub(crate) fn controllers(metrics: &Metrics) -> [Controller; 2] {
+    [controller(metrics), attacher()]
 }
 
 /// Looks at a node when a Pod with claims, or what is attached, changes there: nodes without any cost
 /// nothing.
-fn controller() -> Controller {
+fn controller(metrics: &Metrics) -> Controller {
+    let metrics: VolumeMetrics = metrics.families();
+    let forgetful = metrics.clone();
     Controller::of::<Node>()
         .named(NAME)
         .when(|_: &Event<Node>| false)
@@ -41,7 +46,11 @@ fn controller() -> Controller {
         .reads::<PersistentVolumeClaim>()
         .reads::<PersistentVolume>()
         .reads::<CSIDriver>()
-        .reconcile(reconcile::reconcile)
+        .on_deleted(move |gone, _| {
+            forgetful.forget(&gone.key.name);
+            std::future::ready(Ok(()))
+        })
+        .reconcile(reconcile::Attachments { metrics })
 }
 
 fn attacher() -> Controller {

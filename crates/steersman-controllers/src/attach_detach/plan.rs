@@ -45,7 +45,9 @@ pub(super) struct Plan {
     pub(super) delete: Vec<String>,
     /// What the node has, if it says otherwise.
     pub(super) attached: Option<Vec<AttachedVolume>>,
-    /// What it has that it did not say before.
+    /// What it has.
+    pub(super) has: Vec<Wanted>,
+    /// What of that it did not say before.
     pub(super) new: Vec<Wanted>,
 }
 
@@ -64,12 +66,11 @@ pub(super) fn plan(
             plan.create.push(attachment(name, wanted, node));
         }
     }
-    let mut has: Vec<&Wanted> = Vec::new();
     for attachment in attachments {
         let is_attached = attachment.status.as_ref().is_some_and(|status| status.attached);
         let is_leaving = attachment.metadata.deletion_timestamp.is_some();
         match by_name.get(&of(attachment)) {
-            Some(wanted) if is_attached && !is_leaving => has.push(wanted),
+            Some(wanted) if is_attached && !is_leaving => plan.has.push((*wanted).clone()),
             None if !is_leaving && of(attachment).starts_with(PREFIX) => {
                 plan.delete.push(of(attachment));
             }
@@ -77,8 +78,8 @@ pub(super) fn plan(
         }
     }
     let said = |wanted: &Wanted| says.iter().any(|it| it.name == wanted.unique_name());
-    plan.new = has.iter().filter(|it| !said(it)).map(|it| (*it).clone()).collect();
-    let mut names: Vec<String> = has.iter().map(|it| it.unique_name()).collect();
+    plan.new = plan.has.iter().filter(|it| !said(it)).cloned().collect();
+    let mut names: Vec<String> = plan.has.iter().map(Wanted::unique_name).collect();
     names.sort();
     let attached: Vec<AttachedVolume> =
         names.into_iter().map(|name| AttachedVolume { name, device_path: String::new() }).collect();

@@ -8,8 +8,9 @@ use kube::api::Patch;
 use serde_json::json;
 use steersman::events::{NewEvent, Reference};
 use steersman::volumes::{is_fully_bound, volume_name};
-use steersman::{Context, Next, ObjectKey, Result};
+use steersman::{Context, Next, ObjectKey, Reconciler, Result};
 
+use super::metrics::VolumeMetrics;
 use super::plan::{Wanted, plan};
 use super::{COMPONENT, node_of_pod};
 use crate::claims::claim_keys;
@@ -19,15 +20,26 @@ use crate::pod::is_terminal;
 const BY_NODE: &str = "with-claims-by-node";
 
 /// Attaches and detaches, and says in the node's status what is attached.
-pub(super) async fn reconcile(node: Arc<Node>, ctx: Context<Node>) -> Result<Next> {
+pub(super) struct Attachments {
+    pub(super) metrics: VolumeMetrics,
+}
+
+impl Reconciler<Node> for Attachments {
+    async fn reconcile(&self, node: Arc<Node>, ctx: Context<Node>) -> Result<Next> {
+        reconcile(&node, &ctx, &self.metrics).await
+    }
+}
+
+async fn reconcile(node: &Node, ctx: &Context<Node>, metrics: &VolumeMetrics) -> Result<Next> {
     let name = ctx.key().name.to_string();
-    let used = used(&name, &ctx)?;
+    let used = used(&name, ctx)?;
     let wanted: Vec<Wanted> = used.iter().map(|(wanted, _)| wanted.clone()).collect();
     let attachments = ctx.cache::<VolumeAttachment>()?.list();
     let of_node: Vec<_> =
         attachments.into_iter().filter(|attachment| attachment.spec.node_name == name).collect();
     let says = node.status.as_ref().and_then(|status| status.volumes_attached.clone());
     let plan = plan(&name, &wanted, &of_node, &says.unwrap_or_default());
+    metrics.node(&name, &wanted, &plan.has);
     for attachment in &plan.create {
         match ctx.live().create(attachment).await {
             Err(error) if !error.is_already_exists() => return Err(error),
@@ -45,7 +57,7 @@ pub(super) async fn reconcile(node: Arc<Node>, ctx: Context<Node>) -> Result<Nex
     }
     for new in &plan.new {
         let users = used.iter().filter(|(wanted, _)| wanted == new);
-        users.for_each(|(_, pod)| tell(new, pod, &ctx));
+        users.for_each(|(_, pod)| tell(new, pod, ctx));
     }
     Ok(Next::Settled)
 }

@@ -13,8 +13,10 @@ pub(super) struct Stamped {
 }
 
 /// What is remembered of one autoscaler.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct History {
+    /// For how many seconds recommendations keep the target from shrinking, unless it says otherwise.
+    pub(super) downscale_stabilization: i32,
     /// What the metrics asked for, before it was stabilised.
     pub(super) recommendations: Vec<Stamped>,
     /// By how many replicas the target grew.
@@ -34,6 +36,12 @@ pub(super) struct Rescale {
 }
 
 impl History {
+    /// Of an autoscaler that is new.
+    pub(super) fn new(downscale_stabilization: i32) -> Self {
+        let (recommendations, ups, downs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { downscale_stabilization, recommendations, ups, downs }
+    }
+
     /// Lets the size that a target had when it was first seen count as a recommendation.
     pub(super) fn begin(&mut self, current: i32, now: Timestamp) {
         if self.recommendations.is_empty() {

@@ -9,8 +9,6 @@ use k8s_openapi::api::autoscaling::v2::{HPAScalingRules, HorizontalPodAutoscaler
 
 use super::history::{History, before};
 
-/// For how many seconds the highest recommendation counts when a target shrinks.
-const DOWNSCALE_STABILIZATION: i32 = 300;
 /// How much larger a target may become at once: this many times, or the minimum if that is more.
 const UP_FACTOR: i32 = 2;
 const UP_MINIMUM: i32 = 4;
@@ -91,7 +89,7 @@ pub(super) fn longest_period(rules: Option<&HPAScalingRules>) -> i32 {
 }
 
 fn stabilize(sizes: Sizes, history: &mut History, now: Timestamp) -> i32 {
-    let cutoff = before(now, DOWNSCALE_STABILIZATION);
+    let cutoff = before(now, history.downscale_stabilization);
     history.recommend(sizes.desired, now, cutoff);
     history.recommendations.iter().map(|it| it.replicas).max().unwrap_or(sizes.desired)
 }
@@ -104,7 +102,8 @@ fn stabilize_by_rules(
     now: Timestamp,
 ) -> (i32, Said) {
     let up_cutoff = before(now, up.stabilization_window_seconds.unwrap_or(0));
-    let down_window = down.stabilization_window_seconds.unwrap_or(DOWNSCALE_STABILIZATION);
+    let down_window = down.stabilization_window_seconds;
+    let down_window = down_window.unwrap_or(history.downscale_stabilization);
     let down_cutoff = before(now, down_window);
     let (mut lowest, mut highest) = (sizes.desired, sizes.desired);
     for old in &history.recommendations {

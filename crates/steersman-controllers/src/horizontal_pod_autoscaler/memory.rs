@@ -14,13 +14,13 @@ use kube::core::{Selector, SelectorExt};
 use steersman::informer::Event;
 use steersman::{ObjectKey, clock};
 
-use super::SYNC_PERIOD;
 use super::history::History;
+use super::settings::AutoscalerSettings;
 
 /// What is remembered of all autoscalers. Nobody waits while it is locked.
-#[derive(Default)]
 pub(super) struct Memory {
     known: Mutex<HashMap<ObjectKey, Known>>,
+    settings: AutoscalerSettings,
 }
 
 struct Known {
@@ -32,6 +32,10 @@ struct Known {
 }
 
 impl Memory {
+    pub(super) fn new(settings: AutoscalerSettings) -> Self {
+        Self { known: Mutex::default(), settings }
+    }
+
     /// Follows the autoscalers that there are. A new one has its turn after one period.
     pub(super) fn observe(&self, event: &Event<HorizontalPodAutoscaler>) {
         let key = event.object().key();
@@ -40,8 +44,9 @@ impl Memory {
             Event::Deleted { .. } => drop(known.remove(key)),
             _ if known.contains_key(key) => {}
             _ => {
-                let due = clock::now() + SYNC_PERIOD;
-                let new = Known { due, selector: None, history: History::default() };
+                let due = clock::now() + self.settings.sync_period;
+                let history = History::new(self.settings.downscale_stabilization);
+                let new = Known { due, selector: None, history };
                 known.insert(key.clone(), new);
             }
         }
@@ -54,7 +59,7 @@ impl Memory {
         let known = known.get_mut(key)?;
         let rest = Duration::try_from(known.due.duration_since(now)).unwrap_or_default();
         if rest.is_zero() {
-            known.due = now + SYNC_PERIOD;
+            known.due = now + self.settings.sync_period;
             return None;
         }
         Some(rest)
@@ -64,7 +69,7 @@ impl Memory {
     pub(super) fn with<T>(&self, key: &ObjectKey, work: impl FnOnce(&mut History) -> T) -> T {
         match self.lock().get_mut(key) {
             Some(known) => work(&mut known.history),
-            None => work(&mut History::default()),
+            None => work(&mut History::new(self.settings.downscale_stabilization)),
         }
     }
 

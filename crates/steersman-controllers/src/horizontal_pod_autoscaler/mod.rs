@@ -17,13 +17,13 @@ mod quantities;
 mod reconcile;
 mod replicas;
 mod request;
+mod settings;
 mod status;
 mod target;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Pod;
@@ -32,22 +32,21 @@ use steersman::{Context, Controller, Metrics};
 
 use memory::Memory;
 use metrics::AutoscalerMetrics;
+pub use settings::AutoscalerSettings;
 use target::Kinds;
-
-/// How often an autoscaler is looked at.
-const SYNC_PERIOD: Duration = Duration::from_secs(15);
 
 /// What all reconciles share.
 struct Shared {
     memory: Memory,
     kinds: Kinds,
     metrics: AutoscalerMetrics,
+    settings: AutoscalerSettings,
 }
 
 /// The HorizontalPodAutoscaler controller.
-pub(crate) fn controller(metrics: &Metrics) -> Controller {
-    let (memory, kinds) = (Memory::default(), Kinds::default());
-    let shared = Arc::new(Shared { memory, kinds, metrics: metrics.families() });
+pub(crate) fn controller(metrics: &Metrics, settings: AutoscalerSettings) -> Controller {
+    let (memory, kinds) = (Memory::new(settings), Kinds::default());
+    let shared = Arc::new(Shared { memory, kinds, metrics: metrics.families(), settings });
     let observed = Arc::clone(&shared);
     Controller::of::<HorizontalPodAutoscaler>()
         .named("horizontal-pod-autoscaler-controller")
@@ -58,7 +57,7 @@ pub(crate) fn controller(metrics: &Metrics) -> Controller {
         .reads::<Pod>()
         .concurrency(5)
         // What failed is tried again when it would have been its turn anyway.
-        .rate_limit(ExponentialBackoff::new(SYNC_PERIOD, SYNC_PERIOD))
+        .rate_limit(ExponentialBackoff::new(settings.sync_period, settings.sync_period))
         .reconcile(
             move |autoscaler: Arc<HorizontalPodAutoscaler>,
                   ctx: Context<HorizontalPodAutoscaler>| {

@@ -14,6 +14,7 @@ use steersman::events::{NewEvent, Reference};
 use steersman::{Context, Error, Next, Result, clock, selector};
 use tokio::time::Instant;
 
+use super::Shared;
 use super::history::Rescale;
 use super::limits::longest_period;
 use super::metrics::{Trouble, Way};
@@ -23,7 +24,6 @@ use super::proposal::{Proposal, Proposer, UNKNOWN_TYPE, Unable};
 use super::replicas::{Situation, Tolerances};
 use super::status::{self, ABLE_TO_SCALE, Condition, SCALED_TO_ZERO, SCALING_ACTIVE};
 use super::target::Target;
-use super::{SYNC_PERIOD, Shared};
 
 /// Who tells people about autoscalers: not the name of the controller, as in Kubernetes.
 const REPORTER: &str = "horizontal-pod-autoscaler";
@@ -47,7 +47,7 @@ pub(super) async fn reconcile(
     let synced = sync.write_status().await.and(synced);
     let trouble = if synced.is_ok() { Trouble::None } else { Trouble::Internal };
     shared.metrics.reconciled(way, trouble, start.elapsed());
-    synced.map(|()| Next::After(SYNC_PERIOD))
+    synced.map(|()| Next::After(shared.settings.sync_period))
 }
 
 /// One look at an autoscaler.
@@ -146,6 +146,7 @@ impl<'a> Sync<'a> {
         let pods = self.pods(&selector)?;
         self.claim(target.selector(), &selector, &pods)?;
         let (client, kinds) = (self.ctx.live(), &self.shared.kinds);
+        let settings = self.shared.settings;
         let proposer = Proposer {
             api: MetricsApi { client, kinds, namespace: self.namespace() },
             selector: selector.to_string(),
@@ -153,7 +154,8 @@ impl<'a> Sync<'a> {
                 spec_replicas: target.spec_replicas(),
                 status_replicas: target.status_replicas(),
                 pods: &pods,
-                tolerances: Tolerances::of(self.spec.behavior.as_ref()),
+                tolerances: Tolerances::of(self.spec.behavior.as_ref(), settings.tolerance),
+                settings,
                 now: self.now,
             },
         };

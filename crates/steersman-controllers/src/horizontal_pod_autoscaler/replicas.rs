@@ -17,14 +17,8 @@ use steersman_rules::quota::requests_of_spec;
 
 use super::metrics_api::{PodMetrics, Resource};
 use super::quantities::milli;
+use super::settings::AutoscalerSettings;
 use crate::pod::{is_ready, phase};
-
-/// For how long after its start the CPU time of a Pod says little.
-const CPU_INITIALIZATION_PERIOD: SignedDuration = SignedDuration::from_mins(5);
-/// A Pod that became unready this soon after its start has never been ready.
-const INITIAL_READINESS_DELAY: SignedDuration = SignedDuration::from_secs(30);
-/// How far usage may be off its target unless the autoscaler says otherwise.
-const TOLERANCE: f64 = 0.1;
 
 /// How far the ratio of usage and target may be off one without consequences.
 #[derive(Clone, Copy, Debug)]
@@ -34,14 +28,15 @@ pub(super) struct Tolerances {
 }
 
 impl Tolerances {
-    pub(super) fn of(behavior: Option<&HorizontalPodAutoscalerBehavior>) -> Self {
+    /// Those of an autoscaler, of which the second are where it says nothing.
+    pub(super) fn of(behavior: Option<&HorizontalPodAutoscalerBehavior>, usual: f64) -> Self {
         let rules = |up: bool| {
             let behavior = behavior?;
             if up { behavior.scale_up.as_ref() } else { behavior.scale_down.as_ref() }
         };
         let tolerance = |up: bool| {
             let given = rules(up).and_then(|rules| rules.tolerance.as_ref());
-            given.map_or(TOLERANCE, |given| milli(given) as f64 / 1000.0)
+            given.map_or(usual, |given| milli(given) as f64 / 1000.0)
         };
         Self { down: tolerance(false), up: tolerance(true) }
     }
@@ -59,6 +54,7 @@ pub(super) struct Situation<'a> {
     pub(super) status_replicas: i32,
     pub(super) pods: &'a [Arc<Pod>],
     pub(super) tolerances: Tolerances,
+    pub(super) settings: AutoscalerSettings,
     pub(super) now: Timestamp,
 }
 
@@ -167,7 +163,7 @@ impl Situation<'_> {
             } else if let Some(metric) = metrics.get(name) {
                 let since = metric.timestamp.saturating_sub(metric.window);
                 let since = since.unwrap_or(metric.timestamp);
-                if resource == "cpu" && says_little(pod, since, self.now) {
+                if resource == "cpu" && self.says_little(pod, since) {
                     metrics.remove(name);
                     unready.push(name);
                 } else {
@@ -229,21 +225,23 @@ impl Situation<'_> {
     }
 }
 
-/// Whether the CPU time of a Pod says little about its load: it is starting, or has never been
-/// ready. `since` is when the time began over which it was measured.
-fn says_little(pod: &Pod, since: Timestamp, now: Timestamp) -> bool {
-    let status = pod.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_ref());
-    let is_readiness = |condition: &&PodCondition| condition.type_ == "Ready";
-    let ready = conditions.into_iter().flatten().find(is_readiness);
-    let started = status.and_then(|status| status.start_time.as_ref());
-    let (Some(ready), Some(started)) = (ready, started) else { return true };
-    let changed = ready.last_transition_time.as_ref().map_or(Timestamp::MIN, |time| time.0);
-    let unready = ready.status == "False";
-    if started.0 + CPU_INITIALIZATION_PERIOD > now {
-        unready || since < changed
-    } else {
-        unready && started.0 + INITIAL_READINESS_DELAY > changed
+impl Situation<'_> {
+    /// Whether the CPU time of a Pod says little about its load: it is starting, or has never been
+    /// ready. `since` is when the time began over which it was measured.
+    fn says_little(&self, pod: &Pod, since: Timestamp) -> bool {
+        let status = pod.status.as_ref();
+        let conditions = status.and_then(|status| status.conditions.as_ref());
+        let is_readiness = |condition: &&PodCondition| condition.type_ == "Ready";
+        let ready = conditions.into_iter().flatten().find(is_readiness);
+        let started = status.and_then(|status| status.start_time.as_ref());
+        let (Some(ready), Some(started)) = (ready, started) else { return true };
+        let changed = ready.last_transition_time.as_ref().map_or(Timestamp::MIN, |time| time.0);
+        let unready = ready.status == "False";
+        if started.0 + self.settings.cpu_initialization_period > self.now {
+            unready || since < changed
+        } else {
+            unready && started.0 + self.settings.initial_readiness_delay > changed
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The node IPAM controller: gives each node a part of the cluster's range for the addresses of its
-//! Pods, unless it has one.
+//! Pods, or of both where there is one of each family, unless it has one.
 //!
 //! It runs only where somebody says which range that is, as with `--allocate-node-cidrs` and
 //! `--cluster-cidr` in Kubernetes.
@@ -19,7 +19,8 @@ use metrics::RangeMetrics;
 use ranges::Ranges;
 use reconcile::Allocator;
 
-/// Where nodes get the addresses of their Pods from.
+/// Where nodes get the addresses of their Pods from, of one family. With ranges of both, a node gets a
+/// part of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeCidrs {
     /// The range of the cluster, as by `--cluster-cidr`.
@@ -40,9 +41,10 @@ impl NodeCidrs {
 }
 
 /// The node IPAM controller.
-pub(crate) fn controller(metrics: &Metrics, cidrs: NodeCidrs) -> Controller {
+pub(crate) fn controller(metrics: &Metrics, cidrs: &[NodeCidrs]) -> Controller {
     let metrics: RangeMetrics = metrics.families();
-    let ranges = Arc::new(Mutex::new(Ranges::new(cidrs, metrics)));
+    let ranges = cidrs.iter().map(|cidrs| Ranges::new(*cidrs, metrics.clone()));
+    let ranges = Arc::new(Mutex::new(ranges.collect::<Vec<_>>()));
     let observed = Arc::clone(&ranges);
     Controller::of::<Node>()
         .named("node-ipam-controller")
@@ -50,9 +52,11 @@ pub(crate) fn controller(metrics: &Metrics, cidrs: NodeCidrs) -> Controller {
             let Some(node) = event.object().object() else { return };
             let mut ranges = observed.lock().unwrap_or_else(PoisonError::into_inner);
             for cidr in pod_cidrs(&node) {
-                match event {
-                    Event::Deleted { .. } => ranges.release(&cidr),
-                    _ => ranges.occupy(&cidr),
+                for range in &mut *ranges {
+                    match event {
+                        Event::Deleted { .. } => range.release(&cidr),
+                        _ => range.occupy(&cidr),
+                    }
                 }
             }
         })

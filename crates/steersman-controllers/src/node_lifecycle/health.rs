@@ -3,18 +3,15 @@
 //! What counts is when they were seen here, not what time it was there: clocks differ. A node that
 //! has never said that it is ready has longer, since it is only starting.
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::settings::NodeLifecycleSettings;
 use crate::node::{condition, readiness};
 
-/// How long a node may be silent.
-const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(50);
-/// How long it may be before it has said anything.
-const STARTUP_GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(60);
-/// How often Kubernetes looks at all nodes, so that those that are lost together are found together.
-const MONITOR_PERIOD_SECONDS: i64 = 5;
 /// What a kubelet reports, and what nobody knows when it does not.
 const REPORTED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
@@ -54,20 +51,29 @@ impl Health {
 }
 
 /// What is to be done about a node whose last sign of life was seen then.
-pub(super) fn verdict(node: &Node, last_seen: Timestamp, now: Timestamp) -> Verdict {
+pub(super) fn verdict(
+    node: &Node,
+    last_seen: Timestamp,
+    now: Timestamp,
+    settings: &NodeLifecycleSettings,
+) -> Verdict {
     let grace = match readiness(node) {
         Some("Unknown") => return Verdict::Fine,
-        Some(_) => GRACE_PERIOD,
-        None => STARTUP_GRACE_PERIOD,
+        Some(_) => settings.monitor_grace_period,
+        None => settings.startup_grace_period,
     };
-    let check = next_look(last_seen + grace);
+    let check = next_look(last_seen + grace, settings.monitor_period);
     if now >= check { Verdict::Silent } else { Verdict::Until(check) }
 }
 
-/// When nodes are looked at for the first time after a moment.
-fn next_look(after: Timestamp) -> Timestamp {
-    let seconds = after.as_second().div_euclid(MONITOR_PERIOD_SECONDS) + 1;
-    Timestamp::from_second(seconds * MONITOR_PERIOD_SECONDS).unwrap_or(Timestamp::MAX)
+/// When nodes, which are looked at so often, are for the first time after a moment.
+fn next_look(after: Timestamp, period: Duration) -> Timestamp {
+    let period = i128::try_from(period.as_millis().max(1)).unwrap_or(i128::MAX);
+    let looks = i128::from(after.as_millisecond()).div_euclid(period) + 1;
+    let next = i64::try_from(looks.saturating_mul(period))
+        .ok()
+        .and_then(|at| Timestamp::from_millisecond(at).ok());
+    next.unwrap_or(Timestamp::MAX)
 }
 
 /// The Node, of which nobody knows how it is.

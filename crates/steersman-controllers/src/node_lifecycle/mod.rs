@@ -14,6 +14,7 @@ mod metrics;
 mod monitor;
 mod plan;
 mod reconcile;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod zones;
@@ -31,6 +32,7 @@ use steersman::{Controller, Manager, Metrics, ObjectKey};
 use crate::pulse::Pulse;
 use monitor::Monitor;
 use reconcile::NodeKeeper;
+pub use settings::NodeLifecycleSettings;
 
 /// Where the Leases of nodes are.
 const LEASES: &str = "kube-node-lease";
@@ -38,8 +40,12 @@ const LEASES: &str = "kube-node-lease";
 const COMPONENT: &str = "node-controller";
 
 /// The node lifecycle controller. Whoever has a pulse is alive.
-pub(crate) fn controller(metrics: &Metrics, pulse: Option<Arc<dyn Pulse>>) -> Controller {
-    let monitor = Arc::new(Monitor::new(metrics, pulse.clone()));
+pub(crate) fn controller(
+    metrics: &Metrics,
+    pulse: Option<Arc<dyn Pulse>>,
+    settings: NodeLifecycleSettings,
+) -> Controller {
+    let monitor = Arc::new(Monitor::new(metrics, pulse.clone(), settings));
     let observed = Arc::clone(&monitor);
     let renewed = Arc::clone(&monitor);
     let leases = move |event: &Event<Lease>, _: &mut Requests| renewed.renewed(event);

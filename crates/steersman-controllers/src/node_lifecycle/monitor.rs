@@ -14,6 +14,7 @@ use steersman::{Metrics, ObjectKey, clock};
 use super::health::{self, Health, Verdict};
 use super::metrics::NodeMetrics;
 use super::plan;
+use super::settings::NodeLifecycleSettings;
 use super::zones::{Turn, Zones};
 use super::{COMPONENT, LEASES};
 use crate::node;
@@ -26,6 +27,7 @@ pub(super) struct Monitor {
     wakes: Wakes,
     metrics: NodeMetrics,
     pulse: Option<Arc<dyn Pulse>>,
+    settings: NodeLifecycleSettings,
     /// By whom people are told, from the first reconcile on.
     recorder: OnceLock<Recorder>,
 }
@@ -51,9 +53,15 @@ struct Renewal {
 }
 
 impl Monitor {
-    pub(super) fn new(metrics: &Metrics, pulse: Option<Arc<dyn Pulse>>) -> Self {
+    pub(super) fn new(
+        metrics: &Metrics,
+        pulse: Option<Arc<dyn Pulse>>,
+        settings: NodeLifecycleSettings,
+    ) -> Self {
+        let known = Known { zones: Zones::new(settings), ..Known::default() };
         Self {
-            known: Mutex::default(),
+            known: Mutex::new(known),
+            settings,
             wakes: Wakes::default(),
             metrics: metrics.families(),
             pulse,
@@ -144,7 +152,7 @@ impl Monitor {
         let signs = [Some(health.probe), renewed, known.all_heard];
         let last_seen = signs.into_iter().flatten().max().unwrap_or(now);
         known.health.insert(name.into(), health);
-        if beats { Verdict::Fine } else { health::verdict(node, last_seen, now) }
+        if beats { Verdict::Fine } else { health::verdict(node, last_seen, now, &self.settings) }
     }
 
     /// Whether no node of any zone is ready.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -5,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::health::{self, Health, Verdict};
 use super::plan::{self, Eviction, NOT_READY, NoExecute, UNREACHABLE};
+use super::settings::NodeLifecycleSettings;
 use super::zones::{Member, Turn, Zones};
 
 fn start() -> Timestamp {
@@ -32,6 +35,7 @@ fn node(ready: Option<&str>, changes: &Value) -> Node {
 
 #[test]
 fn a_node_is_silent_fifty_seconds_after_its_last_sign_when_nodes_are_looked_at() {
+    let settings = NodeLifecycleSettings::default();
     for (ready, seen, now, expected) in [
         (Some("True"), 0, 0, Verdict::Until(at(55))),
         (Some("True"), 3, 54, Verdict::Until(at(55))),
@@ -42,7 +46,18 @@ fn a_node_is_silent_fifty_seconds_after_its_last_sign_when_nodes_are_looked_at()
         (None, 0, 65, Verdict::Silent),
     ] {
         let node = node(ready, &json!({}));
-        assert_eq!(health::verdict(&node, at(seen), at(now)), expected, "{ready:?} {seen} {now}");
+        let verdict = health::verdict(&node, at(seen), at(now), &settings);
+        assert_eq!(verdict, expected, "{ready:?} {seen} {now}");
+    }
+    let hasty = NodeLifecycleSettings {
+        monitor_grace_period: Duration::from_secs(8),
+        startup_grace_period: Duration::from_secs(20),
+        monitor_period: Duration::from_secs(2),
+        ..settings
+    };
+    for (ready, expected) in [(Some("True"), at(10)), (None, at(22))] {
+        let verdict = health::verdict(&node(ready, &json!({})), at(0), at(1), &hasty);
+        assert_eq!(verdict, Verdict::Until(expected), "{ready:?}");
     }
 }
 
@@ -167,7 +182,11 @@ fn a_ready_pod_of_a_silent_node_is_not_ready() {
 
 /// Zones with so many ready nodes and so many that are not, named after the zone.
 fn zones(counts: &[(&str, usize, usize)]) -> Zones {
-    let mut zones = Zones::default();
+    zones_like(NodeLifecycleSettings::default(), counts)
+}
+
+fn zones_like(settings: NodeLifecycleSettings, counts: &[(&str, usize, usize)]) -> Zones {
+    let mut zones = Zones::new(settings);
     for (zone, ready, lost) in counts {
         for n in 0..ready + lost {
             let member = Member { zone: (*zone).into(), ready: n < *ready, counts: true };
@@ -208,6 +227,34 @@ fn how_many_nodes_of_a_zone_are_lost_says_how_fast_they_are_given_up() {
             Turn::At(at) if second == slow => {
                 let Turn::At(found) = found else { panic!("{counts:?}: {found:?}") };
                 assert!(found > at, "{counts:?}: {found}");
+            }
+            _ => assert_eq!(found, second, "{counts:?}"),
+        }
+    }
+}
+
+#[test]
+fn rates_and_thresholds_can_be_chosen() {
+    let settings = NodeLifecycleSettings {
+        eviction_rate: 0.5,
+        secondary_eviction_rate: 0.25,
+        unhealthy_zone_threshold: 0.3,
+        large_zone_threshold: 5,
+        ..NodeLifecycleSettings::default()
+    };
+    let none = NodeLifecycleSettings { eviction_rate: 0.0, ..settings };
+    for (settings, counts, second) in [
+        (settings, ("a", 7, 2), soon(2)),
+        (settings, ("a", 7, 3), Turn::At(at(4))),
+        (settings, ("a", 2, 3), Turn::Later),
+        (none, ("a", 7, 2), Turn::Later),
+    ] {
+        let mut zones = zones_like(settings, &[counts]);
+        let found = turns(&mut zones, "a", &["a90", "a91"], 0)[1];
+        match (found, second) {
+            (Turn::At(found), Turn::At(second)) => {
+                let late = found.duration_since(second).as_millis();
+                assert!((0..=4100).contains(&late), "{counts:?}: {found}");
             }
             _ => assert_eq!(found, second, "{counts:?}"),
         }

@@ -10,12 +10,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How much time is between two nodes of a zone: a tenth of a node per second.
-const USUAL: SignedDuration = SignedDuration::from_secs(10);
-/// The same in a large zone many of whose nodes are not ready.
-const SLOW: SignedDuration = SignedDuration::from_secs(100);
-/// How many nodes a zone has at most that is not large.
-const LARGE_ZONE_THRESHOLD: usize = 50;
+use super::settings::{NodeLifecycleSettings, interval};
+
 /// How often Kubernetes looks at its queues: a node is not given up in the moment it is found to be
 /// lost, so that those lost with it are known.
 const PERIOD: SignedDuration = SignedDuration::from_millis(100);
@@ -53,9 +49,10 @@ pub(super) struct Zones {
     zones: BTreeMap<String, Zone>,
     /// Whether no node of any zone is ready.
     all_lost: bool,
+    settings: NodeLifecycleSettings,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Zone {
     ready: usize,
     not_ready: usize,
@@ -73,12 +70,6 @@ struct Limiter {
     next: Timestamp,
 }
 
-impl Default for Limiter {
-    fn default() -> Self {
-        Self { interval: Some(USUAL), next: Timestamp::MIN }
-    }
-}
-
 impl Limiter {
     /// Another rate. Whoever waits does not pass at once because of it.
     fn change(&mut self, interval: Option<SignedDuration>, now: Timestamp) {
@@ -92,6 +83,12 @@ impl Limiter {
 }
 
 impl Zone {
+    /// One of which nothing is known.
+    fn new(settings: &NodeLifecycleSettings) -> Self {
+        let limiter = Limiter { interval: interval(settings.eviction_rate), next: Timestamp::MIN };
+        Self { ready: 0, not_ready: 0, state: None, limiter, queue: VecDeque::new() }
+    }
+
     fn count(&mut self, ready: bool) -> &mut usize {
         if ready { &mut self.ready } else { &mut self.not_ready }
     }
@@ -101,22 +98,27 @@ impl Zone {
     }
 
     /// How it is now.
-    fn found(&self) -> ZoneState {
+    fn found(&self, settings: &NodeLifecycleSettings) -> ZoneState {
         let (ready, lost) = (self.ready, self.not_ready);
+        let part = lost as f64 / (lost + ready).max(1) as f64;
         match () {
             () if ready == 0 && lost > 0 => ZoneState::FullDisruption,
-            // At least 55 in a hundred.
-            () if lost > 2 && lost * 100 >= (lost + ready) * 55 => ZoneState::PartialDisruption,
+            () if lost > 2 && part >= settings.unhealthy_zone_threshold => {
+                ZoneState::PartialDisruption
+            }
             () => ZoneState::Normal,
         }
     }
 
-    fn enter(&mut self, state: ZoneState, now: Timestamp) {
-        let interval = match state {
-            ZoneState::Normal | ZoneState::FullDisruption => Some(USUAL),
-            ZoneState::PartialDisruption => (self.size() > LARGE_ZONE_THRESHOLD).then_some(SLOW),
+    fn enter(&mut self, state: ZoneState, now: Timestamp, settings: &NodeLifecycleSettings) {
+        let rate = match state {
+            ZoneState::Normal | ZoneState::FullDisruption => settings.eviction_rate,
+            ZoneState::PartialDisruption if self.size() > settings.large_zone_threshold => {
+                settings.secondary_eviction_rate
+            }
+            ZoneState::PartialDisruption => 0.0,
         };
-        self.limiter.change(interval, now);
+        self.limiter.change(interval(rate), now);
         self.state = Some(state);
     }
 
@@ -126,6 +128,11 @@ impl Zone {
 }
 
 impl Zones {
+    /// None, which are given up like this.
+    pub(super) fn new(settings: NodeLifecycleSettings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
     /// Takes in how a node is; nothing if it is gone. Gives whether that is new.
     pub(super) fn observe(&mut self, name: &str, member: Option<Member>) -> bool {
         if self.nodes.get(name) == member.as_ref() {
@@ -140,7 +147,8 @@ impl Zones {
             }
         }
         if let Some(member) = member {
-            let zone = self.zones.entry(member.zone.clone()).or_default();
+            let zone = self.zones.entry(member.zone.clone());
+            let zone = zone.or_insert_with(|| Zone::new(&self.settings));
             if member.counts {
                 *zone.count(member.ready) += 1;
             }
@@ -154,7 +162,8 @@ impl Zones {
         self.zones.retain(|_, zone| zone.size() > 0 || !zone.queue.is_empty());
         let mut counted = self.zones.values().filter(|zone| zone.size() > 0).peekable();
         let any = counted.peek().is_some();
-        let all_lost = any && counted.all(|zone| zone.found() == ZoneState::FullDisruption);
+        let all_lost =
+            any && counted.all(|zone| zone.found(&self.settings) == ZoneState::FullDisruption);
         let turned = all_lost != self.all_lost;
         self.all_lost = all_lost;
         if all_lost {
@@ -166,9 +175,9 @@ impl Zones {
         }
         let mut changed = Vec::new();
         for zone in self.zones.values_mut().filter(|zone| zone.size() > 0) {
-            let found = zone.found();
+            let found = zone.found(&self.settings);
             if turned || zone.state != Some(found) {
-                zone.enter(found, now);
+                zone.enter(found, now, &self.settings);
                 changed.extend(zone.waiting());
             }
         }

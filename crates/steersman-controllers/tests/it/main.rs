@@ -7,6 +7,7 @@ mod credentials;
 mod cronjobs;
 mod daemonsets;
 mod deployments;
+mod devices;
 mod disruptions;
 mod events;
 mod garbage;

@@ -205,8 +205,8 @@ async fn what_a_node_says_keeps_pods_away_from_it(cluster: Cluster) -> Result<()
     for node in ["node-0", "node-1", "node-2"] {
         cluster.eventually(node, |_: &Node| true).await?;
     }
-    let range = NodeCidrs::of("10.244.0.0/16".parse()?);
-    cluster.run(steersman_controllers::node_ipam(range));
+    let ranges = ["10.244.0.0/16", "fd00:10:244::/56"].map(|range| range.parse().unwrap());
+    cluster.run(steersman_controllers::node_ipam(&ranges.map(NodeCidrs::of)));
     let bare: Node = object(json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": "bare", "labels": {"kubernetes.io/arch": "arm64"}},
@@ -233,8 +233,10 @@ async fn what_a_node_says_keeps_pods_away_from_it(cluster: Cluster) -> Result<()
     assert_eq!(found, expected);
     cluster.advance(MINUTE).await;
     let node: Node = cluster.client().get("bare").await?.unwrap();
-    let cidr = node.spec.and_then(|spec| spec.pod_cidr);
-    assert_eq!(cidr.as_deref(), Some("10.244.3.0/24"), "the simulated nodes have the first ones");
+    let spec = node.spec.unwrap();
+    let first = "10.244.3.0/24"; // the simulated nodes have those before
+    assert_eq!(spec.pod_cidr.as_deref(), Some(first));
+    assert_eq!(spec.pod_cidrs.unwrap(), [first, "fd00:10:244::/64"], "one of each family");
     let labels = node.metadata.labels.unwrap();
     assert_eq!(labels["beta.kubernetes.io/arch"], "arm64");
     assert_eq!(node.metadata.annotations.unwrap()["node.alpha.kubernetes.io/ttl"], "0");

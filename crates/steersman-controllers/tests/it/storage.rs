@@ -340,8 +340,22 @@ async fn a_volume_of_a_driver_is_attached_while_a_pod_uses_it(cluster: Cluster) 
     let line = "attachdetach-controller Normal SuccessfulAttachVolume: AttachVolume.Attach succeeded \
                 for volume \"disk\" ";
     assert!(told(&cluster, "Pod").await?.contains(&line.to_owned()));
+    let plugin = "kubernetes.io/csi:example.com";
+    let in_use = format!(
+        "storage_count_attachable_volumes_in_use{{node=\"node-0\",volume_plugin=\"{plugin}\"}}"
+    );
+    let total = |state: &str| {
+        format!(
+            "attachdetach_controller_total_volumes{{plugin_name=\"{plugin}\",state=\"{state}_state_of_world\"}}"
+        )
+    };
+    for metric in [&in_use, &total("desired"), &total("actual")] {
+        assert_eq!(counted(&cluster, metric).await?, Some(1.0), "{metric}");
+    }
     client.delete::<Pod>("web", &DeleteParams::default()).await?;
     cluster.eventually("node-0", |node: &Node| attached(node).is_empty()).await?;
+    assert_eq!(counted(&cluster, &in_use).await?, None);
+    assert_eq!(counted(&cluster, &total("actual")).await?, Some(0.0));
     let attachments: Vec<VolumeAttachment> = client.list(&ListOptions::default()).await?;
     assert_eq!(attachments.len(), 0);
     Ok(())

@@ -57,8 +57,8 @@ impl<R: ContainerRuntime> PodWorker<R> {
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         let now = clock::now();
         let teller = Teller::new(pod, machine, ctx);
-        let pod_address = match self.address(pod, machine) {
-            Ok(address) => address,
+        let pod_addresses = match self.addresses(pod, machine) {
+            Ok(addresses) => addresses,
             Err(rejection) => {
                 teller.rejected(&rejection);
                 ctx.status(status::rejected(pod, &rejection, &clock::now_time()));
@@ -72,7 +72,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         let (observed, plan) = self.settle(pod, &teller, now).await?;
         teller.added();
         teller.waiting(&plan.waiting);
-        let around = Surroundings { pod_address, host_address: machine.address() };
+        let around = Surroundings { pod_addresses, host_addresses: machine.addresses() };
         let running = status::running(pod, &around, &observed, &plan, now);
         let ended = matches!(running.phase.as_deref(), Some("Succeeded" | "Failed"));
         report(pod, running, ctx);
@@ -148,17 +148,19 @@ impl<R: ContainerRuntime> PodWorker<R> {
         }
     }
 
-    /// The Pod's address, if the node has room for it: the node's own if it uses the node's
+    /// The Pod's addresses, if the node has room for it: the node's own if it uses the node's
     /// network.
-    fn address(&self, pod: &Pod, machine: &Machine) -> Result<String, Rejection> {
-        if let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) {
-            return Ok(address);
+    fn addresses(&self, pod: &Pod, machine: &Machine) -> Result<Vec<String>, Rejection> {
+        let known = pod.status.as_ref().and_then(|status| status.pod_ips.as_ref());
+        if let Some(known) = known.filter(|known| !known.is_empty()) {
+            return Ok(known.iter().map(|address| address.ip.clone()).collect());
         }
         let (block, capacity) = (machine.pod_addresses(), machine.max_pods());
         let room = Room { node: &machine.name, block, capacity };
         let reserved = self.addresses.reserve(pod, room);
         let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
-        reserved.map(|address| if on_host { machine.address() } else { address })
+        let given = |address| machine.families.of(address);
+        reserved.map(|address| if on_host { machine.addresses() } else { given(address) })
     }
 
     /// Stops what runs of a Pod, and says when it has ended: first the main containers, then those

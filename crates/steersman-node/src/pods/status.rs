@@ -18,10 +18,10 @@ use crate::runtime::{Container, State};
 /// What a Pod finds itself in.
 #[derive(Clone, Debug)]
 pub(super) struct Surroundings {
-    /// The Pod's address.
-    pub(super) pod_address: String,
-    /// Its node's address.
-    pub(super) host_address: String,
+    /// The Pod's addresses, the main one first.
+    pub(super) pod_addresses: Vec<String>,
+    /// Those of its node.
+    pub(super) host_addresses: Vec<String>,
 }
 
 /// Why a Pod is over, whatever its containers would do.
@@ -62,10 +62,11 @@ pub(super) fn running(
     now: Timestamp,
 ) -> PodStatus {
     let mut status = reported(pod, observed, plan, now);
-    status.host_ip = Some(around.host_address.clone());
-    status.host_ips = Some(vec![HostIP { ip: around.host_address.clone() }]);
-    status.pod_ip = Some(around.pod_address.clone());
-    status.pod_ips = Some(vec![PodIP { ip: around.pod_address.clone() }]);
+    let (own, host) = (around.pod_addresses.iter().cloned(), around.host_addresses.iter().cloned());
+    status.host_ip = around.host_addresses.first().cloned();
+    status.host_ips = Some(host.map(|ip| HostIP { ip }).collect());
+    status.pod_ip = around.pod_addresses.first().cloned();
+    status.pod_ips = Some(own.map(|ip| PodIP { ip }).collect());
     complete(pod, status, None, now)
 }
 

@@ -85,8 +85,8 @@ fn starts(name: &str) -> Vec<Action> {
 }
 
 fn status(pod: &Pod, observed: &Observed, seconds: i64) -> PodStatus {
-    let around =
-        Surroundings { pod_address: "10.244.0.1".into(), host_address: "172.18.0.2".into() };
+    let (pod_addresses, host_addresses) = (vec!["10.244.0.1".into()], vec!["172.18.0.2".into()]);
+    let around = Surroundings { pod_addresses, host_addresses };
     reported(pod, &around, observed, &plan(pod, observed, at(seconds)), at(seconds))
 }
 

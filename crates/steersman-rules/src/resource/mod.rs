@@ -110,6 +110,8 @@ pub enum Effect {
     Permission,
     /// Says when its phase changed.
     PersistentVolume,
+    /// Says since when its devices are tainted.
+    ResourceSlice,
     /// Holds addresses and node ports.
     Service,
     /// Says who asked for it, and keeps decisions apart from certificates.

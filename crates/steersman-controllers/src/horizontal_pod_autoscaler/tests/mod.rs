@@ -16,6 +16,7 @@ use super::plan::{self, Plan};
 use super::proposal::{Proposal, Unable};
 use super::quantities::{of_milli, of_resource};
 use super::replicas::{Count, Situation, Tolerances};
+use super::settings::AutoscalerSettings;
 
 const CPU: Resource<'static> = Resource { name: "cpu", container: None };
 
@@ -54,9 +55,10 @@ fn metrics(values: &[Option<i64>]) -> PodMetrics {
 }
 
 fn situation(pods: &[Arc<Pod>], replicas: i32) -> Situation<'_> {
-    let tolerances = Tolerances::of(None);
+    let settings = AutoscalerSettings::default();
+    let tolerances = Tolerances::of(None, settings.tolerance);
     let (spec_replicas, status_replicas) = (replicas, replicas);
-    Situation { spec_replicas, status_replicas, pods, tolerances, now: at(0) }
+    Situation { spec_replicas, status_replicas, pods, tolerances, settings, now: at(0) }
 }
 
 #[test]
@@ -154,7 +156,7 @@ fn tolerances_can_be_chosen_for_each_direction() {
     let behavior = serde_json::from_value(behavior).unwrap();
     let pods: Vec<_> = (0..10).map(|n| pod(n, &json!({}))).collect();
     let mut situation = situation(&pods, 10);
-    situation.tolerances = Tolerances::of(Some(&behavior));
+    situation.tolerances = Tolerances::of(Some(&behavior), 0.1);
     let replicas = |usage| situation.for_value(usage, 1000).unwrap().replicas;
     assert_eq!([replicas(1010), replicas(600), replicas(400)], [11, 10, 4]);
 }
@@ -191,7 +193,7 @@ fn a_recommendation_is_limited_by_rate_and_bounds() {
         (3, 1, 2, "TooFewReplicas"),
     ] {
         let sizes = Sizes { current, desired, min: 2, max: 20 };
-        let limited = limits::limit(sizes, None, &mut History::default(), at(0));
+        let limited = limits::limit(sizes, None, &mut History::new(300), at(0));
         assert_eq!((limited.replicas, limited.limited.1.0), (replicas, why));
         assert_eq!(limited.limited.0, replicas != desired);
         assert_eq!(limited.able.0, "ReadyForNewScale");
@@ -200,7 +202,7 @@ fn a_recommendation_is_limited_by_rate_and_bounds() {
 
 #[test]
 fn shrinking_waits_until_nobody_recommended_more_for_five_minutes() {
-    let mut history = History::default();
+    let mut history = History::new(300);
     history.begin(9, at(0));
     let mut recommend = |desired, now| {
         let sizes = Sizes { current: 9, desired, min: 2, max: 20 };
@@ -231,14 +233,14 @@ fn policies_limit_the_change_in_a_period() {
         let up = json!({"scaleUp": rules(select, both.clone()), "scaleDown": free});
         let behavior = spec(&up).behavior;
         let sizes = Sizes { current: 10, desired, min: 2, max: 20 };
-        let limited = limits::limit(sizes, behavior.as_ref(), &mut History::default(), at(0));
+        let limited = limits::limit(sizes, behavior.as_ref(), &mut History::new(300), at(0));
         assert_eq!((limited.replicas, limited.limited.1.0), (replicas, why), "{select} {desired}");
     }
     for (select, replicas) in [("Max", 5), ("Min", 9), ("Disabled", 10)] {
         let down = json!({"scaleUp": free, "scaleDown": rules(select, both.clone())});
         let behavior = spec(&down).behavior;
         let sizes = Sizes { current: 10, desired: 2, min: 2, max: 20 };
-        let limited = limits::limit(sizes, behavior.as_ref(), &mut History::default(), at(0));
+        let limited = limits::limit(sizes, behavior.as_ref(), &mut History::new(300), at(0));
         let found = (limited.replicas, limited.limited.1.0);
         assert_eq!(found, (replicas, "ScaleDownLimit"), "{select}");
     }
@@ -249,7 +251,7 @@ fn what_was_changed_in_the_period_counts() {
     let one = json!([{"type": "Pods", "value": 2, "periodSeconds": 60}]);
     let rules = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": one});
     let behavior = spec(&json!({"scaleUp": rules, "scaleDown": rules})).behavior;
-    let mut history = History::default();
+    let mut history = History::new(300);
     history.rescaled(Rescale { from: 5, to: 7, period: 60, at: at(0) });
     let mut limit = |now| {
         let sizes = Sizes { current: 7, desired: 20, min: 2, max: 20 };
@@ -263,7 +265,7 @@ fn growing_waits_for_the_lowest_recommendation_of_its_window() {
     let all = json!([{"type": "Percent", "value": 1000, "periodSeconds": 15}]);
     let rules = json!({"stabilizationWindowSeconds": 60, "selectPolicy": "Max", "policies": all});
     let behavior = spec(&json!({"scaleUp": rules, "scaleDown": rules})).behavior;
-    let mut history = History::default();
+    let mut history = History::new(300);
     history.begin(3, at(0));
     let mut recommend = |desired, now| {
         let sizes = Sizes { current: 3, desired, min: 2, max: 20 };

@@ -13,6 +13,7 @@ use steersman::{Client, clock};
 use crate::horizontal_pod_autoscaler::metrics_api::MetricsApi;
 use crate::horizontal_pod_autoscaler::proposal::{Proposal, Proposer, Unable};
 use crate::horizontal_pod_autoscaler::replicas::{Situation, Tolerances};
+use crate::horizontal_pod_autoscaler::settings::AutoscalerSettings;
 use crate::horizontal_pod_autoscaler::target::Kinds;
 
 /// Answers of a server by path and parameters; everything else is not found.
@@ -57,7 +58,8 @@ async fn proposed(answers: Answers, metric: Value) -> Result<Proposal, Unable> {
             spec_replicas: 2,
             status_replicas: 2,
             pods: &pods,
-            tolerances: Tolerances::of(None),
+            tolerances: Tolerances::of(None, 0.1),
+            settings: AutoscalerSettings::default(),
             now: clock::now(),
         },
     };

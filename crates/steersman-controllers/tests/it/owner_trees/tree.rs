@@ -183,15 +183,27 @@ impl Tree {
         if with_dependents { self.without(gone) } else { gone }
     }
 
-    /// Objects with one owner that waits for them, and that owner: in trees without circles.
+    /// Objects with one owner that waits for them, and that owner: in trees without circles. An
+    /// owner that nobody waits for may outlive its own; then it is deleted in the background, and
+    /// waits for nobody either.
     pub(super) fn awaited(&self) -> impl Iterator<Item = (usize, usize)> {
-        (0..self.objects.len()).filter(|_| self.circles.is_empty()).filter_map(|at| {
-            let [owner] = &self.objects[at].owners[..] else { return None };
-            match self.fate(at, owner) {
-                Fate::Owner(about) if owner.blocks => Some((at, about)),
-                _ => None,
-            }
-        })
+        let mut waits = Vec::with_capacity(self.objects.len());
+        for at in 0..self.objects.len() {
+            let awaited = self.waiting_owner(at).is_some_and(|owner| waits[owner]);
+            waits.push(awaited || self.roots().contains(&at));
+        }
+        let pairs = (0..self.objects.len()).filter(|_| self.circles.is_empty());
+        let pairs = pairs.filter_map(|at| Some((at, self.waiting_owner(at)?)));
+        pairs.filter(move |(_, owner)| waits[*owner])
+    }
+
+    /// The only owner of an object, if it does not go before that.
+    fn waiting_owner(&self, at: usize) -> Option<usize> {
+        let [owner] = &self.objects[at].owners[..] else { return None };
+        match self.fate(at, owner) {
+            Fate::Owner(about) if owner.blocks => Some(about),
+            _ => None,
+        }
     }
 
     /// Whether a reference of this object to that one may stay though that one is gone.

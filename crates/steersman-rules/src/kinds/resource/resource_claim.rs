@@ -10,7 +10,7 @@ use super::device::at_most;
 use crate::kinds::kind::{Kind, Trait};
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
-use crate::rules::document::within;
+use crate::rules::document::{items, remove, set, text, within, within_existing};
 use crate::table::cells::len;
 use crate::table::{Column, age};
 
@@ -36,6 +36,7 @@ const RULES: Rules = Rules {
     },
     change: |claim, old, errors| claim.at("spec").unchanged(&old["spec"], errors),
     check_status,
+    prepare_status: forget_deallocated,
     ..Rules::NONE
 };
 
@@ -61,6 +62,29 @@ fn check_status(claim: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     }
 }
 
+/// Forgets what was said of devices that a claim does not have any more.
+fn forget_deallocated(old: &Value, new: &mut Value) {
+    let devices = |claim: &Value| -> HashSet<[String; 4]> {
+        items(&claim["status"]["allocation"]["devices"]["results"]).iter().map(device).collect()
+    };
+    let now = devices(new);
+    let gone: HashSet<[String; 4]> = devices(old).difference(&now).cloned().collect();
+    let kept = items(&new["status"]["devices"]).iter().filter(|it| !gone.contains(&device(it)));
+    let kept: Vec<Value> = kept.cloned().collect();
+    if kept.len() == items(&new["status"]["devices"]).len() {
+        return;
+    }
+    within_existing(new, "status", |status| match kept.is_empty() {
+        true => drop(remove(status, "devices")),
+        false => set(status, "devices", kept),
+    });
+}
+
+/// What tells a device from others.
+fn device(entry: &Value) -> [String; 4] {
+    ["driver", "pool", "device", "shareID"].map(|key| text(&entry[key]).to_owned())
+}
+
 fn state(claim: &Value, _: Timestamp) -> Value {
     let deleted = !claim["metadata"]["deletionTimestamp"].is_null();
     let allocated = !claim["status"]["allocation"].is_null();
@@ -73,4 +97,30 @@ fn state(claim: &Value, _: Timestamp) -> Value {
     ];
     let shown: Vec<_> = states.iter().filter(|(holds, _)| *holds).map(|(_, s)| *s).collect();
     shown.join(",").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_device_goes_with_it() {
+        let entry =
+            |device: &str| json!({"driver": "d.example.com", "pool": "p", "device": device});
+        let claim = |allocated: &[&str], told: &[&str]| {
+            let results: Vec<Value> = allocated.iter().map(|it| entry(it)).collect();
+            let devices: Vec<Value> = told.iter().map(|it| entry(it)).collect();
+            json!({"status": {"allocation": {"devices": {"results": results}}, "devices": devices}})
+        };
+        let old = claim(&["a", "b"], &["a", "b"]);
+        for (mut new, left) in [
+            (claim(&["a", "b"], &["a", "b"]), json!([entry("a"), entry("b")])),
+            (claim(&["b"], &["a", "b"]), json!([entry("b")])),
+            (json!({"status": {"devices": [entry("a"), entry("b")]}}), Value::Null),
+            (json!({"status": {"devices": [entry("other")]}}), json!([entry("other")])),
+        ] {
+            RULES.prepare_status_update(&old, &mut new);
+            assert_eq!(new["status"]["devices"], left);
+        }
+    }
 }

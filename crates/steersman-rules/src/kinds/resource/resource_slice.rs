@@ -8,6 +8,7 @@ use super::device::{LIST_MAX, at_most};
 use crate::kinds::core::persistent_volume::driver_name;
 use crate::kinds::kind::{Kind, Trait};
 use crate::names;
+use crate::resource::Effect;
 use crate::rules::Rules;
 use crate::rules::at::{At, Errors};
 use crate::rules::label_selector::node_selector;
@@ -23,6 +24,7 @@ pub(super) const KIND: Kind = Kind {
     traits: &[Trait::Generation],
     selectable_fields: &["spec.nodeName", "spec.driver"],
     rules: &RULES,
+    effect: Some(Effect::ResourceSlice),
     columns,
     ..Kind::of_cluster(super::GROUP, "v1")
 };
