@@ -9,6 +9,10 @@ use steersman_apiserver::{
 };
 use steersman_controllers::{Cidr, NodeCidrs};
 use steersman_node::{Outages, Scripts};
+use steersman_scheduler::{
+    Configuration as SchedulerConfiguration, ConfigurationError as SchedulerConfigurationError,
+    Scheduler,
+};
 use steersman_store::HISTORY_BYTES;
 use steersman_store::encryption::Encryption;
 use tokio::runtime::Handle;
@@ -44,6 +48,7 @@ pub struct Builder {
     pub(crate) controllers: Controllers,
     pub(crate) load_balancer_pool: Option<Cidr>,
     pub(crate) node_cidrs: Option<NodeCidrs>,
+    pub(crate) scheduler: SchedulerConfiguration,
     pub(crate) admission: PluginSelection,
     pub(crate) seed: Option<u64>,
     pub(crate) history: Duration,
@@ -83,6 +88,7 @@ impl Default for Builder {
             controllers: Controllers::ALL,
             load_balancer_pool: None,
             node_cidrs: None,
+            scheduler: SchedulerConfiguration::default(),
             admission: PluginSelection::default(),
             seed: None,
             history: Duration::from_secs(300),
@@ -125,6 +131,16 @@ impl Builder {
     pub fn controllers(mut self, run: impl Into<Controllers>) -> Self {
         self.controllers = run.into();
         self
+    }
+
+    /// Which profiles the scheduler has, and with which plug-ins.
+    pub fn scheduler(
+        mut self,
+        configuration: SchedulerConfiguration,
+    ) -> Result<Self, SchedulerConfigurationError> {
+        Scheduler::configured(configuration.clone()).check()?;
+        self.scheduler = configuration;
+        Ok(self)
     }
 
     /// Where Services of the type `LoadBalancer` get their addresses from, as a cloud would give

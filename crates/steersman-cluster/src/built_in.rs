@@ -15,6 +15,7 @@ use steersman::manager::{Manager, Running};
 use steersman_apiserver::ApiServer;
 use steersman_controllers::{Authority, Cidr, Installation, NodeCidrs, Pulse};
 use steersman_node::{Outages, Scripts, SimulatedNodes};
+use steersman_scheduler::{Configuration, Scheduler};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -55,6 +56,7 @@ pub(crate) struct Parts {
     pub(crate) load_balancer_pool: Option<Cidr>,
     /// Where nodes get ranges for their Pods from.
     pub(crate) node_cidrs: Option<NodeCidrs>,
+    pub(crate) scheduler: Configuration,
 }
 
 impl Parts {
@@ -80,7 +82,8 @@ impl Parts {
         };
         let mut manager = steersman_controllers::install_with(manager, &installation);
         if self.controllers.schedules() {
-            manager = manager.with(steersman_scheduler::controller());
+            let scheduler = Scheduler::configured(self.scheduler.clone());
+            manager = scheduler.install(manager).expect("it was checked when it was chosen");
         }
         manager
     }

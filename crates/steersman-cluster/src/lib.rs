@@ -42,6 +42,10 @@ pub use steersman_apiserver::{
 pub use steersman_apiserver::{audit, authentication, encryption, pki};
 pub use steersman_controllers::{Cidr, NodeCidrs, NotACidr};
 pub use steersman_node::{NodeOutage, Outages, PodRule};
+pub use steersman_scheduler::{
+    Configuration as SchedulerConfiguration, ConfigurationError as SchedulerConfigurationError,
+    Scheduler,
+};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{disk, etcd};
 pub use storage::{OpenStore, Storage};

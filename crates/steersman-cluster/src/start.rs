@@ -147,6 +147,7 @@ impl Builder {
             controllers: self.controllers,
             load_balancer_pool: self.load_balancer_pool,
             node_cidrs: self.node_cidrs,
+            scheduler: self.scheduler.clone(),
             root_ca: identity.as_ref().map(|identity| identity.ca().into()),
             authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
         }
