@@ -17,6 +17,7 @@ mod demo;
 mod failure;
 mod files;
 mod kubeconfig;
+mod scheduler;
 mod snapshot;
 mod storage;
 mod up;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let done = arguments::parse().and_then(|command| match command {
         Command::Up(up) => up::run(*up),
         Command::Snapshot(snapshot) => snapshot::run(snapshot),
+        Command::Scheduler(scheduler) => scheduler::run(&scheduler),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -16,6 +16,7 @@ mod operator;
 mod permissions;
 mod program;
 mod restart;
+mod scheduler;
 mod servers;
 mod snapshot;
 mod workload;
