@@ -35,6 +35,25 @@ pub(crate) enum Command {
     /// The file says how many namespaces and objects there are and what happens to them, how often
     /// and for how long. Everything is made in namespaces of its own, which are removed at the end.
     Load(Load),
+    /// Schedule the Pods of any cluster, in place of kube-scheduler or beside it.
+    ///
+    /// Several of them elect one that does, by the Lease kube-system/kube-scheduler.
+    Scheduler(SchedulerCommand),
+}
+
+/// What `steersman scheduler` is told.
+#[derive(Args)]
+pub(crate) struct SchedulerCommand {
+    /// Where the cluster is [default: as kubectl finds it].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// A KubeSchedulerConfiguration: profiles, and what plug-ins are told.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The Lease that schedulers compete for, as NAMESPACE/NAME; those that care for other Pods need
+    /// another one.
+    #[arg(long, value_name = "LEASE", default_value = "kube-system/kube-scheduler")]
+    pub(crate) lease: String,
 }
 
 /// What `steersman up` is told.
@@ -63,6 +82,9 @@ pub(crate) struct Up {
     /// and `metrics-server` are among them.
     #[arg(long, value_name = "LIST", default_value = "*")]
     pub(crate) controllers: Controllers,
+    /// A KubeSchedulerConfiguration for the scheduler: profiles, and what plug-ins are told.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scheduler_config: Option<PathBuf>,
     /// Where Services of the type LoadBalancer get their addresses from, such as 10.200.0.0/24.
     /// Nothing listens there, but what waits for an address gets one. Without it they wait for
     /// another program.

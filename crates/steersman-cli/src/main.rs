@@ -19,6 +19,7 @@ mod failure;
 mod files;
 mod kubeconfig;
 mod load;
+mod scheduler;
 mod snapshot;
 mod storage;
 mod up;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Up(up) => up::run(*up),
         Command::Snapshot(snapshot) => snapshot::run(snapshot),
         Command::Load(load) => load::run(&load),
+        Command::Scheduler(scheduler) => scheduler::run(&scheduler),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

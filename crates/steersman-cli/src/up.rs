@@ -65,6 +65,10 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     if let Some(auditing) = audit::chosen(&up.audit)? {
         builder = builder.audit(auditing);
     }
+    if let Some(file) = &up.scheduler_config {
+        let chosen = builder.scheduler(scheduler::configuration(file)?);
+        builder = chosen.map_err(|error| format!("{}: {error}", file.display()))?;
+    }
     if let Some(pool) = up.load_balancer_pool {
         builder = builder.load_balancer_pool(pool);
     }

@@ -9,6 +9,10 @@ use steersman_apiserver::{
 };
 use steersman_controllers::{Cidr, ControllerSettings, NodeCidrs};
 use steersman_node::{IpFamilies, Outages, Scripts};
+use steersman_scheduler::{
+    Configuration as SchedulerConfiguration, ConfigurationError as SchedulerConfigurationError,
+    Scheduler,
+};
 use steersman_store::HISTORY_BYTES;
 use steersman_store::encryption::Encryption;
 use tokio::runtime::Handle;
@@ -46,6 +50,7 @@ pub struct Builder {
     pub(crate) node_cidrs: Vec<NodeCidrs>,
     pub(crate) service_ranges: ServiceRanges,
     pub(crate) controller_settings: ControllerSettings,
+    pub(crate) scheduler: SchedulerConfiguration,
     pub(crate) admission: PluginSelection,
     pub(crate) seed: Option<u64>,
     pub(crate) history: Duration,
@@ -87,6 +92,7 @@ impl Default for Builder {
             node_cidrs: Vec::new(),
             service_ranges: ServiceRanges::default(),
             controller_settings: ControllerSettings::default(),
+            scheduler: SchedulerConfiguration::default(),
             admission: PluginSelection::default(),
             seed: None,
             history: Duration::from_secs(300),
@@ -129,6 +135,16 @@ impl Builder {
     pub fn controllers(mut self, run: impl Into<Controllers>) -> Self {
         self.controllers = run.into();
         self
+    }
+
+    /// Which profiles the scheduler has, and with which plug-ins.
+    pub fn scheduler(
+        mut self,
+        configuration: SchedulerConfiguration,
+    ) -> Result<Self, SchedulerConfigurationError> {
+        Scheduler::configured(configuration.clone()).check()?;
+        self.scheduler = configuration;
+        Ok(self)
     }
 
     /// Where Services of the type `LoadBalancer` get their addresses from, as a cloud would give

@@ -15,6 +15,7 @@ use steersman::manager::{Manager, Running};
 use steersman_apiserver::ApiServer;
 use steersman_controllers::{Authority, Cidr, ControllerSettings, Installation, NodeCidrs, Pulse};
 use steersman_node::{IpFamilies, Outages, Scripts, SimulatedNodes};
+use steersman_scheduler::{Configuration, Scheduler};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +60,7 @@ pub(crate) struct Parts {
     pub(crate) settings: ControllerSettings,
     /// Of which families the addresses of nodes and Pods are.
     pub(crate) families: IpFamilies,
+    pub(crate) scheduler: Configuration,
 }
 
 impl Parts {
@@ -85,7 +87,8 @@ impl Parts {
         };
         let mut manager = steersman_controllers::install_with(manager, &installation);
         if self.controllers.schedules() {
-            manager = manager.with(steersman_scheduler::controller());
+            let scheduler = Scheduler::configured(self.scheduler.clone());
+            manager = scheduler.install(manager).expect("it was checked when it was chosen");
         }
         manager
     }

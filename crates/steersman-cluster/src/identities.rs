@@ -100,7 +100,7 @@ pub(crate) fn client(api: &ApiServer, user: User) -> kube::Client {
 
 fn user(part: &str) -> User {
     match part {
-        steersman_scheduler::SCHEDULER_NAME => return User::known("system:kube-scheduler", &[]),
+        steersman_scheduler::PART => return User::known("system:kube-scheduler", &[]),
         TOKENS => return manager(),
         _ => {}
     }

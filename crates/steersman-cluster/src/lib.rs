@@ -46,6 +46,10 @@ pub use steersman_controllers::{
     AutoscalerSettings, Cidr, ControllerSettings, NodeCidrs, NodeLifecycleSettings, NotACidr,
 };
 pub use steersman_node::{NodeOutage, Outages, PodRule};
+pub use steersman_scheduler::{
+    Configuration as SchedulerConfiguration, ConfigurationError as SchedulerConfigurationError,
+    Scheduler,
+};
 pub use steersman_store::memory::MemoryStore;
 pub use steersman_store::{HISTORY_BYTES, disk, etcd};
 pub use storage::{OpenStore, Storage};

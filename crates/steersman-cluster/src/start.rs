@@ -155,6 +155,7 @@ impl Builder {
             node_cidrs: self.node_cidrs.clone(),
             settings: self.controller_settings,
             families: self.families(),
+            scheduler: self.scheduler.clone(),
             root_ca: identity.as_ref().map(|identity| identity.ca().into()),
             authority: identity.map(|identity| Arc::new(Keys(identity)) as Arc<_>),
         }

@@ -1,58 +1,119 @@
-//! Assigns Pods to Nodes.
+//! Assigns Pods to Nodes, as Kubernetes' scheduler does.
 //!
-//! A Pod without a node passes through the `snapshot` (what each node has and what is already
-//! taken of it), the filters among the `plugins` (which nodes could run it), the scores
-//! (which of them should), and is bound. What fits nowhere is told so in its status, and is
-//! tried again when a node, a Pod or a volume that it waits for changes, or after a while. Before a Pod
-//! is bound whose claims wait for it, their volumes are. The scheduler sees a cluster only
-//! through its client; it knows nothing of API servers, stores or node agents.
+//! A Pod without a node waits in the [`queue`]. It is taken from there, one after another, and passes
+//! the plug-ins of its [profile](framework::Profile): some say which nodes could run it, some which of
+//! them should, some do what has to be done before it is bound, and one binds it. The [`cache`] knows
+//! what each node has and what is taken of it, by Pods that are bound or will be. A Pod that fits
+//! nowhere is told so, others may have to go for it, and it is tried again when something happens that
+//! can help it. The [`scheduler`] is what connects these with a cluster, which it sees only through its
+//! client; it knows nothing of API servers, stores or node agents.
+//!
+//! Whoever wants a say in it writes a [`framework::Plugin`]:
+//! `Scheduler::new().with(MyPlugin).install(manager)`.
 
-mod host_ports;
-mod requests;
+mod names;
 
-mod pod_volumes;
-mod volume_waits;
-
-mod snapshot;
+pub mod framework;
 
 mod plugins;
 
-mod backlog;
-mod bind_volumes;
-mod decision;
+mod cache;
+mod queue;
+
+mod config;
+
 mod scheduler;
+#[cfg(test)]
+mod testing;
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
-use k8s_openapi::api::storage::v1::StorageClass;
-use steersman::{Controller, ObjectKey};
+use steersman::Manager;
+use steersman::manager::Group;
 
-pub use host_ports::HostPort;
-pub use scheduler::{SCHEDULER_NAME, Scheduler};
+pub use config::{Configuration, ConfigurationError};
+pub use framework::{HostPort, Plugin};
+pub use names::{PART, SCHEDULER_NAME};
+pub use scheduler::WaitingPods;
 
-/// How many Pods are bound at the same time: while one waits for the disk, others are on their way.
-/// Decisions are taken one after another.
-const CONCURRENCY: usize = 32;
+use plugins::UnderWay;
+use scheduler::Parts;
 
-/// The scheduler, ready for a manager.
-pub fn controller() -> Controller {
-    let scheduler = Scheduler::default();
-    let state = Arc::clone(scheduler.state());
-    let on_nodes = Arc::clone(&state);
-    let on_pods = Arc::clone(&state);
-    let [on_claims, on_volumes, on_classes] = std::array::from_fn(|_| Arc::clone(&state));
-    Controller::of::<Pod>()
-        .named(SCHEDULER_NAME)
-        .only(scheduler::wants_a_node)
-        .observes(move |event| state.lock().observe(event))
-        .watches(move |_: &Node| on_nodes.lock().waiting())
-        .watches(move |pod: &Pod| on_pods.lock().waiting_for(pod))
-        .watches(move |claim: &PersistentVolumeClaim| {
-            on_claims.lock().volumes.of_claim(&ObjectKey::of(claim))
-        })
-        .watches(move |_: &PersistentVolume| on_volumes.lock().volumes.all())
-        .watches(move |_: &StorageClass| on_classes.lock().volumes.all())
-        .concurrency(CONCURRENCY)
-        .reconcile(scheduler)
+/// A scheduler that is not running yet.
+///
+/// ```
+/// # use steersman::Manager;
+/// # use steersman_scheduler::framework::{Cycle, NodeInfo, Plugin};
+/// # use steersman_scheduler::{Configuration, ConfigurationError, Scheduler};
+/// struct RatherNew;
+///
+/// impl Plugin for RatherNew {
+///     fn name(&self) -> &'static str {
+///         "RatherNew"
+///     }
+///
+///     fn score(&self, _: &Cycle<'_>, node: &NodeInfo) -> i64 {
+///         if node.labels().contains_key("new") { 100 } else { 0 }
+///     }
+/// }
+///
+/// # fn install(manager: Manager) -> Result<Manager, ConfigurationError> {
+/// let configuration = Configuration::default().named("my-scheduler");
+/// Scheduler::configured(configuration).with(RatherNew).install(manager)
+/// # }
+/// ```
+#[derive(Default)]
+#[must_use = "a scheduler does nothing until it is installed"]
+pub struct Scheduler {
+    configuration: Configuration,
+    plugins: Vec<Arc<dyn Plugin>>,
+    waiting: WaitingPods,
+}
+
+impl Scheduler {
+    /// With Kubernetes' plug-ins, for the Pods that name no other scheduler.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With the profiles of a configuration.
+    pub fn configured(configuration: Configuration) -> Self {
+        Self { configuration, ..Self::default() }
+    }
+
+    /// Adds a plug-in. It takes part in every profile, unless the configuration disables it; there it
+    /// also gets another weight than 1.
+    pub fn with(mut self, plugin: impl Plugin) -> Self {
+        self.plugins.push(Arc::new(plugin));
+        self
+    }
+
+    /// The Pods that plug-ins make wait; by this they permit that they are bound, or reject it.
+    pub fn waiting(&self) -> WaitingPods {
+        self.waiting.clone()
+    }
+
+    /// Whether its configuration makes sense with its plug-ins.
+    pub fn check(&self) -> Result<(), ConfigurationError> {
+        config::assemble(&self.configuration, &self.plugins, &Arc::default()).map(drop)
+    }
+
+    /// Lets a manager run it, on the replica that is elected.
+    pub fn install(self, manager: Manager) -> Result<Manager, ConfigurationError> {
+        let preempting = Arc::new(UnderWay::default());
+        let assembled = config::assemble(&self.configuration, &self.plugins, &preempting)?;
+        let parts = Parts {
+            profiles: Arc::new(assembled.profiles),
+            sort: assembled.sort,
+            backoff: self.configuration.backoff(),
+            preempting,
+            waiting: self.waiting,
+        };
+        let caches = manager.caches().clone();
+        let recorder = manager.recorder().clone();
+        let group = Group::LeaderElected;
+        Ok(manager.with_runnable_in(group, PART, move |client, stop| {
+            scheduler::run(parts, caches, recorder, client, stop)
+        }))
+    }
 }

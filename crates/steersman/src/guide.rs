@@ -28,6 +28,9 @@ pub mod production {}
 #[doc = include_str!("../guide/clusters.md")]
 pub mod clusters {}
 
+#[doc = include_str!("../guide/scheduling.md")]
+pub mod scheduling {}
+
 #[doc = include_str!("../guide/from-controller-runtime.md")]
 pub mod from_controller_runtime {}
 

@@ -3,6 +3,7 @@
 mod app_service;
 mod manifests;
 mod replica_set;
+mod thrifty;
 
 /// The README promises that its example is compiled and run: it is that of `examples/shop`.
 #[test]

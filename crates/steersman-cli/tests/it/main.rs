@@ -17,6 +17,7 @@ mod operator;
 mod permissions;
 mod program;
 mod restart;
+mod scheduler;
 mod servers;
 mod snapshot;
 mod workload;

@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{DeleteParams, Patch};
 use serde_json::json;
-use steersman::Result;
+use steersman::{ListOptions, Manager, Result};
+use steersman_scheduler::{Configuration, Scheduler};
 use steersman_testkit::Cluster;
 
 use crate::objects::{all_become, is_ready, object, pod};
@@ -26,7 +30,8 @@ fn unschedulable(pod: &Pod) -> Option<String> {
 async fn a_pod_that_fits_nowhere_is_scheduled_when_a_node_appears(cluster: Cluster) -> Result<()> {
     cluster.client().create(&asking("big", "64")).await?;
     let told = |pod: &Pod| {
-        let message = "0/3 nodes are available: 3 Insufficient cpu.";
+        let message = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are \
+                       available: 3 Preemption is not helpful for scheduling.";
         unschedulable(pod).as_deref() == Some(message)
     };
     cluster.eventually("node-2", |_: &Node| true).await?;
@@ -115,5 +120,150 @@ async fn nodes_are_ready_and_renew_their_leases(cluster: Cluster) -> Result<()> 
     cluster.advance(Duration::from_secs(25)).await;
     let second: Lease = cluster.client().get("kube-node-lease/node-0").await?.unwrap();
     assert_eq!(renewed(&second).0.duration_since(renewed(&first).0).as_secs(), 20);
+    Ok(())
+}
+
+fn node_of(pod: &Pod) -> Option<String> {
+    pod.spec.as_ref()?.node_name.clone()
+}
+
+#[steersman::test(nodes = 1)]
+async fn who_matters_less_and_is_not_protected_goes_for_who_matters_more(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    for (name, value) in [("low", 1), ("middle", 5), ("high", 100)] {
+        let class = json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": name}, "value": value,
+        });
+        client.create(&object::<PriorityClass>(class)).await?;
+    }
+    let of_class = |name: &str, class: &str| {
+        let mut pod = asking(name, "4");
+        pod.metadata.labels = Some([("app".to_owned(), name.to_owned())].into());
+        pod.spec.as_mut().unwrap().priority_class_name = Some(class.to_owned());
+        pod
+    };
+    for (name, class) in [("protected", "low"), ("victim", "middle")] {
+        client.create(&of_class(name, class)).await?;
+        cluster.eventually(name, is_ready).await?;
+    }
+    let budget: PodDisruptionBudget = object(json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "protected", "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "protected"}}},
+    }));
+    client.create(&budget).await?;
+    let counted = |budget: &PodDisruptionBudget| {
+        budget.status.as_ref().is_some_and(|status| status.current_healthy == Some(1))
+    };
+    cluster.eventually("protected", counted).await?;
+    let preemptor: Pod = client.create(&of_class("first", "high")).await?;
+    let told = |pod: &Pod| {
+        let nominated = pod.status.as_ref().and_then(|it| it.nominated_node_name.as_deref());
+        let message = "0/1 nodes are available: 1 Insufficient cpu.";
+        nominated == Some("node-0") && unschedulable(pod).as_deref() == Some(message)
+    };
+    cluster.eventually("first", told).await?;
+    cluster.eventually("first", is_ready).await?;
+    assert!(client.get::<Pod>("victim").await?.is_none());
+    assert!(is_ready(&client.get("protected").await?.unwrap()));
+    let events: Vec<Event> = client.list(&ListOptions::namespace("default")).await?;
+    let preempted = events.iter().find(|event| event.reason.as_deref() == Some("Preempted"));
+    let preempted = preempted.expect("people are told");
+    let note = format!("Preempted by pod {} on node node-0", preemptor.metadata.uid.unwrap());
+    assert_eq!(preempted.note.as_deref(), Some(note.as_str()));
+    assert_eq!(preempted.regarding.as_ref().unwrap().name.as_deref(), Some("victim"));
+    assert_eq!(preempted.action.as_deref(), Some("Preempting"));
+    Ok(())
+}
+
+#[steersman::test]
+async fn pods_spread_over_zones_and_follow_each_other(cluster: Cluster) -> Result<()> {
+    let client = cluster.client();
+    for (node, zone) in [("node-0", "a"), ("node-1", "a"), ("node-2", "b")] {
+        cluster.eventually(node, |_: &Node| true).await?;
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"zone": zone}}}));
+        client.patch::<Node, _>(node, &patch).await?;
+    }
+    let labelled = |name: &str, spec: serde_json::Value| {
+        let mut pod = pod(name, &spec);
+        pod.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+        pod
+    };
+    let selector = json!({"matchLabels": {"app": "web"}});
+    let spread = json!([{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                         "labelSelector": selector}]);
+    for n in 0..6 {
+        let spec = json!({"topologySpreadConstraints": spread});
+        client.create(&labelled(&format!("p{n}"), spec)).await?;
+    }
+    let pods: Vec<Pod> =
+        all_become(&cluster, |pods: &[Pod]| pods.len() == 6 && pods.iter().all(is_ready)).await?;
+    let in_b = pods.iter().filter(|pod| node_of(pod).as_deref() == Some("node-2")).count();
+    assert_eq!(in_b, 3);
+    let near = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]}});
+    client.create(&pod("follower", &json!({"affinity": near}))).await?;
+    let waits = |pod: &Pod| {
+        unschedulable(pod)
+            .is_some_and(|why| why.contains("3 node(s) didn't match pod affinity rules"))
+    };
+    cluster.eventually("follower", waits).await?;
+    let mut db = pod("db", &json!({"nodeSelector": {"zone": "b"}}));
+    db.metadata.labels = Some([("app".to_owned(), "db".to_owned())].into());
+    client.create(&db).await?;
+    cluster.eventually("follower", is_ready).await?;
+    let follower: Pod = client.get("follower").await?.unwrap();
+    assert_eq!(node_of(&follower).as_deref(), Some("node-2"));
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_pod_waits_for_its_gates_and_for_whoever_is_its_scheduler(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    client.create(&pod("gated", &json!({"schedulingGates": [{"name": "example.com/g"}]}))).await?;
+    client.create(&pod("foreign", &json!({"schedulerName": "mine"}))).await?;
+    cluster.advance(Duration::from_secs(600)).await;
+    for name in ["gated", "foreign"] {
+        assert_eq!(node_of(&client.get(name).await?.unwrap()), None, "{name}");
+    }
+    let patch = Patch::Merge(json!({"spec": {"schedulingGates": null}}));
+    client.patch::<Pod, _>("gated", &patch).await?;
+    cluster.eventually("gated", is_ready).await
+}
+
+#[steersman::test]
+async fn a_configuration_adds_profiles_that_fill_nodes(cluster: Cluster) -> Result<()> {
+    let configuration = Configuration::parse(
+        "
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: packing
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated}}
+",
+    );
+    let configuration = configuration.expect("it is sound");
+    let manager = Manager::new(cluster.client().kube().clone());
+    let manager = Scheduler::configured(configuration).install(manager);
+    let _running = manager.expect("it can be run").start();
+    for n in 0..4 {
+        let mut pod = asking(&format!("p{n}"), "1");
+        pod.spec.as_mut().unwrap().scheduler_name = Some("packing".into());
+        cluster.client().create(&pod).await?;
+        cluster.eventually(pod.metadata.name.as_deref().unwrap(), is_ready).await?;
+    }
+    let pods: Vec<Pod> = cluster.client().list(&ListOptions::namespace("default")).await?;
+    let nodes: std::collections::BTreeSet<_> = pods.iter().filter_map(node_of).collect();
+    assert_eq!(nodes.len(), 1, "{nodes:?}");
+    let events: Vec<Event> = cluster.client().list(&ListOptions::namespace("default")).await?;
+    let by = events.iter().find(|event| event.reason.as_deref() == Some("Scheduled"));
+    assert_eq!(by.unwrap().reporting_controller.as_deref(), Some("packing"));
     Ok(())
 }

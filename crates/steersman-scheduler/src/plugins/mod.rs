@@ -1,46 +1,60 @@
-//! Plugins: each knows one reason for or against a node, in a file of its own.
+//! The plug-ins: each knows one reason for or against a node, or does one thing for a Pod.
 //!
-//! To add one, write its file and name it in [`FILTERS`] or [`SCORES`].
+//! To add one, write its file and name it in [`DEFAULTS`], where the order and the weights are those of
+//! Kubernetes, and where the configuration makes plug-ins by name.
 
+mod default_binder;
+mod default_preemption;
+mod image_locality;
+mod inter_pod_affinity;
 mod node_affinity;
 mod node_name;
 mod node_ports;
-mod node_resources_fit;
+mod node_resources;
 mod node_unschedulable;
+mod normalize;
+mod pod;
+mod pod_topology_spread;
+mod priority_sort;
+mod scheduling_gates;
 mod taint_toleration;
 #[cfg(test)]
 mod tests;
-mod volume_binding;
+mod volumes;
 
-use crate::snapshot::{NodeView, PodView};
+pub(crate) use default_binder::DefaultBinder;
+pub(crate) use default_preemption::{DefaultPreemption, UnderWay};
+pub(crate) use image_locality::ImageLocality;
+pub(crate) use inter_pod_affinity::InterPodAffinity;
+pub(crate) use node_affinity::NodeAffinity;
+pub(crate) use node_name::NodeName;
+pub(crate) use node_ports::NodePorts;
+pub(crate) use node_resources::{BalancedAllocation, Fit, ShapePoint, Strategy, Weighted};
+pub(crate) use node_unschedulable::NodeUnschedulable;
+pub(crate) use pod_topology_spread::PodTopologySpread;
+pub(crate) use priority_sort::PrioritySort;
+pub(crate) use scheduling_gates::SchedulingGates;
+pub(crate) use taint_toleration::TaintToleration;
+pub(crate) use volumes::{NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone};
 
-/// Says whether a node can run a Pod.
-pub(crate) trait FilterPlugin: Sync {
-    /// Fails with the reasons why this node cannot run this Pod.
-    fn filter(&self, pod: &PodView<'_>, node: &NodeView<'_>) -> Result<(), Vec<String>>;
-}
-
-/// Says how well a node suits a Pod.
-pub(crate) trait ScorePlugin: Sync {
-    /// From 0 to 100; more is better.
-    fn score(&self, pod: &PodView<'_>, node: &NodeView<'_>) -> i64;
-}
-
-/// Every filter, in the order in which they are asked.
-pub(crate) const FILTERS: &[&dyn FilterPlugin] = &[
-    &node_unschedulable::NodeUnschedulable,
-    &node_name::NodeName,
-    &taint_toleration::TaintToleration,
-    &node_affinity::NodeAffinity,
-    &node_ports::NodePorts,
-    &node_resources_fit::NodeResourcesFit,
-    &volume_binding::VolumeBinding,
+/// The plug-ins of a profile that chooses none, with the weights of their scores.
+pub(crate) const DEFAULTS: [(&str, i64); 18] = [
+    ("SchedulingGates", 1),
+    ("PrioritySort", 1),
+    ("NodeUnschedulable", 1),
+    ("NodeName", 1),
+    ("TaintToleration", 3),
+    ("NodeAffinity", 2),
+    ("NodePorts", 1),
+    ("NodeResourcesFit", 1),
+    ("VolumeRestrictions", 1),
+    ("NodeVolumeLimits", 1),
+    ("VolumeBinding", 1),
+    ("VolumeZone", 1),
+    ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
+    ("DefaultPreemption", 1),
+    ("NodeResourcesBalancedAllocation", 1),
+    ("ImageLocality", 1),
+    ("DefaultBinder", 1),
 ];
-
-/// Every score, with its weight.
-pub(crate) const SCORES: &[(&dyn ScorePlugin, i64)] = &[(&node_resources_fit::LeastAllocated, 1)];
-
-/// A refusal for one reason.
-fn refuse(reason: impl Into<String>) -> Result<(), Vec<String>> {
-    Err(vec![reason.into()])
-}

@@ -1,15 +1,27 @@
 //! A Pod that names its node goes to that node.
 
-use super::{FilterPlugin, refuse};
-use crate::snapshot::{NodeView, PodView, bound_to};
+use crate::framework::{Action, Cycle, Interest, NodeInfo, Plugin, Points, Refusal, Resource};
 
-pub(super) struct NodeName;
+/// Compares names.
+pub(crate) struct NodeName;
 
-impl FilterPlugin for NodeName {
-    fn filter(&self, pod: &PodView<'_>, node: &NodeView<'_>) -> Result<(), Vec<String>> {
-        match bound_to(pod.pod) {
-            Some(name) if node.node.metadata.name.as_deref() != Some(name) => {
-                refuse("node(s) didn't match the requested node name")
+impl Plugin for NodeName {
+    fn name(&self) -> &'static str {
+        "NodeName"
+    }
+
+    fn points(&self) -> Points {
+        Points::FILTER
+    }
+
+    fn interests(&self) -> &[Interest] {
+        const { &[Interest::new(Resource::Node, Action::ADD)] }
+    }
+
+    fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
+        match cycle.spec().node_name.as_deref() {
+            Some(name) if !name.is_empty() && name != node.name() => {
+                Err(Refusal::unresolvable("node(s) didn't match the requested node name"))
             }
             _ => Ok(()),
         }

@@ -1,24 +1,64 @@
-//! Nodes that are cordoned take no new Pods, except those that tolerate it.
+//! A node that takes no Pods gets only those that tolerate it.
 
-use k8s_openapi::api::core::v1::Taint;
+use std::sync::LazyLock;
 
-use super::taint_toleration::is_tolerated;
-use super::{FilterPlugin, refuse};
-use crate::snapshot::{NodeView, PodView};
+use k8s_openapi::api::core::v1::{Node, Pod, Taint};
+use steersman::placement::tolerates;
 
-pub(super) struct NodeUnschedulable;
+use super::pod::{is_of, tolerations};
+use crate::framework::{
+    Action, ClusterEvent, Cycle, Hint, Interest, NodeInfo, Object, Plugin, Points, Refusal,
+    Resource,
+};
 
-impl FilterPlugin for NodeUnschedulable {
-    fn filter(&self, pod: &PodView<'_>, node: &NodeView<'_>) -> Result<(), Vec<String>> {
-        let cordoned = node.node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-        let taint = Taint {
-            key: "node.kubernetes.io/unschedulable".into(),
-            effect: "NoSchedule".into(),
-            ..Taint::default()
-        };
-        if cordoned && !is_tolerated(&taint, pod.pod) {
-            return refuse("node(s) were unschedulable");
-        }
-        Ok(())
+static UNSCHEDULABLE: LazyLock<Taint> = LazyLock::new(|| Taint {
+    key: "node.kubernetes.io/unschedulable".into(),
+    effect: "NoSchedule".into(),
+    ..Taint::default()
+});
+
+/// Looks whether a node takes Pods.
+pub(crate) struct NodeUnschedulable;
+
+impl Plugin for NodeUnschedulable {
+    fn name(&self) -> &'static str {
+        "NodeUnschedulable"
     }
+
+    fn points(&self) -> Points {
+        Points::FILTER
+    }
+
+    fn interests(&self) -> &[Interest] {
+        const {
+            &[
+                Interest::new(Resource::Node, Action::ADD),
+                Interest::new(Resource::Node, Action::NODE_TAINT),
+                Interest::new(Resource::UnscheduledPod, Action::POD_TOLERATION),
+            ]
+        }
+    }
+
+    fn hint(&self, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let Object::Node(change) = &event.object else {
+            return (is_of(pod, event) && is_tolerated(pod)).into();
+        };
+        let was_closed = change.old.as_deref().is_none_or(is_closed);
+        (was_closed && change.new.as_deref().is_some_and(|node| !is_closed(node))).into()
+    }
+
+    fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
+        match is_closed(&node.node) && !is_tolerated(cycle.pod) {
+            true => Err(Refusal::unresolvable("node(s) were unschedulable")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn is_closed(node: &Node) -> bool {
+    node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true))
+}
+
+fn is_tolerated(pod: &Pod) -> bool {
+    tolerations(pod).iter().any(|it| tolerates(it, &UNSCHEDULABLE))
 }

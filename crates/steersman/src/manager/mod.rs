@@ -313,6 +313,11 @@ impl Manager {
         &self.metrics
     }
 
+    /// The caches that controllers share, for work that follows objects in another way than these do.
+    pub fn caches(&self) -> &Caches {
+        &self.caches
+    }
+
     /// The client that controllers share, unless they have [clients of their own](Self::client_for).
     pub fn client(&self) -> &Client {
         &self.client

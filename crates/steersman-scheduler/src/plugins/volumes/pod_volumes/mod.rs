@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
@@ -39,6 +40,8 @@ pub(crate) struct PodVolumes {
     delayed: Vec<Delayed>,
     /// Volumes of their classes.
     volumes: Vec<Arc<PersistentVolume>>,
+    /// Those of them that were chosen for other Pods, and not written yet.
+    taken: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -48,7 +51,7 @@ struct Delayed {
 }
 
 /// What has to be written before a Pod can be bound to a node.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
     /// Volumes that are there, and the claims that get them.
     pub(crate) bindings: Vec<(Arc<PersistentVolume>, Arc<PersistentVolumeClaim>)>,
@@ -58,7 +61,7 @@ pub(crate) struct Choice {
 
 impl PodVolumes {
     /// The claims of a Pod; nothing if it has none, or why they keep it from every node.
-    pub(crate) fn of(pod: &Pod, storage: &impl Storage) -> Result<Option<Self>, String> {
+    pub(crate) fn of(pod: &Pod, storage: &dyn Storage) -> Result<Option<Self>, String> {
         let mut found = Vec::new();
         for used in claims_of(pod) {
             found.push(usable(pod, &used, storage)?);
@@ -88,7 +91,13 @@ impl PodVolumes {
             false => storage.volumes().into_iter().filter(of_classes).collect(),
         };
         let bound = bound.iter().map(|claim| storage.volume(volume_name(claim))).collect();
-        Ok(Some(Self { bound, delayed, volumes }))
+        Ok(Some(Self { bound, delayed, volumes, taken: Vec::new() }))
+    }
+
+    /// The same without volumes that were chosen for other Pods.
+    pub(crate) fn without(mut self, taken: Vec<String>) -> Self {
+        self.taken = taken;
+        self
     }
 
     /// Whether nothing has to be written.
@@ -97,7 +106,7 @@ impl PodVolumes {
     }
 
     /// What has to be written for a node, or why the Pod cannot go there.
-    pub(crate) fn on(&self, node: &Node) -> Result<Choice, Vec<String>> {
+    pub(crate) fn on(&self, node: &Node) -> Result<Choice, Vec<Cow<'static, str>>> {
         let is_there = self.bound.iter().all(Option::is_some);
         let is_allowed = self.bound.iter().flatten().all(|volume| is_allowed_on(volume, node));
         let choice = self.choose(node);
@@ -106,7 +115,7 @@ impl PodVolumes {
             choice.is_none().then_some(BIND_CONFLICT),
             (!is_there).then_some(NO_VOLUME),
         ];
-        let reasons: Vec<String> = reasons.into_iter().flatten().map(str::to_owned).collect();
+        let reasons: Vec<_> = reasons.into_iter().flatten().map(Cow::Borrowed).collect();
         match choice {
             Some(choice) if reasons.is_empty() => Ok(choice),
             _ => Err(reasons),
@@ -115,7 +124,7 @@ impl PodVolumes {
 
     fn choose(&self, node: &Node) -> Option<Choice> {
         let mut choice = Choice::default();
-        let mut chosen = Vec::new();
+        let mut chosen = self.taken.clone();
         for Delayed { claim, class } in &self.delayed {
             let selected = annotation(&claim.metadata, SELECTED_NODE);
             if let Some(selected) = selected {
@@ -142,7 +151,7 @@ impl PodVolumes {
 fn usable(
     pod: &Pod,
     PodClaim { name, is_ephemeral }: &PodClaim,
-    storage: &impl Storage,
+    storage: &dyn Storage,
 ) -> Result<Arc<PersistentVolumeClaim>, String> {
     let Some(claim) = storage.claim(name) else {
         return Err(match is_ephemeral {
@@ -195,7 +204,7 @@ pub(crate) enum Progress {
 }
 
 /// How far the volumes of a Pod are that is to go to this node.
-pub(crate) fn progress(pod: &Pod, node: &Node, storage: &impl Storage) -> Progress {
+pub(crate) fn progress(pod: &Pod, node: &Node, storage: &dyn Storage) -> Progress {
     let mut all_bound = true;
     for used in claims_of(pod) {
         let Ok(claim) = usable(pod, &used, storage) else { return Progress::Failed };

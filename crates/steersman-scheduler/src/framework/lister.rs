@@ -1,0 +1,41 @@
+//! What plug-ins read of the cluster beside Pods and nodes.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{
+    Namespace, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
+use steersman::ObjectKey;
+
+/// Objects as the caches have them.
+pub trait Lister: Send + Sync {
+    /// A claim for a volume.
+    fn claim(&self, key: &ObjectKey) -> Option<Arc<PersistentVolumeClaim>>;
+    /// A class of volumes.
+    fn class(&self, name: &str) -> Option<Arc<StorageClass>>;
+    /// A volume.
+    fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>>;
+    /// All volumes.
+    fn volumes(&self) -> Vec<Arc<PersistentVolume>>;
+    /// What drivers of volumes offer on a node.
+    fn csi_node(&self, name: &str) -> Option<Arc<CSINode>>;
+    /// Which volumes are attached where.
+    fn attachments(&self) -> Vec<Arc<VolumeAttachment>>;
+    /// A namespace.
+    fn namespace(&self, name: &str) -> Option<Arc<Namespace>>;
+    /// All namespaces.
+    fn namespaces(&self) -> Vec<Arc<Namespace>>;
+    /// How many Pods may be missing.
+    fn budgets(&self) -> Vec<Arc<PodDisruptionBudget>>;
+    /// The Services of a namespace.
+    fn services(&self, namespace: &str) -> Vec<Arc<Service>>;
+    /// A ReplicaSet.
+    fn replica_set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>>;
+    /// A StatefulSet.
+    fn stateful_set(&self, key: &ObjectKey) -> Option<Arc<StatefulSet>>;
+    /// A ReplicationController.
+    fn replication_controller(&self, key: &ObjectKey) -> Option<Arc<ReplicationController>>;
+}

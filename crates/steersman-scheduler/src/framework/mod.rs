@@ -1,0 +1,42 @@
+//! The framework that scheduling is made of: what plug-ins are given and asked.
+//!
+//! A [`Plugin`] takes part in any of the extension points. What it is given is one [`Cycle`]: the Pod,
+//! a [`Snapshot`] of the nodes, other objects, and room for what it remembers meanwhile. A [`Profile`]
+//! is the plug-ins for the Pods of one scheduler name, and runs them.
+
+mod cycle;
+mod events;
+mod fit_error;
+mod host_ports;
+mod lister;
+mod node_info;
+mod nominator;
+mod plugin;
+mod pod_info;
+mod profile;
+mod refusal;
+mod requests;
+mod resources;
+mod selector;
+mod snapshot;
+
+pub use cycle::{Cycle, CycleState};
+pub use events::{Action, Before, ClusterEvent, Hint, Interest, Object, Resource};
+pub(crate) use fit_error::FitError;
+pub use host_ports::HostPort;
+pub use lister::Lister;
+pub use node_info::NodeInfo;
+pub use nominator::Nominator;
+pub use plugin::{
+    Binding, NodeRefusals, Permit, Plugin, Points, PostFilter, PreFilter, PreScore, QueuedPod,
+    SCORE_MAX,
+};
+pub use pod_info::{AffinityTerm, AffinityTerms, PodInfo, WeightedTerm};
+pub(crate) use pod_info::{PREEMPTED, is_exclusive};
+pub use profile::Profile;
+pub(crate) use profile::{Enabled, Failure, Helped};
+pub use refusal::{Code, Refusal};
+pub use requests::PodRequests;
+pub use resources::Resources;
+pub use selector::{Labels, Selector};
+pub use snapshot::Snapshot;

@@ -1,0 +1,114 @@
+//! The nodes as one decision sees them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::node_info::NodeInfo;
+
+/// All nodes, in the order in which they are tried. What changed since the decision before is taken
+/// over by whoever keeps them; the rest is shared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    nodes: Vec<Arc<NodeInfo>>,
+    places: HashMap<Arc<str>, usize>,
+    /// Places of nodes whose Pods want to be near to or far from others.
+    with_affinity: BTreeSet<usize>,
+    /// Places of nodes whose Pods must not be near to others.
+    with_required_anti_affinity: BTreeSet<usize>,
+    /// On how many nodes each image is.
+    image_nodes: HashMap<String, usize>,
+}
+
+impl Snapshot {
+    /// These nodes.
+    pub fn of(nodes: impl IntoIterator<Item = Arc<NodeInfo>>) -> Self {
+        let mut snapshot = Self::default();
+        for node in nodes {
+            let place = snapshot.nodes.len();
+            snapshot.places.insert(node.name().into(), place);
+            snapshot.count_images(&node, 1);
+            snapshot.file(place, &node);
+            snapshot.nodes.push(node);
+        }
+        snapshot
+    }
+
+    /// Takes over what changed of a node that is there already.
+    pub fn replace(&mut self, node: Arc<NodeInfo>) {
+        let Some(&place) = self.places.get(node.name()) else { return };
+        let old = std::mem::replace(&mut self.nodes[place], Arc::clone(&node));
+        if !Arc::ptr_eq(&old.images, &node.images) {
+            self.count_images(&old, -1);
+            self.count_images(&node, 1);
+        }
+        self.file(place, &node);
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> &[Arc<NodeInfo>] {
+        &self.nodes
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The node of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<NodeInfo>> {
+        self.places.get(name).map(|place| &self.nodes[*place])
+    }
+
+    /// Where among the nodes the one of this name is.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
+    /// The nodes whose Pods want to be near to or far from others.
+    pub fn with_affinity(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
+        self.with_affinity.iter().map(|place| &self.nodes[*place])
+    }
+
+    /// The nodes whose Pods must not be near to others.
+    pub fn with_required_anti_affinity(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
+        self.with_required_anti_affinity.iter().map(|place| &self.nodes[*place])
+    }
+
+    /// On how many nodes an image is.
+    pub fn nodes_with_image(&self, image: &str) -> usize {
+        self.image_nodes.get(image).copied().unwrap_or_default()
+    }
+
+    /// Whether any node says which images it has.
+    pub fn knows_images(&self) -> bool {
+        !self.image_nodes.is_empty()
+    }
+
+    fn file(&mut self, place: usize, node: &NodeInfo) {
+        set(&mut self.with_affinity, place, !node.with_affinity.is_empty());
+        let has_anti = !node.with_required_anti_affinity.is_empty();
+        set(&mut self.with_required_anti_affinity, place, has_anti);
+    }
+
+    fn count_images(&mut self, node: &NodeInfo, by: isize) {
+        for image in node.images.keys() {
+            let count = self.image_nodes.entry(image.clone()).or_default();
+            *count = count.saturating_add_signed(by);
+            if *count == 0 {
+                self.image_nodes.remove(image);
+            }
+        }
+    }
+}
+
+fn set(places: &mut BTreeSet<usize>, place: usize, is_in: bool) {
+    match is_in {
+        true => places.insert(place),
+        false => places.remove(&place),
+    };
+}

@@ -1,0 +1,158 @@
+//! A node must have as much free of every resource as a Pod asks for.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+use super::strategy::{Strategy, Weighted};
+use super::taken;
+use crate::framework::{
+    Action, Before, ClusterEvent, Code, Cycle, Hint, Interest, NodeInfo, Object, Plugin, PodInfo,
+    PodRequests, Points, PreScore, Refusal, Resource, Resources,
+};
+use crate::plugins::pod::is_of;
+
+/// Looks whether there is room, and how much.
+pub(crate) struct Fit {
+    /// Extended resources that are somebody else's business.
+    pub(crate) ignored: Vec<String>,
+    /// The same by what stands before the slash.
+    pub(crate) ignored_groups: Vec<String>,
+    pub(crate) strategy: Strategy,
+    /// What the strategy looks at.
+    pub(crate) resources: Vec<Weighted>,
+}
+
+impl Default for Fit {
+    fn default() -> Self {
+        let weighted = |name: &str| Weighted { name: name.to_owned(), weight: 1 };
+        Self {
+            ignored: Vec::new(),
+            ignored_groups: Vec::new(),
+            strategy: Strategy::LeastAllocated,
+            resources: vec![weighted("cpu"), weighted("memory")],
+        }
+    }
+}
+
+/// What of a resource there is too little of.
+struct Lack {
+    reason: Cow<'static, str>,
+    /// Not even an empty node of this kind has as much.
+    is_unresolvable: bool,
+}
+
+impl Plugin for Fit {
+    fn name(&self) -> &'static str {
+        "NodeResourcesFit"
+    }
+
+    fn points(&self) -> Points {
+        Points::FILTER | Points::PRE_SCORE | Points::SCORE
+    }
+
+    fn interests(&self) -> &[Interest] {
+        const {
+            &[
+                Interest::new(Resource::AssignedPod, Action::DELETE),
+                Interest::new(Resource::AssignedPod, Action::POD_SCALE_DOWN),
+                Interest::new(Resource::UnscheduledPod, Action::POD_SCALE_DOWN),
+                Interest::new(Resource::Node, Action::ADD),
+                Interest::new(Resource::Node, Action::NODE_ALLOCATABLE),
+            ]
+        }
+    }
+
+    fn hint(&self, pod: &Pod, event: &ClusterEvent) -> Hint {
+        match &event.object {
+            Object::Pod(Before { old: Some(old), new: Some(new) }) => {
+                (is_of(pod, event) || gave_up(pod, old, new)).into()
+            }
+            Object::Node(change) => self.helps(pod, change).into(),
+            _ => Hint::Queue,
+        }
+    }
+
+    fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
+        let lacks = self.lacks(&cycle.info.requests.asked, node);
+        let is_unresolvable = lacks.iter().any(|lack| lack.is_unresolvable);
+        let code = match is_unresolvable {
+            true => Code::UnschedulableAndUnresolvable,
+            false => Code::Unschedulable,
+        };
+        let reasons = lacks.into_iter().map(|lack| lack.reason).collect();
+        Refusal::all(code, reasons).map_or(Ok(()), Err)
+    }
+
+    fn pre_score(&self, _: &mut Cycle<'_>, _: &[Arc<NodeInfo>]) -> Result<PreScore, Refusal> {
+        Ok(PreScore::Score)
+    }
+
+    fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
+        let PodRequests { asked, assumed, .. } = &cycle.info.requests;
+        self.strategy.sum(self.resources.iter().filter_map(|Weighted { name, weight }| {
+            let wanted = match name.as_str() {
+                "cpu" | "memory" => assumed.get(name),
+                _ => asked.get(name),
+            };
+            let taken = taken(name, &node.assumed, wanted, node)?;
+            Some((self.strategy.score(taken.after, taken.allocatable), *weight))
+        }))
+    }
+}
+
+impl Fit {
+    fn lacks(&self, asked: &Resources, node: &NodeInfo) -> Vec<Lack> {
+        let mut lacks = Vec::new();
+        let pods = i64::try_from(node.pods.len()).unwrap_or(i64::MAX);
+        if pods.saturating_add(1) > node.pods_max {
+            lacks.push(Lack { reason: "Too many pods".into(), is_unresolvable: false });
+        }
+        for (name, wanted) in asked.iter().filter(|(name, _)| !self.ignores(name)) {
+            let capacity = node.allocatable.get(name);
+            if wanted > capacity.saturating_sub(node.requested.get(name)) {
+                lacks.push(Lack { reason: lack(name), is_unresolvable: wanted > capacity });
+            }
+        }
+        lacks
+    }
+
+    fn ignores(&self, resource: &str) -> bool {
+        if self.ignored.is_empty() && self.ignored_groups.is_empty() {
+            return false;
+        }
+        let Some((group, _)) = resource.split_once('/') else { return false };
+        let is_native = group == "kubernetes.io" || group.ends_with(".kubernetes.io");
+        let is_listed = |list: &[String], name: &str| list.iter().any(|it| it == name);
+        !is_native && (is_listed(&self.ignored, resource) || is_listed(&self.ignored_groups, group))
+    }
+
+    /// Whether a node has become large enough for a Pod.
+    fn helps(&self, pod: &Pod, change: &Before<Node>) -> bool {
+        let Some(new) = &change.new else { return false };
+        let asked = PodRequests::of(pod).asked;
+        let new = NodeInfo::new(Arc::clone(new));
+        let Some(old) = &change.old else { return self.lacks(&asked, &new).is_empty() };
+        let old = NodeInfo::new(Arc::clone(old));
+        let mut more =
+            asked.iter().map(|(name, _)| new.allocatable.get(name) > old.allocatable.get(name));
+        let has_more = new.pods_max > old.pods_max || more.any(|is_more| is_more);
+        has_more && self.lacks(&asked, &new).is_empty()
+    }
+}
+
+fn lack(resource: &str) -> Cow<'static, str> {
+    match resource {
+        "cpu" => "Insufficient cpu".into(),
+        "memory" => "Insufficient memory".into(),
+        _ => format!("Insufficient {resource}").into(),
+    }
+}
+
+/// Whether a Pod now asks for less of what another wants.
+fn gave_up(pod: &Pod, old: &PodInfo, new: &PodInfo) -> bool {
+    let wanted = PodRequests::of(pod).asked;
+    let less = |name: &str| old.requests.asked.get(name) > new.requests.asked.get(name);
+    wanted.iter().any(|(name, _)| less(name))
+}

@@ -1,0 +1,176 @@
+//! Pods of one kind spread over zones, nodes, or whatever else a label of nodes tells apart.
+
+mod constraints;
+mod counts;
+mod scoring;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod, TopologySpreadConstraint};
+
+use self::constraints::{Constraint, Unsatisfiable};
+use self::counts::Counts;
+use self::scoring::Scores;
+use super::pod::is_of;
+use crate::framework::{
+    Action, Before, ClusterEvent, Cycle, Hint, Interest, Labels, NodeInfo, Object, Plugin, PodInfo,
+    Points, PreFilter, PreScore, Refusal, Resource,
+};
+
+/// The label of nodes that is different for each.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Spreads Pods.
+pub(crate) struct PodTopologySpread {
+    /// What holds for Pods that say nothing.
+    pub(crate) defaults: Vec<TopologySpreadConstraint>,
+    /// Whether these are Kubernetes' own, by which nodes without the labels count as well.
+    pub(crate) is_system_defaulted: bool,
+}
+
+impl Default for PodTopologySpread {
+    fn default() -> Self {
+        let constraint = |key: &str, max_skew: i32| TopologySpreadConstraint {
+            topology_key: key.to_owned(),
+            when_unsatisfiable: "ScheduleAnyway".into(),
+            max_skew,
+            ..TopologySpreadConstraint::default()
+        };
+        let zone = constraint("topology.kubernetes.io/zone", 5);
+        Self { defaults: vec![constraint(HOSTNAME, 3), zone], is_system_defaulted: true }
+    }
+}
+
+impl Plugin for PodTopologySpread {
+    fn name(&self) -> &'static str {
+        "PodTopologySpread"
+    }
+
+    fn points(&self) -> Points {
+        Points::PRE_FILTER | Points::FILTER | Points::PRE_SCORE | Points::SCORE
+    }
+
+    fn interests(&self) -> &[Interest] {
+        const {
+            &[
+                Interest::new(Resource::AssignedPod, Action::ADD),
+                Interest::new(Resource::AssignedPod, Action::DELETE),
+                Interest::new(Resource::AssignedPod, Action::POD_LABEL),
+                Interest::new(Resource::UnscheduledPod, Action::POD_LABEL),
+                Interest::new(Resource::Node, Action::ADD),
+                Interest::new(Resource::Node, Action::DELETE),
+                Interest::new(Resource::Node, Action::NODE_LABEL),
+                Interest::new(Resource::Node, Action::NODE_TAINT),
+            ]
+        }
+    }
+
+    fn hint(&self, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let own = constraints::of_pod(pod, Unsatisfiable::DoNotSchedule);
+        match &event.object {
+            Object::Pod(change) => (is_of(pod, event) || self.concerns(pod, &own, change)).into(),
+            Object::Node(change) => {
+                let counts = |node: &Node| {
+                    let labels = node.metadata.labels.as_ref();
+                    own.is_empty() || labels.is_some_and(|it| has_keys(&own, it))
+                };
+                [&change.old, &change.new].into_iter().flatten().any(|node| counts(node)).into()
+            }
+            _ => Hint::Queue,
+        }
+    }
+
+    fn pre_filter(&self, cycle: &mut Cycle<'_>) -> Result<PreFilter, Refusal> {
+        let constraints = self.constraints(cycle, Unsatisfiable::DoNotSchedule);
+        if constraints.is_empty() {
+            return Ok(PreFilter::Skip);
+        }
+        let counts = Counts::of(constraints, cycle);
+        cycle.state.insert(counts);
+        Ok(PreFilter::All)
+    }
+
+    fn add_pod(&self, cycle: &mut Cycle<'_>, pod: &PodInfo, node: &NodeInfo) {
+        count(cycle, pod, node, 1);
+    }
+
+    fn remove_pod(&self, cycle: &mut Cycle<'_>, pod: &PodInfo, node: &NodeInfo) {
+        count(cycle, pod, node, -1);
+    }
+
+    fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
+        match cycle.state.get::<Counts>() {
+            Some(counts) => counts.filter(&cycle.info.labels, node),
+            None => Ok(()),
+        }
+    }
+
+    fn pre_score(
+        &self,
+        cycle: &mut Cycle<'_>,
+        nodes: &[Arc<NodeInfo>],
+    ) -> Result<PreScore, Refusal> {
+        let constraints = self.constraints(cycle, Unsatisfiable::ScheduleAnyway);
+        if constraints.is_empty() {
+            return Ok(PreScore::Skip);
+        }
+        let own = cycle.spec().topology_spread_constraints.as_deref().unwrap_or_default();
+        let needs_all = !own.is_empty() || !self.is_system_defaulted;
+        let scores = Scores::of(constraints, needs_all, cycle, nodes);
+        cycle.state.insert(scores);
+        Ok(PreScore::Score)
+    }
+
+    fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
+        cycle.state.get::<Scores>().map_or(0, |scores| scores.score(cycle.info, node))
+    }
+
+    fn normalize(&self, cycle: &Cycle<'_>, nodes: &[Arc<NodeInfo>], scores: &mut [i64]) {
+        if let Some(state) = cycle.state.get::<Scores>() {
+            state.normalize(nodes, scores);
+        }
+    }
+}
+
+impl PodTopologySpread {
+    /// What holds for a Pod: what it says, or what holds for those that say nothing.
+    fn constraints(&self, cycle: &Cycle<'_>, unsatisfiable: Unsatisfiable) -> Vec<Constraint> {
+        let own = cycle.spec().topology_spread_constraints.as_deref().unwrap_or_default();
+        match own.is_empty() {
+            true => constraints::by_default(&self.defaults, cycle, unsatisfiable),
+            false => constraints::of_pod(cycle.pod, unsatisfiable),
+        }
+    }
+
+    /// Whether a change of another Pod changes what is counted for this one.
+    fn concerns(&self, pod: &Pod, own: &[Constraint], change: &Before<PodInfo>) -> bool {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        if change.either().is_none_or(|other| other.namespace() != namespace) {
+            return false;
+        }
+        if own.is_empty() {
+            return true; // by defaults, which are not worked out for a hint
+        }
+        let counts = |other: &Arc<PodInfo>| {
+            own.iter().any(|constraint| constraint.selector.matches(&other.labels))
+        };
+        match (&change.old, &change.new) {
+            (Some(old), Some(new)) => counts(old) != counts(new),
+            (old, new) => old.iter().chain(new).any(counts),
+        }
+    }
+}
+
+fn count(cycle: &mut Cycle<'_>, pod: &PodInfo, node: &NodeInfo, by: i64) {
+    let (of, info) = (Arc::clone(cycle.pod), Arc::clone(cycle.info));
+    if let Some(counts) = cycle.state.get_mut::<Counts>()
+        && pod.namespace() == info.namespace()
+    {
+        counts.count(&of, pod, node, by);
+    }
+}
+
+/// Whether a node can be told apart by every constraint.
+fn has_keys(constraints: &[Constraint], labels: &Labels) -> bool {
+    constraints.iter().all(|constraint| labels.contains_key(&constraint.topology_key))
+}

@@ -1,0 +1,104 @@
+//! The fewer Pods a node's domains have, the better.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::constraints::Constraint;
+use super::{HOSTNAME, has_keys};
+use crate::framework::{Cycle, NodeInfo, PodInfo, SCORE_MAX};
+
+/// What scores are made of.
+#[derive(Clone, Debug)]
+pub(super) struct Scores {
+    constraints: Vec<Weighed>,
+    /// Nodes that cannot be told apart by every constraint, and are the worst.
+    ignored: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Weighed {
+    constraint: Constraint,
+    /// By the value of the label that tells domains apart; not if every node is one.
+    pods: HashMap<String, i64>,
+    /// The more domains there are, the more one Pod in one of them counts.
+    weight: f64,
+}
+
+impl Scores {
+    /// Counts the Pods of all nodes in the domains of those that can run the Pod.
+    pub(super) fn of(
+        constraints: Vec<Constraint>,
+        needs_all_keys: bool,
+        cycle: &Cycle<'_>,
+        feasible: &[Arc<NodeInfo>],
+    ) -> Self {
+        let lacks_keys = |node: &NodeInfo| needs_all_keys && !has_keys(&constraints, node.labels());
+        let ignored = feasible.iter().filter(|node| lacks_keys(node));
+        let ignored: BTreeSet<String> = ignored.map(|node| node.name().to_owned()).collect();
+        let counted: Vec<_> =
+            feasible.iter().filter(|node| !ignored.contains(node.name())).collect();
+        let all: Vec<_> = cycle.snapshot.nodes().iter().filter(|node| !lacks_keys(node)).collect();
+        let constraints =
+            constraints.iter().map(|it| Weighed::of(it, cycle, &counted, &all)).collect();
+        Self { constraints, ignored }
+    }
+
+    /// How many Pods a node's domains have, weighed; less is better.
+    pub(super) fn score(&self, pod: &PodInfo, node: &NodeInfo) -> i64 {
+        if self.ignored.contains(node.name()) {
+            return 0;
+        }
+        let mut score = 0.0;
+        for Weighed { constraint, pods, weight } in &self.constraints {
+            let Some(value) = node.labels().get(&constraint.topology_key) else { continue };
+            let count = match constraint.topology_key == HOSTNAME {
+                true => constraint.pods(pod.namespace(), node),
+                false => pods.get(value).copied().unwrap_or_default(),
+            };
+            score += count as f64 * weight + f64::from(constraint.max_skew - 1);
+        }
+        score.round() as i64
+    }
+
+    /// Turns scores around, so that more is better.
+    pub(super) fn normalize(&self, nodes: &[Arc<NodeInfo>], scores: &mut [i64]) {
+        let is_ignored = |place: usize| self.ignored.contains(nodes[place].name());
+        let counted = scores.iter().enumerate().filter(|(place, _)| !is_ignored(*place));
+        let counted: Vec<i64> = counted.map(|(_, score)| *score).collect();
+        let min = counted.iter().copied().min().unwrap_or(i64::MAX);
+        let max = counted.iter().copied().max().unwrap_or_default().max(0);
+        for (place, score) in scores.iter_mut().enumerate() {
+            *score = match max {
+                _ if is_ignored(place) => 0,
+                0 => SCORE_MAX,
+                _ => SCORE_MAX * (max + min - *score) / max,
+            };
+        }
+    }
+}
+
+impl Weighed {
+    fn of(
+        constraint: &Constraint,
+        cycle: &Cycle<'_>,
+        feasible: &[&Arc<NodeInfo>],
+        all: &[&Arc<NodeInfo>],
+    ) -> Self {
+        let mut pods: HashMap<String, i64> = HashMap::new();
+        if constraint.topology_key == HOSTNAME {
+            let weight = (feasible.len() as f64 + 2.0).ln();
+            return Self { constraint: constraint.clone(), pods, weight };
+        }
+        let value = |node: &NodeInfo| {
+            node.labels().get(&constraint.topology_key).cloned().unwrap_or_default()
+        };
+        pods.extend(feasible.iter().map(|node| (value(node), 0)));
+        for node in all.iter().filter(|node| constraint.counts(cycle.pod, node)) {
+            if let Some(sum) = pods.get_mut(&value(node)) {
+                *sum += constraint.pods(cycle.info.namespace(), node);
+            }
+        }
+        let weight = (pods.len() as f64 + 2.0).ln();
+        Self { constraint: constraint.clone(), pods, weight }
+    }
+}

@@ -1,0 +1,96 @@
+//! Volumes that only one Pod can use, that are somewhere, or are too many.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+
+use crate::testing::{World, node, nowhere, object, on, pod};
+
+fn using(name: &str, claim: &str) -> Pod {
+    let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": claim}});
+    pod(name, &json!({"spec": {"volumes": [volume]}}))
+}
+
+/// A claim that is bound to the volume of the same name.
+fn add_bound(world: &mut World, name: &str, mode: &str, volume: &Value) {
+    world.objects.claims.push(Arc::new(object(json!({
+        "metadata": {"name": name, "namespace": "default", "annotations": {
+            "pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"accessModes": [mode], "volumeName": name},
+        "status": {"phase": "Bound"},
+    }))));
+    let mut body = json!({"metadata": {"name": name}, "spec": {}});
+    for (key, value) in volume.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    world.objects.volumes.push(Arc::new(object(body)));
+}
+
+#[test]
+fn a_claim_for_one_pod_is_used_by_one() {
+    let mut world = World::of([node("a", &json!({})), node("b", &json!({}))]);
+    add_bound(&mut world, "data", "ReadWriteOncePod", &json!({}));
+    assert!(world.fits(&using("p", "data")));
+    world.put("a", &using("x", "data"));
+    let message = "0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with \
+                   ReadWriteOncePod access mode already in-use by another pod.";
+    assert_eq!(world.place(&using("p", "data")), nowhere(message));
+}
+
+#[test]
+fn a_disk_is_used_twice_only_if_both_read() {
+    let disk = |name: &str, read_only: bool| {
+        let source = json!({"pdName": "d", "readOnly": read_only});
+        let volume = json!({"name": "v", "gcePersistentDisk": source});
+        pod(name, &json!({"spec": {"volumes": [volume]}}))
+    };
+    for (there, wanted, fits) in [(true, true, true), (true, false, false), (false, true, false)] {
+        let mut world = World::of([node("a", &json!({}))]);
+        world.put("a", &disk("x", there));
+        assert_eq!(world.fits(&disk("p", wanted)), fits, "{there} {wanted}");
+    }
+}
+
+#[test]
+fn a_volume_of_a_zone_is_used_there() {
+    let zone = "topology.kubernetes.io/zone";
+    let zoned =
+        |name: &str, value: &str| node(name, &json!({"metadata": {"labels": {zone: value}}}));
+    let mut world = World::of([zoned("a", "za"), zoned("b", "zb")]);
+    let labels = json!({"name": "data", "labels": {zone: "zb__zc"}});
+    add_bound(&mut world, "data", "ReadWriteOnce", &json!({"metadata": labels}));
+    assert_eq!(world.place(&using("p", "data")), on("b"));
+    let mut world = World::of([zoned("a", "za")]);
+    add_bound(&mut world, "data", "ReadWriteOnce", &json!({"metadata": labels}));
+    let message = "0/1 nodes are available: 1 node(s) had no available volume zone.";
+    assert_eq!(world.place(&using("p", "data")), nowhere(message));
+}
+
+#[test]
+fn a_driver_attaches_only_so_many_volumes() {
+    let csi = |handle: &str| {
+        let source = json!({"driver": "ebs", "volumeHandle": handle});
+        json!({"spec": {"csi": source}})
+    };
+    let mut world = World::of([node("a", &json!({}))]);
+    for name in ["one", "two", "three"] {
+        add_bound(&mut world, name, "ReadWriteOnce", &csi(name));
+    }
+    let drivers = json!([{"name": "ebs", "nodeID": "a", "allocatable": {"count": 2}}]);
+    let csi_node = json!({"metadata": {"name": "a"}, "spec": {"drivers": drivers}});
+    world.objects.csi_nodes = vec![Arc::new(object(csi_node))];
+    world.put("a", &using("x", "one"));
+    assert!(world.fits(&using("p", "two")));
+    world.put("a", &using("y", "two"));
+    assert!(world.fits(&using("p", "two"))); // it is attached already
+    let message = "0/1 nodes are available: 1 node(s) exceed max volume count.";
+    assert_eq!(world.place(&using("p", "three")), nowhere(message));
+}
+
+#[test]
+fn a_claim_that_is_not_there_keeps_its_pod_from_every_node() {
+    let world = World::of([node("a", &json!({}))]);
+    let message = "0/1 nodes are available: persistentvolumeclaim \"data\" not found.";
+    assert_eq!(world.place(&using("p", "data")), nowhere(message));
+}

@@ -1,0 +1,215 @@
+//! A Pod goes only where its volumes are, or can be made, and is bound when they are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::StorageClass;
+use steersman::volumes::{SELECTED_NODE, bound_to_claim};
+use steersman::{Client, ObjectKey};
+use tokio::time::{Instant, timeout_at};
+
+use super::pod_volumes::{self, Choice, PodVolumes, Progress, Storage};
+use super::{has_no_claims, is_claim_of};
+use crate::framework::{
+    Action, Binding, ClusterEvent, Code, Cycle, CycleState, Hint, Interest, Lister, NodeInfo,
+    Object, Plugin, PodInfo, Points, PreFilter, Refusal, Resource,
+};
+
+/// How long the volumes of a Pod may take until another node is looked for, as in Kubernetes.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Finds volumes for Pods, and binds them.
+pub(crate) struct VolumeBinding {
+    /// How long binding may take.
+    pub(crate) timeout: Duration,
+    /// Volumes that were chosen and are not written yet, by name, with the Pod that gets them.
+    chosen: Mutex<HashMap<String, Arc<str>>>,
+}
+
+impl Default for VolumeBinding {
+    fn default() -> Self {
+        Self { timeout: TIMEOUT, chosen: Mutex::default() }
+    }
+}
+
+/// The claims of the Pod.
+#[derive(Clone)]
+struct Volumes(Arc<PodVolumes>);
+
+/// The node that was chosen, and what has to be written for it.
+#[derive(Clone)]
+struct Chosen {
+    node: Arc<Node>,
+    choice: Arc<Choice>,
+}
+
+/// Storage in the namespace of a Pod.
+struct InNamespace<'a> {
+    lister: &'a dyn Lister,
+    namespace: &'a str,
+}
+
+impl Storage for InNamespace<'_> {
+    fn claim(&self, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
+        self.lister.claim(&ObjectKey::namespaced(self.namespace, name))
+    }
+
+    fn class(&self, name: &str) -> Option<Arc<StorageClass>> {
+        self.lister.class(name)
+    }
+
+    fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>> {
+        self.lister.volume(name)
+    }
+
+    fn volumes(&self) -> Vec<Arc<PersistentVolume>> {
+        self.lister.volumes()
+    }
+}
+
+impl Plugin for VolumeBinding {
+    fn name(&self) -> &'static str {
+        "VolumeBinding"
+    }
+
+    fn points(&self) -> Points {
+        Points::PRE_FILTER | Points::FILTER | Points::RESERVE | Points::PRE_BIND
+    }
+
+    fn interests(&self) -> &[Interest] {
+        const {
+            &[
+                Interest::new(Resource::StorageClass, Action::ALL),
+                Interest::new(Resource::PersistentVolumeClaim, Action::ALL),
+                Interest::new(Resource::PersistentVolume, Action::ALL),
+                Interest::new(Resource::Node, Action::ADD),
+                Interest::new(Resource::Node, Action::NODE_LABEL),
+            ]
+        }
+    }
+
+    fn hint(&self, pod: &Pod, event: &ClusterEvent) -> Hint {
+        match &event.object {
+            Object::Claim(_) => is_claim_of(pod, &event.object).into(),
+            _ => Hint::Queue,
+        }
+    }
+
+    fn pre_filter(&self, cycle: &mut Cycle<'_>) -> Result<PreFilter, Refusal> {
+        if has_no_claims(cycle) {
+            return Ok(PreFilter::Skip);
+        }
+        let storage = InNamespace { lister: &**cycle.lister, namespace: cycle.info.namespace() };
+        let volumes = PodVolumes::of(cycle.pod, &storage).map_err(Refusal::unresolvable)?;
+        let Some(volumes) = volumes else { return Ok(PreFilter::Skip) };
+        let taken = self.taken(&cycle.info.uid);
+        cycle.state.insert(Volumes(Arc::new(volumes.without(taken))));
+        Ok(PreFilter::All)
+    }
+
+    fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
+        let Some(Volumes(volumes)) = cycle.state.get() else { return Ok(()) };
+        volumes.on(&node.node).map(drop).map_err(|reasons| {
+            let code = Code::UnschedulableAndUnresolvable;
+            Refusal::all(code, reasons).unwrap_or_else(|| Refusal::unresolvable("no volumes"))
+        })
+    }
+
+    fn reserve(&self, cycle: &mut Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
+        let Some(Volumes(volumes)) = cycle.state.get() else { return Ok(()) };
+        if volumes.are_bound() {
+            return Ok(());
+        }
+        let choice = volumes.on(&node.node).unwrap_or_default();
+        let mut chosen = self.lock();
+        for (volume, _) in &choice.bindings {
+            let name = volume.metadata.name.clone().unwrap_or_default();
+            chosen.insert(name, Arc::clone(&cycle.info.uid));
+        }
+        drop(chosen);
+        let node = Arc::clone(&node.node);
+        cycle.state.insert(Chosen { node, choice: Arc::new(choice) });
+        Ok(())
+    }
+
+    fn unreserve(&self, state: &CycleState, pod: &PodInfo, _: &str) {
+        if state.get::<Chosen>().is_some() {
+            self.forget(&pod.uid);
+        }
+    }
+
+    fn pre_bind<'a>(&'a self, binding: &'a Binding) -> Option<BoxFuture<'a, Result<(), Refusal>>> {
+        let chosen: &Chosen = binding.state.get()?;
+        Some(Box::pin(async move {
+            let bound = self.bind(binding, chosen).await;
+            self.forget(&binding.info.uid);
+            bound.map_err(|why| Refusal::error(format!("binding volumes: {why}")))
+        }))
+    }
+}
+
+impl VolumeBinding {
+    /// With another time that binding may take.
+    pub(crate) fn with_timeout(timeout: Duration) -> Self {
+        Self { timeout, ..Self::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<str>>> {
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The volumes that were chosen for other Pods.
+    fn taken(&self, uid: &str) -> Vec<String> {
+        let chosen = self.lock();
+        chosen.iter().filter(|(_, pod)| &***pod != uid).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn forget(&self, uid: &str) {
+        self.lock().retain(|_, pod| &**pod != uid);
+    }
+
+    /// Writes what was chosen, and waits until the controller that binds volumes has done the rest.
+    async fn bind(&self, binding: &Binding, chosen: &Chosen) -> Result<(), String> {
+        let mut changes = binding.storage_changes.clone();
+        let deadline = Instant::now() + self.timeout;
+        write(&binding.client, chosen, &binding.node).await.map_err(|error| error.to_string())?;
+        let namespace = binding.info.namespace();
+        let storage = InNamespace { lister: &*binding.lister, namespace };
+        loop {
+            changes.borrow_and_update();
+            match pod_volumes::progress(&binding.pod, &chosen.node, &storage) {
+                Progress::Bound => return Ok(()),
+                Progress::Failed => return Err("volumes cannot be bound for this node".into()),
+                Progress::UnderWay => {}
+            }
+            match timeout_at(deadline, changes.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err("the scheduler stops".into()),
+                Err(_) => return Err("timed out waiting for the condition".into()),
+            }
+        }
+    }
+}
+
+/// Writes what was chosen for a node: volumes are reserved for their claims, and claims say for which
+/// node a volume is to be made.
+async fn write(client: &Client, chosen: &Chosen, node: &str) -> steersman::Result<()> {
+    let Choice { bindings, provisions } = &*chosen.choice;
+    for (volume, claim) in bindings {
+        if let Some(bound) = bound_to_claim(volume, claim) {
+            client.update(&bound).await?;
+        }
+    }
+    for claim in provisions {
+        let mut selected = PersistentVolumeClaim::clone(claim);
+        let annotations = selected.metadata.annotations.get_or_insert_default();
+        annotations.insert(SELECTED_NODE.to_owned(), node.to_owned());
+        if selected != **claim {
+            client.update(&selected).await?;
+        }
+    }
+    Ok(())
+}

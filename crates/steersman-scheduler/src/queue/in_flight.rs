@@ -1,0 +1,84 @@
+//! What happens while a Pod is being decided upon: it may help the Pod, which does not wait yet.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::framework::{ClusterEvent, PodInfo};
+
+/// So many events are remembered; a Pod that takes longer is tried again in any case.
+const EVENTS_MAX: usize = 4096;
+
+/// The Pods that are being decided upon, and what happened meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    /// By uid.
+    pods: HashMap<Arc<str>, Decided>,
+    events: VecDeque<ClusterEvent>,
+    /// The number of the first of the events.
+    first: u64,
+}
+
+/// A Pod that is being decided upon.
+#[derive(Debug)]
+struct Decided {
+    /// The number of the first event after that has begun.
+    began: u64,
+    /// The Pod as it was last seen.
+    info: Arc<PodInfo>,
+}
+
+/// What happened while a Pod was being decided upon.
+#[derive(Debug)]
+pub(super) enum Meanwhile {
+    /// All of these.
+    Events(Vec<ClusterEvent>),
+    /// More than is remembered.
+    TooMany,
+}
+
+impl InFlight {
+    /// Takes in that a Pod has changed, if it is being decided upon. What it was.
+    pub(super) fn update(&mut self, info: &Arc<PodInfo>) -> Option<Arc<PodInfo>> {
+        let decided = self.pods.get_mut(&info.uid)?;
+        Some(std::mem::replace(&mut decided.info, Arc::clone(info)))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
+    pub(super) fn begin(&mut self, info: Arc<PodInfo>) {
+        let began = self.first + self.events.len() as u64;
+        self.pods.insert(Arc::clone(&info.uid), Decided { began, info });
+    }
+
+    /// Remembers an event if somebody may need it.
+    pub(super) fn note(&mut self, event: &ClusterEvent) {
+        if self.pods.is_empty() {
+            return;
+        }
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+            self.first += 1;
+        }
+        self.events.push_back(event.clone());
+    }
+
+    /// Ends the decision about a Pod. What happened meanwhile.
+    pub(super) fn end(&mut self, uid: &str) -> Meanwhile {
+        let began = self.pods.remove(uid);
+        let meanwhile = match began.map(|it| it.began.checked_sub(self.first)) {
+            None => Meanwhile::Events(Vec::new()),
+            Some(None) => Meanwhile::TooMany,
+            Some(Some(skipped)) => {
+                let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+                Meanwhile::Events(self.events.iter().skip(skipped).cloned().collect())
+            }
+        };
+        if self.pods.is_empty() {
+            self.first += self.events.len() as u64;
+            self.events.clear();
+        }
+        meanwhile
+    }
+}

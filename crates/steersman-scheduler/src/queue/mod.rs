@@ -1,0 +1,418 @@
+//! The Pods that have no node yet.
+//!
+//! A Pod is in one of three places. In the active queue it is the next to be tried, or one of the next.
+//! Who fits nowhere is unschedulable, and stays so until an event happens of which those that refused it
+//! say that it may help, or for five minutes. Then it is active again, or backs off first: a second
+//! after the first try, and longer each time. Who backs off is tried when nobody is active, unless
+//! something went wrong with it. A Pod that may not be queued at all is among the unschedulable, too.
+
+mod heap;
+mod in_flight;
+mod pending;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use steersman::ObjectKey;
+use tokio::time::Instant;
+
+use crate::framework::{
+    Action, Before, ClusterEvent, FitError, Hint, Object, Plugin, PodInfo, Profile, QueuedPod,
+    Resource,
+};
+use heap::Heap;
+use in_flight::{InFlight, Meanwhile};
+pub(crate) use pending::{Backoff, PATIENCE, Pending};
+
+/// The profiles by scheduler name.
+pub(crate) type Profiles = HashMap<Arc<str>, Arc<Profile>>;
+
+/// Gives the Pod of a key as it is now.
+pub(crate) type PodReader = Box<dyn Fn(&ObjectKey) -> Option<Arc<Pod>> + Send>;
+
+/// The Pods that have no node yet.
+pub(crate) struct SchedulingQueue {
+    profiles: Arc<Profiles>,
+    /// Orders the queue.
+    sort: Arc<dyn Plugin>,
+    read: PodReader,
+    backoff: Backoff,
+    active: Heap,
+    backing_off: Heap,
+    /// Those that back off because something went wrong.
+    failed: Heap,
+    /// By uid.
+    unschedulable: HashMap<Arc<str>, Pending>,
+    /// When some of them may have been there for too long; never too late.
+    flush_at: Option<Instant>,
+    in_flight: InFlight,
+    /// Numbers Pods in the order in which they come.
+    number: u64,
+}
+
+/// When a Pod is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// When something happens.
+    Later,
+    AfterBackoff,
+    AtOnce,
+}
+
+/// How many Pods are where.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Depth {
+    active: usize,
+    backoff: usize,
+    unschedulable: usize,
+}
+
+impl SchedulingQueue {
+    pub(crate) fn new(
+        profiles: Arc<Profiles>,
+        sort: Arc<dyn Plugin>,
+        backoff: Backoff,
+        read: PodReader,
+    ) -> Self {
+        Self {
+            profiles,
+            sort,
+            read,
+            backoff,
+            active: Heap::default(),
+            backing_off: Heap::default(),
+            failed: Heap::default(),
+            unschedulable: HashMap::new(),
+            flush_at: None,
+            in_flight: InFlight::default(),
+            number: 0,
+        }
+    }
+
+    #[cfg(test)]
+    fn depth(&self) -> Depth {
+        Depth {
+            active: self.active.len(),
+            backoff: self.backing_off.len() + self.failed.len(),
+            unschedulable: self.unschedulable.len(),
+        }
+    }
+
+    /// Whether an event may matter to somebody.
+    pub(crate) fn listens(&self) -> bool {
+        !self.unschedulable.is_empty() || !self.in_flight.is_empty()
+    }
+
+    /// Takes in a Pod that is new or has changed.
+    pub(crate) fn set(&mut self, info: &Arc<PodInfo>, pod: &Pod) {
+        let uid = &*info.uid;
+        if let Some(old) = self.in_flight.update(info) {
+            // What changed counts once it is known whether the Pod fits as it was.
+            for action in changes(&old, info) {
+                self.in_flight.note(&own_update(action, &old, info));
+            }
+            return;
+        }
+        for heap in [&mut self.active, &mut self.backing_off, &mut self.failed] {
+            if let Some(pending) = heap.get_mut(uid) {
+                pending.queued.info = Arc::clone(info);
+                return;
+            }
+        }
+        if let Some(pending) = self.unschedulable.get_mut(uid) {
+            let old = std::mem::replace(&mut pending.queued.info, Arc::clone(info));
+            for action in changes(&old, info) {
+                let event = own_update(action, &old, info);
+                if self.reconsider(&info.uid, &event) {
+                    return;
+                }
+            }
+            return;
+        }
+        self.number += 1;
+        let queued = QueuedPod {
+            info: Arc::clone(info),
+            timestamp: Instant::now(),
+            number: self.number,
+            attempts: 0,
+        };
+        self.activate(Pending::new(queued), Some(pod));
+    }
+
+    /// Forgets a Pod that is gone or has a node.
+    pub(crate) fn remove(&mut self, uid: &str) {
+        let sort = Arc::clone(&self.sort);
+        self.active.remove(uid, &|a, b| in_order(&*sort, a, b));
+        self.backing_off.remove(uid, &|a, b| earlier(self.backoff, &*sort, a, b));
+        self.failed.remove(uid, &|a, b| earlier(self.backoff, &*sort, a, b));
+        self.unschedulable.remove(uid);
+    }
+
+    /// The next Pod to be tried.
+    pub(crate) fn pop(&mut self) -> Option<Pending> {
+        self.flush();
+        let sort = Arc::clone(&self.sort);
+        let active = self.active.pop(&|a, b| in_order(&*sort, a, b));
+        let mut pending = match active {
+            Some(pending) => pending,
+            None => {
+                let backoff = self.backoff;
+                self.backing_off.pop(&|a, b| earlier(backoff, &*sort, a, b))?
+            }
+        };
+        pending.queued.attempts = pending.queued.attempts.saturating_add(1);
+        self.in_flight.begin(Arc::clone(&pending.info));
+        Some(pending)
+    }
+
+    /// When the next Pod can be tried at the latest, if nobody comes before that.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let failed = self.failed.first().map(|pending| pending.backs_off_until(self.backoff));
+        failed.into_iter().chain(self.flush_at).min()
+    }
+
+    /// The decision about a Pod is done, and it has a node.
+    pub(crate) fn done(&mut self, uid: &str) {
+        let _ = self.in_flight.end(uid);
+    }
+
+    /// Takes back a Pod that fits nowhere, or with which something went wrong.
+    pub(crate) fn put_back(&mut self, pending: Pending, error: Option<&FitError>) {
+        self.put_back_for(pending, error, PATIENCE);
+    }
+
+    /// The same with how long it stays unschedulable if nothing happens.
+    pub(crate) fn put_back_for(
+        &mut self,
+        mut pending: Pending,
+        error: Option<&FitError>,
+        patience: Duration,
+    ) {
+        pending.patience = patience;
+        let meanwhile = self.in_flight.end(&pending.info.uid);
+        pending.queued.timestamp = Instant::now();
+        pending.plugins = error.map(|error| error.plugins.clone()).unwrap_or_default();
+        pending.waits_for = error.map(|error| error.pending.clone()).unwrap_or_default();
+        match pending.has_failed() {
+            true => pending.errors = pending.errors.saturating_add(1),
+            false => {
+                pending.refused = pending.refused.saturating_add(1);
+                pending.errors = 0;
+            }
+        }
+        let Some(pod) = (self.read)(&pending.info.key) else { return };
+        if pod.metadata.uid.as_deref() != Some(&*pending.info.uid) || has_node(&pod) {
+            return; // it is gone, or somebody else was faster
+        }
+        pending.queued.info = Arc::new(PodInfo::of(&pod));
+        let when = match meanwhile {
+            _ if pending.has_failed() => When::AfterBackoff,
+            Meanwhile::TooMany => When::AfterBackoff,
+            Meanwhile::Events(events) => {
+                let whens = events.iter().map(|event| self.worth(&pending, event));
+                whens.max_by_key(|when| *when as u8).unwrap_or(When::Later)
+            }
+        };
+        self.requeue(pending, when, Some(&pod));
+    }
+
+    /// Tries an unschedulable Pod again at once.
+    pub(crate) fn retry(&mut self, uid: &str) {
+        if let Some(pending) = self.unschedulable.remove(uid) {
+            self.activate(pending, None);
+        }
+    }
+
+    /// Something happened. Whether somebody is to be tried now.
+    pub(crate) fn happened(&mut self, event: &ClusterEvent) -> bool {
+        self.in_flight.note(event);
+        if self.unschedulable.is_empty() {
+            return false;
+        }
+        let concerned = |pending: &&Pending| {
+            let profile = self.profiles.get(&pending.info.scheduler_name);
+            pending.has_failed()
+                || profile.is_none_or(|profile| {
+                    let refusing = pending.plugins.iter().chain(&pending.waits_for);
+                    let mut refusing = refusing.filter_map(|name| profile.plugin(name));
+                    refusing.any(|plugin| event.concerns(plugin.interests()))
+                })
+        };
+        let uids = self.unschedulable.values().filter(concerned);
+        let uids: Vec<Arc<str>> = uids.map(|pending| Arc::clone(&pending.info.uid)).collect();
+        let mut any = false;
+        for uid in uids {
+            any |= self.reconsider(&uid, event);
+        }
+        any
+    }
+
+    /// Moves an unschedulable Pod if an event may help it. Whether it did.
+    fn reconsider(&mut self, uid: &Arc<str>, event: &ClusterEvent) -> bool {
+        let Some(pending) = self.unschedulable.get(uid) else { return false };
+        let when = self.worth(pending, event);
+        if when == When::Later {
+            return false;
+        }
+        let Some(pending) = self.unschedulable.remove(uid) else { return false };
+        self.requeue(pending, when, None)
+    }
+
+    /// Whether an event may help a Pod.
+    fn worth(&self, pending: &Pending, event: &ClusterEvent) -> When {
+        let Some(profile) = self.profiles.get(&pending.info.scheduler_name) else {
+            return When::AfterBackoff;
+        };
+        if pending.has_failed() {
+            return When::AfterBackoff;
+        }
+        let mut when = When::Later;
+        let mut pod = None;
+        for name in pending.waits_for.iter().chain(&pending.plugins) {
+            let Some(plugin) = profile.plugin(name) else { continue };
+            if !event.concerns(plugin.interests()) {
+                continue;
+            }
+            let pod = pod.get_or_insert_with(|| (self.read)(&pending.info.key));
+            let Some(pod) = pod else { return When::Later };
+            if plugin.hint(pod, event) == Hint::Skip {
+                continue;
+            }
+            if pending.waits_for.contains(name) {
+                return When::AtOnce;
+            }
+            when = When::AfterBackoff;
+        }
+        when
+    }
+
+    /// Whether the Pod is not unschedulable any more.
+    fn requeue(&mut self, pending: Pending, when: When, pod: Option<&Pod>) -> bool {
+        let backs_off = pending.backs_off_until(self.backoff) > Instant::now();
+        match when {
+            When::Later => {
+                self.lay_aside(pending);
+                false
+            }
+            When::AfterBackoff if backs_off => self.back_off(pending, pod),
+            _ => self.activate(pending, pod),
+        }
+    }
+
+    fn back_off(&mut self, pending: Pending, pod: Option<&Pod>) -> bool {
+        let Some(pending) = self.admitted(pending, pod) else { return false };
+        let (sort, backoff) = (Arc::clone(&self.sort), self.backoff);
+        let heap = match pending.has_failed() {
+            true => &mut self.failed,
+            false => &mut self.backing_off,
+        };
+        heap.push(pending, &|a, b| earlier(backoff, &*sort, a, b));
+        true
+    }
+
+    fn activate(&mut self, pending: Pending, pod: Option<&Pod>) -> bool {
+        let Some(pending) = self.admitted(pending, pod) else { return false };
+        let sort = Arc::clone(&self.sort);
+        self.active.push(pending, &|a, b| in_order(&*sort, a, b));
+        true
+    }
+
+    /// The Pod, if it may be queued; otherwise it is laid aside.
+    fn admitted(&mut self, mut pending: Pending, pod: Option<&Pod>) -> Option<Pending> {
+        let profile = Arc::clone(self.profiles.get(&pending.info.scheduler_name)?);
+        let read = if pod.is_none() { (self.read)(&pending.info.key) } else { None };
+        let pod = pod.or(read.as_deref())?;
+        match profile.pre_enqueue(pod) {
+            Ok(()) => Some(pending),
+            Err(plugin) => {
+                pending.plugins.insert(plugin);
+                self.lay_aside(pending);
+                None
+            }
+        }
+    }
+
+    fn lay_aside(&mut self, pending: Pending) {
+        self.flush_at = self.flush_at.into_iter().chain(pending.stays_until()).min();
+        self.unschedulable.insert(Arc::clone(&pending.info.uid), pending);
+    }
+
+    /// Lets those try again that have backed off or been unschedulable for long enough.
+    fn flush(&mut self) {
+        let now = Instant::now();
+        let (sort, backoff) = (Arc::clone(&self.sort), self.backoff);
+        for of_failed in [false, true] {
+            loop {
+                let heap = if of_failed { &mut self.failed } else { &mut self.backing_off };
+                let first = heap.first();
+                if first.is_none_or(|first| first.backs_off_until(backoff) > now) {
+                    break;
+                }
+                let Some(pending) = heap.pop(&|a, b| earlier(backoff, &*sort, a, b)) else { break };
+                self.active.push(pending, &|a, b| in_order(&*sort, a, b));
+            }
+        }
+        if self.flush_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.flush_at = None;
+        let due = |pending: &&Pending| pending.stays_until().is_some_and(|until| until <= now);
+        let uids = self.unschedulable.values().filter(due).map(|it| Arc::clone(&it.info.uid));
+        for uid in uids.collect::<Vec<_>>() {
+            if let Some(mut pending) = self.unschedulable.remove(&uid) {
+                pending.queued.timestamp = now;
+                self.activate(pending, None);
+            }
+        }
+        let next = self.unschedulable.values().filter_map(Pending::stays_until).min();
+        self.flush_at = self.flush_at.into_iter().chain(next).min();
+    }
+}
+
+/// Who is tried first.
+fn in_order(sort: &dyn Plugin, a: &Pending, b: &Pending) -> bool {
+    let order = sort.compare(&a.queued, &b.queued).then(a.number.cmp(&b.number));
+    order == Ordering::Less
+}
+
+/// Who has backed off first.
+fn earlier(backoff: Backoff, sort: &dyn Plugin, a: &Pending, b: &Pending) -> bool {
+    match a.backs_off_until(backoff).cmp(&b.backs_off_until(backoff)) {
+        Ordering::Equal => in_order(sort, a, b),
+        order => order == Ordering::Less,
+    }
+}
+
+fn has_node(pod: &Pod) -> bool {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    node.is_some_and(|node| !node.is_empty())
+}
+
+fn own_update(action: Action, old: &Arc<PodInfo>, new: &Arc<PodInfo>) -> ClusterEvent {
+    let object = Object::Pod(Before { old: Some(Arc::clone(old)), new: Some(Arc::clone(new)) });
+    ClusterEvent { resource: Resource::UnscheduledPod, action, object }
+}
+
+/// What of a Pod changed that may matter.
+pub(crate) fn changes(old: &PodInfo, new: &PodInfo) -> Vec<Action> {
+    let mut asked = old.requests.asked.iter();
+    let is_less = asked.any(|(name, amount)| new.requests.asked.get(name) < amount);
+    let found = [
+        (old.labels != new.labels, Action::POD_LABEL),
+        (is_less, Action::POD_SCALE_DOWN),
+        (old.gates > 0 && new.gates == 0, Action::POD_GATES_ELIMINATED),
+        (old.tolerations != new.tolerations, Action::POD_TOLERATION),
+    ];
+    let mut actions: Vec<Action> =
+        found.into_iter().filter(|(is_so, _)| *is_so).map(|(_, action)| action).collect();
+    if actions.is_empty() {
+        actions.push(Action::OTHER_UPDATE);
+    }
+    actions
+}

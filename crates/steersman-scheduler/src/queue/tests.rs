@@ -1,0 +1,200 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+use tokio::time::{Instant, advance};
+
+use super::{Backoff, Depth, SchedulingQueue};
+use crate::config::{Configuration, assemble};
+use crate::framework::{
+    Action, Before, ClusterEvent, FitError, Object, PodInfo, Refusal, Resource,
+};
+use crate::testing::{asking, node, pod};
+
+/// A queue, and the Pods that it can read.
+struct Fixture {
+    queue: SchedulingQueue,
+    pods: Arc<Mutex<HashMap<String, Arc<Pod>>>>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let assembled = assemble(&Configuration::default(), &[], &Arc::default()).unwrap();
+        let pods: Arc<Mutex<HashMap<String, Arc<Pod>>>> = Arc::default();
+        let known = Arc::clone(&pods);
+        let read = Box::new(move |key: &steersman::ObjectKey| {
+            known.lock().unwrap().get(&*key.name).cloned()
+        });
+        let profiles = Arc::new(assembled.profiles);
+        let queue = SchedulingQueue::new(profiles, assembled.sort, Backoff::default(), read);
+        Self { queue, pods }
+    }
+
+    fn set(&mut self, pod: &Pod) {
+        let name = pod.metadata.name.clone().unwrap();
+        self.pods.lock().unwrap().insert(name, Arc::new(pod.clone()));
+        self.queue.set(&Arc::new(PodInfo::of(pod)), pod);
+    }
+
+    fn pop(&mut self) -> Option<String> {
+        let pending = self.queue.pop()?;
+        let name = pending.info.key.name.to_string();
+        self.queue.done(&pending.info.uid);
+        Some(name)
+    }
+
+    /// Tries the next Pod, which fits nowhere for a reason of this plug-in.
+    fn refuse(&mut self, plugin: &'static str) {
+        let pending = self.queue.pop().expect("somebody is to be tried");
+        self.queue.put_back(pending, Some(&refused(plugin)));
+    }
+
+    fn depth(&self) -> (usize, usize, usize) {
+        let Depth { active, backoff, unschedulable } = self.queue.depth();
+        (active, backoff, unschedulable)
+    }
+}
+
+fn refused(plugin: &'static str) -> FitError {
+    let mut error = FitError::default();
+    error.refused_by(plugin, &Refusal::unschedulable("no"));
+    error
+}
+
+fn node_added(change: &serde_json::Value) -> ClusterEvent {
+    let new = Some(Arc::new(node("new", change)));
+    let object = Object::Node(Before { old: None, new });
+    ClusterEvent { resource: Resource::Node, action: Action::ADD, object }
+}
+
+fn pod_gone() -> ClusterEvent {
+    let old = Some(Arc::new(PodInfo::of(&asking("gone", "1"))));
+    let object = Object::Pod(Before { old, new: None });
+    ClusterEvent { resource: Resource::AssignedPod, action: Action::DELETE, object }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_matters_more_comes_first_and_of_equals_who_came_first() {
+    let mut fixture = Fixture::new();
+    for (name, priority) in [("a", 0), ("b", 5), ("c", 0), ("d", 5), ("e", 9)] {
+        let mut pod = asking(name, "1");
+        pod.spec.as_mut().unwrap().priority = Some(priority);
+        fixture.set(&pod);
+    }
+    let order: Vec<String> = std::iter::from_fn(|| fixture.pop()).collect();
+    assert_eq!(order.join(" "), "e b d a c");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_doubles_from_one_second_to_ten() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    for seconds in [1, 2, 4, 8, 10, 10] {
+        let pending = fixture.queue.pop().unwrap();
+        fixture.queue.put_back(pending, None); // something went wrong
+        assert_eq!(fixture.depth(), (0, 1, 0));
+        assert!(fixture.queue.pop().is_none());
+        assert_eq!(fixture.queue.due(), Some(Instant::now() + Duration::from_secs(seconds)));
+        advance(Duration::from_secs(seconds)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_wakes_only_whom_it_can_help() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("small", "1"));
+    fixture.refuse("NodeResourcesFit");
+    fixture.set(&asking("large", "64"));
+    fixture.refuse("NodeResourcesFit");
+    fixture.set(&pod("picky", &json!({"spec": {"nodeSelector": {"disk": "ssd"}}})));
+    fixture.refuse("NodeAffinity");
+    fixture.set(&pod("plain", &json!({})));
+    fixture.refuse("TaintToleration");
+    assert_eq!(fixture.depth(), (0, 0, 4));
+    let taint = json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}});
+    assert!(fixture.queue.happened(&node_added(&taint)));
+    assert_eq!((fixture.depth(), fixture.pop().as_deref()), ((0, 1, 3), Some("small")));
+    assert!(!fixture.queue.happened(&node_added(&json!({"status": {"allocatable": {"cpu": "0"}},
+        "spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}))));
+    let ssd = json!({"metadata": {"labels": {"disk": "ssd"}}});
+    assert!(fixture.queue.happened(&node_added(&ssd)));
+    let mut woken: Vec<String> = std::iter::from_fn(|| fixture.pop()).collect();
+    woken.sort();
+    assert_eq!(woken.join(" "), "picky plain");
+    // A Pod that goes makes room, and nothing else.
+    assert!(fixture.queue.happened(&pod_gone()));
+    assert_eq!(fixture.pop().as_deref(), Some("large"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_during_a_decision_counts() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    let pending = fixture.queue.pop().unwrap();
+    fixture.queue.happened(&pod_gone());
+    fixture.queue.put_back(pending, Some(&refused("NodeResourcesFit")));
+    assert_eq!(fixture.depth(), (0, 1, 0));
+    let pending = fixture.queue.pop().unwrap();
+    fixture.queue.put_back(pending, Some(&refused("NodeResourcesFit")));
+    assert_eq!(fixture.depth(), (0, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_backs_off_is_tried_when_nobody_is_active() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    fixture.refuse("NodeResourcesFit");
+    fixture.queue.happened(&pod_gone());
+    assert_eq!(fixture.depth(), (0, 1, 0));
+    fixture.set(&asking("q", "1"));
+    assert_eq!(fixture.pop().as_deref(), Some("q"));
+    assert_eq!(fixture.pop().as_deref(), Some("p"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_unschedulable_for_five_minutes_is_tried_again() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    fixture.refuse("NodeResourcesFit");
+    assert_eq!(fixture.queue.due(), Some(Instant::now() + Duration::from_secs(300)));
+    advance(Duration::from_secs(299)).await;
+    assert_eq!(fixture.pop(), None);
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(fixture.pop().as_deref(), Some("p"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_with_gates_is_not_tried_until_the_last_is_gone() {
+    let mut fixture = Fixture::new();
+    let gated = |gates: &[&str]| {
+        let gates: Vec<_> = gates.iter().map(|name| json!({"name": name})).collect();
+        pod("p", &json!({"spec": {"schedulingGates": gates}}))
+    };
+    fixture.set(&gated(&["a", "b"]));
+    assert_eq!((fixture.depth(), fixture.queue.due()), ((0, 0, 1), None));
+    assert!(!fixture.queue.happened(&node_added(&json!({}))));
+    fixture.set(&gated(&["a"]));
+    assert_eq!(fixture.depth(), (0, 0, 1));
+    fixture.set(&gated(&[]));
+    assert_eq!(fixture.pop().as_deref(), Some("p"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_scheduler_writes_into_a_pod_does_not_wake_it() {
+    let mut fixture = Fixture::new();
+    fixture.set(&asking("p", "1"));
+    fixture.refuse("NodeResourcesFit");
+    let mut told = asking("p", "1");
+    told.status = Some(crate::testing::object(json!({"nominatedNodeName": "n"})));
+    fixture.set(&told);
+    assert_eq!(fixture.depth(), (0, 0, 1));
+    let mut tolerant = told.clone();
+    tolerant.spec.as_mut().unwrap().tolerations =
+        Some(vec![crate::testing::object(json!({"operator": "Exists"}))]);
+    fixture.set(&tolerant);
+    assert_eq!(fixture.depth(), (0, 0, 1)); // it was not for a taint that it was refused
+    fixture.queue.remove("p");
+    assert_eq!(fixture.depth(), (0, 0, 0));
+}

@@ -1,0 +1,191 @@
+//! Takes in what informers tell.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use steersman::informer::{Event, Informer, Registration};
+use steersman::object::Object as Kind;
+
+use super::informers::Informers;
+use super::shared::Shared;
+use crate::framework::{Action, Before, ClusterEvent, Object, PodInfo, Resource};
+use crate::queue::{Profiles, changes};
+
+/// Follows everything that matters. Ready when what is there has been taken in.
+pub(super) async fn follow(informers: &Informers, shared: &Arc<Shared>, profiles: &Arc<Profiles>) {
+    let on = Arc::clone(shared);
+    let nodes = informers.nodes.add_handler(move |event: &Event<Node>| on_node(&on, event)).await;
+    let (on, of_us) = (Arc::clone(shared), Arc::clone(profiles));
+    let pods = move |event: &Event<Pod>| on_pod(&on, &of_us, event);
+    let pods = informers.pods.add_handler(pods).await;
+    let registrations = [
+        nodes,
+        pods,
+        of(&informers.claims, shared, Resource::PersistentVolumeClaim, Object::Claim).await,
+        of(&informers.volumes, shared, Resource::PersistentVolume, Object::Volume).await,
+        of(&informers.classes, shared, Resource::StorageClass, Object::Class).await,
+        of(&informers.csi_nodes, shared, Resource::CsiNode, Object::CsiNode).await,
+        of(&informers.attachments, shared, Resource::VolumeAttachment, |_| Object::Other).await,
+    ];
+    for registration in registrations {
+        registration.synced().await;
+    }
+}
+
+/// Follows a kind of which only changes matter.
+async fn of<K: Kind>(
+    informer: &Informer<K>,
+    shared: &Arc<Shared>,
+    resource: Resource,
+    object: fn(Before<K>) -> Object,
+) -> Registration {
+    let shared = Arc::clone(shared);
+    let handler = move |event: &Event<K>| {
+        let is_storage =
+            matches!(resource, Resource::PersistentVolumeClaim | Resource::PersistentVolume);
+        if is_storage {
+            shared.storage.send_modify(|changes| *changes += 1);
+        }
+        if !shared.lock().queue.listens() {
+            return;
+        }
+        let new = || event.object().object();
+        let (action, before) = match event {
+            Event::Added { .. } => (Action::ADD, Before { old: None, new: new() }),
+            Event::Updated { old, .. } => {
+                (Action::OTHER_UPDATE, Before { old: old.object(), new: new() })
+            }
+            Event::Deleted { .. } => (Action::DELETE, Before { old: new(), new: None }),
+            _ => return,
+        };
+        shared.happened(&ClusterEvent { resource, action, object: object(before) });
+    };
+    informer.add_handler(handler).await
+}
+
+fn on_node(shared: &Shared, event: &Event<Node>) {
+    let item = event.object();
+    let resource = Resource::Node;
+    if let Event::Deleted { .. } = event {
+        let old = shared.lock().cache.remove_node(&item.key().name);
+        let object = Object::Node(Before { old, new: None });
+        return shared.happened(&ClusterEvent { resource, action: Action::DELETE, object });
+    }
+    let Some(new) = item.object() else { return };
+    let old = shared.lock().cache.set_node(Arc::clone(&new));
+    for action in node_changes(old.as_deref(), &new) {
+        let object = Object::Node(Before { old: old.clone(), new: Some(Arc::clone(&new)) });
+        shared.happened(&ClusterEvent { resource, action, object });
+    }
+}
+
+/// What of a node changed that may matter.
+fn node_changes(old: Option<&Node>, new: &Node) -> Vec<Action> {
+    let Some(old) = old else { return vec![Action::ADD] };
+    let spec = |node: &Node| node.spec.clone().unwrap_or_default();
+    let (old_spec, new_spec) = (spec(old), spec(new));
+    let allocatable = |node: &Node| node.status.as_ref().and_then(|it| it.allocatable.clone());
+    let conditions = |node: &Node| -> Vec<(String, String)> {
+        let all = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+        all.into_iter().flatten().map(|it| (it.type_.clone(), it.status.clone())).collect()
+    };
+    let opens = old_spec.unschedulable == Some(true) && new_spec.unschedulable != Some(true);
+    let found = [
+        (allocatable(old) != allocatable(new), Action::NODE_ALLOCATABLE),
+        (old.metadata.labels != new.metadata.labels, Action::NODE_LABEL),
+        (opens || old_spec.taints != new_spec.taints, Action::NODE_TAINT),
+        (conditions(old) != conditions(new), Action::NODE_CONDITION),
+        (old.metadata.annotations != new.metadata.annotations, Action::NODE_ANNOTATION),
+    ];
+    found.into_iter().filter(|(is_so, _)| *is_so).map(|(_, action)| action).collect()
+}
+
+fn on_pod(shared: &Shared, profiles: &Profiles, event: &Event<Pod>) {
+    let item = event.object();
+    let Some(uid) = item.uid() else { return };
+    if let Event::Deleted { .. } = event {
+        return gone(shared, uid);
+    }
+    if let Event::Updated { old, .. } = event
+        && let Some(before) = old.uid().filter(|before| *before != uid)
+    {
+        gone(shared, before); // another took its name
+    }
+    let Some(pod) = item.object() else { return };
+    match bound_to(&pod) {
+        _ if is_terminal(&pod) => gone(shared, uid),
+        Some(node) => assigned(shared, &pod, node),
+        None if pod.metadata.deletion_timestamp.is_some() => gone(shared, uid),
+        None => unassigned(shared, profiles, &pod),
+    }
+}
+
+fn assigned(shared: &Shared, pod: &Pod, node: &str) {
+    let new = Arc::new(PodInfo::of(pod));
+    let mut state = shared.lock();
+    state.queue.remove(&new.uid);
+    if state.nominator.node_of(&new.uid).is_some() {
+        Arc::make_mut(&mut state.nominator).remove(&new.uid);
+    }
+    let old = state.cache.set_pod(&new, node);
+    if !state.queue.listens() || old.as_ref() == Some(&new) {
+        return;
+    }
+    drop(state);
+    let actions = match &old {
+        None => vec![Action::ADD],
+        Some(old) => changes(old, &new),
+    };
+    for action in actions {
+        let object = Object::Pod(Before { old: old.clone(), new: Some(Arc::clone(&new)) });
+        shared.happened(&ClusterEvent { resource: Resource::AssignedPod, action, object });
+    }
+}
+
+fn unassigned(shared: &Shared, profiles: &Profiles, pod: &Pod) {
+    let info = Arc::new(PodInfo::of(pod));
+    if !profiles.contains_key(&info.scheduler_name) {
+        return;
+    }
+    let mut state = shared.lock();
+    if state.cache.is_assumed(&info.uid) {
+        return; // its binding is on its way to the server
+    }
+    if let Some(node) = &info.nominated_node {
+        Arc::make_mut(&mut state.nominator).nominate(Arc::clone(&info), node);
+    }
+    state.queue.set(&info, pod);
+    drop(state);
+    shared.wake.notify_one();
+}
+
+/// A Pod takes nothing any more.
+fn gone(shared: &Shared, uid: &str) {
+    let mut state = shared.lock();
+    state.queue.remove(uid);
+    let was_nominated = state.nominator.node_of(uid).is_some();
+    if was_nominated {
+        Arc::make_mut(&mut state.nominator).remove(uid);
+    }
+    let old = state.cache.remove_pod(uid);
+    let matters = (old.is_some() || was_nominated) && state.queue.listens();
+    drop(state);
+    shared.waiting.reject(uid, "", "pod is gone");
+    if matters {
+        let object = Object::Pod(Before { old, new: None });
+        let (resource, action) = (Resource::AssignedPod, Action::DELETE);
+        shared.happened(&ClusterEvent { resource, action, object });
+    }
+}
+
+/// The node that a Pod is bound to.
+pub(super) fn bound_to(pod: &Pod) -> Option<&str> {
+    let node = pod.spec.as_ref()?.node_name.as_deref()?;
+    (!node.is_empty()).then_some(node)
+}
+
+/// Whether a Pod has ended and takes nothing any more.
+fn is_terminal(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}

@@ -1,0 +1,425 @@
+//! The scheduler at work.
+//!
+//! Informers tell what happens ([`handlers`]). One task takes one Pod after the other from the queue and
+//! decides; what follows from a decision is done beside it, since it takes requests: to bind the Pod
+//! ([`bind`]), to tell it why it has to wait ([`report`]), to let others go for it ([`preempt`]).
+
+mod bind;
+mod handlers;
+mod informers;
+mod preempt;
+mod report;
+mod shared;
+mod waiting;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use steersman::caches::Caches;
+use steersman::events::Recorder;
+use steersman::{Client, Result, clock};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::sleep_until;
+use tokio_util::sync::CancellationToken;
+
+use self::handlers::bound_to;
+use self::informers::Informers;
+use self::preempt::{Means, Preemption};
+use self::report::Report;
+use self::shared::Shared;
+pub use self::waiting::WaitingPods;
+use crate::framework::{
+    Binding, Cycle, CycleState, Failure, FitError, Helped, Lister, Nominator, Plugin, PodInfo,
+    Points, PostFilter, Profile, Refusal, Snapshot,
+};
+use crate::names::PART;
+use crate::plugins::UnderWay;
+use crate::queue::{Backoff, Pending, Profiles, SchedulingQueue};
+
+/// How many Pods are bound at the same time. Decisions are taken one after another.
+const BOUND_AT_ONCE: usize = 16;
+/// How many Pods may be on their way to a node, most of them waiting for volumes or permission.
+const TASKS_MAX: usize = 8192;
+/// How long those that are being bound get to end when the scheduler stops.
+const GRACE: Duration = Duration::from_millis(300);
+/// What every Node has when it is new, until it is known to be ready.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+/// How long that may take, at most, before people are told that Pods wait for it.
+const ARRIVAL_SECONDS: i64 = 5;
+/// What a Pod is told if there are no nodes.
+const NO_NODES: &str = "no nodes available to schedule pods";
+
+/// What a scheduler is made of.
+pub(crate) struct Parts {
+    pub(crate) profiles: Arc<Profiles>,
+    pub(crate) sort: Arc<dyn Plugin>,
+    pub(crate) backoff: Backoff,
+    pub(crate) preempting: Arc<UnderWay>,
+    pub(crate) waiting: WaitingPods,
+}
+
+/// What all tasks of a scheduler need.
+struct Worker {
+    client: Client,
+    recorder: Recorder,
+    informers: Arc<Informers>,
+    lister: Arc<dyn Lister>,
+    profiles: Arc<Profiles>,
+    shared: Arc<Shared>,
+    /// Limits how many Pods are bound at the same time.
+    turns: Semaphore,
+}
+
+/// Work that follows from a decision.
+type Task = BoxFuture<'static, ()>;
+
+/// Schedules Pods until told to stop.
+pub(crate) async fn run(
+    parts: Parts,
+    caches: Caches,
+    recorder: Recorder,
+    client: Client,
+    stop: CancellationToken,
+) -> Result<()> {
+    let informers = Arc::new(Informers::start(&caches));
+    let pods = informers.pods.cache().clone();
+    let Parts { profiles, sort, backoff, preempting, waiting } = parts;
+    let read = Box::new(move |key: &_| pods.get(key));
+    let queue = SchedulingQueue::new(Arc::clone(&profiles), sort, backoff, read);
+    let shared = Arc::new(Shared::new(queue, preempting, waiting));
+    let synced = async {
+        handlers::follow(&informers, &shared, &profiles).await;
+        informers.synced().await;
+    };
+    tokio::select! {
+        () = synced => {}
+        () = stop.cancelled() => return Ok(()),
+    }
+    let worker = Arc::new(Worker {
+        client: client.with_field_manager(PART),
+        recorder,
+        lister: Arc::clone(&informers) as Arc<dyn Lister>,
+        informers,
+        profiles,
+        shared,
+        turns: Semaphore::new(BOUND_AT_ONCE),
+    });
+    worker.work(stop).await;
+    Ok(())
+}
+
+impl Worker {
+    /// Takes one Pod after the other.
+    async fn work(self: Arc<Self>, stop: CancellationToken) {
+        let mut snapshot = Snapshot::default();
+        let mut start = 0;
+        let mut tasks: JoinSet<()> = JoinSet::new();
+        while !stop.is_cancelled() {
+            while tasks.try_join_next().is_some() {}
+            if tasks.len() >= TASKS_MAX {
+                tokio::select! {
+                    _ = tasks.join_next() => {}
+                    () = stop.cancelled() => break,
+                }
+                continue;
+            }
+            let wake = self.shared.wake.notified();
+            let popped = {
+                let mut state = self.shared.lock();
+                let popped = state.queue.pop();
+                if popped.is_some() {
+                    state.cache.update(&mut snapshot);
+                }
+                popped.map(|pending| (pending, Arc::clone(&state.nominator)))
+            };
+            let Some((pending, nominator)) = popped else {
+                let due = self.shared.lock().queue.due();
+                tokio::select! {
+                    () = wake => {}
+                    () = stop.cancelled() => {}
+                    () = async { sleep_until(due.unwrap_or_else(never)).await }, if due.is_some() => {}
+                }
+                continue;
+            };
+            let again = pending.clone();
+            let one = || self.schedule_one(pending, &snapshot, &nominator, &mut start);
+            match std::panic::catch_unwind(AssertUnwindSafe(one)) {
+                Ok(None) => {}
+                Ok(Some(task)) => drop(tasks.spawn(task)),
+                Err(_) => {
+                    tracing::error!(pod = %again.info.key, "a plugin panicked; the pod is tried again");
+                    let mut state = self.shared.lock();
+                    state.cache.forget(&again.info.uid);
+                    state.queue.put_back(again, None);
+                }
+            }
+            // Who is bound goes on meanwhile, also where there is only one thread.
+            tokio::task::yield_now().await;
+        }
+        let ended = async { while tasks.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(GRACE, ended).await;
+    }
+
+    /// Decides about a Pod. What there is to do then.
+    fn schedule_one(
+        self: &Arc<Self>,
+        pending: Pending,
+        snapshot: &Snapshot,
+        nominator: &Nominator,
+        start: &mut usize,
+    ) -> Option<Task> {
+        let Some((pod, profile)) = self.still_to_schedule(&pending.info) else {
+            self.shared.lock().queue.done(&pending.info.uid);
+            return None;
+        };
+        let info = Arc::clone(&pending.info);
+        let mut cycle = Cycle {
+            pod: &pod,
+            info: &info,
+            snapshot,
+            lister: &self.lister,
+            nominator,
+            state: CycleState::default(),
+            profile: &profile,
+            skipped_filters: 0,
+            skipped_scores: 0,
+        };
+        match profile.schedule(&mut cycle, start) {
+            Ok(node) => {
+                let name: Arc<str> = node.name().into();
+                self.assume(&info, &name);
+                if let Err((plugin, refusal)) = profile.reserve(&mut cycle, &node) {
+                    return Some(self.take_back(pending, plugin, &refusal, &pod));
+                }
+                match profile.permit(&cycle, &node) {
+                    Ok(waits) if waits.is_empty() => {}
+                    Ok(waits) => self.shared.waiting.begin(&info.uid, waits),
+                    Err((plugin, refusal)) => {
+                        profile.unreserve(&cycle.state, &info, &name);
+                        return Some(self.take_back(pending, plugin, &refusal, &pod));
+                    }
+                }
+                let state = cycle.state;
+                Some(self.binding(pending, &profile, &pod, name, state))
+            }
+            Err(Failure::Fit(mut error)) => {
+                let helped = profile.post_filter(&cycle, &mut error);
+                self.wait(pending, &pod, *error, helped, snapshot)
+            }
+            Err(Failure::NoNodes) => {
+                let report = unschedulable(NO_NODES.to_owned());
+                // Whatever a filter waits for may be what the first node brings.
+                let plugins = profile.at(Points::FILTER).map(|plugin| plugin.name()).collect();
+                let error = FitError { plugins, ..FitError::default() };
+                Some(self.failed(pending, &pod, report, Some(error)))
+            }
+            Err(Failure::Error(message)) => {
+                tracing::warn!(pod = %info.key, message, "cannot schedule a pod");
+                let report = Report { reason: "SchedulerError", message, nominated_node: None };
+                Some(self.failed(pending, &pod, report, None))
+            }
+        }
+    }
+
+    /// The Pod, unless it needs no node any more.
+    fn still_to_schedule(&self, info: &PodInfo) -> Option<(Arc<Pod>, Arc<Profile>)> {
+        let pod = self.informers.pods.cache().get(&info.key)?;
+        let is_same = pod.metadata.uid.as_deref() == Some(&*info.uid);
+        let is_wanted = pod.metadata.deletion_timestamp.is_none() && bound_to(&pod).is_none();
+        let is_assumed = self.shared.lock().cache.is_assumed(&info.uid);
+        let profile = Arc::clone(self.profiles.get(&info.scheduler_name)?);
+        (is_same && is_wanted && !is_assumed).then_some((pod, profile))
+    }
+
+    /// Counts a Pod on its node from now on.
+    fn assume(&self, info: &Arc<PodInfo>, node: &Arc<str>) {
+        let mut state = self.shared.lock();
+        state.cache.assume(Arc::clone(info), node);
+        if state.nominator.node_of(&info.uid).is_some() {
+            Arc::make_mut(&mut state.nominator).remove(&info.uid);
+        }
+    }
+
+    fn binding(
+        self: &Arc<Self>,
+        pending: Pending,
+        profile: &Arc<Profile>,
+        pod: &Arc<Pod>,
+        node: Arc<str>,
+        state: CycleState,
+    ) -> Task {
+        let binding = Binding {
+            pod: Arc::clone(pod),
+            info: Arc::clone(&pending.info),
+            node,
+            state,
+            lister: Arc::clone(&self.lister),
+            client: self.client.clone(),
+            storage_changes: self.shared.storage.subscribe(),
+        };
+        let (worker, profile) = (Arc::clone(self), Arc::clone(profile));
+        Box::pin(async move { worker.bind(pending, &profile, binding).await })
+    }
+
+    /// A Pod has a node, and cannot have it after all.
+    fn take_back(
+        self: &Arc<Self>,
+        pending: Pending,
+        plugin: &'static str,
+        refusal: &Refusal,
+        pod: &Arc<Pod>,
+    ) -> Task {
+        self.shared.lock().cache.forget(&pending.info.uid);
+        if !refusal.is_rejection() {
+            let message = format!("running plugin {plugin:?}: {}", refusal.message());
+            let report = Report { reason: "SchedulerError", message, nominated_node: None };
+            return self.failed(pending, pod, report, None);
+        }
+        let mut error = FitError { nodes: 1, ..FitError::default() };
+        error.refused_by(plugin, refusal);
+        let report = unschedulable(refusal.message());
+        self.failed(pending, pod, report, Some(error))
+    }
+
+    /// A Pod fits nowhere, and waits; maybe others go for it.
+    fn wait(
+        self: &Arc<Self>,
+        pending: Pending,
+        pod: &Arc<Pod>,
+        error: FitError,
+        helped: Helped,
+        snapshot: &Snapshot,
+    ) -> Option<Task> {
+        let now = clock::now_time();
+        if snapshot.nodes().iter().any(|node| arrives(&node.node, &now)) {
+            // In a moment there is another node to look at, of which nobody needs to be told.
+            let patience = Duration::from_secs(ARRIVAL_SECONDS.unsigned_abs());
+            self.shared.lock().queue.put_back_for(pending, Some(&error), patience);
+            return None;
+        }
+        let mut report = unschedulable(error.message());
+        Some(match helped {
+            Helped::No => self.failed(pending, pod, report, Some(error)),
+            Helped::Never => {
+                let mut state = self.shared.lock();
+                if state.nominator.node_of(&pending.info.uid).is_some() {
+                    Arc::make_mut(&mut state.nominator).remove(&pending.info.uid);
+                }
+                drop(state);
+                report.nominated_node = Some(None);
+                self.failed(pending, pod, report, Some(error))
+            }
+            Helped::Yes(PostFilter { nominated_node, victims }) => {
+                report.nominated_node = Some(nominated_node.as_deref().map(str::to_owned));
+                let Some(node) = nominated_node else {
+                    return Some(self.failed(pending, pod, report, Some(error)));
+                };
+                let info = Arc::clone(&pending.info);
+                let mut state = self.shared.lock();
+                Arc::make_mut(&mut state.nominator).nominate(Arc::clone(&info), &node);
+                drop(state);
+                self.shared.preempting.begin(Arc::clone(&info.uid));
+                let preemption = Preemption { preemptor: Arc::clone(pod), info, node, victims };
+                let told = self.failed(pending, pod, report, Some(error));
+                let worker = Arc::clone(self);
+                Box::pin(async move {
+                    told.await;
+                    worker.preempt(&preemption).await;
+                })
+            }
+        })
+    }
+
+    async fn preempt(&self, preemption: &Preemption) {
+        let recorder = match self.profiles.get(&preemption.info.scheduler_name) {
+            Some(profile) => self.recorder_of(profile),
+            None => self.recorder.clone(),
+        };
+        let means = Means {
+            client: &self.client,
+            recorder: &recorder,
+            informers: &self.informers,
+            shared: &self.shared,
+        };
+        preemption.carry_out(&means).await;
+    }
+
+    /// Tells why a Pod has to wait, and puts it back into the queue: in this order, so that what is
+    /// told never comes after the next decision.
+    fn failed(
+        self: &Arc<Self>,
+        pending: Pending,
+        pod: &Arc<Pod>,
+        report: Report,
+        error: Option<FitError>,
+    ) -> Task {
+        let (worker, pod) = (Arc::clone(self), Arc::clone(pod));
+        Box::pin(async move {
+            let name = &pending.info.scheduler_name;
+            let recorder = worker.profiles.get(name).map(|it| worker.recorder_of(it));
+            let recorder = recorder.as_ref().unwrap_or(&worker.recorder);
+            report.write(&pod, &pending.info, &worker.client, recorder).await;
+            worker.shared.lock().queue.put_back(pending, error.as_ref());
+            worker.shared.wake.notify_one();
+        })
+    }
+
+    /// Records Events as the scheduler of this name.
+    fn recorder_of(&self, profile: &Profile) -> Recorder {
+        self.recorder.reporting(profile.name())
+    }
+}
+
+fn unschedulable(message: String) -> Report {
+    Report { reason: "Unschedulable", message, nominated_node: None }
+}
+
+fn never() -> tokio::time::Instant {
+    tokio::time::Instant::now() + Duration::from_secs(86400)
+}
+
+/// Whether a Node is ready and so new that its taint has not been taken away yet.
+fn arrives(node: &Node, now: &Time) -> bool {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    let mut taints = taints.into_iter().flatten();
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    let created = node.metadata.creation_timestamp.as_ref();
+    created.is_some_and(|created| now.0.duration_since(created.0).as_secs() < ARRIVAL_SECONDS)
+        && taints.any(|taint| taint.key == NOT_READY && taint.effect == "NoSchedule")
+        && conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_new_node_that_is_ready_arrives_for_five_seconds_at_most() {
+        let node = |ready: &str, taint: &str| -> Node {
+            let node = json!({
+                "metadata": {"name": "n", "creationTimestamp": "2030-01-01T12:00:00Z"},
+                "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]},
+                "status": {"conditions": [{"type": "Ready", "status": ready}]},
+            });
+            serde_json::from_value(node).unwrap()
+        };
+        for (ready, taint, at, expected) in [
+            ("True", NOT_READY, "2030-01-01T12:00:01Z", true),
+            ("True", NOT_READY, "2030-01-01T12:00:05Z", false),
+            ("False", NOT_READY, "2030-01-01T12:00:01Z", false),
+            ("True", "mine", "2030-01-01T12:00:01Z", false),
+        ] {
+            let now = serde_json::from_value(json!(at)).unwrap();
+            let found = arrives(&node(ready, taint), &now);
+            assert_eq!(found, expected, "{ready} {taint} {at}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Lets Pods go so that there is room for one that matters more.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use kube::api::{DeleteParams, Patch, Preconditions};
+use serde_json::json;
+use steersman::events::{NewEvent, Recorder};
+use steersman::{Client, Result, clock};
+
+use super::informers::Informers;
+use super::shared::Shared;
+use crate::framework::{PREEMPTED, PodInfo};
+
+/// A Pod for which others have to go.
+pub(super) struct Preemption {
+    pub(super) preemptor: Arc<Pod>,
+    pub(super) info: Arc<PodInfo>,
+    pub(super) node: Arc<str>,
+    pub(super) victims: Vec<Arc<PodInfo>>,
+}
+
+/// What it takes to let Pods go.
+pub(super) struct Means<'a> {
+    pub(super) client: &'a Client,
+    pub(super) recorder: &'a Recorder,
+    pub(super) informers: &'a Informers,
+    pub(super) shared: &'a Shared,
+}
+
+impl Preemption {
+    /// Deletes the victims, all but the last at once. Meanwhile the Pod is kept out of the queue; before
+    /// the last is deleted it is let in again, so that it is tried when that is gone.
+    pub(super) async fn carry_out(&self, means: &Means<'_>) {
+        self.unnominate_lesser(means).await;
+        let (last, others) = match self.victims.split_last() {
+            Some((last, others)) => (Some(last), others),
+            None => (None, &[][..]),
+        };
+        let deleted = futures::future::join_all(others.iter().map(|it| self.remove(it, means)));
+        let mut failure = deleted.await.into_iter().find_map(Result::err);
+        means.shared.preempting.end(&self.info.uid);
+        if failure.is_none()
+            && let Some(last) = last
+        {
+            failure = self.remove(last, means).await.err();
+        }
+        if let Some(error) = &failure {
+            tracing::warn!(pod = %self.info.key, %error, "cannot preempt; the pod is tried again");
+        }
+        let mut state = means.shared.lock();
+        let is_free = !self.victims.iter().any(|victim| state.cache.has_pod(&victim.uid));
+        if failure.is_some() || is_free {
+            state.queue.retry(&self.info.uid); // nobody goes any more, of whom it would hear
+            means.shared.wake.notify_one();
+        }
+    }
+
+    /// Pods that matter less and were to go to the same node look for another.
+    async fn unnominate_lesser(&self, means: &Means<'_>) {
+        let nominated = means.shared.lock().nominator.on(&self.node).to_vec();
+        for pod in nominated.iter().filter(|pod| pod.priority < self.info.priority) {
+            Arc::make_mut(&mut means.shared.lock().nominator).remove(&pod.uid);
+            let patch = Patch::Merge(json!({"status": {"nominatedNodeName": null}}));
+            if let Err(error) = means.client.patch_status::<Pod, _>(&pod.key, &patch).await
+                && !error.is_not_found()
+            {
+                tracing::warn!(pod = %pod.key, %error, "cannot take back the nomination");
+            }
+        }
+    }
+
+    async fn remove(&self, victim: &PodInfo, means: &Means<'_>) -> Result<()> {
+        if victim.is_terminating {
+            return Ok(());
+        }
+        let Some(pod) = means.informers.pods.cache().get(&victim.key) else { return Ok(()) };
+        if pod.metadata.uid.as_deref() != Some(&*victim.uid) {
+            return Ok(());
+        }
+        let by = &self.info.scheduler_name;
+        let condition = PodCondition {
+            type_: "DisruptionTarget".into(),
+            status: "True".into(),
+            reason: Some(PREEMPTED.into()),
+            message: Some(format!("{by}: preempting to accommodate a higher priority pod")),
+            last_transition_time: Some(clock::now_time()),
+            observed_generation: pod.metadata.generation,
+            ..PodCondition::default()
+        };
+        let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+        match means.client.patch_status::<Pod, _>(&victim.key, &patch).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            written => drop(written?),
+        }
+        let uid = Some(victim.uid.to_string());
+        let preconditions = Some(Preconditions { uid, resource_version: None });
+        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        match means.client.delete::<Pod>(&victim.key, &params).await {
+            Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
+            deleted => drop(deleted?),
+        }
+        tracing::debug!(pod = %self.info.key, victim = %victim.key, "pod preempted");
+        let note = format!("Preempted by pod {} on node {}", self.info.uid, self.node);
+        let event = NewEvent::normal("Preempted").action("Preempting").note(note);
+        means.recorder.event(&*pod, event.related(&*self.preemptor));
+        Ok(())
+    }
+}

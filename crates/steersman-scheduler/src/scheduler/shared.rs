@@ -1,0 +1,60 @@
+//! What informers tell and decisions need, behind one lock.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+
+use super::waiting::WaitingPods;
+use crate::cache::Cache;
+use crate::framework::{ClusterEvent, Nominator};
+use crate::plugins::UnderWay;
+use crate::queue::SchedulingQueue;
+
+/// What all tasks of a scheduler share.
+pub(super) struct Shared {
+    /// Never held across an await, nor while a decision is made.
+    state: Mutex<State>,
+    /// Notified when there may be a Pod to try.
+    pub(super) wake: Notify,
+    /// Counts changes of claims and volumes, for who waits for one.
+    pub(super) storage: watch::Sender<u64>,
+    /// Pods that wait to be permitted.
+    pub(super) waiting: WaitingPods,
+    /// Pods whose victims are being deleted.
+    pub(super) preempting: Arc<UnderWay>,
+}
+
+/// What is known.
+pub(super) struct State {
+    pub(super) cache: Cache,
+    pub(super) queue: SchedulingQueue,
+    pub(super) nominator: Arc<Nominator>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        queue: SchedulingQueue,
+        preempting: Arc<UnderWay>,
+        waiting: WaitingPods,
+    ) -> Self {
+        let (cache, nominator) = Default::default();
+        Self {
+            state: Mutex::new(State { cache, queue, nominator }),
+            wake: Notify::new(),
+            storage: watch::Sender::new(0),
+            waiting,
+            preempting,
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something happened: who may be helped by it is tried again.
+    pub(super) fn happened(&self, event: &ClusterEvent) {
+        if self.lock().queue.happened(event) {
+            self.wake.notify_one();
+        }
+    }
+}
