@@ -10,7 +10,7 @@ use tokio::runtime::{self, Handle};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Up;
-use crate::{audit, authentication, demo, failure, files, kubeconfig, storage};
+use crate::{audit, authentication, demo, failure, files, kubeconfig, scheduler, storage};
 
 /// How long requests under way may take to end when the program is told to.
 const GRACE: Duration = Duration::from_secs(10);
