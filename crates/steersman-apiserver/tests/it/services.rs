@@ -254,9 +254,9 @@ async fn of_two_services_that_name_the_same_address_at_once_one_wins() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn under_many_creates_and_deletes_nothing_is_handed_out_twice_and_nothing_is_lost() {
-    let api = std::sync::Arc::new(Api::start().await);
+    let api = Arc::new(Api::start().await);
     let workers = (0..8).map(|worker| {
-        let api = std::sync::Arc::clone(&api);
+        let api = Arc::clone(&api);
         tokio::spawn(async move {
             for round in 0..30 {
                 let name = format!("s{worker}-{round}");

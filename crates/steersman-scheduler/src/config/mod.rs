@@ -47,7 +47,6 @@ pub enum ConfigurationError {
 
 /// What a scheduler is to do.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[expect(dead_code, reason = "some fields mean nothing to this scheduler, and are accepted")]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Configuration {
     api_version: String,
@@ -69,7 +68,6 @@ pub struct Configuration {
 
 /// Whether replicas elect one that schedules.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[expect(dead_code, reason = "accepted, but for whether there is an election")]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 struct LeaderElection {
     leader_elect: Option<bool>,

@@ -139,7 +139,7 @@ fn a_node_must_be_where_the_volumes_are_or_can_be() {
         let volumes = PodVolumes::of(&pod(), &world).unwrap().unwrap();
         let found = volumes.on(&node("n", "a"));
         let found = found.map(|choice| (choice.bindings.len(), choice.provisions.len()));
-        assert_eq!(found, expected.map_err(|why| vec![why.to_owned()]), "{claim:?}");
+        assert_eq!(found, expected.map_err(|why| vec![why.into()]), "{claim:?}");
     }
     let world = World { claims: vec![claim("zone-a", &json!({}), "")], ..world() };
     let volumes = PodVolumes::of(&pod(), &world).unwrap().unwrap();
