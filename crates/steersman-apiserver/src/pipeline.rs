@@ -154,14 +154,19 @@ async fn try_answer(
         trail,
         webhooks_took: AtomicU64::new(0),
     };
-    let span = tracing::info_span!(
+    let span = span(&call);
+    Ok(served(call, turn, times, wishes).instrument(span).await)
+}
+
+/// What is told with everything that is told of a request.
+fn span(call: &Call) -> tracing::Span {
+    tracing::info_span!(
         "request",
         verb = ?call.info.verb,
         resource = %call.info.resource,
         key = %format_args!("{}/{}", call.place().namespace, call.place().name),
         user = %call.user.name,
-    );
-    Ok(served(call, turn, times, wishes).instrument(span).await)
+    )
 }
 
 /// The server elsewhere that answers a path. What one has that belongs to this server is told here,

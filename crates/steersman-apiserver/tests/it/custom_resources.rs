@@ -111,8 +111,8 @@ async fn a_scale_shows_the_selector_that_the_object_tells() {
     assert_eq!(scale["spec"], json!({"replicas": 3}));
     let negative = json!({"spec": {"replicas": -3}});
     let refused = api.merge(&format!("{path}/scale"), &negative).await.refused(422);
-    let why = "\"a\" is invalid: .spec.size: Invalid value: -3: should be a non-negative integer";
-    assert!(refused["message"].as_str().unwrap().ends_with(why), "{refused}");
+    let why = ".spec.size: Invalid value: -3: should be a non-negative integer";
+    assert!(refused["message"].as_str().unwrap().contains(why), "{refused}");
     let set = json!({"spec": {"replicas": 5}});
     api.merge(&format!("{path}/scale"), &set).await.ok();
     let scaled = api.get(&path).await.ok();

@@ -14,7 +14,10 @@ async fn a_scale_is_typed_for_built_in_and_custom_resources() {
     api.post(DEPLOYMENTS, &deployment("web", 2)).await.ok();
     api.post(DEFINITIONS, &definition()).await.ok();
     api.post(WIDGETS, &widget("web", 2)).await.ok();
-    for path in [format!("{DEPLOYMENTS}/web/scale"), format!("{WIDGETS}/web/scale")] {
+    let negative = "spec.replicas: Invalid value: -1: must be greater than or equal to 0";
+    let where_stored = ".spec.size: Invalid value: -1: should be a non-negative integer";
+    for (object, why) in [(DEPLOYMENTS, negative), (WIDGETS, where_stored)] {
+        let path = format!("{object}/web/scale");
         for replicas in [json!(2_147_483_648_i64), json!("3"), json!(1.5)] {
             let scale = json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas}});
             api.put(&path, &scale).await.refused(400);
@@ -22,7 +25,6 @@ async fn a_scale_is_typed_for_built_in_and_custom_resources() {
         }
         let status = api.merge(&path, &json!({"spec": {"replicas": -1}})).await.refused(422);
         let message = status["message"].as_str().unwrap();
-        let why = "spec.replicas: Invalid value: -1: must be greater than or equal to 0";
         assert!(message.contains(why), "{message}");
         api.put(&path, &json!({"spec": [], "metadata": {}})).await.refused(400);
     }

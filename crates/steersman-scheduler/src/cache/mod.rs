@@ -144,7 +144,7 @@ impl Cache {
         }
         for name in std::mem::take(&mut self.changed) {
             if let Some(node) = self.node(&name) {
-                snapshot.replace(Arc::clone(node));
+                snapshot.replace(node);
             }
         }
     }

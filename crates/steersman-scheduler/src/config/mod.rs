@@ -207,6 +207,10 @@ impl ProfileConfiguration {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers give numbers and texts as they have them"
+)]
 fn invalid(field: &str, value: impl ToString, why: &str) -> ConfigurationError {
     let (field, value, why) = (field.to_owned(), value.to_string(), why.to_owned());
     ConfigurationError::Invalid { field, value, why }

@@ -90,8 +90,8 @@ fn what_makes_no_sense_is_refused() {
         ("profiles: [{schedulerName: a}, {schedulerName: a}]", "Duplicate value"),
         ("nonsense: 1", "unknown field `nonsense`"),
         (
-            "profiles: [{plugins: {filter: {enabled: [{name: No}]}}}]",
-            "plugin \"No\" does not exist",
+            "profiles: [{plugins: {filter: {enabled: [{name: Nothing}]}}}]",
+            "plugin \"Nothing\" does not exist",
         ),
         ("profiles: [{plugins: {sieve: {}}}]", "no such extension point"),
         (

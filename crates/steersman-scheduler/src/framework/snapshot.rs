@@ -34,14 +34,14 @@ impl Snapshot {
     }
 
     /// Takes over what changed of a node that is there already.
-    pub fn replace(&mut self, node: Arc<NodeInfo>) {
+    pub fn replace(&mut self, node: &Arc<NodeInfo>) {
         let Some(&place) = self.places.get(node.name()) else { return };
-        let old = std::mem::replace(&mut self.nodes[place], Arc::clone(&node));
+        let old = std::mem::replace(&mut self.nodes[place], Arc::clone(node));
         if !Arc::ptr_eq(&old.images, &node.images) {
             self.count_images(&old, -1);
-            self.count_images(&node, 1);
+            self.count_images(node, 1);
         }
-        self.file(place, &node);
+        self.file(place, node);
     }
 
     /// The nodes.

@@ -98,7 +98,7 @@ impl Preemption {
         let params = DeleteParams { preconditions, ..DeleteParams::default() };
         match means.client.delete::<Pod>(&victim.key, &params).await {
             Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
-            deleted => drop(deleted?),
+            deleted => _ = deleted?,
         }
         tracing::debug!(pod = %self.info.key, victim = %victim.key, "pod preempted");
         let note = format!("Preempted by pod {} on node {}", self.info.uid, self.node);

@@ -36,7 +36,7 @@ impl Report {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() => {}
                 Err(error) => {
-                    tracing::warn!(pod = %info.key, %error, "cannot write why a pod waits")
+                    tracing::warn!(pod = %info.key, %error, "cannot write why a pod waits");
                 }
             }
         }

@@ -116,7 +116,7 @@ impl Plugin for PodTopologySpread {
         }
         let own = cycle.spec().topology_spread_constraints.as_deref().unwrap_or_default();
         let needs_all = !own.is_empty() || !self.is_system_defaulted;
-        let scores = Scores::of(constraints, needs_all, cycle, nodes);
+        let scores = Scores::of(&constraints, needs_all, cycle, nodes);
         cycle.state.insert(scores);
         Ok(PreScore::Score)
     }

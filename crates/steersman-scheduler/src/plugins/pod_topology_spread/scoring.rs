@@ -27,12 +27,12 @@ struct Weighed {
 impl Scores {
     /// Counts the Pods of all nodes in the domains of those that can run the Pod.
     pub(super) fn of(
-        constraints: Vec<Constraint>,
+        constraints: &[Constraint],
         needs_all_keys: bool,
         cycle: &Cycle<'_>,
         feasible: &[Arc<NodeInfo>],
     ) -> Self {
-        let lacks_keys = |node: &NodeInfo| needs_all_keys && !has_keys(&constraints, node.labels());
+        let lacks_keys = |node: &NodeInfo| needs_all_keys && !has_keys(constraints, node.labels());
         let ignored = feasible.iter().filter(|node| lacks_keys(node));
         let ignored: BTreeSet<String> = ignored.map(|node| node.name().to_owned()).collect();
         let counted: Vec<_> =
