@@ -1,5 +1,5 @@
 //! Resources that are computed when asked for: a get, a list or a watch of what a
-//! [`Computed`](crate::Computed) makes.
+//! [`Computed`] makes.
 
 use std::sync::Arc;
 

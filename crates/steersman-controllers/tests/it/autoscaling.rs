@@ -301,7 +301,8 @@ async fn two_autoscalers_of_the_same_pods_do_nothing(cluster: Cluster) -> Result
     cluster.advance(SECOND).await; // not in the moment at which they are looked at
     cluster.client().delete::<HorizontalPodAutoscaler>("two", &DeleteParams::default()).await?;
     cluster.advance(PERIOD).await;
-    assert_eq!(size(&cluster).await?, 4);
+    let scaled = size(&cluster).await?;
+    assert_eq!(scaled, 4, "{:#?}", conditions(&cluster, "one").await?);
     Ok(())
 }
 

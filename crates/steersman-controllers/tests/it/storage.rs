@@ -204,6 +204,8 @@ async fn a_claim_of_the_default_class_is_bound_where_its_first_pod_goes(
 #[steersman::test]
 async fn a_pod_waits_for_claims_that_are_bound_at_once(cluster: Cluster) -> Result<()> {
     let client = cluster.client();
+    // While a node arrives, nobody is told that none will do.
+    cluster.advance(Duration::from_secs(10)).await;
     client.create(&user("web", "data")).await?;
     let by = "default-scheduler Warning FailedScheduling: 0/3 nodes are available:";
     let in_vain =
