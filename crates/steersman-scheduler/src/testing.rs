@@ -109,7 +109,8 @@ impl World {
         pod: &Pod,
         try_out: impl FnOnce(&Profile, Cycle<'_>) -> T,
     ) -> T {
-        let assembled = assemble(&self.configuration, &[], &Arc::default()).unwrap();
+        let assembled = assemble(&self.configuration, &[], &Arc::default())
+            .expect("the configuration makes sense");
         let profile = assembled.profiles.values().next().expect("there is one").clone();
         let snapshot = Snapshot::of(self.nodes.iter().cloned().map(Arc::new));
         let lister: Arc<dyn Lister> = Arc::new(self.objects.clone());
@@ -158,7 +159,7 @@ impl World {
     pub(crate) fn scores(&self, pod: &Pod) -> Vec<i64> {
         self.attempt(pod, |profile, mut cycle| {
             let nodes = cycle.snapshot.nodes().to_vec();
-            profile.scores(&mut cycle, &nodes).unwrap()
+            profile.scores(&mut cycle, &nodes).expect("every plug-in gives a score")
         })
     }
 
@@ -175,7 +176,8 @@ impl World {
                 "pluginConfig": [{"name": plugin, "args": args}],
             }],
         });
-        self.configuration = Configuration::parse(&document.to_string()).unwrap();
+        self.configuration =
+            Configuration::parse(&document.to_string()).expect("it is a configuration");
         self.scores(pod)
     }
 }

@@ -125,7 +125,7 @@ async fn a_run_that_is_told_to_stop_cleans_up(cluster: Cluster) -> Result<()> {
         scenario("{objects: [{count: 4, configMap: {}}], load: {for: 1h, updates: 10}}"),
     );
     let later = async {
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        cluster.advance(Duration::from_secs(30)).await;
         assert_eq!(load.progress().phase, "load");
         assert!(load.progress().table().contains("patch configmaps"));
         stop.cancel();

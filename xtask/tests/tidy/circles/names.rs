@@ -51,7 +51,7 @@ impl Module {
         let mut at = 0;
         while at < trees.len() {
             let rest = &trees[at..];
-            at += if is_test(rest) {
+            at += if is_left_out(rest) {
                 length_of_item(rest)
             } else if let Some(length) = length_of_visibility(rest) {
                 length
@@ -174,14 +174,15 @@ impl Module {
     }
 }
 
-/// Whether an attribute stands here that keeps what follows for tests.
-fn is_test(trees: &[TokenTree]) -> bool {
+/// Whether an item stands here that is not looked at: one for tests, or a module whose file belongs to
+/// another crate.
+fn is_left_out(trees: &[TokenTree]) -> bool {
     let [hash, TokenTree::Group(attribute), ..] = trees else {
         return false;
     };
     let text = attribute.stream().to_string().replace(' ', "");
-    is_punct(Some(hash), '#')
-        && (text == "test" || text == "cfg(test)" || text.starts_with("cfg(all(test,"))
+    let is_test = text == "test" || text == "cfg(test)" || text.starts_with("cfg(all(test,");
+    is_punct(Some(hash), '#') && (is_test || text.starts_with("path=\"../../"))
 }
 
 /// The attributes that stand here and the item, statement or field that they belong to.

@@ -176,6 +176,24 @@ impl Member {
         assert!(status.expect("the command `kill`").success(), "cannot send {signal}");
     }
 
+    /// Makes it stand still; not before all its threads do is this over.
+    pub(super) fn pause(&self) {
+        self.signal("STOP");
+        let running = self.running.as_ref().expect("the member runs");
+        let threads = format!("/proc/{}/task", running.etcd.id());
+        let stands = |thread: std::io::Result<std::fs::DirEntry>| {
+            let stat =
+                thread.and_then(|thread| std::fs::read_to_string(thread.path().join("stat")));
+            // The state follows the name, which is in brackets.
+            stat.is_ok_and(|stat| {
+                stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"))
+            })
+        };
+        while !std::fs::read_dir(&threads).expect("the member's threads").all(stands) {
+            std::thread::yield_now();
+        }
+    }
+
     fn last_words(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let from = log.lines().count().saturating_sub(5);

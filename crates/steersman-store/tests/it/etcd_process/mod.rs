@@ -196,7 +196,7 @@ impl Etcd {
 
     /// Makes a member stand still.
     pub fn pause(&self, member: usize) {
-        self.members[member].signal("STOP");
+        self.members[member].pause();
     }
 
     /// Makes a member go on.
