@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Scenario;
-use crate::{html, table};
 
 /// A run of a scenario, as its client saw it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -108,15 +107,5 @@ impl Report {
     /// How many requests failed.
     pub fn errors(&self) -> u64 {
         self.operations.iter().map(|operation| operation.errors).sum()
-    }
-
-    /// A page with plots that needs nothing else; beside another run, if one is given.
-    pub fn html(&self, beside: Option<&Self>) -> String {
-        html::page(self, beside)
-    }
-
-    /// Phases and operations as text.
-    pub fn table(&self) -> String {
-        table::of_report(self)
     }
 }

@@ -8,8 +8,14 @@ use crate::run::Progress;
 /// How many signs wide a bar of progress is.
 const BAR: usize = 30;
 
-/// Phases and operations of a run that is over.
-pub(crate) fn of_report(report: &Report) -> String {
+impl Report {
+    /// Phases and operations as text.
+    pub fn table(&self) -> String {
+        of_report(self)
+    }
+}
+
+fn of_report(report: &Report) -> String {
     let mut text = format!("{} on {}\n\n", report.scenario.name, report.server);
     for phase in &report.phases {
         let _ = writeln!(text, "  {:<8} {:>9.2} s   {}", phase.name, phase.seconds, phase.outcome);

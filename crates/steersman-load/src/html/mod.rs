@@ -23,8 +23,14 @@ svg text { font: 12px system-ui, sans-serif; fill: #5a6b7b; }
 pre { background: #f4f6f8; padding: .8rem; overflow-x: auto; border-radius: 4px; }
 ";
 
-/// The page of a run, beside another one if there is one.
-pub(crate) fn page(report: &Report, beside: Option<&Report>) -> String {
+impl Report {
+    /// A page with plots that needs nothing else; beside another run, if one is given.
+    pub fn html(&self, beside: Option<&Self>) -> String {
+        page(self, beside)
+    }
+}
+
+fn page(report: &Report, beside: Option<&Report>) -> String {
     let title = escaped(&report.scenario.name);
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
