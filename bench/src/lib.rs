@@ -17,6 +17,7 @@ mod policies;
 mod processes;
 mod program;
 mod rollout;
+mod scheduler;
 mod start;
 mod up;
 
@@ -45,6 +46,8 @@ struct Arguments {
     rollout: rollout::Extent,
     #[command(flatten)]
     housekeeping: housekeeping::Extent,
+    #[command(flatten)]
+    scheduler: scheduler::Extent,
 }
 
 impl Arguments {
@@ -72,6 +75,9 @@ const BENCHMARKS: &[Benchmark] = &[
     ("api", |arguments, report| api::run(&arguments.api, arguments.only(), report)),
     ("rollout", |arguments, report| {
         rollout::run(&arguments.rollout, arguments.informer.rounds, arguments.only(), report)
+    }),
+    ("scheduler", |arguments, report| {
+        scheduler::run(&arguments.scheduler, arguments.rollout.upstream.as_ref(), report)
     }),
     ("housekeeping", |arguments, report| housekeeping::run(&arguments.housekeeping, report)),
 ];

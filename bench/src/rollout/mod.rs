@@ -33,10 +33,10 @@ const NODES: usize = 15;
 /// How much the benchmark `rollout` measures.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Extent {
-    /// rollout: a directory with kube-apiserver, kube-controller-manager and kube-scheduler, to be
-    /// measured as well; needs etcd, and ten minutes a round.
+    /// rollout, scheduler: a directory with kube-apiserver, kube-controller-manager and
+    /// kube-scheduler, to be measured as well; needs etcd, and ten minutes a round.
     #[arg(long, value_name = "DIR")]
-    upstream: Option<PathBuf>,
+    pub(crate) upstream: Option<PathBuf>,
 }
 
 /// Runs the benchmark, so many rounds.

@@ -103,6 +103,15 @@ impl User {
         Followed::begin(self, collection, format!("labelSelector=app%3D{app}"), true).await
     }
 
+    /// Follows whatever the selector says, and nothing of it but that it is there.
+    pub(crate) async fn follow_slim(
+        &self,
+        collection: &'static str,
+        selector: &str,
+    ) -> Result<Followed, String> {
+        Followed::begin(self, collection, selector.to_owned(), true).await
+    }
+
     /// Follows whatever the selector says.
     pub(crate) async fn follow_selected(
         &self,

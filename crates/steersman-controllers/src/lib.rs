@@ -190,7 +190,7 @@ pub struct Installation<'a> {
 
 /// How many Pods stay decoded. Who owns Pods reads all of them at each change of one, and of more
 /// than stay decoded, most would have to be decoded each time.
-const PODS_DECODED: usize = 2048;
+const PODS_DECODED: usize = 16_384;
 
 /// Keeps out of a manager's caches what no built-in controller reads of those that run: for a
 /// manager that runs nothing else.

@@ -51,6 +51,11 @@ impl Compact {
     pub(super) fn undecodable(&self) -> u64 {
         self.undecodable.load(Ordering::Relaxed)
     }
+
+    /// Those that stay decoded.
+    pub(super) fn recent(&self) -> &Recent {
+        &self.recent
+    }
 }
 
 /// What is at hand of a compact object, beside its key.
@@ -141,6 +146,11 @@ impl Packed {
         true
     }
 
+    /// Whether so many objects of its kind can be kept decoded at once.
+    pub(super) fn keeps(&self, count: usize) -> bool {
+        self.shared.recent.keeps(count)
+    }
+
     /// Whether it is known not to be an object of its type.
     pub(super) fn is_unreadable(&self) -> bool {
         matches!(*self.lock(), Decoded::Never)
@@ -204,7 +214,7 @@ impl Packed {
 
     /// Keeps what was decoded for as long as it is recently used.
     fn keep(&self, held: &Arc<Held>, what: Decoded) {
-        if !self.shared.recent.keeps_any() {
+        if !self.shared.recent.keeps(1) {
             return;
         }
         let mut decoded = self.lock();

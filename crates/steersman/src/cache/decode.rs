@@ -41,6 +41,22 @@ impl Transform {
     }
 }
 
+/// What stays decoded of the compact objects of a cache.
+#[derive(Clone)]
+pub(crate) struct Warmth(Arc<Compact>);
+
+impl Warmth {
+    /// How many objects there are to look at.
+    pub(crate) fn len(&self) -> usize {
+        self.0.recent().len()
+    }
+
+    /// Looks at so many of them and lets those go that were not used since the last time.
+    pub(crate) fn cool(&self, count: usize) {
+        self.0.recent().cool(count);
+    }
+}
+
 /// Turns what the server sent into items of one cache.
 pub(crate) struct Decoder {
     codec: Codec,
@@ -71,6 +87,11 @@ impl Decoder {
         if let Some(compact) = &self.compact {
             compact.reread_by(requests);
         }
+    }
+
+    /// What stays decoded of compact objects, for whoever lets go of it after a while.
+    pub(crate) fn warmth(&self) -> Option<Warmth> {
+        self.compact.clone().map(Warmth)
     }
 
     /// How many compact objects could not be decoded when they were read.

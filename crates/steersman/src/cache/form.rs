@@ -32,9 +32,11 @@ pub enum Form {
     /// Decoded, ready to read. Large for the wide built-in kinds, best for what is small or
     /// read all the time. Of such an object there is no [view](super::Item::view).
     Typed,
-    /// Compressed, decoded when read. Up to `recent` objects stay decoded.
+    /// Compressed, decoded when read. Up to `recent` objects stay decoded, until a minute or two
+    /// after they were used last.
     Compact {
-        /// How many recently used objects stay decoded.
+        /// How many recently used objects stay decoded. All objects of an owner stay if there are
+        /// no more than this.
         recent: usize,
     },
 }

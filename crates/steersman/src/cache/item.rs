@@ -253,6 +253,14 @@ impl Held {
         }
     }
 
+    /// Whether so many objects of its kind can be kept decoded at once.
+    pub(super) fn keeps(&self, count: usize) -> bool {
+        match &self.body {
+            Body::Typed(..) => true,
+            Body::Compact(packed) => packed.keeps(count),
+        }
+    }
+
     /// The object, without keeping it decoded for it: for passes over everything.
     pub(super) fn object_in_passing(self: &Arc<Self>) -> Option<Arc<dyn ErasedObject>> {
         match &self.body {

@@ -30,8 +30,7 @@ use kube::core::Selector;
 use tokio::sync::{mpsc, watch};
 
 use crate::object::{Cacheable, ErasedObject, ObjectKey, downcast};
-pub(crate) use decode::Decoder;
-pub(crate) use decode::Transform;
+pub(crate) use decode::{Decoder, Transform, Warmth};
 pub use event::Event;
 pub use form::Form;
 pub use index::IndexValue;
@@ -221,7 +220,13 @@ impl<K: Cacheable> Cache<K> {
     /// Every object to which the named index gives this value. An index that nobody added
     /// finds nothing.
     pub fn by_index(&self, index: &str, value: &(impl IndexValue + ?Sized)) -> Vec<Arc<K>> {
-        objects(&self.shared.read().indexed(index, &value.text()))
+        let found = self.shared.read().indexed(index, &value.text());
+        // Who owns objects reads them at each change of one: they are kept as long as all can be.
+        let keep = found.iter().next().is_some_and(|item| item.0.held().keeps(found.len()));
+        match keep {
+            true => typed(found.iter().filter_map(|item| item.0.held().object()).collect()),
+            false => objects(&found),
+        }
     }
 
     /// Adds a named index at any time; `values` gives the values under which an object is

@@ -114,12 +114,7 @@ impl ErasedContext {
                 Way::Patch => {
                     requests.merge_patch_status(&self.key, self.status_patch(&difference)).await
                 }
-                Way::Update => match self.with_status(&object, wanted).await {
-                    Ok(whole) => {
-                        requests.replace_subresource("status", self.key.clone(), whole).await
-                    }
-                    Err(error) => Err(error),
-                },
+                Way::Update => self.update_status(&current, wanted, &object).await,
             };
             match written {
                 Ok(answer) => {
@@ -154,9 +149,39 @@ impl ErasedContext {
         }
     }
 
+    /// Replaces the status of the object that was read, `current`, by an update of the whole. Where
+    /// somebody else has changed the object, but not its status, what it has become gets it: the
+    /// next reconcile looks at the rest.
+    async fn update_status(
+        &self,
+        current: &Value,
+        wanted: Value,
+        object: &[u8],
+    ) -> Result<Answer<'_>> {
+        let whole = self.with_status(object, wanted.clone()).await?;
+        let replace = |whole: &Value| {
+            let whole: Encoded = serde_json::to_vec(whole);
+            self.own_requests().replace_subresource("status", self.key.clone(), whole)
+        };
+        let refused = match replace(&whole).await {
+            Err(error) if error.is_conflict() => error,
+            written => return written,
+        };
+        let Some(live) = self.own_requests().get(self.key.clone()).await? else {
+            return Err(refused);
+        };
+        let mut live: Value = live.other()?;
+        let same = live["metadata"]["uid"] == whole["metadata"]["uid"];
+        if !same || live["status"] != *current {
+            return Err(refused);
+        }
+        live["status"] = wanted;
+        replace(&live).await
+    }
+
     /// The whole object with another status. If this reconcile wrote it, what it wrote is read
     /// again: what was read before would undo it.
-    async fn with_status(&self, object: &[u8], status: Value) -> Result<Encoded> {
+    async fn with_status(&self, object: &[u8], status: Value) -> Result<Value> {
         let own = self.notes().own_version().clone();
         let mut whole: Value = match &own {
             None => serde_json::from_slice(object)?,
@@ -171,7 +196,7 @@ impl ErasedContext {
             whole["metadata"]["resourceVersion"] = own.into();
         }
         whole["status"] = status;
-        Ok(serde_json::to_vec(&whole))
+        Ok(whole)
     }
 
     /// The patch is for this object and no other of its name. A list is replaced whole, so with

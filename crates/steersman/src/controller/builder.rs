@@ -262,7 +262,7 @@ impl<K: AnyObject> Builder<K> {
     }
 
     /// Writes the status by an update of the whole instead of a patch of what changed: for a role
-    /// that allows no more than `update`. Then nobody may have changed the object since it was read,
+    /// that allows no more than `update`. Then nobody may have changed the status since it was read,
     /// or the reconcile is tried again.
     pub fn updates_status(mut self) -> Self {
         self.status_way = Way::Update;

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::cooling::Cooling;
 use super::handler::{Joiner, Notification, Seat};
 use super::status::{Observed, ObservedPart};
 use crate::cache::{Cache, Event, Item, Replacement, Untyped, Writer};
@@ -64,7 +65,12 @@ impl Distributor {
         Self { writer, cache, seats: Vec::new(), observed, stop }
     }
 
-    pub(super) async fn run(mut self, mut feeds: Vec<Feed>, mut joiners: mpsc::Receiver<Joiner>) {
+    pub(super) async fn run(
+        mut self,
+        mut feeds: Vec<Feed>,
+        mut joiners: mpsc::Receiver<Joiner>,
+        mut cooling: Cooling,
+    ) {
         loop {
             let resync = self.seats.iter().filter_map(|(_, resync)| resync.map(|r| r.due)).min();
             tokio::select! {
@@ -77,7 +83,12 @@ impl Distributor {
                     }
                     self.writer.within(namespace.as_ref());
                     self.take(batch);
+                    cooling.begin();
                     tokio::task::yield_now().await; // others want to run as well
+                }
+                () = until(cooling.due()) => {
+                    cooling.step();
+                    tokio::task::yield_now().await;
                 }
             }
         }

@@ -27,6 +27,7 @@
 //! ```
 
 mod collector;
+mod cooling;
 mod distributor;
 mod handler;
 mod status;
@@ -47,6 +48,7 @@ use crate::metrics::Metrics;
 use crate::object::Cacheable;
 use crate::reflector::{Options, Reflector, Selection, WatchedResource};
 pub(crate) use collector::Informers;
+use cooling::Cooling;
 use distributor::{Distributor, Feed};
 pub(crate) use handler::{AsyncHandler, PlainHandler};
 use handler::{Handler, Joiner};
@@ -262,6 +264,7 @@ pub(crate) fn start(
     let mut reflectors = Vec::new();
     let mut feeds = Vec::new();
     let mut rereads = Vec::new();
+    let mut warmth = Vec::new();
     // Each namespace that is watched by itself has a reflector of its own.
     for selection in settings.restriction.selections() {
         let mut decoder = Decoder::new(kind.codec, settings.form);
@@ -271,6 +274,7 @@ pub(crate) fn start(
         let queue = send.observer();
         let namespace: Option<Arc<str>> = selection.namespace.as_deref().map(Into::into);
         let undecodable = Arc::new(decoder.undecodable());
+        warmth.extend(decoder.warmth());
         let resource = kind.resource.clone();
         let (request, requests) = mpsc::channel(REREADS_MAX);
         decoder.reread_by(request.clone());
@@ -297,10 +301,11 @@ pub(crate) fn start(
         metrics.families::<Informers>().add(metrics.cluster(), Arc::downgrade(&observed));
     }
     let distributor = Distributor::new(writer, cache.clone(), Arc::clone(&observed), stop.clone());
+    let cooling = Cooling::new(warmth);
     // One task for all: what a reflector learns is in the cache without a detour through
     // the scheduler.
     let reflectors = futures::future::join_all(reflectors);
-    let all = async { tokio::join!(reflectors, distributor.run(feeds, joiners)) };
+    let all = async { tokio::join!(reflectors, distributor.run(feeds, joiners, cooling)) };
     tokio::spawn(stop.clone().run_until_cancelled_owned(all));
     Arc::new(Running { cache, joining, observed, _stop: stop.drop_guard() })
 }

@@ -181,3 +181,26 @@ async fn what_waits_for_a_handler_is_still_decoded_when_it_comes_to_see_it() {
     registration.synced().await;
     assert_eq!(*seen.lock().unwrap(), [true; 3]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_let_go_a_minute_after_they_were_used_last_and_then_there_is_no_timer() {
+    let mut decoder = Decoder::new(Codec::of::<ConfigMap>(), Form::Compact { recent: 400 });
+    let mut cooling = Cooling::new(decoder.warmth().into_iter().collect());
+    cooling.begin();
+    assert_eq!(cooling.due(), None, "nothing is decoded");
+    let objects: Vec<_> = (0..400)
+        .map(|n| format!(r#"{{"metadata":{{"name":"c{n}"}}}}"#))
+        .map(|json| serde_json::value::RawValue::from_string(json).unwrap())
+        .map(|json| decoder.decode_change(&json).unwrap())
+        .collect();
+    cooling.begin();
+    let mut steps = 0;
+    while let Some(due) = cooling.due() {
+        tokio::time::sleep_until(due).await;
+        cooling.step();
+        steps += 1;
+    }
+    assert_eq!(steps, 4, "two passes of two steps each");
+    let Some(object) = objects.first() else { unreachable!() };
+    assert!(object.decoded_if_compact().is_none());
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{DeleteParams, Patch};
 use serde_json::{Value, json};
+use steersman::controller::Builder;
 use steersman::{Context, Controller, Next, Result};
 use steersman_testkit::Cluster;
 
@@ -29,7 +30,11 @@ fn condition(pod: &Pod, name: &str) -> bool {
 
 /// Takes ten seconds between reading the Pod and reporting on it.
 fn slow_reporter() -> Controller {
-    Controller::of::<Pod>().named("reporter").reconcile(
+    reporting_slowly(Controller::of::<Pod>())
+}
+
+fn reporting_slowly(controller: Builder<Pod>) -> Controller {
+    controller.named("reporter").reconcile(
         async |pod: Arc<Pod>, ctx: Context<Pod>| -> Result<Next> {
             let mut status = serde_json::to_value(&pod.status)?;
             let _ =
@@ -52,6 +57,38 @@ async fn a_condition_that_another_adds_meanwhile_is_kept(cluster: Cluster) -> Re
     cluster.advance(Duration::from_secs(5)).await;
     let patch = Patch::Merge(json!({"status": with_condition("Other")}));
     cluster.client().patch_status::<Pod, _>("p", &patch).await?;
+    cluster.eventually("p", |pod: &Pod| condition(pod, "Reported") && condition(pod, "Other")).await
+}
+
+#[steersman::test]
+async fn a_whole_status_is_written_though_another_changed_the_labels(
+    cluster: Cluster,
+) -> Result<()> {
+    let mut records = cluster.reconciles();
+    cluster.run(reporting_slowly(Controller::of::<Pod>().updates_status()));
+    cluster.client().create(&pod()).await?;
+    cluster.advance(Duration::from_secs(5)).await;
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"by": "another"}}}));
+    cluster.client().patch::<Pod, _>("p", &patch).await?;
+    let record = records.recv().await?;
+    assert!(!record.outcome.is_failure(), "{:?}", record.outcome);
+    let now = cluster.client().get::<Pod>("p").await?.unwrap();
+    assert!(condition(&now, "Reported"));
+    assert_eq!(now.metadata.labels.unwrap()["by"], "another");
+    Ok(())
+}
+
+#[steersman::test]
+async fn a_whole_status_does_not_undo_what_another_reports_meanwhile(
+    cluster: Cluster,
+) -> Result<()> {
+    let mut records = cluster.reconciles();
+    cluster.run(reporting_slowly(Controller::of::<Pod>().updates_status()));
+    cluster.client().create(&pod()).await?;
+    cluster.advance(Duration::from_secs(5)).await;
+    let patch = Patch::Merge(json!({"status": with_condition("Other")}));
+    cluster.client().patch_status::<Pod, _>("p", &patch).await?;
+    assert!(records.recv().await?.outcome.is_failure());
     cluster.eventually("p", |pod: &Pod| condition(pod, "Reported") && condition(pod, "Other")).await
 }
 

@@ -368,6 +368,38 @@ fn only_the_recently_used_stay_decoded() {
     assert_eq!(held, 2, "the cache keeps the last one");
 }
 
+#[test]
+fn what_belongs_to_an_owner_stays_decoded_if_all_of_it_can() {
+    for (recent, stays) in [(300, true), (299, false)] {
+        let (mut writer, cache) = channel::<Pod>();
+        let mut decoder = Decoder::new(Codec::of::<Pod>(), Form::Compact { recent });
+        for n in 0..300 {
+            let json = serde_json::to_string(&owned(pod(&format!("p{n}"), n + 1), "o")).unwrap();
+            writer.apply(vec![decoder.decode(&json).unwrap()]);
+        }
+        let first = cache.by_owner("o");
+        let again = cache.by_owner("o");
+        assert_eq!(first.len(), 300);
+        assert_eq!(first.iter().zip(&again).all(|(a, b)| Arc::ptr_eq(a, b)), stays);
+    }
+}
+
+#[test]
+fn what_nobody_uses_any_more_is_let_go() {
+    let mut decoder = Decoder::new(Codec::of::<Pod>(), Form::Compact { recent: 8 });
+    let warmth = decoder.warmth().unwrap();
+    let json = |n: u64| serde_json::to_string(&pod(&format!("p{n}"), n)).unwrap();
+    let items: Vec<Item<Pod>> = (0..3).map(|n| decoder.decode(&json(n)).unwrap().cast()).collect();
+    let decoded: Vec<Arc<Pod>> = items.iter().map(|item| item.object().unwrap()).collect();
+    warmth.cool(2);
+    assert_eq!(warmth.len(), 3, "each was used since the last time");
+    items[1].object().unwrap();
+    warmth.cool(3);
+    assert_eq!(warmth.len(), 2, "one was looked at for the first time, one was used");
+    assert!(Arc::ptr_eq(&decoded[1], &items[1].object().unwrap()));
+    assert!(!Arc::ptr_eq(&decoded[0], &items[0].object().unwrap()));
+}
+
 /// Both forms must show the same cache, whatever happens.
 mod forms {
     use proptest::prelude::*;
