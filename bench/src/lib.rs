@@ -17,6 +17,7 @@ mod policies;
 mod processes;
 mod program;
 mod rollout;
+mod scale;
 mod scheduler;
 mod start;
 mod up;
@@ -48,6 +49,8 @@ struct Arguments {
     housekeeping: housekeeping::Extent,
     #[command(flatten)]
     scheduler: scheduler::Extent,
+    #[command(flatten)]
+    scale: scale::Extent,
 }
 
 impl Arguments {
@@ -79,6 +82,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("scheduler", |arguments, report| {
         scheduler::run(&arguments.scheduler, arguments.rollout.upstream.as_ref(), report)
     }),
+    ("scale", |arguments, report| scale::run(&arguments.scale, report)),
     ("housekeeping", |arguments, report| housekeeping::run(&arguments.housekeeping, report)),
 ];
 

@@ -97,9 +97,8 @@ pub(crate) fn run(
     report: &mut Report,
 ) -> Result<(), String> {
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
-    let wanted = |workload: &&Workload| {
-        extent.workload.as_deref().is_none_or(|name| name == workload.name)
-    };
+    let wanted =
+        |workload: &&Workload| extent.workload.as_deref().is_none_or(|name| name == workload.name);
     for workload in WORKLOADS.iter().filter(wanted) {
         let ours = runtime.block_on(throughput(System::ours(), workload, extent.nodes))?;
         tell(report, workload, ours);
@@ -155,8 +154,8 @@ async fn create(
     collection: &str,
     objects: impl Iterator<Item = Value>,
 ) -> Result<(), String> {
-    let created = stream::iter(objects)
-        .map(|object| async move { user.create(collection, &object).await });
+    let created =
+        stream::iter(objects).map(|object| async move { user.create(collection, &object).await });
     created.buffer_unordered(CONCURRENCY).try_for_each(|_| async { Ok(()) }).await
 }
 

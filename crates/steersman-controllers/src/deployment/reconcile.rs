@@ -160,7 +160,8 @@ async fn apply(change: &Change, ctx: &Context<Deployment>) -> Result<()> {
     Ok(())
 }
 
-/// Gives the Deployment the revision of its new ReplicaSet.
+/// Gives the Deployment the revision of its new ReplicaSet. It is written with the status, as
+/// Kubernetes does: annotations that are written otherwise count as a new generation.
 async fn sync_revision(rollout: &Rollout, ctx: &Context<Deployment>) -> Result<()> {
     let revision = |annotations: &Option<_>| -> Option<String> {
         let annotations: &std::collections::BTreeMap<String, String> = annotations.as_ref()?;
@@ -173,5 +174,5 @@ async fn sync_revision(rollout: &Rollout, ctx: &Context<Deployment>) -> Result<(
     let mut deployment = Deployment::clone(ctx.object());
     let annotations = deployment.metadata.annotations.get_or_insert_default();
     annotations.extend(wanted.map(|revision| (REVISION.to_owned(), revision)));
-    ctx.update(&deployment).await.map(drop)
+    ctx.update_status(&deployment).await.map(drop)
 }

@@ -41,6 +41,7 @@ async fn a_deployment_becomes_running_pods(cluster: Cluster) -> Result<()> {
     let yes = |reason: &str| Some(("True".to_owned(), reason.to_owned()));
     assert_eq!(condition(&web, "Available"), yes("MinimumReplicasAvailable"));
     assert_eq!(condition(&web, "Progressing"), yes("NewReplicaSetAvailable"));
+    assert_eq!(web.metadata.generation, Some(1), "nobody has changed what is wanted");
     assert_eq!(web.metadata.annotations.unwrap()["deployment.kubernetes.io/revision"], "1");
     Ok(())
 }

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::Cache;
-use crate::framework::{PodInfo, Snapshot};
+use crate::framework::{NodeInfo, PodInfo, Snapshot};
 use crate::testing::{asking, node};
 
+/// Those that ask for the same are kin.
 fn info(name: &str, cpu: &str) -> Arc<PodInfo> {
-    Arc::new(PodInfo::of(&asking(name, cpu)))
+    let mut pod = asking(name, cpu);
+    pod.metadata.labels = Some(BTreeMap::from([("cpu".to_owned(), cpu.to_owned())]));
+    Arc::new(PodInfo::of(&pod))
 }
 
 fn used(cache: &mut Cache) -> (i64, usize) {
@@ -144,4 +147,17 @@ fn compare(
         assert_eq!(there, wanted, "{at}: {name}");
         assert_eq!(found.requested.milli_cpu(), cpu, "{at}: {name}");
     }
+    let mut kin: BTreeMap<(String, String), i64> = BTreeMap::new();
+    for (name, pod) in pods.values().filter(|(name, _)| nodes.contains_key(name)) {
+        *kin.entry((pod.labels["cpu"].clone(), name.clone())).or_default() += 1;
+    }
+    let found = snapshot.kin().flat_map(|kin| {
+        let of = |(node, count): (&Arc<NodeInfo>, i64)| {
+            ((kin.like.labels["cpu"].clone(), node.name().to_owned()), count)
+        };
+        snapshot.nodes_of(kin).map(of).collect::<Vec<_>>()
+    });
+    let found: Vec<_> = found.collect();
+    assert_eq!(found.len(), kin.len(), "{at}: kin are together");
+    assert_eq!(found.into_iter().collect::<BTreeMap<_, _>>(), kin, "{at}");
 }

@@ -39,4 +39,4 @@ pub use refusal::{Code, Refusal};
 pub use requests::PodRequests;
 pub use resources::Resources;
 pub use selector::{Labels, Selector};
-pub use snapshot::Snapshot;
+pub use snapshot::{Kin, Snapshot};

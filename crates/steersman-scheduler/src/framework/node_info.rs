@@ -25,6 +25,8 @@ pub struct NodeInfo {
     pub images: Arc<HashMap<String, i64>>,
     /// The Pods on it.
     pub pods: Vec<Arc<PodInfo>>,
+    /// One of those of them that are [kin](PodInfo::is_kin_of), and how many they are.
+    pub(crate) kin: Vec<(Arc<PodInfo>, u32)>,
     /// Those of them that want to be near to or far from others.
     pub with_affinity: Vec<Arc<PodInfo>>,
     /// Those of them that must not be near to others.
@@ -46,6 +48,7 @@ impl NodeInfo {
             pods_max: 0,
             images: Arc::default(),
             pods: Vec::new(),
+            kin: Vec::new(),
             with_affinity: Vec::new(),
             with_required_anti_affinity: Vec::new(),
             requested: Resources::default(),
@@ -94,6 +97,10 @@ impl NodeInfo {
         if !pod.required_anti_affinity().is_empty() {
             self.with_required_anti_affinity.push(Arc::clone(&pod));
         }
+        match self.kin.iter_mut().find(|(one, _)| one.is_kin_of(&pod)) {
+            Some((_, count)) => *count += 1,
+            None => self.kin.push((Arc::clone(&pod), 1)),
+        }
         self.pods.push(pod);
     }
 
@@ -105,6 +112,12 @@ impl NodeInfo {
         for port in &pod.requests.ports {
             if let Some(index) = self.ports.iter().position(|used| used == port) {
                 self.ports.swap_remove(index);
+            }
+        }
+        if let Some(at) = self.kin.iter().position(|(one, _)| one.is_kin_of(&pod)) {
+            self.kin[at].1 -= 1;
+            if self.kin[at].1 == 0 {
+                self.kin.swap_remove(at);
             }
         }
         if pod.affinity.is_some() {

@@ -4,6 +4,7 @@
 //! decisions about others depend on; what only its own decision needs is read from the cache then.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
@@ -54,10 +55,12 @@ pub struct PodInfo {
     pub tolerations: usize,
     /// The node where room is being made for it.
     pub nominated_node: Option<Arc<str>>,
+    /// The same for all [kin](Self::is_kin_of).
+    pub(crate) kinship: u64,
 }
 
 /// Which Pods a Pod wants to be near to or far from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AffinityTerms {
     /// Pods that it must be near to.
     pub required: Vec<AffinityTerm>,
@@ -70,7 +73,7 @@ pub struct AffinityTerms {
 }
 
 /// Some Pods, and what near means.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AffinityTerm {
     /// The namespaces by name.
     pub namespaces: BTreeSet<String>,
@@ -83,7 +86,7 @@ pub struct AffinityTerm {
 }
 
 /// A term, and how much it matters.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WeightedTerm {
     /// The term.
     pub term: AffinityTerm,
@@ -101,7 +104,7 @@ impl PodInfo {
         let scheduler = spec.and_then(|spec| spec.scheduler_name.as_deref());
         let volumes = spec.and_then(|spec| spec.volumes.as_ref()).into_iter().flatten();
         let is_terminating = pod.metadata.deletion_timestamp.is_some();
-        Self {
+        let mut info = Self {
             key: ObjectKey::of(pod),
             uid: pod.metadata.uid.as_deref().unwrap_or_default().into(),
             labels: pod.metadata.labels.clone().unwrap_or_default(),
@@ -120,7 +123,22 @@ impl PodInfo {
                 .and_then(|status| status.nominated_node_name.as_deref())
                 .filter(|node| !node.is_empty())
                 .map(Into::into),
-        }
+            kinship: 0,
+        };
+        let mut hasher = DefaultHasher::new();
+        info.traits().hash(&mut hasher);
+        info.kinship = hasher.finish();
+        info
+    }
+
+    /// Whether decisions about other Pods cannot tell the two apart, but by their nodes: they are
+    /// of one namespace, have the same labels and terms, and both are being deleted or neither.
+    pub fn is_kin_of(&self, other: &Self) -> bool {
+        self.kinship == other.kinship && self.traits() == other.traits()
+    }
+
+    fn traits(&self) -> impl Hash + PartialEq + '_ {
+        (self.namespace(), &self.labels, &self.affinity, self.is_terminating)
     }
 
     /// Its namespace.

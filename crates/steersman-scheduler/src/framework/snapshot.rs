@@ -4,6 +4,23 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::node_info::NodeInfo;
+use super::pod_info::PodInfo;
+
+/// Pods that are [kin](PodInfo::is_kin_of): what is true of one for a decision about another Pod is
+/// true of all. So it is asked once, however many there are.
+#[derive(Clone, Debug)]
+pub struct Kin {
+    /// One of them.
+    pub like: Arc<PodInfo>,
+    /// How many of them are on each node, by its place.
+    counts: HashMap<usize, u32>,
+}
+
+impl PartialEq for Kin {
+    fn eq(&self, other: &Self) -> bool {
+        self.like.is_kin_of(&other.like) && self.counts == other.counts
+    }
+}
 
 /// All nodes, in the order in which they are tried. What changed since the decision before is taken
 /// over by whoever keeps them; the rest is shared.
@@ -17,6 +34,8 @@ pub struct Snapshot {
     with_required_anti_affinity: BTreeSet<usize>,
     /// On how many nodes each image is.
     image_nodes: HashMap<String, usize>,
+    /// The Pods, those together that are kin, by their kinship.
+    kin: HashMap<u64, Vec<Kin>>,
 }
 
 impl Snapshot {
@@ -28,6 +47,7 @@ impl Snapshot {
             snapshot.places.insert(node.name().into(), place);
             snapshot.count_images(&node, 1);
             snapshot.file(place, &node);
+            node.kin.iter().for_each(|(one, count)| snapshot.add_kin(place, one, *count));
             snapshot.nodes.push(node);
         }
         snapshot
@@ -42,6 +62,26 @@ impl Snapshot {
             self.count_images(node, 1);
         }
         self.file(place, node);
+        // Mostly one Pod has come or gone.
+        let differs = |(one, count): &&(Arc<PodInfo>, u32), others: &[(Arc<PodInfo>, u32)]| {
+            !others.iter().any(|(other, n)| n == count && Arc::ptr_eq(one, other))
+        };
+        for (one, count) in old.kin.iter().filter(|it| differs(it, &node.kin)) {
+            self.remove_kin(place, one, *count);
+        }
+        for (one, count) in node.kin.iter().filter(|it| differs(it, &old.kin)) {
+            self.add_kin(place, one, *count);
+        }
+    }
+
+    /// The Pods on all nodes, those together that are kin.
+    pub fn kin(&self) -> impl Iterator<Item = &Kin> {
+        self.kin.values().flatten()
+    }
+
+    /// The nodes on which Pods that are kin are, and how many.
+    pub fn nodes_of<'a>(&'a self, kin: &'a Kin) -> impl Iterator<Item = (&'a Arc<NodeInfo>, i64)> {
+        kin.counts.iter().map(|(place, count)| (&self.nodes[*place], i64::from(*count)))
     }
 
     /// The nodes.
@@ -93,6 +133,32 @@ impl Snapshot {
         set(&mut self.with_affinity, place, !node.with_affinity.is_empty());
         let has_anti = !node.with_required_anti_affinity.is_empty();
         set(&mut self.with_required_anti_affinity, place, has_anti);
+    }
+
+    fn add_kin(&mut self, place: usize, pod: &Arc<PodInfo>, count: u32) {
+        let alike = self.kin.entry(pod.kinship).or_default();
+        let known = alike.iter_mut().find(|kin| kin.like.is_kin_of(pod));
+        match known {
+            Some(kin) => *kin.counts.entry(place).or_default() += count,
+            None => {
+                alike.push(Kin { like: Arc::clone(pod), counts: HashMap::from([(place, count)]) });
+            }
+        }
+    }
+
+    fn remove_kin(&mut self, place: usize, pod: &PodInfo, count: u32) {
+        let Some(alike) = self.kin.get_mut(&pod.kinship) else { return };
+        for kin in alike.iter_mut().filter(|kin| kin.like.is_kin_of(pod)) {
+            let left = kin.counts.get(&place).map_or(0, |known| known.saturating_sub(count));
+            match left {
+                0 => kin.counts.remove(&place),
+                left => kin.counts.insert(place, left),
+            };
+        }
+        alike.retain(|kin| !kin.counts.is_empty());
+        if alike.is_empty() {
+            self.kin.remove(&pod.kinship);
+        }
     }
 
     fn count_images(&mut self, node: &NodeInfo, by: isize) {

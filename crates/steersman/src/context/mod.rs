@@ -248,6 +248,15 @@ impl<K: AnyObject> Context<K> {
         self.requests::<C>().update(ObjectKey::of(object), encode(object)).await?.object()
     }
 
+    /// Replaces the status of an object, and what else the server takes with it, for a role that
+    /// allows no more than `update`. With a resourceVersion in it, only if nobody changed the object
+    /// since. The status of the object being reconciled is better [reported](Self::status).
+    pub async fn update_status<C: Object>(&self, object: &impl AsObject<C>) -> Result<C> {
+        let object = object.as_object();
+        let (key, body) = (ObjectKey::of(object), encode(object));
+        self.requests::<C>().replace_subresource("status", key, body).await?.object()
+    }
+
     /// Patches an object.
     pub async fn patch<C: Object, P: Serialize>(
         &self,

@@ -109,11 +109,8 @@ impl ErasedContext {
             let about = Reported { status: &current, generation, now: clock::now_time() };
             let Some(wanted) = report.wanted(&about) else { return Ok(()) };
             let Some(difference) = merge_diff(&current, &wanted) else { return Ok(()) };
-            let requests = self.own_requests();
             let written = match self.equipment.status_way {
-                Way::Patch => {
-                    requests.merge_patch_status(&self.key, self.status_patch(&difference)).await
-                }
+                Way::Patch => self.patch_status(&current, &difference).await,
                 Way::Update => self.update_status(&current, wanted, &object).await,
             };
             match written {
@@ -149,34 +146,54 @@ impl ErasedContext {
         }
     }
 
-    /// Replaces the status of the object that was read, `current`, by an update of the whole. Where
-    /// somebody else has changed the object, but not its status, what it has become gets it: the
-    /// next reconcile looks at the rest.
+    /// Patches the status of the object that was read, `current`.
+    async fn patch_status(&self, current: &Value, difference: &Value) -> Result<Answer<'_>> {
+        let own = self.notes().own_version().clone();
+        let version = own.as_ref().or(self.meta().resource_version.as_ref());
+        let patch = |version| {
+            let patch = self.status_patch(difference, version);
+            self.own_requests().merge_patch_status(&self.key, patch)
+        };
+        match patch(version.map(String::as_str)).await {
+            Err(refused) if refused.is_conflict() => {
+                let live = self.with_same_status(current, refused).await?;
+                patch(live["metadata"]["resourceVersion"].as_str()).await
+            }
+            written => written,
+        }
+    }
+
+    /// Replaces the status of the object that was read, `current`, by an update of the whole.
     async fn update_status(
         &self,
         current: &Value,
         wanted: Value,
         object: &[u8],
     ) -> Result<Answer<'_>> {
-        let whole = self.with_status(object, wanted.clone()).await?;
         let replace = |whole: &Value| {
             let whole: Encoded = serde_json::to_vec(whole);
             self.own_requests().replace_subresource("status", self.key.clone(), whole)
         };
-        let refused = match replace(&whole).await {
-            Err(error) if error.is_conflict() => error,
-            written => return written,
-        };
-        let Some(live) = self.own_requests().get(self.key.clone()).await? else {
-            return Err(refused);
-        };
-        let mut live: Value = live.other()?;
-        let same = live["metadata"]["uid"] == whole["metadata"]["uid"];
-        if !same || live["status"] != *current {
-            return Err(refused);
+        match replace(&self.with_status(object, wanted.clone()).await?).await {
+            Err(refused) if refused.is_conflict() => {
+                let mut live = self.with_same_status(current, refused).await?;
+                live["status"] = wanted;
+                replace(&live).await
+            }
+            written => written,
         }
-        live["status"] = wanted;
-        replace(&live).await
+    }
+
+    /// What the object has become, if others have changed it but not its status: then the status
+    /// can be written nevertheless, and the next reconcile looks at the rest.
+    async fn with_same_status(&self, current: &Value, refused: Error) -> Result<Value> {
+        let live = self.own_requests().get(self.key.clone()).await?;
+        let live: Option<Value> = live.map(Answer::other).transpose()?;
+        let is_same = |live: &Value| {
+            live["metadata"]["uid"].as_str() == self.meta().uid.as_deref()
+                && live["status"] == *current
+        };
+        live.filter(is_same).ok_or(refused)
     }
 
     /// The whole object with another status. If this reconcile wrote it, what it wrote is read
@@ -201,11 +218,9 @@ impl ErasedContext {
 
     /// The patch is for this object and no other of its name. A list is replaced whole, so with
     /// one in it, nobody may have changed the object since it was read.
-    fn status_patch(&self, difference: &Value) -> Value {
+    fn status_patch(&self, difference: &Value, version: Option<&str>) -> Value {
         let mut metadata = json!({"uid": self.meta().uid});
         if has_list(difference) {
-            let own = self.notes().own_version();
-            let version = own.as_ref().or(self.meta().resource_version.as_ref());
             metadata["resourceVersion"] = json!(version);
         }
         json!({"metadata": metadata, "status": difference})

@@ -60,12 +60,10 @@ async fn a_condition_that_another_adds_meanwhile_is_kept(cluster: Cluster) -> Re
     cluster.eventually("p", |pod: &Pod| condition(pod, "Reported") && condition(pod, "Other")).await
 }
 
-#[steersman::test]
-async fn a_whole_status_is_written_though_another_changed_the_labels(
-    cluster: Cluster,
-) -> Result<()> {
+/// Reports while somebody else changes the labels.
+async fn report_beside_another(cluster: &Cluster, reporter: Controller) -> Result<()> {
     let mut records = cluster.reconciles();
-    cluster.run(reporting_slowly(Controller::of::<Pod>().updates_status()));
+    cluster.run(reporter);
     cluster.client().create(&pod()).await?;
     cluster.advance(Duration::from_secs(5)).await;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"by": "another"}}}));
@@ -76,6 +74,19 @@ async fn a_whole_status_is_written_though_another_changed_the_labels(
     assert!(condition(&now, "Reported"));
     assert_eq!(now.metadata.labels.unwrap()["by"], "another");
     Ok(())
+}
+
+#[steersman::test]
+async fn a_status_is_written_though_another_changed_the_labels(cluster: Cluster) -> Result<()> {
+    report_beside_another(&cluster, slow_reporter()).await
+}
+
+#[steersman::test]
+async fn a_whole_status_is_written_though_another_changed_the_labels(
+    cluster: Cluster,
+) -> Result<()> {
+    let reporter = reporting_slowly(Controller::of::<Pod>().updates_status());
+    report_beside_another(&cluster, reporter).await
 }
 
 #[steersman::test]

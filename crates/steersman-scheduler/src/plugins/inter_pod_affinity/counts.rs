@@ -16,7 +16,10 @@ impl Domains {
             self.0.insert(key.to_owned(), HashMap::new());
         }
         let Some(values) = self.0.get_mut(key) else { return };
-        let count = values.entry(value.clone()).or_default();
+        if !values.contains_key(value) {
+            values.insert(value.clone(), 0);
+        }
+        let Some(count) = values.get_mut(value) else { return };
         *count += by;
         if *count == 0 {
             values.remove(value);
@@ -67,14 +70,17 @@ impl Counts {
             wanted: Domains::default(),
             avoided: Domains::default(),
         };
-        for node in cycle.snapshot.with_required_anti_affinity() {
-            for pod in &node.with_required_anti_affinity {
-                counts.count_unwanted(cycle.info, pod, node, 1);
+        let snapshot = cycle.snapshot;
+        for kin in snapshot.kin() {
+            if counts.is_unwanted(cycle.info, &kin.like) {
+                for (node, count) in snapshot.nodes_of(kin) {
+                    counts.count_unwanted(cycle.info, &kin.like, node, count);
+                }
             }
-        }
-        if !counts.near.is_empty() || !counts.far.is_empty() {
-            for node in cycle.snapshot.nodes() {
-                node.pods.iter().for_each(|pod| counts.count_own(pod, node, 1));
+            if counts.is_own(&kin.like) {
+                for (node, count) in snapshot.nodes_of(kin) {
+                    counts.count_own(&kin.like, node, count);
+                }
             }
         }
         counts
@@ -89,6 +95,17 @@ impl Counts {
     pub(super) fn count(&mut self, own: &PodInfo, pod: &PodInfo, node: &NodeInfo, by: i64) {
         self.count_unwanted(own, pod, node, by);
         self.count_own(pod, node, by);
+    }
+
+    /// Whether another Pod does not want this one, somewhere.
+    fn is_unwanted(&self, own: &PodInfo, pod: &PodInfo) -> bool {
+        pod.required_anti_affinity().iter().any(|term| term.matches(own, &self.namespace))
+    }
+
+    /// Whether another Pod is one that this one must be near to, or must not.
+    fn is_own(&self, pod: &PodInfo) -> bool {
+        let far = || self.far.iter().any(|term| term.matches(pod, &Labels::new()));
+        matches_all(&self.near, pod) || far()
     }
 
     fn count_unwanted(&mut self, own: &PodInfo, pod: &PodInfo, node: &NodeInfo, by: i64) {

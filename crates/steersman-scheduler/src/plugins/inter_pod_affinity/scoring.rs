@@ -1,6 +1,7 @@
 //! Better are nodes near to Pods that it is good to be near to.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::{labels_of_namespace, resolved};
 use crate::framework::{
@@ -11,13 +12,11 @@ use crate::framework::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scores(HashMap<String, HashMap<String, i64>>);
 
-/// A Pod on a node that terms are compared with.
+/// A Pod that terms are compared with.
 struct Met<'a> {
     pod: &'a PodInfo,
     /// The labels of the namespace, if terms still select it by them.
     namespace: &'a Labels,
-    /// Where the other Pod of the two is.
-    node: &'a NodeInfo,
 }
 
 impl Scores {
@@ -37,19 +36,17 @@ impl Scores {
         let far = all(terms.map(|terms| &terms.preferred_anti));
         let namespace = labels_of_namespace(lister, cycle.info.namespace());
         let mut scores = Self::default();
-        if prefers {
-            for node in cycle.snapshot.nodes() {
-                for pod in &node.pods {
-                    let met = Met { pod, namespace: &Labels::new(), node };
-                    scores.add_all(&near, &met, 1);
-                    scores.add_all(&far, &met, -1);
-                }
+        let snapshot = cycle.snapshot;
+        for kin in snapshot.kin() {
+            if prefers {
+                let nodes = || snapshot.nodes_of(kin);
+                let met = Met { pod: &kin.like, namespace: &Labels::new() };
+                scores.add_all(&near, &met, nodes, 1);
+                scores.add_all(&far, &met, nodes, -1);
             }
-        }
-        for node in cycle.snapshot.with_affinity() {
-            let met = Met { pod: cycle.info, namespace: &namespace, node };
-            for terms in node.with_affinity.iter().filter_map(|pod| pod.affinity.as_deref()) {
-                scores.add_of_other(terms, &met, hard_weight);
+            if let Some(terms) = kin.like.affinity.as_deref() {
+                let met = Met { pod: cycle.info, namespace: &namespace };
+                scores.add_of_other(terms, &met, || snapshot.nodes_of(kin), hard_weight);
             }
         }
         scores
@@ -67,29 +64,55 @@ impl Scores {
         self.0.iter().filter_map(of_key).sum()
     }
 
-    fn add_of_other(&mut self, terms: &AffinityTerms, met: &Met<'_>, hard_weight: i32) {
+    fn add_of_other<'a, N: Iterator<Item = (&'a Arc<NodeInfo>, i64)>>(
+        &mut self,
+        terms: &AffinityTerms,
+        met: &Met<'_>,
+        nodes: impl Fn() -> N + Copy,
+        hard_weight: i32,
+    ) {
         if hard_weight > 0 {
             for term in &terms.required {
-                self.add(term, i64::from(hard_weight), met);
+                self.add(term, i64::from(hard_weight), met, nodes());
             }
         }
-        self.add_all(&terms.preferred, met, 1);
-        self.add_all(&terms.preferred_anti, met, -1);
+        self.add_all(&terms.preferred, met, nodes, 1);
+        self.add_all(&terms.preferred_anti, met, nodes, -1);
     }
 
-    fn add_all(&mut self, terms: &[WeightedTerm], met: &Met<'_>, sign: i64) {
+    fn add_all<'a, N: Iterator<Item = (&'a Arc<NodeInfo>, i64)>>(
+        &mut self,
+        terms: &[WeightedTerm],
+        met: &Met<'_>,
+        nodes: impl Fn() -> N,
+        sign: i64,
+    ) {
         for WeightedTerm { term, weight } in terms {
-            self.add(term, sign * i64::from(*weight), met);
+            self.add(term, sign * i64::from(*weight), met, nodes());
         }
     }
 
-    fn add(&mut self, term: &AffinityTerm, weight: i64, met: &Met<'_>) {
+    /// Adds what a term is worth where the other Pods of it are, for each of them.
+    fn add<'a>(
+        &mut self,
+        term: &AffinityTerm,
+        weight: i64,
+        met: &Met<'_>,
+        nodes: impl Iterator<Item = (&'a Arc<NodeInfo>, i64)>,
+    ) {
         if !term.matches(met.pod, met.namespace) {
             return;
         }
-        if let Some(value) = met.node.labels().get(&term.topology_key) {
-            let values = self.0.entry(term.topology_key.clone()).or_default();
-            *values.entry(value.clone()).or_default() += weight;
+        let values = self.0.entry(term.topology_key.clone()).or_default();
+        for (node, count) in nodes {
+            let Some(value) = node.labels().get(&term.topology_key) else { continue };
+            match values.get_mut(value) {
+                Some(sum) => *sum += weight * count,
+                None => drop(values.insert(value.clone(), weight * count)),
+            }
+        }
+        if values.is_empty() {
+            self.0.remove(&term.topology_key);
         }
     }
 }

@@ -1,10 +1,12 @@
 //! How Pods are to be spread.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 use steersman::ObjectKey;
 use steersman::placement::selects;
 
-use crate::framework::{Cycle, Labels, NodeInfo, PodInfo, Selector};
+use crate::framework::{Cycle, Labels, NodeInfo, PodInfo, Selector, Snapshot};
 use crate::plugins::pod::tolerations;
 use crate::plugins::taint_toleration::tolerates_all;
 
@@ -36,17 +38,20 @@ impl Constraint {
             && (!self.honors_taints || tolerates_all(tolerations(pod), node.taints()))
     }
 
-    /// How many Pods on a node count.
-    pub(super) fn pods(&self, namespace: &str, node: &NodeInfo) -> i64 {
-        if self.selector.is_empty() {
-            return 0;
-        }
-        let counts = |pod: &&std::sync::Arc<PodInfo>| {
+    /// The nodes of Pods of a namespace that count, and how many are there.
+    pub(super) fn pods<'a>(
+        &'a self,
+        namespace: &'a str,
+        snapshot: &'a Snapshot,
+    ) -> impl Iterator<Item = (&'a Arc<NodeInfo>, i64)> {
+        let counts = move |pod: &PodInfo| {
             !pod.is_terminating
                 && pod.namespace() == namespace
+                && !self.selector.is_empty()
                 && self.selector.matches(&pod.labels)
         };
-        node.pods.iter().filter(counts).count().try_into().unwrap_or(i64::MAX)
+        let kin = snapshot.kin().filter(move |kin| counts(&kin.like));
+        kin.flat_map(|kin| snapshot.nodes_of(kin))
     }
 }
 

@@ -24,15 +24,8 @@ struct Domains {
 impl Counts {
     /// Counts the Pods of all nodes.
     pub(super) fn of(constraints: Vec<Constraint>, cycle: &Cycle<'_>) -> Self {
-        let nodes = cycle.snapshot.nodes().iter();
-        let nodes = nodes.filter(|node| has_keys(&constraints, node.labels())).collect::<Vec<_>>();
-        let namespace = cycle.info.namespace();
-        Self(
-            constraints
-                .into_iter()
-                .map(|it| Domains::of(it, cycle.pod, namespace, &nodes))
-                .collect(),
-        )
+        let all = constraints.clone();
+        Self(constraints.into_iter().map(|it| Domains::of(it, &all, cycle)).collect())
     }
 
     /// Counts another Pod of the same namespace.
@@ -76,20 +69,22 @@ impl Counts {
 }
 
 impl Domains {
-    fn of(
-        constraint: Constraint,
-        pod: &Pod,
-        namespace: &str,
-        nodes: &[&std::sync::Arc<NodeInfo>],
-    ) -> Self {
+    fn of(constraint: Constraint, all: &[Constraint], cycle: &Cycle<'_>) -> Self {
+        let is_counted =
+            |node: &NodeInfo| has_keys(all, node.labels()) && constraint.counts(cycle.pod, node);
         let mut pods: HashMap<String, i64> = HashMap::new();
-        for node in nodes.iter().filter(|node| constraint.counts(pod, node)) {
+        for node in cycle.snapshot.nodes().iter().filter(|node| is_counted(node)) {
             let Some(value) = node.labels().get(&constraint.topology_key) else { continue };
-            let count = constraint.pods(namespace, node);
-            if let Some(sum) = pods.get_mut(value) {
+            if !pods.contains_key(value) {
+                pods.insert(value.clone(), 0);
+            }
+        }
+        for (node, count) in constraint.pods(cycle.info.namespace(), cycle.snapshot) {
+            let value = node.labels().get(&constraint.topology_key);
+            if let Some(sum) = value.and_then(|value| pods.get_mut(value))
+                && is_counted(node)
+            {
                 *sum += count;
-            } else {
-                pods.insert(value.clone(), count);
             }
         }
         let fewest = fewest(&pods);

@@ -122,7 +122,7 @@ impl Plugin for PodTopologySpread {
     }
 
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
-        cycle.state.get::<Scores>().map_or(0, |scores| scores.score(cycle.info, node))
+        cycle.state.get::<Scores>().map_or(0, |scores| scores.score(node))
     }
 
     fn normalize(&self, cycle: &Cycle<'_>, nodes: &[Arc<NodeInfo>], scores: &mut [i64]) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::constraints::Constraint;
 use super::{HOSTNAME, has_keys};
-use crate::framework::{Cycle, NodeInfo, PodInfo, SCORE_MAX};
+use crate::framework::{Cycle, NodeInfo, SCORE_MAX};
 
 /// What scores are made of.
 #[derive(Clone, Debug)]
@@ -18,7 +18,8 @@ pub(super) struct Scores {
 #[derive(Clone, Debug)]
 struct Weighed {
     constraint: Constraint,
-    /// By the value of the label that tells domains apart; not if every node is one.
+    /// By the value of the label that tells domains apart, or by the name of the node if every node
+    /// is one.
     pods: HashMap<String, i64>,
     /// The more domains there are, the more one Pod in one of them counts.
     weight: f64,
@@ -37,24 +38,22 @@ impl Scores {
         let ignored: BTreeSet<String> = ignored.map(|node| node.name().to_owned()).collect();
         let counted: Vec<_> =
             feasible.iter().filter(|node| !ignored.contains(node.name())).collect();
-        let all: Vec<_> = cycle.snapshot.nodes().iter().filter(|node| !lacks_keys(node)).collect();
-        let constraints =
-            constraints.iter().map(|it| Weighed::of(it, cycle, &counted, &all)).collect();
+        let weighed =
+            |it: &Constraint| Weighed::of(it, cycle, &counted, |node: &NodeInfo| !lacks_keys(node));
+        let constraints = constraints.iter().map(weighed).collect();
         Self { constraints, ignored }
     }
 
     /// How many Pods a node's domains have, weighed; less is better.
-    pub(super) fn score(&self, pod: &PodInfo, node: &NodeInfo) -> i64 {
+    pub(super) fn score(&self, node: &NodeInfo) -> i64 {
         if self.ignored.contains(node.name()) {
             return 0;
         }
         let mut score = 0.0;
         for Weighed { constraint, pods, weight } in &self.constraints {
             let Some(value) = node.labels().get(&constraint.topology_key) else { continue };
-            let count = match constraint.topology_key == HOSTNAME {
-                true => constraint.pods(pod.namespace(), node),
-                false => pods.get(value).copied().unwrap_or_default(),
-            };
+            let domain = if constraint.topology_key == HOSTNAME { node.name() } else { value };
+            let count = pods.get(domain).copied().unwrap_or_default();
             score += count as f64 * weight + f64::from(constraint.max_skew - 1);
         }
         score.round() as i64
@@ -82,20 +81,28 @@ impl Weighed {
         constraint: &Constraint,
         cycle: &Cycle<'_>,
         feasible: &[&Arc<NodeInfo>],
-        all: &[&Arc<NodeInfo>],
+        has_keys: impl Fn(&NodeInfo) -> bool,
     ) -> Self {
         let mut pods: HashMap<String, i64> = HashMap::new();
+        let found = constraint.pods(cycle.info.namespace(), cycle.snapshot);
         if constraint.topology_key == HOSTNAME {
+            for (node, count) in found {
+                *pods.entry(node.name().to_owned()).or_default() += count;
+            }
             let weight = (feasible.len() as f64 + 2.0).ln();
             return Self { constraint: constraint.clone(), pods, weight };
         }
-        let value = |node: &NodeInfo| {
-            node.labels().get(&constraint.topology_key).cloned().unwrap_or_default()
-        };
-        pods.extend(feasible.iter().map(|node| (value(node), 0)));
-        for node in all.iter().filter(|node| constraint.counts(cycle.pod, node)) {
-            if let Some(sum) = pods.get_mut(&value(node)) {
-                *sum += constraint.pods(cycle.info.namespace(), node);
+        let domain = |node: &NodeInfo| node.labels().get(&constraint.topology_key).cloned();
+        for node in feasible {
+            pods.entry(domain(node).unwrap_or_default()).or_default();
+        }
+        for (node, count) in found {
+            let domain = node.labels().get(&constraint.topology_key).map_or("", String::as_str);
+            if let Some(sum) = pods.get_mut(domain)
+                && has_keys(node)
+                && constraint.counts(cycle.pod, node)
+            {
+                *sum += count;
             }
         }
         let weight = (pods.len() as f64 + 2.0).ln();
