@@ -19,6 +19,7 @@ mod requests;
 mod resources;
 mod selector;
 mod snapshot;
+mod topology;
 
 pub use cycle::{Cycle, CycleState};
 pub use events::{Action, Before, ClusterEvent, Hint, Interest, Object, Resource};
@@ -40,3 +41,4 @@ pub use requests::PodRequests;
 pub use resources::Resources;
 pub use selector::{Labels, Selector};
 pub use snapshot::{Kin, Snapshot};
+pub use topology::Topology;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::node_info::NodeInfo;
 use super::pod_info::PodInfo;
+use super::topology::{Topologies, Topology};
 
 /// Pods that are [kin](PodInfo::is_kin_of): what is true of one for a decision about another Pod is
 /// true of all. So it is asked once, however many there are.
@@ -14,6 +15,23 @@ pub struct Kin {
     pub like: Arc<PodInfo>,
     /// How many of them are on each node, by its place.
     counts: HashMap<usize, u32>,
+}
+
+impl Kin {
+    /// The domains in which they are, on nodes whose places are wanted, and how many.
+    pub fn domains(
+        &self,
+        topology: &Topology,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Vec<(usize, i64)> {
+        let mut sums = vec![0; topology.len()];
+        for (place, count) in &self.counts {
+            if let Some(domain) = topology.domain(*place).filter(|_| is_wanted(*place)) {
+                sums[domain] += i64::from(*count);
+            }
+        }
+        sums.into_iter().enumerate().filter(|(_, sum)| *sum != 0).collect()
+    }
 }
 
 impl PartialEq for Kin {
@@ -36,6 +54,7 @@ pub struct Snapshot {
     image_nodes: HashMap<String, usize>,
     /// The Pods, those together that are kin, by their kinship.
     kin: HashMap<u64, Vec<Kin>>,
+    topologies: Topologies,
 }
 
 impl Snapshot {
@@ -62,6 +81,9 @@ impl Snapshot {
             self.count_images(node, 1);
         }
         self.file(place, node);
+        if !Arc::ptr_eq(&old.node, &node.node) && old.labels() != node.labels() {
+            self.topologies.forget();
+        }
         // Mostly one Pod has come or gone.
         let differs = |(one, count): &&(Arc<PodInfo>, u32), others: &[(Arc<PodInfo>, u32)]| {
             !others.iter().any(|(other, n)| n == count && Arc::ptr_eq(one, other))
@@ -82,6 +104,11 @@ impl Snapshot {
     /// The nodes on which Pods that are kin are, and how many.
     pub fn nodes_of<'a>(&'a self, kin: &'a Kin) -> impl Iterator<Item = (&'a Arc<NodeInfo>, i64)> {
         kin.counts.iter().map(|(place, count)| (&self.nodes[*place], i64::from(*count)))
+    }
+
+    /// Which domain each node is in by a label.
+    pub fn topology(&self, key: &str) -> Arc<Topology> {
+        self.topologies.get(&self.nodes, key)
     }
 
     /// The nodes.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{labels_of_namespace, resolved};
-use crate::framework::{AffinityTerm, Cycle, Labels, NodeInfo, PodInfo, Refusal};
+use crate::framework::{AffinityTerm, Cycle, Kin, Labels, NodeInfo, PodInfo, Refusal, Snapshot};
 
 /// How many terms match in each domain, which is a label of nodes with a value.
 #[derive(Clone, Debug, Default)]
@@ -12,20 +12,33 @@ struct Domains(HashMap<String, HashMap<String, i64>>);
 impl Domains {
     fn add(&mut self, node: &NodeInfo, key: &str, by: i64) {
         let Some(value) = node.labels().get(key) else { return };
-        if !self.0.contains_key(key) {
-            self.0.insert(key.to_owned(), HashMap::new());
-        }
-        let Some(values) = self.0.get_mut(key) else { return };
-        if !values.contains_key(value) {
-            values.insert(value.clone(), 0);
-        }
-        let Some(count) = values.get_mut(value) else { return };
+        let Some(values) = self.0.get_mut(key) else {
+            self.0.insert(key.to_owned(), HashMap::from([(value.clone(), by)]));
+            return;
+        };
+        let count = values.entry(value.clone()).or_default();
         *count += by;
         if *count == 0 {
             values.remove(value);
             if values.is_empty() {
                 self.0.remove(key);
             }
+        }
+    }
+
+    /// Counts Pods that are kin on all their nodes.
+    fn add_kin(&mut self, kin: &Kin, snapshot: &Snapshot, key: &str) {
+        let topology = snapshot.topology(key);
+        let mut values = self.0.remove(key).unwrap_or_default();
+        for (domain, count) in kin.domains(&topology, |_| true) {
+            let value = topology.value(domain);
+            match values.get_mut(value) {
+                Some(sum) => *sum += count,
+                None => drop(values.insert(value.to_owned(), count)),
+            }
+        }
+        if !values.is_empty() {
+            self.0.insert(key.to_owned(), values);
         }
     }
 
@@ -70,20 +83,26 @@ impl Counts {
             wanted: Domains::default(),
             avoided: Domains::default(),
         };
+        cycle.snapshot.kin().for_each(|kin| counts.count_kin(cycle, kin));
+        counts
+    }
+
+    /// Counts Pods that are kin, on all their nodes.
+    fn count_kin(&mut self, cycle: &Cycle<'_>, kin: &Kin) {
         let snapshot = cycle.snapshot;
-        for kin in snapshot.kin() {
-            if counts.is_unwanted(cycle.info, &kin.like) {
-                for (node, count) in snapshot.nodes_of(kin) {
-                    counts.count_unwanted(cycle.info, &kin.like, node, count);
-                }
-            }
-            if counts.is_own(&kin.like) {
-                for (node, count) in snapshot.nodes_of(kin) {
-                    counts.count_own(&kin.like, node, count);
-                }
+        for term in kin.like.required_anti_affinity() {
+            if term.matches(cycle.info, &self.namespace) {
+                self.unwanted.add_kin(kin, snapshot, &term.topology_key);
             }
         }
-        counts
+        if matches_all(&self.near, &kin.like) {
+            for term in &self.near {
+                self.wanted.add_kin(kin, snapshot, &term.topology_key);
+            }
+        }
+        for term in self.far.iter().filter(|term| term.matches(&kin.like, &Labels::new())) {
+            self.avoided.add_kin(kin, snapshot, &term.topology_key);
+        }
     }
 
     /// Whether nothing keeps the Pod from any node.
@@ -95,17 +114,6 @@ impl Counts {
     pub(super) fn count(&mut self, own: &PodInfo, pod: &PodInfo, node: &NodeInfo, by: i64) {
         self.count_unwanted(own, pod, node, by);
         self.count_own(pod, node, by);
-    }
-
-    /// Whether another Pod does not want this one, somewhere.
-    fn is_unwanted(&self, own: &PodInfo, pod: &PodInfo) -> bool {
-        pod.required_anti_affinity().iter().any(|term| term.matches(own, &self.namespace))
-    }
-
-    /// Whether another Pod is one that this one must be near to, or must not.
-    fn is_own(&self, pod: &PodInfo) -> bool {
-        let far = || self.far.iter().any(|term| term.matches(pod, &Labels::new()));
-        matches_all(&self.near, pod) || far()
     }
 
     fn count_unwanted(&mut self, own: &PodInfo, pod: &PodInfo, node: &NodeInfo, by: i64) {

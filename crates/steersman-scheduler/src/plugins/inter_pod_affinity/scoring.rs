@@ -1,11 +1,11 @@
 //! Better are nodes near to Pods that it is good to be near to.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use super::{labels_of_namespace, resolved};
 use crate::framework::{
-    AffinityTerm, AffinityTerms, Cycle, Labels, NodeInfo, PodInfo, SCORE_MAX, WeightedTerm,
+    AffinityTerm, AffinityTerms, Cycle, Kin, Labels, NodeInfo, PodInfo, SCORE_MAX, Snapshot,
+    WeightedTerm,
 };
 
 /// What each domain, a label of nodes with a value, is worth.
@@ -17,6 +17,12 @@ struct Met<'a> {
     pod: &'a PodInfo,
     /// The labels of the namespace, if terms still select it by them.
     namespace: &'a Labels,
+}
+
+/// Pods that are kin, and where they are.
+struct Others<'a> {
+    kin: &'a Kin,
+    snapshot: &'a Snapshot,
 }
 
 impl Scores {
@@ -36,17 +42,16 @@ impl Scores {
         let far = all(terms.map(|terms| &terms.preferred_anti));
         let namespace = labels_of_namespace(lister, cycle.info.namespace());
         let mut scores = Self::default();
-        let snapshot = cycle.snapshot;
-        for kin in snapshot.kin() {
+        for kin in cycle.snapshot.kin() {
+            let others = Others { kin, snapshot: cycle.snapshot };
             if prefers {
-                let nodes = || snapshot.nodes_of(kin);
                 let met = Met { pod: &kin.like, namespace: &Labels::new() };
-                scores.add_all(&near, &met, nodes, 1);
-                scores.add_all(&far, &met, nodes, -1);
+                scores.add_all(&near, &met, &others, 1);
+                scores.add_all(&far, &met, &others, -1);
             }
             if let Some(terms) = kin.like.affinity.as_deref() {
                 let met = Met { pod: cycle.info, namespace: &namespace };
-                scores.add_of_other(terms, &met, || snapshot.nodes_of(kin), hard_weight);
+                scores.add_of_other(terms, &met, &others, hard_weight);
             }
         }
         scores
@@ -64,55 +69,44 @@ impl Scores {
         self.0.iter().filter_map(of_key).sum()
     }
 
-    fn add_of_other<'a, N: Iterator<Item = (&'a Arc<NodeInfo>, i64)>>(
+    fn add_of_other(
         &mut self,
         terms: &AffinityTerms,
         met: &Met<'_>,
-        nodes: impl Fn() -> N + Copy,
+        others: &Others<'_>,
         hard_weight: i32,
     ) {
         if hard_weight > 0 {
             for term in &terms.required {
-                self.add(term, i64::from(hard_weight), met, nodes());
+                self.add(term, i64::from(hard_weight), met, others);
             }
         }
-        self.add_all(&terms.preferred, met, nodes, 1);
-        self.add_all(&terms.preferred_anti, met, nodes, -1);
+        self.add_all(&terms.preferred, met, others, 1);
+        self.add_all(&terms.preferred_anti, met, others, -1);
     }
 
-    fn add_all<'a, N: Iterator<Item = (&'a Arc<NodeInfo>, i64)>>(
-        &mut self,
-        terms: &[WeightedTerm],
-        met: &Met<'_>,
-        nodes: impl Fn() -> N,
-        sign: i64,
-    ) {
+    fn add_all(&mut self, terms: &[WeightedTerm], met: &Met<'_>, others: &Others<'_>, sign: i64) {
         for WeightedTerm { term, weight } in terms {
-            self.add(term, sign * i64::from(*weight), met, nodes());
+            self.add(term, sign * i64::from(*weight), met, others);
         }
     }
 
-    /// Adds what a term is worth where the other Pods of it are, for each of them.
-    fn add<'a>(
-        &mut self,
-        term: &AffinityTerm,
-        weight: i64,
-        met: &Met<'_>,
-        nodes: impl Iterator<Item = (&'a Arc<NodeInfo>, i64)>,
-    ) {
+    /// Adds what a term is worth wherever the others are, for each of them.
+    fn add(&mut self, term: &AffinityTerm, weight: i64, met: &Met<'_>, others: &Others<'_>) {
         if !term.matches(met.pod, met.namespace) {
             return;
         }
-        let values = self.0.entry(term.topology_key.clone()).or_default();
-        for (node, count) in nodes {
-            let Some(value) = node.labels().get(&term.topology_key) else { continue };
+        let topology = others.snapshot.topology(&term.topology_key);
+        let mut values = self.0.remove(&term.topology_key).unwrap_or_default();
+        for (domain, count) in others.kin.domains(&topology, |_| true) {
+            let value = topology.value(domain);
             match values.get_mut(value) {
                 Some(sum) => *sum += weight * count,
-                None => drop(values.insert(value.clone(), weight * count)),
+                None => drop(values.insert(value.to_owned(), weight * count)),
             }
         }
-        if values.is_empty() {
-            self.0.remove(&term.topology_key);
+        if !values.is_empty() {
+            self.0.insert(term.topology_key.clone(), values);
         }
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 use steersman::ObjectKey;
 use steersman::placement::selects;
 
-use crate::framework::{Cycle, Labels, NodeInfo, PodInfo, Selector, Snapshot};
+use crate::framework::{Cycle, Kin, Labels, NodeInfo, Selector, Snapshot, Topology};
 use crate::plugins::pod::tolerations;
 use crate::plugins::taint_toleration::tolerates_all;
 
@@ -38,21 +38,51 @@ impl Constraint {
             && (!self.honors_taints || tolerates_all(tolerations(pod), node.taints()))
     }
 
-    /// The nodes of Pods of a namespace that count, and how many are there.
+    /// Whether every node counts, whichever it is.
+    fn counts_all(&self, pod: &Pod) -> bool {
+        let selects_all = || {
+            pod.spec.as_ref().is_none_or(|spec| {
+                let affinity = spec.affinity.as_ref();
+                let of_nodes = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
+                spec.node_selector.is_none() && of_nodes.is_none()
+            })
+        };
+        !self.honors_taints && (!self.honors_affinity || selects_all())
+    }
+
+    /// Whether the nodes at these places count that have every one of some labels.
+    pub(super) fn counted<'a>(
+        &'a self,
+        labels: &'a [Arc<Topology>],
+        cycle: &'a Cycle<'_>,
+    ) -> impl Fn(usize) -> bool + use<'a> {
+        let counts_all = self.counts_all(cycle.pod);
+        let nodes = cycle.snapshot.nodes();
+        move |place: usize| {
+            labels.iter().all(|topology| topology.domain(place).is_some())
+                && (counts_all || self.counts(cycle.pod, &nodes[place]))
+        }
+    }
+
+    /// The Pods of a namespace that count.
     pub(super) fn pods<'a>(
         &'a self,
         namespace: &'a str,
         snapshot: &'a Snapshot,
-    ) -> impl Iterator<Item = (&'a Arc<NodeInfo>, i64)> {
-        let counts = move |pod: &PodInfo| {
+    ) -> impl Iterator<Item = &'a Kin> {
+        snapshot.kin().filter(move |kin| {
+            let pod = &kin.like;
             !pod.is_terminating
                 && pod.namespace() == namespace
                 && !self.selector.is_empty()
                 && self.selector.matches(&pod.labels)
-        };
-        let kin = snapshot.kin().filter(move |kin| counts(&kin.like));
-        kin.flat_map(|kin| snapshot.nodes_of(kin))
+        })
     }
+}
+
+/// The domains of every constraint.
+pub(super) fn topologies(constraints: &[Constraint], snapshot: &Snapshot) -> Vec<Arc<Topology>> {
+    constraints.iter().map(|it| snapshot.topology(&it.topology_key)).collect()
 }
 
 /// The constraints that a Pod has.

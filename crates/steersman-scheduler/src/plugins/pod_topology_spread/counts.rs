@@ -1,12 +1,12 @@
 //! How many Pods each domain has, and whether one more would be too many.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::constraints::Constraint;
-use super::has_keys;
-use crate::framework::{Cycle, Labels, NodeInfo, PodInfo, Refusal};
+use super::constraints::{Constraint, topologies};
+use crate::framework::{Cycle, Labels, NodeInfo, PodInfo, Refusal, Topology};
 
 /// The Pods of each domain, by constraint.
 #[derive(Clone, Debug)]
@@ -24,8 +24,9 @@ struct Domains {
 impl Counts {
     /// Counts the Pods of all nodes.
     pub(super) fn of(constraints: Vec<Constraint>, cycle: &Cycle<'_>) -> Self {
-        let all = constraints.clone();
-        Self(constraints.into_iter().map(|it| Domains::of(it, &all, cycle)).collect())
+        let labels = topologies(&constraints, cycle.snapshot);
+        let domains = constraints.into_iter().zip(&labels);
+        Self(domains.map(|(it, topology)| Domains::of(it, topology, &labels, cycle)).collect())
     }
 
     /// Counts another Pod of the same namespace.
@@ -69,24 +70,31 @@ impl Counts {
 }
 
 impl Domains {
-    fn of(constraint: Constraint, all: &[Constraint], cycle: &Cycle<'_>) -> Self {
-        let is_counted =
-            |node: &NodeInfo| has_keys(all, node.labels()) && constraint.counts(cycle.pod, node);
-        let mut pods: HashMap<String, i64> = HashMap::new();
-        for node in cycle.snapshot.nodes().iter().filter(|node| is_counted(node)) {
-            let Some(value) = node.labels().get(&constraint.topology_key) else { continue };
-            if !pods.contains_key(value) {
-                pods.insert(value.clone(), 0);
+    /// The Pods on nodes that have all labels, by one of them.
+    fn of(
+        constraint: Constraint,
+        topology: &Topology,
+        labels: &[Arc<Topology>],
+        cycle: &Cycle<'_>,
+    ) -> Self {
+        let is_counted = constraint.counted(labels, cycle);
+        let mut sums: Vec<Option<i64>> = vec![None; topology.len()];
+        for place in (0..cycle.snapshot.len()).filter(|place| is_counted(*place)) {
+            if let Some(domain) = topology.domain(place) {
+                sums[domain] = Some(0);
             }
         }
-        for (node, count) in constraint.pods(cycle.info.namespace(), cycle.snapshot) {
-            let value = node.labels().get(&constraint.topology_key);
-            if let Some(sum) = value.and_then(|value| pods.get_mut(value))
-                && is_counted(node)
-            {
-                *sum += count;
+        for kin in constraint.pods(cycle.info.namespace(), cycle.snapshot) {
+            for (domain, count) in kin.domains(topology, &is_counted) {
+                sums[domain] = sums[domain].map(|sum| sum + count);
             }
         }
+        drop(is_counted);
+        let pods = sums
+            .into_iter()
+            .enumerate()
+            .filter_map(|(domain, sum)| Some((topology.value(domain).to_owned(), sum?)));
+        let pods = pods.collect();
         let fewest = fewest(&pods);
         Self { constraint, pods, fewest }
     }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::constraints::Constraint;
+use super::constraints::{Constraint, topologies};
 use super::{HOSTNAME, has_keys};
-use crate::framework::{Cycle, NodeInfo, SCORE_MAX};
+use crate::framework::{Cycle, NodeInfo, SCORE_MAX, Topology};
 
 /// What scores are made of.
 #[derive(Clone, Debug)]
@@ -38,9 +38,10 @@ impl Scores {
         let ignored: BTreeSet<String> = ignored.map(|node| node.name().to_owned()).collect();
         let counted: Vec<_> =
             feasible.iter().filter(|node| !ignored.contains(node.name())).collect();
-        let weighed =
-            |it: &Constraint| Weighed::of(it, cycle, &counted, |node: &NodeInfo| !lacks_keys(node));
-        let constraints = constraints.iter().map(weighed).collect();
+        let needed = if needs_all_keys { constraints } else { &[] };
+        let labels = topologies(needed, cycle.snapshot);
+        let constraints =
+            constraints.iter().map(|it| Weighed::of(it, cycle, &counted, &labels)).collect();
         Self { constraints, ignored }
     }
 
@@ -77,32 +78,34 @@ impl Scores {
 }
 
 impl Weighed {
+    /// Counts the Pods on nodes that have these labels.
     fn of(
         constraint: &Constraint,
         cycle: &Cycle<'_>,
         feasible: &[&Arc<NodeInfo>],
-        has_keys: impl Fn(&NodeInfo) -> bool,
+        labels: &[Arc<Topology>],
     ) -> Self {
         let mut pods: HashMap<String, i64> = HashMap::new();
         let found = constraint.pods(cycle.info.namespace(), cycle.snapshot);
         if constraint.topology_key == HOSTNAME {
-            for (node, count) in found {
+            for (node, count) in found.flat_map(|kin| cycle.snapshot.nodes_of(kin)) {
                 *pods.entry(node.name().to_owned()).or_default() += count;
             }
             let weight = (feasible.len() as f64 + 2.0).ln();
             return Self { constraint: constraint.clone(), pods, weight };
         }
-        let domain = |node: &NodeInfo| node.labels().get(&constraint.topology_key).cloned();
         for node in feasible {
-            pods.entry(domain(node).unwrap_or_default()).or_default();
+            let value = node.labels().get(&constraint.topology_key);
+            if value.is_none_or(|value| !pods.contains_key(value)) {
+                pods.insert(value.cloned().unwrap_or_default(), 0);
+            }
         }
-        for (node, count) in found {
-            let domain = node.labels().get(&constraint.topology_key).map_or("", String::as_str);
-            if let Some(sum) = pods.get_mut(domain)
-                && has_keys(node)
-                && constraint.counts(cycle.pod, node)
-            {
-                *sum += count;
+        let topology = cycle.snapshot.topology(&constraint.topology_key);
+        for kin in found {
+            for (domain, count) in kin.domains(&topology, constraint.counted(labels, cycle)) {
+                if let Some(sum) = pods.get_mut(topology.value(domain)) {
+                    *sum += count;
+                }
             }
         }
         let weight = (pods.len() as f64 + 2.0).ln();
