@@ -19,6 +19,9 @@ const PERCENTAGE_MIN: usize = 5;
 /// Plug-ins of one profile: which are skipped is noted in the bits of a number.
 const PLUGINS_MAX: usize = 64;
 
+/// Under which name scores are told to who follows at the level `TRACE`.
+const SCORES: &str = "steersman_scheduler::scores";
+
 /// A plug-in as a profile has it.
 #[derive(Clone)]
 pub(crate) struct Enabled {
@@ -300,6 +303,10 @@ impl Profile {
                     error.post_filter = None;
                     return Helped::Yes(help);
                 }
+                Some(Err(refusal)) if refusal.code == Code::Error => {
+                    reasons = vec![refusal.message()];
+                    break;
+                }
                 Some(Err(refusal)) => {
                     reasons.push(refusal.message());
                     if refusal.code != Code::Unschedulable {
@@ -353,9 +360,11 @@ impl Profile {
                      normalizing"
                 ));
             }
-            for (total, score) in totals.iter_mut().zip(&scores) {
-                *total = total.saturating_add(score.saturating_mul(*weight));
+            for (total, score) in totals.iter_mut().zip(&mut scores) {
+                *score = score.saturating_mul(*weight);
+                *total = total.saturating_add(*score);
             }
+            tell_scores(cycle, plugin.name(), nodes, &scores);
         }
         Ok(totals)
     }
@@ -397,6 +406,18 @@ impl Profile {
             }
         }
         Ok(waits)
+    }
+}
+
+/// Tells the weighted scores of a plug-in, as kube-scheduler does at its highest level of logging.
+fn tell_scores(cycle: &Cycle<'_>, plugin: &str, nodes: &[Arc<NodeInfo>], scores: &[i64]) {
+    if !tracing::enabled!(target: SCORES, tracing::Level::TRACE) {
+        return;
+    }
+    let pod = &cycle.info.key;
+    for (node, score) in nodes.iter().zip(scores) {
+        let node = node.name();
+        tracing::trace!(target: SCORES, %pod, plugin, node, score, "plugin scored node for pod");
     }
 }
 

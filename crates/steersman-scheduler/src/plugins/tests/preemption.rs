@@ -43,11 +43,11 @@ fn as_few_and_as_unimportant_as_possible_have_to_go() {
 fn who_matters_as_much_stays() {
     let mut world = nodes(&["n"]);
     world.put("n", &of("a", "8", 10));
-    let message = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are \
-                   available: 1 No preemption victims found for incoming pod.";
+    let message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, \
+                   preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
     assert_eq!(told(world.help(&of("p", "4", 10))), Err(message.to_owned()));
-    let message = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are \
-                   available: 1 Preemption is not helpful for scheduling.";
+    let message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, \
+                   preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
     assert_eq!(told(world.help(&of("p", "9", 20))), Err(message.to_owned()));
 }
 
@@ -98,7 +98,8 @@ fn who_must_not_preempt_and_who_has_done_so_waits() {
     world.put("n", &of("a", "8", 1));
     let mut pod = of("p", "8", 10);
     pod.spec.as_mut().unwrap().preemption_policy = Some("Never".into());
-    let message = "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to \
+    let message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to \
+                   deallocate, preemption: not eligible due to \
                    preemptionPolicy=Never.";
     assert_eq!(told(world.help(&pod)), Err(message.to_owned()));
     let mut going = of("g", "8", 1);
@@ -109,7 +110,8 @@ fn who_must_not_preempt_and_who_has_done_so_waits() {
     world.put("n", &going);
     let mut pod = of("p", "8", 10);
     pod.status = Some(object(json!({"nominatedNodeName": "n"})));
-    let message = "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to a \
+    let message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to \
+                   deallocate, preemption: not eligible due to a \
                    terminating pod on the nominated node.";
     assert_eq!(told(world.help(&pod)), Err(message.to_owned()));
 }
