@@ -66,7 +66,7 @@ impl World {
             let minute = dice.between(0, 60);
             pod["status"] = json!({
                 "phase": "Running",
-                "startTime": format!("2030-01-01T12:{minute:02}:00Z"),
+                "startTime": format!("2020-01-01T12:{minute:02}:00Z"),
             });
             running.push(pod);
         }

@@ -68,6 +68,25 @@ fn the_node_is_chosen_where_the_least_is_lost() {
     assert_eq!(best(&[("a1", "4", 3), ("a2", "4", 0)], &[("b1", "8", 3)]), "b"); // fewer
 }
 
+#[test]
+fn of_equal_victims_those_go_that_started_last_or_not_at_all() {
+    let started = |name: &str, at: &str| {
+        let mut pod = of(name, "8", 3);
+        pod.status = Some(object(json!({"startTime": at})));
+        pod
+    };
+    let early = started("x1", "2030-01-01T00:00:00Z");
+    let late = started("y1", "2030-01-02T00:00:00Z");
+    let never = of("z1", "8", 3);
+    for (on_a, on_b, expected) in
+        [(&early, &late, "b"), (&late, &early, "a"), (&late, &never, "b"), (&never, &late, "a")]
+    {
+        let mut world = nodes(&["a", "b"]);
+        world.put("a", on_a).put("b", on_b);
+        assert_eq!(told(world.help(&of("p", "8", 10))).unwrap().0, expected);
+    }
+}
+
 fn budget(app: &str, allowed: i32) -> Value {
     json!({
         "metadata": {"name": app, "namespace": "default"},
