@@ -62,7 +62,9 @@ impl Failure {
     /// What it means for the Pod.
     fn code(&self) -> Code {
         match self {
-            Self::Fit(error) => error.refusals.absent.as_ref().map_or(Code::Unschedulable, |it| it.code),
+            Self::Fit(error) => {
+                error.refusals.absent.as_ref().map_or(Code::Unschedulable, |it| it.code)
+            }
             Self::NoNodes => Code::UnschedulableAndUnresolvable,
             Self::Error(_) => Code::Error,
         }

@@ -348,13 +348,7 @@ impl SchedulingQueue {
     }
 
     /// Whether the Pod is not unschedulable any more.
-    fn requeue(
-        &mut self,
-        pending: Pending,
-        when: When,
-        pod: Option<&Pod>,
-        why: Why<'_>,
-    ) -> bool {
+    fn requeue(&mut self, pending: Pending, when: When, pod: Option<&Pod>, why: Why<'_>) -> bool {
         let backs_off = pending.backs_off_until(self.backoff) > Instant::now();
         match when {
             When::Later => {

@@ -14,7 +14,8 @@ use super::handlers::bound_to;
 use super::report::Report;
 use super::{Attempt, Worker};
 use crate::framework::{
-    Action, Before, Binding, ClusterEvent, Code, FitError, Object, Points, Profile, Refusal, Resource,
+    Action, Before, Binding, ClusterEvent, Code, FitError, Object, Points, Profile, Refusal,
+    Resource,
 };
 use crate::metrics::Attempted;
 

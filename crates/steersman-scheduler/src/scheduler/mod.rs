@@ -275,12 +275,7 @@ impl Worker {
         }
     }
 
-    fn binding(
-        self: &Arc<Self>,
-        decided: Decided,
-        profile: &Arc<Profile>,
-        pod: &Arc<Pod>,
-    ) -> Task {
+    fn binding(self: &Arc<Self>, decided: Decided, profile: &Arc<Profile>, pod: &Arc<Pod>) -> Task {
         let Decided { pending, node, state, began } = decided;
         let binding = Binding {
             pod: Arc::clone(pod),
