@@ -14,6 +14,7 @@ mod mask;
 mod ours;
 mod report;
 mod run;
+pub mod scheduling;
 mod side;
 mod step;
 mod tree;

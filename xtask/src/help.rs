@@ -33,6 +33,10 @@ The chores of this repository.
                                      send the same requests to a real kube-apiserver and to
                                      ours and print where they differ; --ours URL
                                      --ours-token T takes a program that runs already
+  cargo xtask compare-scheduler --kube DIR [--seeds N] [--first N] [--pods N] [--objects]
+                                     let kube-scheduler of a directory and ours decide about
+                                     the same Pods in random clusters and print where they
+                                     differ
   cargo xtask tidy                   run only the checks of the repository's own rules
   cargo xtask circles                print which circles the modules of each crate form
   cargo xtask package [ARGS]         make and build every package that would be published;

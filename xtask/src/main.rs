@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&rest),
         "bench" => bench::run(&rest),
         "compare" => compare::run(&rest),
+        "compare-scheduler" => compare::scheduler(&rest),
         "tidy" => tidy::run(&rest),
         "circles" => tidy::circles(),
         "package" => package::run(&rest),

@@ -53,7 +53,10 @@ fn sweep(seeds: &str) -> Outcome {
     sweep("steersman", &fewer.to_string(), &["survived"])?;
     // Half as many here: a thousand trees unless said otherwise, and those of ten thousand objects.
     let trees = seeds.parse::<u32>().map_or(1, |many| many.div_ceil(2));
-    sweep("steersman-controllers", &trees.to_string(), &["owner_trees"])
+    sweep("steersman-controllers", &trees.to_string(), &["owner_trees"])?;
+    // Each of these takes a few seconds.
+    let placements = seeds.parse::<u32>().map_or(1, |many| many.div_ceil(FAULTS));
+    sweep("steersman-controllers", &placements.to_string(), &["placement"])
 }
 
 /// Load, churn of definitions, watches that come and go, and kills, on the optimised program.

@@ -54,6 +54,9 @@ pub(crate) struct SchedulerCommand {
     /// another one.
     #[arg(long, value_name = "LEASE", default_value = "kube-system/kube-scheduler")]
     pub(crate) lease: String,
+    /// Where to serve /metrics, /healthz and /readyz, over HTTP; port 0 takes any free port.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// What `steersman up` is told.

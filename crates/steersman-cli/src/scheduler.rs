@@ -4,6 +4,7 @@ use std::path::Path;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use steersman::election::LeaderElection;
+use steersman::manager::Site;
 use steersman::{Manager, shutdown_signal};
 use steersman_cluster::{Scheduler, SchedulerConfiguration};
 
@@ -39,6 +40,10 @@ async fn schedule(command: &SchedulerCommand) -> Result<(), String> {
             manager.leader_election(LeaderElection::new(namespace, name))
         }
         false => manager,
+    };
+    let manager = match command.metrics {
+        Some(address) => manager.serve(Site::all(address)),
+        None => manager,
     };
     let manager = Scheduler::configured(chosen).install(manager);
     let manager = manager.map_err(|error| error.to_string())?;

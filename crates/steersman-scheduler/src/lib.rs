@@ -11,6 +11,7 @@
 //! Whoever wants a say in it writes a [`framework::Plugin`]:
 //! `Scheduler::new().with(MyPlugin).install(manager)`.
 
+mod metrics;
 mod names;
 
 pub mod framework;
@@ -36,6 +37,7 @@ pub use framework::{HostPort, Plugin};
 pub use names::{PART, SCHEDULER_NAME};
 pub use scheduler::WaitingPods;
 
+use metrics::SchedulerMetrics;
 use plugins::UnderWay;
 use scheduler::Parts;
 
@@ -101,8 +103,13 @@ impl Scheduler {
     /// Lets a manager run it, on the replica that is elected.
     pub fn install(self, manager: Manager) -> Result<Manager, ConfigurationError> {
         let preempting = Arc::new(UnderWay::default());
-        let assembled = config::assemble(&self.configuration, &self.plugins, &preempting)?;
+        let mut assembled = config::assemble(&self.configuration, &self.plugins, &preempting)?;
+        let metrics: SchedulerMetrics = manager.metrics().families();
+        for profile in assembled.profiles.values_mut() {
+            Arc::make_mut(profile).measure(metrics.clone());
+        }
         let parts = Parts {
+            metrics,
             profiles: Arc::new(assembled.profiles),
             sort: assembled.sort,
             backoff: self.configuration.backoff(),

@@ -42,8 +42,8 @@ async fn pods_go_to_the_cheapest_node_and_to_none_that_is_too_dear(cluster: Clus
     create(&cluster, "cheap", 100).await?;
     cluster.eventually("cheap", |pod: &Pod| node(pod) == Some("node-1")).await?;
     create(&cluster, "poor", 5).await?;
-    let told = "0/3 nodes are available: 3 node(s) cost more than the pod may. preemption: 0/3 nodes \
-                are available: 3 Preemption is not helpful for scheduling.";
+    let told = "0/3 nodes are available: 3 node(s) cost more than the pod may. no new claims to \
+                deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
     cluster.eventually("poor", |pod: &Pod| message(pod) == Some(told)).await?;
     set_price(&cluster, "node-2", 4).await?;
     cluster.eventually("poor", |pod: &Pod| node(pod) == Some("node-2")).await

@@ -104,7 +104,7 @@ async fn a_pod_that_fits_nowhere_is_told_of_in_one_series(cluster: Cluster) -> R
         told(&cluster, "Pod").await?,
         [
             "default-scheduler Warning FailedScheduling: 0/3 nodes are available: 3 Insufficient cpu. \
-          preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+          no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
         ]
     );
     let events: Vec<Event> = cluster.client().list(&ListOptions::namespace("default")).await?;

@@ -19,6 +19,7 @@ mod nodes;
 mod objects;
 mod order;
 mod owner_trees;
+mod placement;
 mod pods;
 mod policies;
 mod quotas;

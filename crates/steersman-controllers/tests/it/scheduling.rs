@@ -30,8 +30,8 @@ fn unschedulable(pod: &Pod) -> Option<String> {
 async fn a_pod_that_fits_nowhere_is_scheduled_when_a_node_appears(cluster: Cluster) -> Result<()> {
     cluster.client().create(&asking("big", "64")).await?;
     let told = |pod: &Pod| {
-        let message = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are \
-                       available: 3 Preemption is not helpful for scheduling.";
+        let message = "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, \
+                       preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
         unschedulable(pod).as_deref() == Some(message)
     };
     cluster.eventually("node-2", |_: &Node| true).await?;

@@ -47,6 +47,13 @@ struct Placed {
 }
 
 impl Cache {
+    /// How many nodes there are, how many Pods on them, and how many of those are only assumed.
+    pub(crate) fn sizes(&self) -> [usize; 3] {
+        let nodes = self.nodes.values().filter(|entry| entry.is_known).count();
+        let assumed = self.pods.values().filter(|placed| placed.is_assumed).count();
+        [nodes, self.pods.len(), assumed]
+    }
+
     /// Takes in a node that is new or has changed. What it was before.
     pub(crate) fn set_node(&mut self, node: Arc<Node>) -> Option<Arc<Node>> {
         let name: Arc<str> = node.metadata.name.as_deref().unwrap_or_default().into();

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::{ConfigurationError, invalid};
 use crate::framework::{Plugin, SCORE_MAX};
 use crate::plugins::{
-    BalancedAllocation, DefaultBinder, DefaultPreemption, Fit, ImageLocality, InterPodAffinity,
-    NodeAffinity, NodeName, NodePorts, NodeUnschedulable, NodeVolumeLimits, PodTopologySpread,
-    PrioritySort, SchedulingGates, ShapePoint, Strategy, TaintToleration, UnderWay, VolumeBinding,
-    VolumeRestrictions, VolumeZone, Weighted,
+    BalancedAllocation, DefaultBinder, DefaultPreemption, DynamicResources, Fit, ImageLocality,
+    InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable, NodeVolumeLimits,
+    PodTopologySpread, PrioritySort, SchedulingGates, ShapePoint, Strategy, TaintToleration,
+    UnderWay, VolumeBinding, VolumeRestrictions, VolumeZone, Weighted,
 };
 
 /// What stands in every document of arguments.
@@ -152,6 +152,7 @@ pub(super) fn make(
                 false => BalancedAllocation { resources: weighted(resources) },
             })
         }
+        "DynamicResources" => Arc::new(DynamicResources),
         "ImageLocality" => Arc::new(ImageLocality),
         "DefaultBinder" => Arc::new(DefaultBinder),
         _ => return Ok(None),

@@ -41,7 +41,7 @@ fn without_profiles_there_is_the_default_one_with_the_plugins_of_kubernetes() {
     assert_eq!(profiles.len(), 1);
     assert_eq!(&**profiles[0].name(), "default-scheduler");
     let scores = "TaintToleration NodeAffinity NodeResourcesFit PodTopologySpread InterPodAffinity \
-                  NodeResourcesBalancedAllocation ImageLocality Own";
+                  DynamicResources NodeResourcesBalancedAllocation ImageLocality Own";
     assert_eq!(names(&profiles[0], Points::SCORE), scores);
     let filters = "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts \
                    NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone \

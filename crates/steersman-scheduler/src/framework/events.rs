@@ -155,6 +155,35 @@ pub struct ClusterEvent {
 }
 
 impl ClusterEvent {
+    /// What Kubernetes calls it, in metrics.
+    pub(crate) fn label(&self) -> String {
+        let resource = match self.resource {
+            Resource::AssignedPod => "AssignedPod",
+            Resource::UnscheduledPod => "UnschedulablePod",
+            Resource::Node => "Node",
+            Resource::PersistentVolumeClaim => "PersistentVolumeClaim",
+            Resource::PersistentVolume => "PersistentVolume",
+            Resource::StorageClass => "storage.k8s.io/StorageClass",
+            Resource::CsiNode => "storage.k8s.io/CSINode",
+            Resource::VolumeAttachment => "storage.k8s.io/VolumeAttachment",
+        };
+        let action = match self.action {
+            Action::ADD => "Add",
+            Action::DELETE => "Delete",
+            Action::NODE_ALLOCATABLE => "UpdateNodeAllocatable",
+            Action::NODE_LABEL => "UpdateNodeLabel",
+            Action::NODE_TAINT => "UpdateNodeTaint",
+            Action::NODE_CONDITION => "UpdateNodeCondition",
+            Action::NODE_ANNOTATION => "UpdateNodeAnnotation",
+            Action::POD_LABEL => "UpdatePodLabel",
+            Action::POD_SCALE_DOWN => "UpdatePodScaleDown",
+            Action::POD_GATES_ELIMINATED => "UpdatePodSchedulingGatesEliminated",
+            Action::POD_TOLERATION => "UpdatePodToleration",
+            _ => "Update",
+        };
+        format!("{resource}{action}")
+    }
+
     /// Whether somebody with these interests wants to know.
     pub fn concerns(&self, interests: &[Interest]) -> bool {
         interests

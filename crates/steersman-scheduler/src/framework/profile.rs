@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use tokio::time::Instant;
 
 use super::cycle::Cycle;
 use super::fit_error::FitError;
@@ -11,6 +12,7 @@ use super::node_info::NodeInfo;
 use super::plugin::{Permit, Plugin, Points, PostFilter, PreFilter, PreScore, SCORE_MAX};
 use super::pod_info::PodInfo;
 use super::refusal::{Code, Refusal};
+use crate::metrics::SchedulerMetrics;
 
 /// With fewer nodes than this, every one is looked at.
 const NODES_MIN: usize = 100;
@@ -18,6 +20,9 @@ const NODES_MIN: usize = 100;
 const PERCENTAGE_MIN: usize = 5;
 /// Plug-ins of one profile: which are skipped is noted in the bits of a number.
 const PLUGINS_MAX: usize = 64;
+
+/// Under which name scores are told to who follows at the level `TRACE`.
+const SCORES: &str = "steersman_scheduler::scores";
 
 /// A plug-in as a profile has it.
 #[derive(Clone)]
@@ -38,6 +43,8 @@ pub struct Profile {
     plugins: Vec<Enabled>,
     /// The places of those that filter.
     filters: Vec<usize>,
+    /// Where it tells how long they take, if somebody wants to know.
+    metrics: Option<SchedulerMetrics>,
 }
 
 /// Why a Pod gets no node.
@@ -49,6 +56,19 @@ pub(crate) enum Failure {
     Fit(Box<FitError>),
     /// Something went wrong.
     Error(String),
+}
+
+impl Failure {
+    /// What it means for the Pod.
+    fn code(&self) -> Code {
+        match self {
+            Self::Fit(error) => {
+                error.refusals.absent.as_ref().map_or(Code::Unschedulable, |it| it.code)
+            }
+            Self::NoNodes => Code::UnschedulableAndUnresolvable,
+            Self::Error(_) => Code::Error,
+        }
+    }
 }
 
 /// What came of helping a Pod that fits nowhere.
@@ -69,7 +89,20 @@ impl Profile {
         let filters = (0..plugins.len())
             .filter(|place| plugins[*place].points.contains(Points::FILTER))
             .collect();
-        Self { name: name.into(), percentage, plugins, filters }
+        Self { name: name.into(), percentage, plugins, filters, metrics: None }
+    }
+
+    /// Tells from now on how long plug-ins take.
+    pub(crate) fn measure(&mut self, metrics: SchedulerMetrics) {
+        self.metrics = Some(metrics);
+    }
+
+    /// The plug-ins at an extension point have been run.
+    pub(crate) fn ran<T>(&self, point: &str, result: &Result<T, Code>, since: Instant) {
+        if let Some(metrics) = &self.metrics {
+            let status = result.as_ref().err().map_or("Success", |code| code.as_str());
+            metrics.ran(point, status, &self.name, since);
+        }
     }
 
     /// The name in `spec.schedulerName` of its Pods.
@@ -120,7 +153,11 @@ impl Profile {
         start: &mut usize,
     ) -> Result<Vec<Arc<NodeInfo>>, Failure> {
         let mut error = FitError { nodes: cycle.snapshot.len(), ..FitError::default() };
-        let only = self.pre_filter(cycle, &mut error)?;
+        let began = Instant::now();
+        let only = self.pre_filter(cycle, &mut error);
+        self.ran("PreFilter", &only.as_ref().map_err(Failure::code), began);
+        let only = only?;
+        let began = Instant::now();
         let nominated = cycle.info.nominated_node.as_deref();
         if let Some(node) = nominated.and_then(|name| cycle.snapshot.get(name))
             && self.filter_with_nominated(cycle, node).is_ok()
@@ -154,6 +191,7 @@ impl Profile {
             }
         }
         *start = (*start + looked_at) % cycle.snapshot.len();
+        self.ran("Filter", &Ok(()), began);
         match feasible.is_empty() {
             true => Err(Failure::Fit(Box::new(error))),
             false => Ok(feasible),
@@ -291,6 +329,18 @@ impl Profile {
 
     /// Lets plug-ins help a Pod that fits nowhere, and notes in the error how that went.
     pub(crate) fn post_filter(&self, cycle: &Cycle<'_>, error: &mut FitError) -> Helped {
+        let began = Instant::now();
+        let helped = self.help(cycle, error);
+        let result = match &helped {
+            Helped::Yes(_) => Ok(()),
+            Helped::No => Err(Code::Unschedulable),
+            Helped::Never => Err(Code::UnschedulableAndUnresolvable),
+        };
+        self.ran("PostFilter", &result, began);
+        helped
+    }
+
+    fn help(&self, cycle: &Cycle<'_>, error: &mut FitError) -> Helped {
         let mut reasons = Vec::new();
         let mut helped = Helped::No;
         for plugin in self.at(Points::POST_FILTER) {
@@ -299,6 +349,10 @@ impl Profile {
                 Some(Ok(help)) => {
                     error.post_filter = None;
                     return Helped::Yes(help);
+                }
+                Some(Err(refusal)) if refusal.code == Code::Error => {
+                    reasons = vec![refusal.message()];
+                    break;
                 }
                 Some(Err(refusal)) => {
                     reasons.push(refusal.message());
@@ -326,6 +380,7 @@ impl Profile {
         nodes: &[Arc<NodeInfo>],
     ) -> Result<Vec<i64>, String> {
         cycle.skipped_scores = 0;
+        let began = Instant::now();
         for (place, Enabled { plugin, .. }) in self.placed(Points::PRE_SCORE) {
             match plugin.pre_score(cycle, nodes) {
                 Ok(PreScore::Score) => {}
@@ -336,6 +391,8 @@ impl Profile {
                 }
             }
         }
+        self.ran("PreScore", &Ok(()), began);
+        let began = Instant::now();
         let mut totals = vec![0_i64; nodes.len()];
         let mut scores = Vec::with_capacity(nodes.len());
         for (place, Enabled { plugin, weight, .. }) in self.placed(Points::SCORE) {
@@ -353,10 +410,13 @@ impl Profile {
                      normalizing"
                 ));
             }
-            for (total, score) in totals.iter_mut().zip(&scores) {
-                *total = total.saturating_add(score.saturating_mul(*weight));
+            for (total, score) in totals.iter_mut().zip(&mut scores) {
+                *score = score.saturating_mul(*weight);
+                *total = total.saturating_add(*score);
             }
+            tell_scores(cycle, plugin.name(), nodes, &scores);
         }
+        self.ran("Score", &Ok(()), began);
         Ok(totals)
     }
 
@@ -366,12 +426,15 @@ impl Profile {
         cycle: &mut Cycle<'_>,
         node: &NodeInfo,
     ) -> Result<(), (&'static str, Refusal)> {
+        let began = Instant::now();
         for plugin in self.at(Points::RESERVE) {
             if let Err(refusal) = plugin.reserve(cycle, node) {
+                self.ran::<()>("Reserve", &Err(refusal.code), began);
                 self.unreserve(&cycle.state, cycle.info, node.name());
                 return Err((plugin.name(), refusal));
             }
         }
+        self.ran("Reserve", &Ok(()), began);
         Ok(())
     }
 
@@ -388,15 +451,32 @@ impl Profile {
         cycle: &Cycle<'_>,
         node: &NodeInfo,
     ) -> Result<Vec<(&'static str, std::time::Duration)>, (&'static str, Refusal)> {
+        let began = Instant::now();
         let mut waits = Vec::new();
         for plugin in self.at(Points::PERMIT) {
             match plugin.permit(cycle, node) {
                 Permit::Allow => {}
                 Permit::Wait(time) => waits.push((plugin.name(), time)),
-                Permit::Reject(refusal) => return Err((plugin.name(), refusal)),
+                Permit::Reject(refusal) => {
+                    self.ran::<()>("Permit", &Err(refusal.code), began);
+                    return Err((plugin.name(), refusal));
+                }
             }
         }
+        self.ran("Permit", &Ok(()), began);
         Ok(waits)
+    }
+}
+
+/// Tells the weighted scores of a plug-in, as kube-scheduler does at its highest level of logging.
+fn tell_scores(cycle: &Cycle<'_>, plugin: &str, nodes: &[Arc<NodeInfo>], scores: &[i64]) {
+    if !tracing::enabled!(target: SCORES, tracing::Level::TRACE) {
+        return;
+    }
+    let pod = &cycle.info.key;
+    for (node, score) in nodes.iter().zip(scores) {
+        let node = node.name();
+        tracing::trace!(target: SCORES, %pod, plugin, node, score, "plugin scored node for pod");
     }
 }
 

@@ -15,6 +15,18 @@ pub enum Code {
     Error,
 }
 
+impl Code {
+    /// What Kubernetes calls it, in metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Unschedulable => "Unschedulable",
+            Self::UnschedulableAndUnresolvable => "UnschedulableAndUnresolvable",
+            Self::Pending => "Pending",
+            Self::Error => "Error",
+        }
+    }
+}
+
 /// Why a plug-in refuses a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {

@@ -34,12 +34,24 @@ impl PodRequests {
             return Self::default();
         };
         let given = Given::of(pod.status.as_ref());
-        let asked = of_spec(spec, &given, &[]);
+        let mut asked = of_containers(spec, &given, &[]);
+        of_whole(spec, &mut asked);
         let of_pod = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
         let missing = |(name, _): &&(&str, i64)| of_pod.is_none() || asked.get(name) == 0;
         let assumptions: Vec<_> = ASSUMED.iter().filter(missing).copied().collect();
-        let assumed = of_spec(spec, &given, &assumptions);
+        let mut assumed = of_containers(spec, &given, &assumptions);
+        of_whole(spec, &mut assumed);
         Self { asked, assumed, ports: HostPort::all_of(pod) }
+    }
+
+    /// What is assumed of a Pod by its containers alone, whatever it says about itself.
+    pub(crate) fn assumed_of_containers(pod: &Pod) -> Resources {
+        let Some(spec) = &pod.spec else {
+            return Resources::default();
+        };
+        let mut assumed = of_containers(spec, &Given::of(pod.status.as_ref()), &ASSUMED);
+        assumed.add(&Resources::of(spec.overhead.as_ref()));
+        assumed
     }
 }
 
@@ -89,7 +101,7 @@ fn stays(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
-fn of_spec(spec: &PodSpec, given: &Given<'_>, assumptions: &[(&str, i64)]) -> Resources {
+fn of_containers(spec: &PodSpec, given: &Given<'_>, assumptions: &[(&str, i64)]) -> Resources {
     let of_container = |container: &Container, may_be_resized: bool| {
         let mut asked = match may_be_resized && !given.containers.is_empty() {
             true => given.requests(container),
@@ -118,12 +130,16 @@ fn of_spec(spec: &PodSpec, given: &Given<'_>, assumptions: &[(&str, i64)]) -> Re
     }
     running.add(&beside);
     running.raise(&starting);
-    let whole_pod = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-    for (name, amount) in Resources::of(whole_pod).iter() {
-        running.set(name, amount); // what the Pod says about itself beats its containers
-    }
-    running.add(&Resources::of(spec.overhead.as_ref()));
     running
+}
+
+/// What a Pod says about itself beats its containers; what it takes beside them is added.
+fn of_whole(spec: &PodSpec, requests: &mut Resources) {
+    let whole = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    for name in whole.into_iter().flat_map(BTreeMap::keys) {
+        requests.set(name, Resources::of(whole).get(name));
+    }
+    requests.add(&Resources::of(spec.overhead.as_ref()));
 }
 
 #[cfg(test)]

@@ -291,7 +291,7 @@ fn best(candidates: Vec<Candidate<'_>>) -> Option<Candidate<'_>> {
             top,
             victims.iter().map(weight).sum::<i64>(),
             victims.len(),
-            Reverse(earliest),
+            Reverse((earliest.is_none(), earliest)), // who has not started yet is new
         )
     })
 }

@@ -5,6 +5,7 @@
 
 mod default_binder;
 mod default_preemption;
+mod dynamic_resources;
 mod image_locality;
 mod inter_pod_affinity;
 mod node_affinity;
@@ -24,6 +25,7 @@ mod volumes;
 
 pub(crate) use default_binder::DefaultBinder;
 pub(crate) use default_preemption::{DefaultPreemption, UnderWay};
+pub(crate) use dynamic_resources::DynamicResources;
 pub(crate) use image_locality::ImageLocality;
 pub(crate) use inter_pod_affinity::InterPodAffinity;
 pub(crate) use node_affinity::NodeAffinity;
@@ -38,7 +40,7 @@ pub(crate) use taint_toleration::TaintToleration;
 pub(crate) use volumes::{NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone};
 
 /// The plug-ins of a profile that chooses none, with the weights of their scores.
-pub(crate) const DEFAULTS: [(&str, i64); 18] = [
+pub(crate) const DEFAULTS: [(&str, i64); 19] = [
     ("SchedulingGates", 1),
     ("PrioritySort", 1),
     ("NodeUnschedulable", 1),
@@ -53,6 +55,7 @@ pub(crate) const DEFAULTS: [(&str, i64); 18] = [
     ("VolumeZone", 1),
     ("PodTopologySpread", 2),
     ("InterPodAffinity", 2),
+    ("DynamicResources", 2),
     ("DefaultPreemption", 1),
     ("NodeResourcesBalancedAllocation", 1),
     ("ImageLocality", 1),

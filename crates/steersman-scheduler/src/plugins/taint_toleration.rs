@@ -1,14 +1,16 @@
 //! A Pod goes only to nodes whose taints it tolerates, and rather to those with fewer that it is only
 //! asked to avoid.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use steersman::placement::tolerates;
 
 use super::normalize::by_largest;
 use super::pod::{is_of, tolerations};
 use crate::framework::{
-    Action, ClusterEvent, Cycle, Hint, Interest, NodeInfo, Object, Plugin, Points, PreScore,
-    Refusal, Resource,
+    Action, ClusterEvent, Cycle, Hint, Interest, NodeInfo, Object, Plugin, Points, Refusal,
+    Resource,
 };
 
 /// Compares taints and tolerations.
@@ -20,7 +22,7 @@ impl Plugin for TaintToleration {
     }
 
     fn points(&self) -> Points {
-        Points::FILTER | Points::PRE_SCORE | Points::SCORE
+        Points::FILTER | Points::SCORE
     }
 
     fn interests(&self) -> &[Interest] {
@@ -50,19 +52,6 @@ impl Plugin for TaintToleration {
         }
     }
 
-    /// Nodes without such a taint are all the best, so that there is nothing to compare.
-    fn pre_score(
-        &self,
-        _: &mut Cycle<'_>,
-        nodes: &[std::sync::Arc<NodeInfo>],
-    ) -> Result<PreScore, Refusal> {
-        let is_tainted = |node: &NodeInfo| node.taints().iter().any(is_to_be_avoided);
-        Ok(match nodes.iter().any(|node| is_tainted(node)) {
-            true => PreScore::Score,
-            false => PreScore::Skip,
-        })
-    }
-
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
         let about_it = |toleration: &&Toleration| {
             let effect = toleration.effect.as_deref().unwrap_or_default();
@@ -76,7 +65,7 @@ impl Plugin for TaintToleration {
         node.taints().iter().filter(is_against).count().try_into().unwrap_or(i64::MAX)
     }
 
-    fn normalize(&self, _: &Cycle<'_>, _: &[std::sync::Arc<NodeInfo>], scores: &mut [i64]) {
+    fn normalize(&self, _: &Cycle<'_>, _: &[Arc<NodeInfo>], scores: &mut [i64]) {
         by_largest(scores, true);
     }
 }

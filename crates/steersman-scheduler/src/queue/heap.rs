@@ -16,7 +16,10 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
+        self.items.iter()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }

@@ -75,10 +75,20 @@ impl InFlight {
                 Meanwhile::Events(self.events.iter().skip(skipped).cloned().collect())
             }
         };
+        self.forget_events();
+        meanwhile
+    }
+
+    /// Ends the decision about a Pod that has a node.
+    pub(super) fn done(&mut self, uid: &str) {
+        self.pods.remove(uid);
+        self.forget_events();
+    }
+
+    fn forget_events(&mut self) {
         if self.pods.is_empty() {
             self.first += self.events.len() as u64;
             self.events.clear();
         }
-        meanwhile
     }
 }

@@ -13,7 +13,7 @@ mod pending;
 mod tests;
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use crate::framework::{
     Action, Before, ClusterEvent, FitError, Hint, Object, Plugin, PodInfo, Profile, QueuedPod,
     Resource,
 };
+use crate::metrics::SchedulerMetrics;
 use heap::Heap;
 use in_flight::{InFlight, Meanwhile};
 pub(crate) use pending::{Backoff, PATIENCE, Pending};
@@ -53,6 +54,26 @@ pub(crate) struct SchedulingQueue {
     in_flight: InFlight,
     /// Numbers Pods in the order in which they come.
     number: u64,
+    /// Where it tells who came, if somebody wants to know.
+    metrics: Option<SchedulerMetrics>,
+}
+
+/// Why a Pod comes into a queue.
+#[derive(Clone, Copy)]
+enum Why<'a> {
+    /// Something happened.
+    Event(&'a ClusterEvent),
+    /// Something that Kubernetes has a name for.
+    Named(&'static str),
+}
+
+impl Why<'_> {
+    const NEW: Self = Self::Named("UnschedulablePodAdd");
+    const FAILED: Self = Self::Named("ScheduleAttemptFailure");
+    const BACKED_OFF: Self = Self::Named("BackoffComplete");
+    const NOBODY_ELSE: Self = Self::Named("PopFromBackoffQ");
+    const WAITED: Self = Self::Named("UnschedulableTimeout");
+    const FORCED: Self = Self::Named("ForceActivate");
 }
 
 /// When a Pod is tried again.
@@ -65,12 +86,13 @@ enum When {
 }
 
 /// How many Pods are where.
-#[cfg(test)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Depth {
-    active: usize,
-    backoff: usize,
-    unschedulable: usize,
+pub(crate) struct Depth {
+    pub(crate) active: usize,
+    pub(crate) backoff: usize,
+    pub(crate) unschedulable: usize,
+    /// Those that may not be queued; they are counted nowhere else.
+    pub(crate) gated: usize,
 }
 
 impl SchedulingQueue {
@@ -92,15 +114,45 @@ impl SchedulingQueue {
             flush_at: None,
             in_flight: InFlight::default(),
             number: 0,
+            metrics: None,
         }
     }
 
-    #[cfg(test)]
-    fn depth(&self) -> Depth {
+    /// Tells from now on who comes.
+    pub(crate) fn measure(&mut self, metrics: SchedulerMetrics) {
+        self.metrics = Some(metrics);
+    }
+
+    pub(crate) fn depth(&self) -> Depth {
+        let gated = self.unschedulable.values().filter(|pending| pending.info.gates > 0).count();
         Depth {
             active: self.active.len(),
             backoff: self.backing_off.len() + self.failed.len(),
-            unschedulable: self.unschedulable.len(),
+            unschedulable: self.unschedulable.len() - gated,
+            gated,
+        }
+    }
+
+    /// How many Pods each plug-in refused, by its name and that of the profile.
+    pub(crate) fn refused(&self) -> BTreeMap<[String; 2], usize> {
+        let heaps = [&self.active, &self.backing_off, &self.failed];
+        let queued = heaps.into_iter().flat_map(Heap::iter);
+        let mut refused = BTreeMap::new();
+        for pending in queued.chain(self.unschedulable.values()) {
+            for plugin in &pending.plugins {
+                let profile = pending.info.scheduler_name.to_string();
+                *refused.entry([(*plugin).to_owned(), profile]).or_default() += 1;
+            }
+        }
+        refused
+    }
+
+    fn came(&self, queue: &str, why: Why<'_>) {
+        if let Some(metrics) = &self.metrics {
+            match why {
+                Why::Event(event) => metrics.came(queue, &event.label()),
+                Why::Named(name) => metrics.came(queue, name),
+            }
         }
     }
 
@@ -142,7 +194,7 @@ impl SchedulingQueue {
             number: self.number,
             attempts: 0,
         };
-        self.activate(Pending::new(queued), Some(pod));
+        self.activate(Pending::new(queued), Some(pod), Why::NEW);
     }
 
     /// Forgets a Pod that is gone or has a node.
@@ -163,9 +215,12 @@ impl SchedulingQueue {
             Some(pending) => pending,
             None => {
                 let backoff = self.backoff;
-                self.backing_off.pop(&|a, b| earlier(backoff, &*sort, a, b))?
+                let popped = self.backing_off.pop(&|a, b| earlier(backoff, &*sort, a, b))?;
+                self.came("active", Why::NOBODY_ELSE);
+                popped
             }
         };
+        pending.first_tried.get_or_insert_with(Instant::now);
         pending.queued.attempts = pending.queued.attempts.saturating_add(1);
         self.in_flight.begin(Arc::clone(&pending.info));
         Some(pending)
@@ -179,7 +234,7 @@ impl SchedulingQueue {
 
     /// The decision about a Pod is done, and it has a node.
     pub(crate) fn done(&mut self, uid: &str) {
-        let _ = self.in_flight.end(uid);
+        self.in_flight.done(uid);
     }
 
     /// Takes back a Pod that fits nowhere, or with which something went wrong.
@@ -219,13 +274,13 @@ impl SchedulingQueue {
                 whens.max_by_key(|when| *when as u8).unwrap_or(When::Later)
             }
         };
-        self.requeue(pending, when, Some(&pod));
+        self.requeue(pending, when, Some(&pod), Why::FAILED);
     }
 
     /// Tries an unschedulable Pod again at once.
     pub(crate) fn retry(&mut self, uid: &str) {
         if let Some(pending) = self.unschedulable.remove(uid) {
-            self.activate(pending, None);
+            self.activate(pending, None, Why::FORCED);
         }
     }
 
@@ -261,7 +316,7 @@ impl SchedulingQueue {
             return false;
         }
         let Some(pending) = self.unschedulable.remove(uid) else { return false };
-        self.requeue(pending, when, None)
+        self.requeue(pending, when, None, Why::Event(event))
     }
 
     /// Whether an event may help a Pod.
@@ -293,20 +348,21 @@ impl SchedulingQueue {
     }
 
     /// Whether the Pod is not unschedulable any more.
-    fn requeue(&mut self, pending: Pending, when: When, pod: Option<&Pod>) -> bool {
+    fn requeue(&mut self, pending: Pending, when: When, pod: Option<&Pod>, why: Why<'_>) -> bool {
         let backs_off = pending.backs_off_until(self.backoff) > Instant::now();
         match when {
             When::Later => {
-                self.lay_aside(pending);
+                self.lay_aside(pending, why);
                 false
             }
-            When::AfterBackoff if backs_off => self.back_off(pending, pod),
-            _ => self.activate(pending, pod),
+            When::AfterBackoff if backs_off => self.back_off(pending, pod, why),
+            _ => self.activate(pending, pod, why),
         }
     }
 
-    fn back_off(&mut self, pending: Pending, pod: Option<&Pod>) -> bool {
-        let Some(pending) = self.admitted(pending, pod) else { return false };
+    fn back_off(&mut self, pending: Pending, pod: Option<&Pod>, why: Why<'_>) -> bool {
+        let Some(pending) = self.admitted(pending, pod, why) else { return false };
+        self.came("backoff", why);
         let (sort, backoff) = (Arc::clone(&self.sort), self.backoff);
         let heap = match pending.has_failed() {
             true => &mut self.failed,
@@ -316,15 +372,21 @@ impl SchedulingQueue {
         true
     }
 
-    fn activate(&mut self, pending: Pending, pod: Option<&Pod>) -> bool {
-        let Some(pending) = self.admitted(pending, pod) else { return false };
+    fn activate(&mut self, pending: Pending, pod: Option<&Pod>, why: Why<'_>) -> bool {
+        let Some(pending) = self.admitted(pending, pod, why) else { return false };
+        self.came("active", why);
         let sort = Arc::clone(&self.sort);
         self.active.push(pending, &|a, b| in_order(&*sort, a, b));
         true
     }
 
     /// The Pod, if it may be queued; otherwise it is laid aside.
-    fn admitted(&mut self, mut pending: Pending, pod: Option<&Pod>) -> Option<Pending> {
+    fn admitted(
+        &mut self,
+        mut pending: Pending,
+        pod: Option<&Pod>,
+        why: Why<'_>,
+    ) -> Option<Pending> {
         let profile = Arc::clone(self.profiles.get(&pending.info.scheduler_name)?);
         let read = if pod.is_none() { (self.read)(&pending.info.key) } else { None };
         let pod = pod.or(read.as_deref())?;
@@ -332,13 +394,14 @@ impl SchedulingQueue {
             Ok(()) => Some(pending),
             Err(plugin) => {
                 pending.plugins.insert(plugin);
-                self.lay_aside(pending);
+                self.lay_aside(pending, why);
                 None
             }
         }
     }
 
-    fn lay_aside(&mut self, pending: Pending) {
+    fn lay_aside(&mut self, pending: Pending, why: Why<'_>) {
+        self.came("unschedulable", why);
         self.flush_at = self.flush_at.into_iter().chain(pending.stays_until()).min();
         self.unschedulable.insert(Arc::clone(&pending.info.uid), pending);
     }
@@ -356,6 +419,7 @@ impl SchedulingQueue {
                 }
                 let Some(pending) = heap.pop(&|a, b| earlier(backoff, &*sort, a, b)) else { break };
                 self.active.push(pending, &|a, b| in_order(&*sort, a, b));
+                self.came("active", Why::BACKED_OFF);
             }
         }
         if self.flush_at.is_none_or(|at| at > now) {
@@ -367,7 +431,7 @@ impl SchedulingQueue {
         for uid in uids.collect::<Vec<_>>() {
             if let Some(mut pending) = self.unschedulable.remove(&uid) {
                 pending.queued.timestamp = now;
-                self.activate(pending, None);
+                self.activate(pending, None, Why::WAITED);
             }
         }
         let next = self.unschedulable.values().filter_map(Pending::stays_until).min();

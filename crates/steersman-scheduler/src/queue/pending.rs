@@ -38,6 +38,8 @@ pub(crate) struct Pending {
     pub(crate) waits_for: BTreeSet<&'static str>,
     /// How long it stays unschedulable if nothing happens.
     pub(crate) patience: Duration,
+    /// When it was tried for the first time.
+    pub(crate) first_tried: Option<Instant>,
 }
 
 impl Deref for Pending {
@@ -52,7 +54,8 @@ impl Pending {
     /// A Pod that is new.
     pub(crate) fn new(queued: QueuedPod) -> Self {
         let (plugins, waits_for) = Default::default();
-        Self { queued, refused: 0, errors: 0, plugins, waits_for, patience: PATIENCE }
+        let (refused, errors, first_tried) = Default::default();
+        Self { queued, refused, errors, plugins, waits_for, patience: PATIENCE, first_tried }
     }
 
     /// When it is tried again if nothing happens; never while it has gates.

@@ -52,8 +52,8 @@ impl Fixture {
     }
 
     fn depth(&self) -> (usize, usize, usize) {
-        let Depth { active, backoff, unschedulable } = self.queue.depth();
-        (active, backoff, unschedulable)
+        let Depth { active, backoff, unschedulable, gated } = self.queue.depth();
+        (active, backoff, unschedulable + gated)
     }
 }
 

@@ -1,17 +1,28 @@
 //! Binds a Pod that has a node, beside other Pods.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures::FutureExt;
+use k8s_openapi::api::core::v1::Pod;
 use steersman::Error;
 use steersman::events::NewEvent;
 
-use super::Worker;
+use tokio::time::Instant;
+
+use super::handlers::bound_to;
 use super::report::Report;
+use super::{Attempt, Worker};
 use crate::framework::{
-    Action, Before, Binding, ClusterEvent, FitError, Object, Points, Profile, Refusal, Resource,
+    Action, Before, Binding, ClusterEvent, Code, FitError, Object, Points, Profile, Refusal,
+    Resource,
 };
-use crate::queue::Pending;
+use crate::metrics::Attempted;
+
+/// How often it is looked whether a Pod is bound, if the answer is not known,
+const LOOKS: usize = 10;
+/// and after which time again, if nobody answers that either.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Why a Pod could not be bound.
 enum Failure {
@@ -26,10 +37,10 @@ enum Failure {
 impl Worker {
     /// Binds a Pod. If that does not work, it takes nothing from its node any more, and goes back into
     /// the queue.
-    pub(super) async fn bind(&self, pending: Pending, profile: &Profile, binding: Binding) {
+    pub(super) async fn bind(&self, attempt: Attempt, profile: &Profile, binding: Binding) {
         let bound = AssertUnwindSafe(self.try_to_bind(profile, &binding)).catch_unwind().await;
         let failure = match bound {
-            Ok(Ok(())) => return self.bound(profile, &binding),
+            Ok(Ok(())) => return self.bound(&attempt, profile, &binding),
             Ok(Err(failure)) => failure,
             Err(_) => Failure::Failed("a plugin panicked".to_owned()),
         };
@@ -49,45 +60,80 @@ impl Worker {
                 (Some(("Unschedulable", refusal.message())), Some(error))
             }
         };
+        self.attempted(&attempt, error.as_ref());
         if let Some((reason, message)) = report {
             let report = Report { reason, message, nominated_node: None };
             let recorder = self.recorder_of(profile);
             report.write(&binding.pod, &binding.info, &self.client, &recorder).await;
         }
-        self.shared.lock().queue.put_back(pending, error.as_ref());
+        self.shared.lock().queue.put_back(attempt.pending, error.as_ref());
         self.shared.wake.notify_one();
     }
 
     async fn try_to_bind(&self, profile: &Profile, binding: &Binding) -> Result<(), Failure> {
+        let began = Instant::now();
         let permitted = self.shared.waiting.permitted(&binding.info.uid).await;
+        let code = permitted.as_ref().map_err(|(_, refusal)| refusal.code);
+        self.metrics.waited(code.err().map_or("Success", Code::as_str), began.elapsed());
         permitted.map_err(|(plugin, refusal)| Failure::Rejected(plugin, refusal))?;
         self.shared.lock().queue.done(&binding.info.uid);
+        let began = Instant::now();
         for plugin in profile.at(Points::PRE_BIND) {
             if let Some(prepared) = plugin.pre_bind(binding) {
                 prepared.await.map_err(|refusal| {
+                    profile.ran::<()>("PreBind", &Err(refusal.code), began);
                     let (name, why) = (plugin.name(), refusal.message());
                     Failure::Failed(format!("running PreBind plugin {name:?}: {why}"))
                 })?;
             }
         }
+        profile.ran("PreBind", &Ok(()), began);
         let Ok(_turn) = self.turns.acquire().await else { return Err(Failure::Overtaken) };
+        let began = Instant::now();
         for plugin in profile.at(Points::BIND) {
             if let Some(bound) = plugin.bind(binding) {
-                return bound.await.map_err(|error| failure(plugin.name(), &error));
+                let bound = bound.await;
+                profile.ran("Bind", &bound.as_ref().map_err(|_| Code::Error), began);
+                return match bound {
+                    Ok(()) => Ok(()),
+                    Err(_) if self.is_bound_all_the_same(binding).await => Ok(()),
+                    Err(error) => Err(failure(plugin.name(), &error)),
+                };
             }
         }
         Err(Failure::Failed("no plugin binds this pod".to_owned()))
     }
 
-    fn bound(&self, profile: &Profile, binding: &Binding) {
+    /// Whether a Pod is bound although somebody said that this failed: the answer may have been lost, and
+    /// what it takes must not be given to another until its binding is seen.
+    async fn is_bound_all_the_same(&self, binding: &Binding) -> bool {
+        for _ in 0..LOOKS {
+            match self.client.get::<Pod>(&binding.info.key).await {
+                Ok(Some(pod)) => {
+                    let is_same = pod.metadata.uid.as_deref() == Some(&*binding.info.uid);
+                    return is_same && bound_to(&pod) == Some(&*binding.node);
+                }
+                Ok(None) => return false,
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
+        false
+    }
+
+    fn bound(&self, attempt: &Attempt, profile: &Profile, binding: &Binding) {
+        self.metrics.attempted(Attempted::Scheduled, profile.name(), attempt.began.elapsed());
+        let first = attempt.pending.first_tried.unwrap_or(attempt.began);
+        self.metrics.bound(attempt.pending.attempts, first.elapsed());
         let (key, node) = (&binding.info.key, &binding.node);
         tracing::debug!(pod = %key, node = &**node, "pod bound");
         let note = format!("Successfully assigned {key} to {node}");
         let event = NewEvent::normal("Scheduled").action("Binding").note(note);
         self.recorder_of(profile).event(&*binding.pod, event);
+        let began = Instant::now();
         for plugin in profile.at(Points::POST_BIND) {
             plugin.post_bind(binding);
         }
+        profile.ran("PostBind", &Ok(()), began);
     }
 }
 

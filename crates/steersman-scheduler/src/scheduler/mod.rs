@@ -24,7 +24,7 @@ use steersman::events::Recorder;
 use steersman::{Client, Result, clock};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use self::handlers::bound_to;
@@ -37,6 +37,7 @@ use crate::framework::{
     Binding, Cycle, CycleState, Failure, FitError, Helped, Lister, Nominator, Plugin, PodInfo,
     Points, PostFilter, Profile, Refusal, Snapshot,
 };
+use crate::metrics::{Attempted, SchedulerMetrics};
 use crate::names::PART;
 use crate::plugins::UnderWay;
 use crate::queue::{Backoff, Pending, Profiles, SchedulingQueue};
@@ -56,6 +57,7 @@ const NO_NODES: &str = "no nodes available to schedule pods";
 
 /// What a scheduler is made of.
 pub(crate) struct Parts {
+    pub(crate) metrics: SchedulerMetrics,
     pub(crate) profiles: Arc<Profiles>,
     pub(crate) sort: Arc<dyn Plugin>,
     pub(crate) backoff: Backoff,
@@ -67,12 +69,28 @@ pub(crate) struct Parts {
 struct Worker {
     client: Client,
     recorder: Recorder,
+    metrics: SchedulerMetrics,
     informers: Arc<Informers>,
     lister: Arc<dyn Lister>,
     profiles: Arc<Profiles>,
     shared: Arc<Shared>,
     /// Limits how many Pods are bound at the same time.
     turns: Semaphore,
+}
+
+/// An attempt to schedule a Pod, and when it began.
+struct Attempt {
+    pending: Pending,
+    began: Instant,
+}
+
+/// A Pod that has a node.
+struct Decided {
+    pending: Pending,
+    node: Arc<str>,
+    /// What plug-ins remember.
+    state: CycleState,
+    began: Instant,
 }
 
 /// Work that follows from a decision.
@@ -88,10 +106,12 @@ pub(crate) async fn run(
 ) -> Result<()> {
     let informers = Arc::new(Informers::start(&caches));
     let pods = informers.pods.cache().clone();
-    let Parts { profiles, sort, backoff, preempting, waiting } = parts;
+    let Parts { metrics, profiles, sort, backoff, preempting, waiting } = parts;
     let read = Box::new(move |key: &_| pods.get(key));
-    let queue = SchedulingQueue::new(Arc::clone(&profiles), sort, backoff, read);
+    let mut queue = SchedulingQueue::new(Arc::clone(&profiles), sort, backoff, read);
+    queue.measure(metrics.clone());
     let shared = Arc::new(Shared::new(queue, preempting, waiting));
+    metrics.measure(&shared);
     let synced = async {
         handlers::follow(&informers, &shared, &profiles).await;
         informers.synced().await;
@@ -103,6 +123,7 @@ pub(crate) async fn run(
     let worker = Arc::new(Worker {
         client: client.with_field_manager(PART),
         recorder,
+        metrics,
         lister: Arc::clone(&informers) as Arc<dyn Lister>,
         informers,
         profiles,
@@ -178,6 +199,7 @@ impl Worker {
             return None;
         };
         let info = Arc::clone(&pending.info);
+        let began = Instant::now();
         let mut cycle = Cycle {
             pod: &pod,
             info: &info,
@@ -191,37 +213,45 @@ impl Worker {
         };
         match profile.schedule(&mut cycle, start) {
             Ok(node) => {
+                self.metrics.decided(began.elapsed());
                 let name: Arc<str> = node.name().into();
                 self.assume(&info, &name);
                 if let Err((plugin, refusal)) = profile.reserve(&mut cycle, &node) {
-                    return Some(self.take_back(pending, plugin, &refusal, &pod));
+                    return Some(self.take_back(pending, plugin, &refusal, &pod, began));
                 }
                 match profile.permit(&cycle, &node) {
                     Ok(waits) if waits.is_empty() => {}
                     Ok(waits) => self.shared.waiting.begin(&info.uid, waits),
                     Err((plugin, refusal)) => {
                         profile.unreserve(&cycle.state, &info, &name);
-                        return Some(self.take_back(pending, plugin, &refusal, &pod));
+                        return Some(self.take_back(pending, plugin, &refusal, &pod, began));
                     }
                 }
                 let state = cycle.state;
-                Some(self.binding(pending, &profile, &pod, name, state))
+                Some(self.binding(Decided { pending, node: name, state, began }, &profile, &pod))
             }
             Err(Failure::Fit(mut error)) => {
                 let helped = profile.post_filter(&cycle, &mut error);
-                self.wait(pending, &pod, *error, helped, snapshot)
+                if profile.plugin("DefaultPreemption").is_some() {
+                    let victims = match &helped {
+                        Helped::Yes(help) => Some(help.victims.len()),
+                        Helped::No | Helped::Never => None,
+                    };
+                    self.metrics.preempted(victims);
+                }
+                self.wait(Attempt { pending, began }, &pod, *error, helped, snapshot)
             }
             Err(Failure::NoNodes) => {
                 let report = unschedulable(NO_NODES.to_owned());
                 // Whatever a filter waits for may be what the first node brings.
                 let plugins = profile.at(Points::FILTER).map(|plugin| plugin.name()).collect();
                 let error = FitError { plugins, ..FitError::default() };
-                Some(self.failed(pending, &pod, report, Some(error)))
+                Some(self.failed(Attempt { pending, began }, &pod, report, Some(error)))
             }
             Err(Failure::Error(message)) => {
                 tracing::warn!(pod = %info.key, message, "cannot schedule a pod");
                 let report = Report { reason: "SchedulerError", message, nominated_node: None };
-                Some(self.failed(pending, &pod, report, None))
+                Some(self.failed(Attempt { pending, began }, &pod, report, None))
             }
         }
     }
@@ -245,14 +275,8 @@ impl Worker {
         }
     }
 
-    fn binding(
-        self: &Arc<Self>,
-        pending: Pending,
-        profile: &Arc<Profile>,
-        pod: &Arc<Pod>,
-        node: Arc<str>,
-        state: CycleState,
-    ) -> Task {
+    fn binding(self: &Arc<Self>, decided: Decided, profile: &Arc<Profile>, pod: &Arc<Pod>) -> Task {
+        let Decided { pending, node, state, began } = decided;
         let binding = Binding {
             pod: Arc::clone(pod),
             info: Arc::clone(&pending.info),
@@ -263,7 +287,7 @@ impl Worker {
             storage_changes: self.shared.storage.subscribe(),
         };
         let (worker, profile) = (Arc::clone(self), Arc::clone(profile));
-        Box::pin(async move { worker.bind(pending, &profile, binding).await })
+        Box::pin(async move { worker.bind(Attempt { pending, began }, &profile, binding).await })
     }
 
     /// A Pod has a node, and cannot have it after all.
@@ -273,23 +297,25 @@ impl Worker {
         plugin: &'static str,
         refusal: &Refusal,
         pod: &Arc<Pod>,
+        began: Instant,
     ) -> Task {
         self.shared.lock().cache.forget(&pending.info.uid);
+        let attempt = Attempt { pending, began };
         if !refusal.is_rejection() {
             let message = format!("running plugin {plugin:?}: {}", refusal.message());
             let report = Report { reason: "SchedulerError", message, nominated_node: None };
-            return self.failed(pending, pod, report, None);
+            return self.failed(attempt, pod, report, None);
         }
         let mut error = FitError { nodes: 1, ..FitError::default() };
         error.refused_by(plugin, refusal);
         let report = unschedulable(refusal.message());
-        self.failed(pending, pod, report, Some(error))
+        self.failed(attempt, pod, report, Some(error))
     }
 
     /// A Pod fits nowhere, and waits; maybe others go for it.
     fn wait(
         self: &Arc<Self>,
-        pending: Pending,
+        attempt: Attempt,
         pod: &Arc<Pod>,
         error: FitError,
         helped: Helped,
@@ -299,33 +325,34 @@ impl Worker {
         if snapshot.nodes().iter().any(|node| arrives(&node.node, &now)) {
             // In a moment there is another node to look at, of which nobody needs to be told.
             let patience = Duration::from_secs(ARRIVAL_SECONDS.unsigned_abs());
-            self.shared.lock().queue.put_back_for(pending, Some(&error), patience);
+            self.shared.lock().queue.put_back_for(attempt.pending, Some(&error), patience);
             return None;
         }
         let mut report = unschedulable(error.message());
         Some(match helped {
-            Helped::No => self.failed(pending, pod, report, Some(error)),
+            Helped::No => self.failed(attempt, pod, report, Some(error)),
             Helped::Never => {
                 let mut state = self.shared.lock();
-                if state.nominator.node_of(&pending.info.uid).is_some() {
-                    Arc::make_mut(&mut state.nominator).remove(&pending.info.uid);
+                let uid = &attempt.pending.info.uid;
+                if state.nominator.node_of(uid).is_some() {
+                    Arc::make_mut(&mut state.nominator).remove(uid);
                 }
                 drop(state);
                 report.nominated_node = Some(None);
-                self.failed(pending, pod, report, Some(error))
+                self.failed(attempt, pod, report, Some(error))
             }
             Helped::Yes(PostFilter { nominated_node, victims }) => {
                 report.nominated_node = Some(nominated_node.as_deref().map(str::to_owned));
                 let Some(node) = nominated_node else {
-                    return Some(self.failed(pending, pod, report, Some(error)));
+                    return Some(self.failed(attempt, pod, report, Some(error)));
                 };
-                let info = Arc::clone(&pending.info);
+                let info = Arc::clone(&attempt.pending.info);
                 let mut state = self.shared.lock();
                 Arc::make_mut(&mut state.nominator).nominate(Arc::clone(&info), &node);
                 drop(state);
                 self.shared.preempting.begin(Arc::clone(&info.uid));
                 let preemption = Preemption { preemptor: Arc::clone(pod), info, node, victims };
-                let told = self.failed(pending, pod, report, Some(error));
+                let told = self.failed(attempt, pod, report, Some(error));
                 let worker = Arc::clone(self);
                 Box::pin(async move {
                     told.await;
@@ -353,11 +380,13 @@ impl Worker {
     /// told never comes after the next decision.
     fn failed(
         self: &Arc<Self>,
-        pending: Pending,
+        attempt: Attempt,
         pod: &Arc<Pod>,
         report: Report,
         error: Option<FitError>,
     ) -> Task {
+        self.attempted(&attempt, error.as_ref());
+        let pending = attempt.pending;
         let (worker, pod) = (Arc::clone(self), Arc::clone(pod));
         Box::pin(async move {
             let name = &pending.info.scheduler_name;
@@ -367,6 +396,16 @@ impl Worker {
             worker.shared.lock().queue.put_back(pending, error.as_ref());
             worker.shared.wake.notify_one();
         })
+    }
+
+    /// Counts an attempt that has failed; by whom the Pod was refused, unless something went wrong.
+    fn attempted(&self, attempt: &Attempt, refused: Option<&FitError>) {
+        let how = match refused {
+            Some(_) => Attempted::Unschedulable,
+            None => Attempted::Error,
+        };
+        let profile = &attempt.pending.info.scheduler_name;
+        self.metrics.attempted(how, profile, attempt.began.elapsed());
     }
 
     /// Records Events as the scheduler of this name.
@@ -379,8 +418,8 @@ fn unschedulable(message: String) -> Report {
     Report { reason: "Unschedulable", message, nominated_node: None }
 }
 
-fn never() -> tokio::time::Instant {
-    tokio::time::Instant::now() + Duration::from_secs(86400)
+fn never() -> Instant {
+    Instant::now() + Duration::from_secs(86400)
 }
 
 /// Whether a Node is ready and so new that its taint has not been taken away yet.

@@ -7,8 +7,9 @@ use tokio::sync::{Notify, watch};
 use super::waiting::WaitingPods;
 use crate::cache::Cache;
 use crate::framework::{ClusterEvent, Nominator};
+use crate::metrics::{Kept, Reading};
 use crate::plugins::UnderWay;
-use crate::queue::SchedulingQueue;
+use crate::queue::{Depth, SchedulingQueue};
 
 /// What all tasks of a scheduler share.
 pub(super) struct Shared {
@@ -55,6 +56,24 @@ impl Shared {
     pub(super) fn happened(&self, event: &ClusterEvent) {
         if self.lock().queue.happened(event) {
             self.wake.notify_one();
+        }
+    }
+}
+
+impl Kept for Shared {
+    fn reading(&self) -> Reading {
+        let state = self.lock();
+        let Depth { active, backoff, unschedulable, gated } = state.queue.depth();
+        let [nodes, pods, assumed] = state.cache.sizes();
+        Reading {
+            pending: [
+                ("active", active),
+                ("backoff", backoff),
+                ("unschedulable", unschedulable),
+                ("gated", gated),
+            ],
+            cached: [("nodes", nodes), ("pods", pods), ("assumed_pods", assumed)],
+            refused: state.queue.refused(),
         }
     }
 }

@@ -36,6 +36,10 @@ impl Default for Fit {
     }
 }
 
+/// What is assumed of a Pod by its containers alone.
+#[derive(Clone)]
+struct OfContainers(Resources);
+
 /// What of a resource there is too little of.
 struct Lack {
     reason: Cow<'static, str>,
@@ -85,12 +89,18 @@ impl Plugin for Fit {
         Refusal::all(code, reasons).map_or(Ok(()), Err)
     }
 
-    fn pre_score(&self, _: &mut Cycle<'_>, _: &[Arc<NodeInfo>]) -> Result<PreScore, Refusal> {
+    /// What a whole Pod asks for counts on its node, and not when nodes are compared for it: so it is
+    /// in Kubernetes.
+    fn pre_score(&self, cycle: &mut Cycle<'_>, _: &[Arc<NodeInfo>]) -> Result<PreScore, Refusal> {
+        if cycle.spec().resources.is_some() {
+            cycle.state.insert(OfContainers(PodRequests::assumed_of_containers(cycle.pod)));
+        }
         Ok(PreScore::Score)
     }
 
     fn score(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
         let PodRequests { asked, assumed, .. } = &cycle.info.requests;
+        let assumed = cycle.state.get().map_or(assumed, |OfContainers(assumed)| assumed);
         self.strategy.sum(self.resources.iter().filter_map(|Weighted { name, weight }| {
             let wanted = match name.as_str() {
                 "cpu" | "memory" => assumed.get(name),

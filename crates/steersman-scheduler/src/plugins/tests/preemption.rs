@@ -43,11 +43,11 @@ fn as_few_and_as_unimportant_as_possible_have_to_go() {
 fn who_matters_as_much_stays() {
     let mut world = nodes(&["n"]);
     world.put("n", &of("a", "8", 10));
-    let message = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are \
-                   available: 1 No preemption victims found for incoming pod.";
+    let message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, \
+                   preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
     assert_eq!(told(world.help(&of("p", "4", 10))), Err(message.to_owned()));
-    let message = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are \
-                   available: 1 Preemption is not helpful for scheduling.";
+    let message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, \
+                   preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
     assert_eq!(told(world.help(&of("p", "9", 20))), Err(message.to_owned()));
 }
 
@@ -66,6 +66,25 @@ fn the_node_is_chosen_where_the_least_is_lost() {
     assert_eq!(best(&[("a1", "8", 5)], &[("b1", "8", 3)]), "b"); // the lower top
     assert_eq!(best(&[("a1", "4", 3), ("a2", "4", 2)], &[("b1", "4", 3), ("b2", "4", 1)]), "b");
     assert_eq!(best(&[("a1", "4", 3), ("a2", "4", 0)], &[("b1", "8", 3)]), "b"); // fewer
+}
+
+#[test]
+fn of_equal_victims_those_go_that_started_last_or_not_at_all() {
+    let started = |name: &str, at: &str| {
+        let mut pod = of(name, "8", 3);
+        pod.status = Some(object(json!({"startTime": at})));
+        pod
+    };
+    let early = started("x1", "2030-01-01T00:00:00Z");
+    let late = started("y1", "2030-01-02T00:00:00Z");
+    let never = of("z1", "8", 3);
+    for (on_a, on_b, expected) in
+        [(&early, &late, "b"), (&late, &early, "a"), (&late, &never, "b"), (&never, &late, "a")]
+    {
+        let mut world = nodes(&["a", "b"]);
+        world.put("a", on_a).put("b", on_b);
+        assert_eq!(told(world.help(&of("p", "8", 10))).unwrap().0, expected);
+    }
 }
 
 fn budget(app: &str, allowed: i32) -> Value {
@@ -98,7 +117,8 @@ fn who_must_not_preempt_and_who_has_done_so_waits() {
     world.put("n", &of("a", "8", 1));
     let mut pod = of("p", "8", 10);
     pod.spec.as_mut().unwrap().preemption_policy = Some("Never".into());
-    let message = "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to \
+    let message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to \
+                   deallocate, preemption: not eligible due to \
                    preemptionPolicy=Never.";
     assert_eq!(told(world.help(&pod)), Err(message.to_owned()));
     let mut going = of("g", "8", 1);
@@ -109,7 +129,8 @@ fn who_must_not_preempt_and_who_has_done_so_waits() {
     world.put("n", &going);
     let mut pod = of("p", "8", 10);
     pod.status = Some(object(json!({"nominatedNodeName": "n"})));
-    let message = "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to a \
+    let message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to \
+                   deallocate, preemption: not eligible due to a \
                    terminating pod on the nominated node.";
     assert_eq!(told(world.help(&pod)), Err(message.to_owned()));
 }

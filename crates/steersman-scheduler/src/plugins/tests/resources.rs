@@ -119,3 +119,18 @@ fn nodes_whose_resources_are_taken_evenly_are_better() {
     // On b it evens out what was uneven: 100 after 75, and on a 75 after 100.
     assert_eq!(scores(&[("b", 0, 10000)], with(5000, 0)), [62, 87]);
 }
+
+#[test]
+fn what_a_whole_pod_asks_for_counts_on_its_node_and_not_when_nodes_are_compared() {
+    let whole = json!({"spec": {"resources": {"requests": {"cpu": "4"}}}});
+    let scores = |cpu: &str| {
+        let nodes = [node("a", &json!({"status": {"allocatable": {"cpu": cpu}}}))];
+        World::of(nodes).scores_by("NodeResourcesFit", &json!({}), &pod("p", &whole))
+    };
+    // By a tenth of a cpu, as of a Pod that says nothing: (97 + 99) / 2.
+    assert_eq!(scores("4"), [98]);
+    let mut world = World::of([node("a", &json!({}))]);
+    world.put("a", &pod("x", &whole));
+    let message = "0/1 nodes are available: 1 Insufficient cpu.";
+    assert_eq!(world.place(&asking("p", "5")), nowhere(message));
+}

@@ -94,3 +94,11 @@ fn a_claim_that_is_not_there_keeps_its_pod_from_every_node() {
     let message = "0/1 nodes are available: persistentvolumeclaim \"data\" not found.";
     assert_eq!(world.place(&using("p", "data")), nowhere(message));
 }
+
+#[test]
+fn who_lacks_a_claim_is_told_so_in_the_words_of_kubernetes() {
+    let world = World::of([node("a", &json!({}))]);
+    let told = world.help(&using("p", "data")).map(|_| ());
+    let message = "0/1 nodes are available: persistentvolumeclaim \"data\" not found. not found";
+    assert_eq!(told, Err(message.to_owned()));
+}
