@@ -18,17 +18,23 @@ mod heartbeats;
 
 mod script;
 
+mod cri;
 mod runtime;
 
 mod pods;
 
 mod nodes;
 
+mod health;
+mod machine;
+mod node;
+
 mod metrics;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
 pub use metrics::ResourceMetrics;
+pub use node::{ConnectedNode, ContainerdNode, NodeError};
 pub use nodes::SimulatedNodes;
 pub use outages::{NodeOutage, Outages};
 pub use script::{PodRule, Scripts};
