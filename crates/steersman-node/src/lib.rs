@@ -6,6 +6,9 @@
 //! containers do what a [`script`] says; what they use, `metrics` tell. A cluster is seen only through
 //! its client; this crate knows nothing of API servers, stores or controllers. Which ports of a node
 //! are free it decides as the scheduler does and by its code, as a kubelet.
+//!
+//! What a kubelet decides about real containers stands apart from those who run them: `objects` are
+//! what Pods refer to, of which `environment` makes variables, with what the `downward` API tells.
 
 mod addresses;
 mod families;
@@ -25,6 +28,14 @@ mod pods;
 mod nodes;
 
 mod metrics;
+
+#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+mod objects;
+
+#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+mod downward;
+#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+mod environment;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
