@@ -8,7 +8,8 @@
 //! are free it decides as the scheduler does and by its code, as a kubelet.
 //!
 //! What a kubelet decides about real containers stands apart from those who run them: `objects` are
-//! what Pods refer to, of which `environment` makes variables, with what the `downward` API tells.
+//! what Pods refer to, of which `environment` makes variables and `volumes` files, with what the
+//! `downward` API tells.
 
 mod addresses;
 mod families;
@@ -36,6 +37,9 @@ mod objects;
 mod downward;
 #[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
 mod environment;
+
+#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+mod volumes;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
