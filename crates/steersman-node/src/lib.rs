@@ -9,7 +9,7 @@
 //!
 //! What a kubelet decides about real containers stands apart from those who run them: `objects` are
 //! what Pods refer to, of which `environment` makes variables and `volumes` files, with what the
-//! `downward` API tells.
+//! `downward` API tells; `probes` say whether containers live.
 
 mod addresses;
 mod families;
@@ -40,6 +40,9 @@ mod environment;
 
 #[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
 mod volumes;
+
+#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+mod probes;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
