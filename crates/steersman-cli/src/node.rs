@@ -22,6 +22,7 @@ pub(crate) async fn connect(
         address: flags.node_ip,
         cluster_dns: flags.cluster_dns,
         cluster_domain: flags.cluster_domain,
+        ..ContainerdNode::default()
     };
     node.connect().await.map_err(|error| error.to_string())
 }

@@ -6,11 +6,16 @@
 //! containers do what a [`script`] says; what they use, `metrics` tell. A cluster is seen only through
 //! its client; this crate knows nothing of API servers, stores or controllers. Which ports of a node
 //! are free it decides as the scheduler does and by its code, as a kubelet.
+//!
+//! What a kubelet decides about real containers stands apart from those who run them: `objects` are
+//! what Pods refer to, of which `environment` makes variables and `volumes` files, with what the
+//! `downward` API tells; `probes` say whether containers live.
 
 mod addresses;
 mod families;
 mod outages;
 mod registration;
+mod restart_policy;
 
 mod agenda;
 mod heartbeat;
@@ -30,6 +35,15 @@ mod machine;
 mod node;
 
 mod metrics;
+
+mod objects;
+
+mod downward;
+mod environment;
+
+mod volumes;
+
+mod probes;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};

@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::Manager;
@@ -44,6 +45,8 @@ pub struct ContainerdNode {
     pub cluster_dns: Vec<IpAddr>,
     /// What names of the cluster end with.
     pub cluster_domain: String,
+    /// How often files of volumes are brought up to date.
+    pub sync_period: Duration,
 }
 
 impl Default for ContainerdNode {
@@ -59,6 +62,7 @@ impl Default for ContainerdNode {
             address: None,
             cluster_dns: Vec::new(),
             cluster_domain: "cluster.local".into(),
+            sync_period: Duration::from_secs(60),
         }
     }
 }
@@ -89,7 +93,7 @@ impl From<CriError> for NodeError {
 pub struct ConnectedNode {
     cri: Cri,
     machine: Machine,
-    runtime: Real,
+    settings: Settings,
     health: watch::Sender<Health>,
 }
 
@@ -134,7 +138,7 @@ impl ContainerdNode {
             name: name.clone(),
         };
         let servers = self.cluster_dns.iter().map(IpAddr::to_string).collect();
-        let runtime = Real::new(Settings {
+        let settings = Settings {
             cri: cri.clone(),
             runtime,
             places: Places { root: self.root, logs: self.logs },
@@ -143,8 +147,10 @@ impl ContainerdNode {
             memory: i64::try_from(resources.memory).unwrap_or(i64::MAX),
             dns: ClusterDns { servers, domain: self.cluster_domain },
             addresses: vec![address],
-        });
-        Ok(ConnectedNode { cri, machine, runtime, health })
+            allocatable: resources.allocatable(),
+            sync_period: self.sync_period,
+        };
+        Ok(ConnectedNode { cri, machine, settings, health })
     }
 }
 
@@ -157,7 +163,8 @@ impl ConnectedNode {
     /// Adds this node to a manager, which sees the Pods of this node and no others.
     #[must_use]
     pub fn install(self, manager: Manager) -> Manager {
-        let Self { cri, machine, runtime, health } = self;
+        let Self { cri, machine, settings, health } = self;
+        let runtime = Real::new(settings, manager.recorder());
         let outages = Outages::default();
         let heartbeats = Heartbeats::always(vec![machine.clone()], &outages);
         let bound = format!("spec.nodeName={}", machine.name);

@@ -226,6 +226,22 @@ impl Cri {
         Ok(answer.image_ref)
     }
 
+    pub(crate) async fn remove_image(&self, id: &str) -> Result<(), CriError> {
+        let request = i::RemoveImageRequest { image: Some(image(id)) };
+        let answer: Result<i::RemoveImageResponse, _> =
+            self.call(images!("RemoveImage", LATER), request).await;
+        gone_is_done(answer.map(drop))
+    }
+
+    /// Where images are kept.
+    pub(crate) async fn image_disk(&self) -> Result<Option<String>, CriError> {
+        let request = i::ImageFsInfoRequest {};
+        let answer: i::ImageFsInfoResponse =
+            self.call(images!("ImageFsInfo", SOON), request).await?;
+        let disk = answer.image_filesystems.into_iter().next().and_then(|disk| disk.fs_id);
+        Ok(disk.map(|disk| disk.mountpoint))
+    }
+
     async fn call<Q, A>(&self, method: Method, request: Q) -> Result<A, CriError>
     where
         Q: Message + 'static,

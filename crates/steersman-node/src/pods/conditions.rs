@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::plan::accompanies;
+use crate::restart_policy::accompanies;
 
 /// What a condition says.
 struct Said {

@@ -142,9 +142,13 @@ impl<'a> Teller<'a> {
     /// Tells of containers that are stopped.
     pub(super) fn stopping(&self, names: &[String]) {
         for name in names {
-            let note = format!("Stopping container {name}");
-            self.about(name, |_| [NewEvent::normal("Killing").action("Stopping").note(note)]);
+            self.killing(name, &format!("Stopping container {name}"));
         }
+    }
+
+    /// Tells that a container is stopped, and why.
+    pub(super) fn killing(&self, name: &str, why: &str) {
+        self.about(name, |_| [NewEvent::normal("Killing").action("Stopping").note(why)]);
     }
 
     /// Tells why a Pod was ended, unless somebody asked for it.

@@ -11,8 +11,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container as Spec, Pod, PodSpec};
 
 use super::backoff::{Trouble, Troubles, go};
+use crate::probes::ContainerProbes;
+use crate::restart_policy::{accompanies, restarts};
 use crate::runtime::{Container, Observation, Start, StartError, State};
 
+/// The code of what is ended by force.
+const KILLED: i32 = 137;
 /// For how long it is said that a pull failed, before it is said that the next is waited for.
 const PULL_SHOWN: SignedDuration = SignedDuration::from_secs(1);
 
@@ -32,6 +36,12 @@ pub(super) enum Action {
     Restart(Start, Timestamp),
     /// Stops what only accompanied others.
     Stop(Vec<String>),
+    /// Stops what a probe says is broken.
+    Kill {
+        name: String,
+        /// What people are told.
+        message: String,
+    },
 }
 
 /// Why a container waits.
@@ -88,6 +98,7 @@ pub(super) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
     let mut plan = Plan { until: observed.until(), ..Plan::default() };
     let Some(spec) = &pod.spec else { return plan };
     let mut planning = Planning { pod, spec, observed, now, plan: &mut plan };
+    planning.kill_broken();
     planning.run_added();
     match planning.initialized() {
         Initialization::Pending => {}
@@ -170,6 +181,23 @@ impl Planning<'_> {
                 State::Running { .. } => false,
             })
         })
+    }
+
+    /// What a probe says is broken is stopped, and started again as what ends by itself.
+    fn kill_broken(&mut self) {
+        let spec_of = |name: &str| {
+            let mut all = self.spec.init_containers.iter().flatten().chain(&self.spec.containers);
+            all.find(|container| container.name == name)
+        };
+        for found in &self.observed.now.containers {
+            let State::Running { stopping: false, .. } = found.state else { continue };
+            let Some(kind) = found.failed_probe else { continue };
+            let name = &found.name;
+            let again =
+                spec_of(name).is_some_and(|container| restarts(container, self.spec, KILLED));
+            let message = ContainerProbes::killing(name, kind, again);
+            self.plan.actions.push(Action::Kill { name: name.clone(), message });
+        }
     }
 
     /// Containers that were added later run once, whatever the others do.
@@ -255,36 +283,6 @@ impl Planning<'_> {
     fn look_again(&mut self, at: Timestamp) {
         self.plan.until = Some(self.plan.until.map_or(at, |earlier| earlier.min(at)));
     }
-}
-
-/// Whether an init container accompanies the main ones instead of ending before them.
-pub(super) fn accompanies(container: &Spec) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
-}
-
-/// Whether a container that exited with this code is started again: by its own rules, its own
-/// policy or that of its Pod.
-pub(super) fn restarts(container: &Spec, spec: &PodSpec, code: i32) -> bool {
-    if container.restart_policy.is_some() && ruled_to_restart(container, code) {
-        return true;
-    }
-    let policy = container.restart_policy.as_ref().or(spec.restart_policy.as_ref());
-    match policy.map(String::as_str) {
-        Some("Never") => false,
-        Some("OnFailure") => code != 0,
-        _ => true,
-    }
-}
-
-fn ruled_to_restart(container: &Spec, code: i32) -> bool {
-    let mut rules = container.restart_policy_rules.iter().flatten();
-    let matching = rules.find(|rule| {
-        rule.exit_codes.as_ref().is_some_and(|codes| {
-            let listed = codes.values.iter().flatten().any(|value| *value == code);
-            if codes.operator == "NotIn" { !listed } else { listed }
-        })
-    });
-    matching.is_some_and(|rule| rule.action == "Restart")
 }
 
 fn image_of<'a>(spec: &'a PodSpec, name: &str) -> &'a str {

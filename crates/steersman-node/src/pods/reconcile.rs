@@ -10,12 +10,13 @@ use steersman::{Context, Next, Reconciler, Result, clock};
 
 use super::backoff::Memory;
 use super::events::Teller;
-use super::plan::{Action, Observed, Plan, accompanies, plan};
+use super::plan::{Action, Observed, Plan, plan};
 use super::removal::{Removal, removal};
 use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
 use crate::addresses::{Addresses, Rejection, Room};
 use crate::registration::{Machine, Network};
+use crate::restart_policy::accompanies;
 use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, StartError, State};
 
 /// When to look again at what should have ended, if nobody tells before.
@@ -132,6 +133,10 @@ impl<R: ContainerRuntime> PodWorker<R> {
             Action::Stop(names) => {
                 teller.stopping(names);
                 self.runtime.stop(pod, names, now).await
+            }
+            Action::Kill { name, message } => {
+                teller.killing(name, message);
+                self.runtime.stop(pod, std::slice::from_ref(name), now).await
             }
         }
     }

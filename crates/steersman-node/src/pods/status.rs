@@ -11,8 +11,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::conditions::conditions;
 use super::phase::phase;
-use super::plan::{Observed, Plan, accompanies};
+use super::plan::{Observed, Plan};
 use crate::addresses::Rejection;
+use crate::restart_policy::accompanies;
 use crate::runtime::{Container, Sandbox, State};
 
 /// What a Pod finds itself in.

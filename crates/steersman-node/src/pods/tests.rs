@@ -12,6 +12,7 @@ use super::status::{
     End, Surroundings, ending, has_ended, rejected, running as reported, time_left,
 };
 use crate::addresses::Rejection;
+use crate::probes::Kind;
 use crate::runtime::{Container, Observation, Sandbox, Start, StartError, State};
 
 fn pod() -> Pod {
@@ -58,6 +59,7 @@ fn container(name: &str, attempt: i32, state: State) -> Container {
         started: at(0),
         state,
         outdated: false,
+        failed_probe: None,
         last: None,
     }
 }
@@ -388,6 +390,22 @@ fn a_companion_that_has_not_come_up_is_waited_for() {
     let slow = State::Running { started: false, ready: false, stopping: false, until: None };
     let observed = seen([exited("setup", 0, 0), container("proxy", 0, slow)]);
     assert_eq!(plan(&pod(), &observed, at(1)).actions, []);
+}
+
+#[test]
+fn what_a_probe_says_is_broken_is_stopped_once_and_started_again() {
+    let broken = Container { failed_probe: Some(Kind::Liveness), ..runs("main") };
+    let mut observed = seen([exited("setup", 0, 0), runs("proxy"), broken.clone()]);
+    let message = "Container main failed liveness probe, will be restarted";
+    let kill = Action::Kill { name: "main".into(), message: message.into() };
+    assert_eq!(plan(&with(pod(), "Always"), &observed, at(1)).actions, [kill]);
+    let state = State::Running { started: true, ready: false, stopping: true, until: None };
+    observed.now.containers[2] = Container { state, ..broken };
+    assert_eq!(plan(&with(pod(), "Always"), &observed, at(1)).actions, [], "it is told already");
+    observed.now.containers[2] = exited("main", 143, 2);
+    let again = Start { name: "main".into(), attempt: 1 };
+    let planned = plan(&with(pod(), "Always"), &observed, at(2)).actions;
+    assert_eq!(planned, [Action::Restart(again, at(2))]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use steersman::{Client, ObjectKey, Result};
 
+use crate::probes::Kind;
 pub(crate) use simulated::Simulated;
 
 /// What there is of a Pod.
@@ -54,6 +55,8 @@ pub(crate) struct Container {
     pub(crate) state: State,
     /// What it shared with others is no more: it counts as one that ran before.
     pub(crate) outdated: bool,
+    /// Which probe says that it must be stopped, if one does.
+    pub(crate) failed_probe: Option<Kind>,
     /// The one of its name before it.
     pub(crate) last: Option<Box<Container>>,
 }

@@ -184,6 +184,7 @@ impl Run {
             started: self.started,
             state: self.state(&spec.script, now),
             outdated: false,
+            failed_probe: None,
             last: self.last.clone(),
         }
     }
@@ -274,6 +275,7 @@ fn known_last(container: &ContainerStatus, ended: &ContainerStateTerminated) -> 
             message: ended.message.clone(),
         },
         outdated: false,
+        failed_probe: None,
         last: None,
     })
 }

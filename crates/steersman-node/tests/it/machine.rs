@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
@@ -46,6 +47,7 @@ impl Machine {
             root: room.join("root"),
             logs: room.join("logs"),
             cgroup: format!("/{}/{name}", containerd.name),
+            sync_period: Duration::from_secs(1),
             ..ContainerdNode::default()
         };
         let client = cluster.client();
@@ -160,6 +162,27 @@ impl Machine {
         let name = format!("default_{}_{uid}", pod.name_any());
         let file = self.settings.logs.join(name).join(container).join(format!("{attempt}.log"));
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    }
+
+    /// Runs a command in a container, and gives what it prints.
+    pub fn exec(&self, pod: &Pod, container: &str, command: &[&str]) -> String {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let id = status(pod, container).and_then(|it| it.container_id.clone()).expect("it runs");
+        let id = id.trim_start_matches("containerd://");
+        let number = format!("exec-{}", COUNTER.fetch_add(1, Ordering::Relaxed));
+        let exec = ["tasks", "exec", "--exec-id", &number, id];
+        self.containerd.ctr(&[&exec, command].concat())
+    }
+
+    /// What a file of a burstable Pod's cgroup says, whichever version cgroups are.
+    pub fn cgroup(&self, pod: &Pod, controller: &str, first: &str, second: &str) -> String {
+        let own = format!("{}/burstable/pod{}", self.settings.cgroup, pod.uid().expect("it exists"));
+        let paths = [
+            format!("/sys/fs/cgroup/{controller}{own}/{first}"),
+            format!("/sys/fs/cgroup{own}/{second}"),
+        ];
+        let read = paths.iter().find_map(|path| fs::read_to_string(path).ok());
+        read.unwrap_or_else(|| panic!("none of {paths:?}")).trim().to_owned()
     }
 
     /// Deletes all Pods and makes sure that nothing is left of them on the machine.

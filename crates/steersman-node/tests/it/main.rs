@@ -4,6 +4,7 @@
 //! `cargo xtask test` installs them.
 
 mod containerd;
+mod inside;
 mod lifecycle;
 mod machine;
 mod restarts;

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::image::{FilesystemUsage, ImageSpec};
+use super::image::ImageSpec;
 use super::sandbox::{NamespaceOption, PodSandboxConfig, SecurityProfile};
-use super::{Int64Value, UInt64Value};
+use super::Int64Value;
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct ContainerMetadata {
@@ -264,17 +264,6 @@ pub(crate) struct ContainerStatus {
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct UpdateContainerResourcesRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) container_id: String,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) linux: Option<LinuxContainerResources>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub(crate) struct UpdateContainerResourcesResponse {}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct ExecSyncRequest {
     #[prost(string, tag = "1")]
     pub(crate) container_id: String,
@@ -292,69 +281,6 @@ pub(crate) struct ExecSyncResponse {
     pub(crate) stderr: Vec<u8>,
     #[prost(int32, tag = "3")]
     pub(crate) exit_code: i32,
-}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct ReopenContainerLogRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) container_id: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub(crate) struct ReopenContainerLogResponse {}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct ContainerStatsRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) container_id: String,
-}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct ContainerStatsResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) stats: Option<ContainerStats>,
-}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct ContainerStats {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) attributes: Option<ContainerAttributes>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) cpu: Option<CpuUsage>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) memory: Option<MemoryUsage>,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) writable_layer: Option<FilesystemUsage>,
-}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct ContainerAttributes {
-    #[prost(string, tag = "1")]
-    pub(crate) id: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub(crate) struct CpuUsage {
-    #[prost(int64, tag = "1")]
-    pub(crate) timestamp: i64,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) usage_core_nano_seconds: Option<UInt64Value>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) usage_nano_cores: Option<UInt64Value>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub(crate) struct MemoryUsage {
-    #[prost(int64, tag = "1")]
-    pub(crate) timestamp: i64,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) working_set_bytes: Option<UInt64Value>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) available_bytes: Option<UInt64Value>,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) usage_bytes: Option<UInt64Value>,
-    #[prost(message, optional, tag = "5")]
-    pub(crate) rss_bytes: Option<UInt64Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]

@@ -17,6 +17,7 @@ use super::observe::{Parts, runs};
 use super::places::uid_of_logs;
 use super::{Shared, locked, names_of_running, stops, uid_of};
 use crate::cri::CriError;
+use crate::volumes::{self, LinuxMounter};
 
 /// How often it is looked for what belongs to nobody.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -41,6 +42,13 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
     for sandbox in &parts.sandboxes {
         shared.cri.stop_sandbox(&sandbox.id).await?;
     }
+    locked(&shared.running).remove(uid);
+    shared.probing.forget(uid);
+    let directory = shared.places.of_pod(uid);
+    if let Err(error) = volumes::tear_down(&directory, &LinuxMounter) {
+        tracing::warn!(%error, uid, "the volumes of a Pod cannot be taken down; retrying");
+        return Ok(false);
+    }
     // Something may take a moment to leave it.
     if let Err(error) = shared.cgroups.remove(uid) {
         tracing::debug!(%error, uid, "the cgroup of a Pod is still in use");
@@ -53,6 +61,9 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
 /// Removes everything of a Pod that is gone.
 pub(super) fn forget(shared: &Arc<Shared>, uid: &str) {
     shared.pulls.forget(uid);
+    shared.tokens.forget(uid);
+    locked(&shared.running).remove(uid);
+    shared.probing.forget(uid);
     let (shared, uid) = (Arc::clone(shared), uid.to_owned());
     tokio::spawn(async move {
         for _ in 0..TRIES {
@@ -89,7 +100,7 @@ async fn remove(shared: &Shared, uid: &str) -> std::result::Result<(), Left> {
         shared.cri.remove_container(&container.id).await?;
     }
     shared.cgroups.remove(uid)?;
-    remove_directory(&shared.places.of_pod(uid))?;
+    volumes::tear_down(&shared.places.of_pod(uid), &LinuxMounter)?;
     for logs in entries(&shared.places.logs) {
         if uid_of_logs(&logs) == Some(uid) {
             remove_directory(&logs)?;

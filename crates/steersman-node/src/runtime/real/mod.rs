@@ -10,13 +10,17 @@ mod cleanup;
 mod config;
 mod hooks;
 mod image_name;
+mod images;
 mod labels;
 mod last_words;
 mod names;
 mod observe;
 mod places;
 mod prepare;
+mod probing;
 mod pulls;
+mod reading;
+mod refresh;
 mod refusal;
 mod relist;
 mod resources;
@@ -24,13 +28,15 @@ mod security;
 mod start;
 mod stops;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::{Stream, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use steersman::{Client, ObjectKey, Result};
+use steersman::events::Recorder;
+use steersman::{Client, ObjectKey, Result, clock};
 use tokio::sync::mpsc;
 
 use super::{ContainerRuntime, Observation, Outcome, Start};
@@ -40,7 +46,9 @@ pub(crate) use cgroups::Cgroups;
 use config::Ground;
 pub(crate) use names::ClusterDns;
 pub(crate) use places::Places;
+use probing::Probing;
 use pulls::Pulls;
+use reading::FetchedTokens;
 use stops::Stops;
 
 /// How many Pods may wait to be looked at because something of theirs has changed.
@@ -66,6 +74,10 @@ pub(crate) struct Settings {
     pub(crate) dns: ClusterDns,
     /// The addresses of the machine.
     pub(crate) addresses: Vec<String>,
+    /// What Pods can have of the machine.
+    pub(crate) allocatable: BTreeMap<String, String>,
+    /// How often volumes are brought up to date.
+    pub(crate) sync_period: Duration,
 }
 
 struct Shared {
@@ -75,6 +87,15 @@ struct Shared {
     cgroups: Cgroups,
     ground: Ground,
     addresses: Vec<String>,
+    allocatable: BTreeMap<String, String>,
+    sync_period: Duration,
+    tokens: FetchedTokens,
+    probing: Probing,
+    recorder: Recorder,
+    /// When the agent was started.
+    started: Timestamp,
+    /// The Pods that have not ended, as they were seen last, by uid.
+    running: Mutex<HashMap<String, Arc<Pod>>>,
     pulls: Pulls,
     stops: Stops,
     seen: Mutex<Seen>,
@@ -95,8 +116,10 @@ struct Seen {
 }
 
 impl Real {
-    pub(crate) fn new(settings: Settings) -> Self {
-        let Settings { cri, runtime, places, cgroups, node, memory, dns, addresses } = settings;
+    /// A runtime that tells people by this recorder what it finds.
+    pub(crate) fn new(settings: Settings, recorder: &Recorder) -> Self {
+        let recorder = recorder.reporting("kubelet").instance(&settings.node);
+        let Settings { cri, runtime, places, cgroups, node, memory, dns, .. } = settings;
         let (wake, woken) = mpsc::channel(WOKEN_MAX);
         let shared = Shared {
             pulls: Pulls::default(),
@@ -110,14 +133,27 @@ impl Real {
             runtime,
             places,
             cgroups,
-            addresses,
+            addresses: settings.addresses,
+            allocatable: settings.allocatable,
+            sync_period: settings.sync_period,
+            tokens: FetchedTokens::default(),
+            probing: Probing::default(),
+            recorder,
+            started: clock::now(),
+            running: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
 
     /// Notices what changes and takes away what belongs to nobody, for ever.
     pub(crate) async fn run(&self, client: Client) {
-        futures::join!(relist::run(&self.shared), cleanup::run(&self.shared, &client));
+        let shared = &self.shared;
+        futures::join!(
+            relist::run(shared),
+            images::run(shared),
+            cleanup::run(shared, &client),
+            refresh::run(shared, &client, shared.sync_period),
+        );
     }
 }
 
@@ -134,6 +170,7 @@ impl ContainerRuntime for Real {
     }
 
     async fn observe(&self, pod: &Pod, _: Timestamp) -> Result<Observation> {
+        locked(&self.shared.running).insert(uid_of(pod).to_owned(), Arc::new(pod.clone()));
         Ok(observe::observe(&self.shared, pod).await?)
     }
 

@@ -1,13 +1,16 @@
 //! What the runtime has of a Pod.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::labels::{CONTAINER_NAME, POD_UID};
-use super::{Shared, last_words, locked, uid_of};
+use super::{Shared, last_words, locked, probing, uid_of};
 use crate::cri::CriError;
 use crate::cri::wire::container::{Container as Listed, ContainerState, ContainerStatus};
 use crate::cri::wire::sandbox::{PodSandbox, PodSandboxState};
+use crate::restart_policy::restarts;
 use crate::runtime::{Container, Observation, Sandbox, State};
 
 /// The code of what ended nobody knows how.
@@ -66,7 +69,7 @@ pub(super) fn runs(container: &Listed) -> bool {
 }
 
 /// What there is of a Pod.
-pub(super) async fn observe(shared: &Shared, pod: &Pod) -> Result<Observation, CriError> {
+pub(super) async fn observe(shared: &Arc<Shared>, pod: &Pod) -> Result<Observation, CriError> {
     let parts = Parts::of(shared, uid_of(pod)).await?;
     let current = parts.current();
     let sandbox = match current {
@@ -79,6 +82,11 @@ pub(super) async fn observe(shared: &Shared, pod: &Pod) -> Result<Observation, C
         let Some(newest) = named.next() else { continue };
         let Some(mut container) = container(shared, pod, newest).await? else { continue };
         container.outdated = current.is_none_or(|current| current.id != newest.pod_sandbox_id);
+        let address = match &sandbox {
+            Sandbox::Ready(own) if !own.is_empty() => &own[0],
+            _ => shared.addresses.first().map_or("", String::as_str),
+        };
+        probing::judge(shared, pod, address, &mut container, |code| again(pod, name, code));
         if let Some(before) = named.next() {
             container.last = self::container(shared, pod, before).await?.map(Box::new);
         }
@@ -146,8 +154,16 @@ async fn container(
         started: time(if status.started_at > 0 { status.started_at } else { status.created_at }),
         state,
         outdated: false,
+        failed_probe: None,
         last: None,
     }))
+}
+
+/// Whether a container that ended with this code is started again.
+fn again(pod: &Pod, name: &str, code: i32) -> bool {
+    let Some(spec) = &pod.spec else { return false };
+    let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    all.find(|one| one.name == name).is_some_and(|one| restarts(one, spec, code))
 }
 
 fn reason(status: &ContainerStatus) -> String {

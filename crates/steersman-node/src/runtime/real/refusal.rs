@@ -22,6 +22,10 @@ fn of_pod(spec: &PodSpec) -> Option<String> {
             has(claims, "resource claims")
         })
         .or_else(|| {
+            let mut volumes = spec.volumes.iter().flatten();
+            has(volumes.any(|volume| volume.image.is_some()), "volumes of images")
+        })
+        .or_else(|| {
             let windows = spec.os.as_ref().is_some_and(|os| os.name != "linux");
             has(windows, "other operating systems than Linux")
         })
@@ -29,10 +33,6 @@ fn of_pod(spec: &PodSpec) -> Option<String> {
 
 fn of_container(container: &Container) -> Option<String> {
     let name = &container.name;
-    let probes = [&container.liveness_probe, &container.readiness_probe, &container.startup_probe];
-    if probes.iter().any(|probe| probe.is_some()) {
-        return Some(format!("probes (container {name})"));
-    }
     let hooks = container.lifecycle.as_ref();
     let hooks = hooks.map(|hooks| [&hooks.post_start, &hooks.pre_stop]);
     if hooks.into_iter().flatten().flatten().any(is_https) {

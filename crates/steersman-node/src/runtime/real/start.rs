@@ -18,7 +18,6 @@ use super::stops;
 use super::{Shared, locked, names, prepare, uid_of};
 use crate::cri::CriError;
 use crate::cri::wire::container::{ContainerState, CreateContainerRequest};
-use crate::cri::wire::image::Image;
 use crate::cri::wire::sandbox::{PodSandbox, PodSandboxConfig, PodSandboxState};
 use crate::runtime::{Outcome, Start, StartError};
 
@@ -72,6 +71,7 @@ async fn begin(
     let Some((container, target)) = spec_of(pod, &start.name) else {
         return Err(StartError::Config(format!("no container {:?}", start.name)).into());
     };
+    let volumes = prepare::volumes(shared, pod, client).await?;
     let parts = Parts::of(shared, uid_of(pod)).await?;
     let sandbox = sandbox(shared, pod, &parts, client).await?;
     let (image, pulled) =
@@ -82,7 +82,9 @@ async fn begin(
         };
     let target =
         target.and_then(|target| Some(parts.named(&target).find(|one| runs(one))?.id.clone()));
-    let id = create(shared, pod, start, &container, &sandbox, (image, target), client).await?;
+    let addresses = &sandbox.addresses;
+    let found = prepare::Found { image, target, addresses, volumes: &volumes };
+    let id = create(shared, pod, start, &container, &sandbox, found).await?;
     shared.cri.start_container(&id).await.map_err(|error| match error {
         CriError::Refused { .. } => Stopped::Failed(StartError::Run(error.message())),
         error => Stopped::Runtime(error),
@@ -167,13 +169,11 @@ async fn create(
     start: &Start,
     container: &Container,
     sandbox: &Ready,
-    (image, target): (Image, Option<String>),
-    client: &Client,
+    found: prepare::Found<'_>,
 ) -> std::result::Result<String, Stopped> {
     files(shared, pod, container, start, sandbox)
         .map_err(|error| StartError::Config(error.to_string()))?;
-    let found = prepare::Found { image, target, addresses: &sandbox.addresses };
-    let prepared = prepare::prepare(shared, pod, container, start, found, client).await?;
+    let prepared = prepare::prepare(shared, pod, container, start, found)?;
     let config = config::container(pod, container, start.attempt, &shared.ground, prepared);
     let config = config.map_err(StartError::Config)?;
     // One that was made and never started still has the name.

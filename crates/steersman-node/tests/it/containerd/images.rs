@@ -7,9 +7,9 @@ use super::layout::{self, Image};
 use super::tar::{Entry, Tar};
 
 /// What of busybox containers call by name.
-const PROGRAMS: [&str; 16] = [
+const PROGRAMS: [&str; 19] = [
     "sh", "httpd", "sleep", "cat", "echo", "true", "false", "touch", "ls", "tail", "head", "dd",
-    "kill", "id", "hostname", "date",
+    "kill", "id", "hostname", "date", "mkdir", "rm", "wc",
 ];
 
 /// Both images in one archive.
