@@ -9,7 +9,8 @@
 //!
 //! What a kubelet decides about real containers stands apart from those who run them: `objects` are
 //! what Pods refer to, of which `environment` makes variables and `volumes` files, with what the
-//! `downward` API tells; `probes` say whether containers live.
+//! `downward` API tells; `probes` say whether containers live, and `garbage` which of them, and which
+//! images, are left over.
 
 mod addresses;
 mod families;
@@ -44,6 +45,9 @@ mod environment;
 mod volumes;
 
 mod probes;
+
+#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+mod garbage;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
