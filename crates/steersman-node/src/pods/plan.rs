@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Container as Spec, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 use super::backoff::{Trouble, Troubles, go};
 use crate::probes::ContainerProbes;

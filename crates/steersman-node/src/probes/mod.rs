@@ -24,7 +24,7 @@ use std::fmt::{self, Display};
 
 pub(crate) use container::ContainerProbes;
 pub(crate) use run::{Exec, ExecError, ExecOutput, Target, probe};
-pub(crate) use worker::{Observed, Phase, Step, Verdict, Worker};
+pub(crate) use worker::{Observed, Phase, Step, Worker};
 
 /// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -20,9 +20,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::grpc::{HealthCheckRequest, HealthCheckResponse, ServingStatus};
 use super::tcp;
+use super::worker::Verdict;
 use super::{
     Answer, ContainerProbes, Exec, ExecError, ExecOutput, Kind, Observed, Phase, Step, Target,
-    Verdict, Worker, probe,
+    Worker, probe,
 };
 
 /// Seconds after the agent was started.

@@ -12,12 +12,15 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, PersistentVolume, Pod, Se
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, from_value, json};
 
+use super::mounter::{Mounter, NewMount};
+use super::mounts::SubPath;
 use super::ownership::{Group, give_to};
-use super::payload::File;
+use super::payload::{File, Payload};
+use super::plan::{Backing, Medium};
 use super::{
-    Backing, ContainerMount, Inputs, LinuxMounter, Medium, MountSource, Mounter, Mounting,
-    NewMount, Ownership, Payload, Propagation, SubPath, Token, TokenKey, Tokens, VolumePlan,
-    failed, host_path, mounts, plan, read_below, resolve, set_up, tear_down, writer,
+    ContainerMount, Inputs, LinuxMounter, MountSource, Mounting, Ownership, Propagation, Token,
+    TokenKey, Tokens, VolumePlan, failed, host_path, mounts, plan, read_below, resolve, set_up,
+    tear_down, writer,
 };
 use crate::environment::Environment;
 use crate::objects::Objects;

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::Int64Value;
 use super::image::ImageSpec;
 use super::sandbox::{NamespaceOption, PodSandboxConfig, SecurityProfile};
-use super::Int64Value;
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct ContainerMetadata {

@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::clock;
 use steersman::events::NewEvent;
 use tokio::time::{MissedTickBehavior, interval};
@@ -42,15 +43,11 @@ pub(super) async fn run(shared: &Shared) {
 /// Tells people, about the Node.
 fn tell(shared: &Shared, GarbageEvent { reason, message }: GarbageEvent) {
     let name = shared.ground.node.clone();
-    let node = ObjectReference {
-        api_version: Some("v1".into()),
-        kind: Some("Node".into()),
-        uid: Some(name.clone()), // as a kubelet has it
-        name: Some(name),
-        ..ObjectReference::default()
-    };
+    let uid = Some(name.clone()); // as a kubelet has it
+    let metadata = ObjectMeta { uid, name: Some(name), ..ObjectMeta::default() };
+    let node = Node { metadata, ..Node::default() };
     let event = NewEvent::warning(reason).action("ImageGarbageCollection").note(message);
-    shared.recorder.event(node, event);
+    shared.recorder.event(&node, event);
 }
 
 impl ImageStore for Shared {

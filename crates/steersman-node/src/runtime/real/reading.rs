@@ -80,8 +80,8 @@ async fn fetch(pod: &Pod, key: &TokenKey, client: &Client) -> std::result::Resul
     let account = account.filter(|name| !name.is_empty()).unwrap_or("default");
     let accounts: Api<ServiceAccount> = Api::namespaced(client.kube().clone(), namespace);
     let request = TokenRequest {
-        spec: TokenRequestSpec {
-            audiences: key.audience.clone().into_iter().collect(),
+        spec: Some(TokenRequestSpec {
+            audiences: key.audience.clone().map(|audience| vec![audience]),
             expiration_seconds: Some(key.expiration_seconds),
             bound_object_ref: Some(BoundObjectReference {
                 api_version: Some("v1".into()),
@@ -89,15 +89,16 @@ async fn fetch(pod: &Pod, key: &TokenKey, client: &Client) -> std::result::Resul
                 name: pod.metadata.name.clone(),
                 uid: pod.metadata.uid.clone(),
             }),
-        },
+        }),
         ..TokenRequest::default()
     };
     let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
     let answer = answer.map_err(|error| format!("failed to fetch token: {error}"))?;
-    let status = answer.status.ok_or("failed to fetch token: the answer has none")?;
-    let lifetime = answer.spec.expiration_seconds.unwrap_or(key.expiration_seconds);
-    let lifetime = SignedDuration::from_secs(lifetime);
-    Ok(Token { value: status.token, expires: status.expiration_timestamp.0, lifetime })
+    let given = answer.status.and_then(|given| Some((given.token?, given.expiration_timestamp?.0)));
+    let (value, expires) = given.ok_or("failed to fetch token: the answer has none")?;
+    let lifetime = answer.spec.and_then(|spec| spec.expiration_seconds);
+    let lifetime = SignedDuration::from_secs(lifetime.unwrap_or(key.expiration_seconds));
+    Ok(Token { value, expires, lifetime })
 }
 
 /// Reads everything that a Pod refers to.

@@ -35,11 +35,12 @@ async fn a_container_has_its_variables_and_files_and_sees_them_change() {
         {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
         {"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
     ]);
-    machine.until_true("there is a service account", async || {
-        let accounts = machine.api::<k8s_openapi::api::core::v1::ServiceAccount>();
-        accounts.get_opt("default").await.expect("the server answers").is_some()
-    })
-    .await;
+    machine
+        .until_true("there is a service account", async || {
+            let accounts = machine.api::<k8s_openapi::api::core::v1::ServiceAccount>();
+            accounts.get_opt("default").await.expect("the server answers").is_some()
+        })
+        .await;
     machine.run("reader", pod).await;
     let pod = machine.until("reader", is_ready).await;
     let log = machine.log(&pod, "main", 0);
@@ -47,7 +48,11 @@ async fn a_container_has_its_variables_and_files_and_sees_them_change() {
     assert!(log.contains(expected), "{log}");
     let patch = Patch::Merge(json!({"data": {"color": "blue"}}));
     machine.api::<ConfigMap>().patch("c", &PatchParams::default(), &patch).await.unwrap();
-    machine.until_true("the file has changed", async || machine.exec(&pod, "main", &["cat", "/c/color"]) == "blue").await;
+    machine
+        .until_true("the file has changed", async || {
+            machine.exec(&pod, "main", &["cat", "/c/color"]) == "blue"
+        })
+        .await;
     machine.end().await;
 }
 
@@ -62,17 +67,16 @@ async fn what_is_missing_is_waited_for_and_said() {
     no_volume["containers"][0]["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
     no_volume["volumes"] = json!([{"name": "v", "configMap": {"name": "later"}}]);
     machine.run("no-volume", no_volume).await;
-    let reason = |pod: &Pod| {
-        status(pod, "main")?.state.as_ref()?.waiting.as_ref()?.reason.clone()
-    };
+    let reason = |pod: &Pod| status(pod, "main")?.state.as_ref()?.waiting.as_ref()?.reason.clone();
     let waits = |wanted: &'static str| move |pod: &Pod| reason(pod).as_deref() == Some(wanted);
     machine.until("no-key", waits("CreateContainerConfigError")).await;
     machine.until("no-volume", waits("ContainerCreating")).await;
-    machine.until_true("the missing volume was told of", async || {
-        let events = machine.events("no-volume").await;
-        events.iter().any(|event| event.starts_with("FailedMount") && event.contains("later"))
-    })
-    .await;
+    machine
+        .until_true("the missing volume was told of", async || {
+            let events = machine.events("no-volume").await;
+            events.iter().any(|event| event.starts_with("FailedMount") && event.contains("later"))
+        })
+        .await;
     machine.create::<ConfigMap>(json!({"metadata": {"name": "later"}, "data": {"k": "v"}})).await;
     machine.until_phase("no-key", "Succeeded").await;
     machine.until_phase("no-volume", "Succeeded").await;
@@ -94,10 +98,13 @@ async fn a_container_that_a_probe_finds_dead_is_started_again() {
     machine.run("probed", pod).await;
     let pod = machine.until("probed", is_ready).await;
     machine.exec(&pod, "main", &["rm", "/tmp/alive"]);
-    let restarted = |pod: &Pod| status(pod, "main").is_some_and(|it| it.restart_count == 1 && it.ready);
+    let restarted =
+        |pod: &Pod| status(pod, "main").is_some_and(|it| it.restart_count == 1 && it.ready);
     machine.until("probed", restarted).await;
     let events = machine.events("probed").await;
-    for text in ["Unhealthy: Liveness probe failed", "Killing: Container main failed liveness probe"] {
+    for text in
+        ["Unhealthy: Liveness probe failed", "Killing: Container main failed liveness probe"]
+    {
         assert!(events.iter().any(|event| event.starts_with(text)), "{text}: {events:?}");
     }
     machine.end().await;

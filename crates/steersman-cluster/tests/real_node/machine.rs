@@ -14,8 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use steersman::Manager;
 use steersman::manager::Running;
-use steersman_cluster::{Cluster, User};
-use steersman_node::ContainerdNode;
+use steersman_cluster::{Cluster, ContainerdNode, User};
 use tokio::time::{Instant, interval};
 
 use crate::containerd::{self, Containerd};
@@ -176,7 +175,8 @@ impl Machine {
 
     /// What a file of a burstable Pod's cgroup says, whichever version cgroups are.
     pub fn cgroup(&self, pod: &Pod, controller: &str, first: &str, second: &str) -> String {
-        let own = format!("{}/burstable/pod{}", self.settings.cgroup, pod.uid().expect("it exists"));
+        let own =
+            format!("{}/burstable/pod{}", self.settings.cgroup, pod.uid().expect("it exists"));
         let paths = [
             format!("/sys/fs/cgroup/{controller}{own}/{first}"),
             format!("/sys/fs/cgroup{own}/{second}"),
