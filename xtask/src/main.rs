@@ -6,6 +6,7 @@ mod bench;
 mod clients;
 mod compare;
 mod conformance;
+mod containerd;
 mod debian;
 mod etcd;
 mod fuzz;

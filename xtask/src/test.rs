@@ -3,6 +3,7 @@
 use crate::attack;
 use crate::clients;
 use crate::conformance;
+use crate::containerd;
 use crate::etcd;
 use crate::process::{self, Outcome};
 
@@ -11,6 +12,7 @@ use crate::process::{self, Outcome};
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     clients::kubectl_and_helm()?;
     etcd::need()?;
+    containerd::need()?;
     process::run(process::cargo().args(["test", "--workspace", "--locked"]).args(arguments))?;
     if arguments.is_empty() {
         conformance::run_built(&[])?;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steersman_cluster::{
-    AdmissionConfiguration, AuthorizationMode, Cidr, Controllers, HISTORY_BYTES, PluginSelection,
-    ServiceRanges,
+    AdmissionConfiguration, AuthorizationMode, Cidr, ContainerdNode, Controllers, HISTORY_BYTES,
+    PluginSelection, ServiceRanges,
 };
 
 use crate::controller_flags::ControllerFlags;
@@ -39,6 +39,78 @@ pub(crate) enum Command {
     ///
     /// Several of them elect one that does, by the Lease kube-system/kube-scheduler.
     Scheduler(SchedulerCommand),
+    /// Be a node of any cluster: run Pods in real containers on this machine.
+    ///
+    /// Needs root, and a container runtime that speaks CRI, such as containerd. Pods run on when
+    /// this stops, and are found again when it starts.
+    Node(NodeCommand),
+}
+
+/// What `steersman node` is told.
+#[derive(Args)]
+pub(crate) struct NodeCommand {
+    /// Where the cluster is, and who this node is to it: system:node:NAME in the group system:nodes,
+    /// or somebody who may do as much [default: as kubectl finds it].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Which container runtime.
+    #[arg(long, value_name = "containerd[=SOCKET]", default_value = "containerd")]
+    pub(crate) runtime: Runtime,
+    #[command(flatten)]
+    pub(crate) node: NodeFlags,
+}
+
+/// How a real node is.
+#[derive(Args)]
+pub(crate) struct NodeFlags {
+    /// The name of the real node [default: that of the machine].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node_name: Option<String>,
+    /// Where the real node keeps what it mounts into containers.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/steersman/node")]
+    pub(crate) node_dir: PathBuf,
+    /// Where the logs of real containers are kept.
+    #[arg(long, value_name = "DIR", default_value = "/var/log/pods")]
+    pub(crate) pod_logs_dir: PathBuf,
+    /// Below which cgroup real Pods have theirs.
+    #[arg(long, value_name = "PATH", default_value = "/kubepods")]
+    pub(crate) cgroup_root: String,
+    /// How many Pods run on the real node at most.
+    #[arg(long, value_name = "N", default_value_t = 110, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) max_pods: u32,
+    /// The address by which others reach the real node [default: the one that packets to afar leave
+    /// from].
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) node_ip: Option<IpAddr>,
+    /// Who answers names in the cluster, for Pods of the real node. Without anybody, they ask whom
+    /// the machine asks.
+    #[arg(long, value_name = "ADDR,ADDR", value_delimiter = ',')]
+    pub(crate) cluster_dns: Vec<IpAddr>,
+    /// What names of the cluster end with.
+    #[arg(long, value_name = "NAME", default_value = "cluster.local")]
+    pub(crate) cluster_domain: String,
+}
+
+/// A container runtime on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Runtime {
+    /// Where it listens.
+    pub(crate) socket: PathBuf,
+}
+
+impl std::str::FromStr for Runtime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            None if text == "containerd" => Ok(Self { socket: ContainerdNode::SOCKET.into() }),
+            Some(("containerd", socket)) if socket.starts_with('/') => {
+                Ok(Self { socket: socket.into() })
+            }
+            Some(("containerd", _)) => Err("the socket is not an absolute path".to_owned()),
+            _ => Err("only containerd is known: containerd or containerd=/path/of/its.sock".into()),
+        }
+    }
 }
 
 /// What `steersman scheduler` is told.
@@ -76,6 +148,12 @@ pub(crate) struct Up {
     /// How many simulated nodes the cluster has.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=10_000))]
     pub(crate) nodes: u16,
+    /// Also be a node: run Pods in real containers on this machine, beside the simulated nodes.
+    /// Needs root and a running containerd.
+    #[arg(long, value_name = "containerd[=SOCKET]")]
+    pub(crate) runtime: Option<Runtime>,
+    #[command(flatten, next_help_heading = "Real node")]
+    pub(crate) node: NodeFlags,
     /// How many seconds the containers of a simulated Pod take to end when it is deleted; at most
     /// its grace period.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
@@ -494,6 +572,23 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
         assert_eq!(text.lines().count(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_container_runtime_is_named_with_or_without_its_socket() {
+        let chosen = |line: &str| match CommandLine::try_parse_from(line.split(' ')) {
+            Ok(CommandLine { command: Command::Up(up) }) => up.runtime.map(|it| it.socket),
+            _ => panic!("{line} is refused"),
+        };
+        assert_eq!(chosen("steersman up"), None);
+        let usual = Some(PathBuf::from("/run/containerd/containerd.sock"));
+        assert_eq!(chosen("steersman up --runtime containerd"), usual);
+        let own = Some(PathBuf::from("/tmp/c.sock"));
+        assert_eq!(chosen("steersman up --runtime containerd=/tmp/c.sock"), own);
+        for line in ["--runtime docker", "--runtime containerd=relative"] {
+            let text = refused(&format!("steersman up {line}"));
+            assert!(text.contains("--runtime"), "{text}");
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Where the kubeconfig goes.
+//! Where the kubeconfig goes, and where one leads to.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::user_data;
 
@@ -17,6 +19,18 @@ pub(crate) fn path(asked: Option<PathBuf>, port: u16) -> PathBuf {
         Some(directory) => directory.join(name),
         None => PathBuf::from("steersman.kubeconfig"),
     })
+}
+
+/// The cluster that a file leads to, or the one that kubectl would find.
+pub(crate) async fn cluster(file: Option<&Path>) -> Result<kube::Config, String> {
+    let Some(file) = file else {
+        return kube::Config::infer().await.map_err(|error| error.to_string());
+    };
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let kubeconfig = Kubeconfig::read_from(file).map_err(|error| told(&error))?;
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    config.map_err(|error| told(&error))
 }
 
 /// Writes the file, readable by its owner alone: there is a private key in it.

@@ -19,6 +19,7 @@ mod failure;
 mod files;
 mod kubeconfig;
 mod load;
+mod node;
 mod scheduler;
 mod snapshot;
 mod storage;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Snapshot(snapshot) => snapshot::run(snapshot),
         Command::Load(load) => load::run(&load),
         Command::Scheduler(scheduler) => scheduler::run(&scheduler),
+        Command::Node(node) => node::run(node),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use steersman::election::LeaderElection;
 use steersman::manager::Site;
 use steersman::{Manager, shutdown_signal};
 use steersman_cluster::{Scheduler, SchedulerConfiguration};
 
 use crate::arguments::SchedulerCommand;
+use crate::kubeconfig;
 
 /// Reads a configuration from a file.
 pub(crate) fn configuration(file: &Path) -> Result<SchedulerConfiguration, String> {
@@ -29,8 +29,8 @@ pub(crate) fn run(command: &SchedulerCommand) -> Result<(), String> {
 
 async fn schedule(command: &SchedulerCommand) -> Result<(), String> {
     let chosen = command.config.as_deref().map(configuration).transpose()?.unwrap_or_default();
-    let manager =
-        Manager::from_config(cluster(command).await?).map_err(|error| error.to_string())?;
+    let manager = Manager::from_config(kubeconfig::cluster(command.kubeconfig.as_deref()).await?)
+        .map_err(|error| error.to_string())?;
     let manager = match chosen.elects_leader() {
         true => {
             let (namespace, name) = command
@@ -48,16 +48,4 @@ async fn schedule(command: &SchedulerCommand) -> Result<(), String> {
     let manager = Scheduler::configured(chosen).install(manager);
     let manager = manager.map_err(|error| error.to_string())?;
     manager.run_until(shutdown_signal()).await.map_err(|error| error.to_string())
-}
-
-/// Where the cluster is.
-async fn cluster(command: &SchedulerCommand) -> Result<kube::Config, String> {
-    let Some(file) = &command.kubeconfig else {
-        return kube::Config::infer().await.map_err(|error| error.to_string());
-    };
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let kubeconfig = Kubeconfig::read_from(file).map_err(|error| told(&error))?;
-    let options = KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    config.map_err(|error| told(&error))
 }

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use steersman::Error;
+use steersman::manager::Running;
 use steersman_cluster::{Cluster, Controllers, Endpoint, Storage};
 use tokio::runtime::{self, Handle};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Up;
-use crate::{audit, authentication, demo, failure, files, kubeconfig, scheduler, storage};
+use crate::{audit, authentication, demo, failure, files, kubeconfig, node, scheduler, storage};
 
 /// How long requests under way may take to end when the program is told to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -81,6 +83,10 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     if let Storage::Etcd(_) = storage {
         builder = builder.lease_duration(Duration::from_secs(up.storage.etcd.lease_duration));
     }
+    let real = match up.runtime {
+        Some(runtime) => Some(node::connect(runtime, up.node).await?),
+        None => None,
+    };
     let cluster = builder.start().await.map_err(|error| failure::of_start(&error))?;
     let endpoint = cluster.endpoint().ok_or("the cluster does not listen")?;
     let kubeconfig = kubeconfig::path(up.kubeconfig, endpoint.address.port());
@@ -89,7 +95,12 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
         cluster.stop().await;
         return Err(error);
     }
+    let named = real.as_ref().map(|node| node.name().to_owned());
+    let real = real.map(|node| node::join(&cluster, node));
     greet(&cluster, endpoint, &kubeconfig, &storage, up.controllers);
+    if let Some(named) = named {
+        say!("\nPods that are bound to the node {named} run in real containers.");
+    }
     let stop = steersman::shutdown_signal();
     let demonstration = async {
         if up.demo {
@@ -101,14 +112,29 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
         () = stop => Ok(()),
         failed = demonstration => failed,
         error = cluster.failed() => Err(format!("part of the cluster failed: {error}")),
+        error = failed(real.as_ref()) => Err(format!("the real node failed: {error}")),
     };
     say!("\nstopping");
+    let stop = async {
+        if let Some(real) = real {
+            real.stop().await; // its Pods run on
+        }
+        cluster.stop().await;
+    };
     // Who asks again does not want to wait.
     tokio::select! {
-        () = cluster.stop() => {}
+        () = stop => {}
         () = steersman::shutdown_signal() => {}
     }
     ended
+}
+
+/// Waits until the real node fails, if there is one.
+async fn failed(real: Option<&Running>) -> Error {
+    match real {
+        Some(real) => real.failed().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Says what was started, how long it took, and what to do with it.

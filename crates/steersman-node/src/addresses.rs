@@ -78,6 +78,9 @@ pub(crate) enum Rejection {
         "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
     )]
     NodePorts,
+    /// It asks for something that the node cannot do.
+    #[error("{0}")]
+    Unsupported(String),
 }
 
 impl Rejection {
@@ -86,6 +89,7 @@ impl Rejection {
         match self {
             Self::OutOfPods { .. } => "OutOfpods",
             Self::NodePorts => "NodePorts",
+            Self::Unsupported(_) => "UnexpectedAdmissionError",
         }
     }
 }

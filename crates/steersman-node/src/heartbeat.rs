@@ -76,7 +76,7 @@ impl Heartbeat {
     /// Registers the Node if there is none of its name.
     pub(crate) async fn register(&mut self, client: &Client) -> Result<()> {
         let now = Instant::now();
-        let client = &client.acting_as(&self.machine.agent);
+        let client = &self.acting(client);
         match client.create(&self.machine.node(&clock::time_at(now))).await {
             // What it says about itself is in it.
             Ok(node) => {
@@ -124,8 +124,17 @@ impl Heartbeat {
         }
     }
 
+    /// The client as that of the machine's agent.
+    fn acting(&self, client: &Client) -> Client {
+        match &self.machine.agent {
+            Some(agent) => client.acting_as(agent),
+            None => client.clone(),
+        }
+    }
+
     async fn beat_as_of(&mut self, moment: Instant, client: &Client) -> Result<()> {
-        let beat = self.beat(moment, &client.acting_as(&self.machine.agent)).await;
+        let client = self.acting(client);
+        let beat = self.beat(moment, &client).await;
         self.beaten = Some(moment);
         self.stirred = beat.is_err(); // there is something to put right
         beat
@@ -214,7 +223,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::registration::agent;
 
     #[tokio::test(start_paused = true)]
     async fn what_happens_at_intervals_has_happened_last_within_one_of_them() {
@@ -227,14 +235,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_heart_beats_as_often_as_those_who_watch_need_it() {
-        let agent = agent("node-0");
-        let machine = Machine {
-            name: "node-0".into(),
-            index: 0,
-            capacity: BTreeMap::new(),
-            agent,
-            families: crate::IpFamilies::default(),
-        };
+        let families = crate::IpFamilies::default();
+        let machine = Machine::simulated("node-0".into(), 0, BTreeMap::new(), families);
         let mut heart = Heartbeat::new(machine, Outages::default());
         let nobody = Watched::default();
         let (leases, nodes) = (Watched { leases: 1, nodes: 1 }, Watched { leases: 0, nodes: 1 });

@@ -6,11 +6,17 @@
 //! containers do what a [`script`] says; what they use, `metrics` tell. A cluster is seen only through
 //! its client; this crate knows nothing of API servers, stores or controllers. Which ports of a node
 //! are free it decides as the scheduler does and by its code, as a kubelet.
+//!
+//! What a kubelet decides about real containers stands apart from those who run them: `objects` are
+//! what Pods refer to, of which `environment` makes variables and `volumes` files, with what the
+//! `downward` API tells; `probes` say whether containers live, and `garbage` which of them, and which
+//! images, are left over.
 
 mod addresses;
 mod families;
 mod outages;
 mod registration;
+mod restart_policy;
 
 mod agenda;
 mod heartbeat;
@@ -18,17 +24,35 @@ mod heartbeats;
 
 mod script;
 
+mod cri;
 mod runtime;
 
 mod pods;
 
 mod nodes;
 
+mod health;
+mod machine;
+mod node;
+
 mod metrics;
+
+mod objects;
+
+mod downward;
+mod environment;
+
+mod volumes;
+
+mod probes;
+
+#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+mod garbage;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
 pub use metrics::ResourceMetrics;
+pub use node::{ConnectedNode, ContainerdNode, NodeError};
 pub use nodes::SimulatedNodes;
 pub use outages::{NodeOutage, Outages};
 pub use script::{PodRule, Scripts};

@@ -11,7 +11,7 @@ use crate::families::IpFamilies;
 use crate::heartbeats::Heartbeats;
 use crate::outages::Outages;
 use crate::pods::{self, Machines};
-use crate::registration::{self, Machine};
+use crate::registration::Machine;
 use crate::runtime::Simulated;
 use crate::script::Scripts;
 
@@ -140,9 +140,7 @@ impl SimulatedNodes {
     fn machines(&self) -> Vec<Machine> {
         let machine = |index| {
             let name = format!("{}{index}", self.prefix);
-            let agent = registration::agent(&name);
-            let (capacity, families) = (self.capacity.clone(), self.families);
-            Machine { name, index, capacity, agent, families }
+            Machine::simulated(name, index, self.capacity.clone(), self.families)
         };
         (0..u32::MAX).take(self.count).map(machine).collect()
     }

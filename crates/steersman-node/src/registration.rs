@@ -1,19 +1,20 @@
-//! What a simulated Node says about itself.
+//! What a Node says about itself.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
+    ContainerImage, Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use steersman::Impersonation;
+use tokio::sync::watch;
 
 use crate::addresses::{Block, node_address};
 use crate::families::IpFamilies;
 
-/// The version that simulated nodes claim to run.
-const KUBELET_VERSION: &str = "v1.36.0-steersman";
+/// The version that nodes claim to run.
+pub(crate) const KUBELET_VERSION: &str = "v1.36.0-steersman";
 /// What not every kubelet can do, and these can: it is all the same to a simulated container.
 const FEATURES: [&str; 2] =
     ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"];
@@ -30,19 +31,57 @@ const CONDITIONS: [(&str, &str, &str, &str); 4] = [
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 ];
 
-/// One simulated machine.
+/// A machine that Pods run on.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     /// The name of its Node.
     pub(crate) name: String,
-    /// Which of the machines it is.
-    pub(crate) index: u32,
-    /// What it offers.
+    /// Who its agent is to the cluster, unless its client is that already.
+    pub(crate) agent: Option<Impersonation>,
+    /// Its own addresses.
+    pub(crate) addresses: Vec<String>,
+    pub(crate) network: Network,
+    /// What it has.
     pub(crate) capacity: BTreeMap<String, String>,
-    /// Who its agent is to the cluster.
-    pub(crate) agent: Impersonation,
-    /// Of which families its addresses are.
-    pub(crate) families: IpFamilies,
+    /// What of it Pods can have.
+    pub(crate) allocatable: BTreeMap<String, String>,
+    /// What it is made of.
+    pub(crate) system: NodeSystemInfo,
+    /// What not every kubelet can do, and this one can.
+    pub(crate) features: Vec<String>,
+    /// How it is, if that changes.
+    pub(crate) health: Option<watch::Receiver<Health>>,
+}
+
+/// Who gives Pods their addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Network {
+    /// The agent does, of the block of the machine with this number.
+    Simulated {
+        /// Which of the machines it is.
+        index: u32,
+        /// Of which families addresses are.
+        families: IpFamilies,
+    },
+    /// The runtime does.
+    OfRuntime,
+}
+
+/// How a machine is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Health {
+    pub(crate) conditions: Vec<Finding>,
+    /// The images that are there.
+    pub(crate) images: Vec<ContainerImage>,
+}
+
+/// What a condition of a Node says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) type_: &'static str,
+    pub(crate) holds: bool,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 /// Who the agent of a node is: what it may do, Kubernetes' node authorizer decides.
@@ -56,19 +95,38 @@ pub(crate) fn agent(node: &str) -> Impersonation {
 }
 
 impl Machine {
-    /// The addresses of its Pods.
+    /// One that exists only as an object.
+    pub(crate) fn simulated(
+        name: String,
+        index: u32,
+        capacity: BTreeMap<String, String>,
+        families: IpFamilies,
+    ) -> Self {
+        Self {
+            agent: Some(agent(&name)),
+            addresses: families.of(node_address(index)),
+            network: Network::Simulated { index, families },
+            allocatable: capacity.clone(),
+            capacity,
+            system: simulated_system(&name),
+            features: FEATURES.map(str::to_owned).into(),
+            health: None,
+            name,
+        }
+    }
+
+    /// The addresses of its Pods; where the runtime gives them, as many places.
     pub(crate) fn pod_addresses(&self) -> Block {
-        Block::of_node(self.index, self.max_pods())
+        let index = match self.network {
+            Network::Simulated { index, .. } => index,
+            Network::OfRuntime => 0,
+        };
+        Block::of_node(index, self.max_pods())
     }
 
     /// How many Pods it can run.
     pub(crate) fn max_pods(&self) -> u32 {
         self.capacity.get("pods").and_then(|pods| pods.parse().ok()).unwrap_or(110)
-    }
-
-    /// Its own addresses.
-    pub(crate) fn addresses(&self) -> Vec<String> {
-        self.families.of(node_address(self.index))
     }
 
     /// The Node as it is registered.
@@ -80,19 +138,25 @@ impl Machine {
             ("beta.kubernetes.io/os", "linux"),
             ("beta.kubernetes.io/arch", architecture()),
         ];
-        let cidrs = self.pod_addresses().cidrs(self.families);
+        let spec = match self.network {
+            Network::Simulated { families, .. } => {
+                let cidrs = self.pod_addresses().cidrs(families);
+                NodeSpec {
+                    pod_cidr: cidrs.first().cloned(),
+                    pod_cidrs: Some(cidrs),
+                    provider_id: Some(format!("simulated://{}", self.name)),
+                    ..NodeSpec::default()
+                }
+            }
+            Network::OfRuntime => NodeSpec::default(),
+        };
         Node {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
                 labels: Some(labels.map(|(key, value)| (key.into(), value.into())).into()),
                 ..ObjectMeta::default()
             },
-            spec: Some(NodeSpec {
-                pod_cidr: cidrs.first().cloned(),
-                pod_cidrs: Some(cidrs),
-                provider_id: Some(format!("simulated://{}", self.name)),
-                ..NodeSpec::default()
-            }),
+            spec: Some(spec),
             status: Some(self.status(None, now)),
         }
     }
@@ -102,47 +166,65 @@ impl Machine {
     pub(crate) fn status(&self, current: Option<&NodeStatus>, now: &Time) -> NodeStatus {
         let mut status = current.cloned().unwrap_or_default();
         let address = |type_: &str, address| NodeAddress { type_: type_.into(), address };
-        let own = self.addresses().into_iter().map(|own| address("InternalIP", own));
+        let own = self.addresses.iter().map(|own| address("InternalIP", own.clone()));
         let hostname = address("Hostname", self.name.clone());
         status.addresses = Some(own.chain([hostname]).collect());
-        for resources in [&mut status.capacity, &mut status.allocatable] {
-            let own = self.capacity.iter();
-            let own = own.map(|(name, amount)| (name.clone(), Quantity(amount.clone())));
+        for (resources, own) in
+            [(&mut status.capacity, &self.capacity), (&mut status.allocatable, &self.allocatable)]
+        {
+            let own = own.iter().map(|(name, amount)| (name.clone(), Quantity(amount.clone())));
             resources.get_or_insert_default().extend(own);
         }
-        status.node_info = Some(self.system());
-        status.declared_features = Some(FEATURES.map(str::to_owned).into());
-        report(status.conditions.get_or_insert_default(), now);
+        status.node_info = Some(self.system.clone());
+        status.declared_features = Some(self.features.clone());
+        let health = self.health.as_ref().map(|health| health.borrow().clone());
+        if let Some(health) = &health {
+            status.images = Some(health.images.clone());
+        }
+        let findings = health.map_or_else(healthy, |health| health.conditions);
+        report(status.conditions.get_or_insert_default(), &findings, now);
         status
     }
+}
 
-    fn system(&self) -> NodeSystemInfo {
-        NodeSystemInfo {
-            architecture: architecture().into(),
-            operating_system: "linux".into(),
-            os_image: "Steersman simulated node".into(),
-            kernel_version: "simulated".into(),
-            kubelet_version: KUBELET_VERSION.into(),
-            container_runtime_version: "simulated://0.1.0".into(),
-            machine_id: self.name.clone(),
-            system_uuid: self.name.clone(),
-            boot_id: self.name.clone(),
-            ..NodeSystemInfo::default()
-        }
+/// What a healthy kubelet reports.
+pub(crate) fn healthy() -> Vec<Finding> {
+    let finding = |(type_, status, reason, message): (_, &str, _, &str)| Finding {
+        type_,
+        holds: status == "True",
+        reason,
+        message: message.to_owned(),
+    };
+    CONDITIONS.map(finding).into()
+}
+
+fn simulated_system(name: &str) -> NodeSystemInfo {
+    NodeSystemInfo {
+        architecture: architecture().into(),
+        operating_system: "linux".into(),
+        os_image: "Steersman simulated node".into(),
+        kernel_version: "simulated".into(),
+        kubelet_version: KUBELET_VERSION.into(),
+        container_runtime_version: "simulated://0.1.0".into(),
+        machine_id: name.to_owned(),
+        system_uuid: name.to_owned(),
+        boot_id: name.to_owned(),
+        ..NodeSystemInfo::default()
     }
 }
 
 /// Brings the conditions that a kubelet reports up to date.
-fn report(conditions: &mut Vec<NodeCondition>, now: &Time) {
-    for (type_, status, reason, message) in CONDITIONS {
+fn report(conditions: &mut Vec<NodeCondition>, findings: &[Finding], now: &Time) {
+    for Finding { type_, holds, reason, message } in findings {
+        let (type_, status) = (*type_, if *holds { "True" } else { "False" });
         let same = conditions.iter().find(|c| c.type_ == type_ && c.status == status);
         let since = same.and_then(|condition| condition.last_transition_time.clone());
         conditions.retain(|condition| condition.type_ != type_);
         conditions.push(NodeCondition {
             type_: type_.into(),
             status: status.into(),
-            reason: Some(reason.into()),
-            message: Some(message.into()),
+            reason: Some((*reason).into()),
+            message: Some(message.clone()),
             last_heartbeat_time: Some(now.clone()),
             last_transition_time: since.or_else(|| Some(now.clone())),
         });
@@ -162,7 +244,7 @@ pub(crate) fn says_the_same(a: &NodeStatus, b: &NodeStatus) -> bool {
 }
 
 /// This machine's architecture, as Kubernetes names it.
-fn architecture() -> &'static str {
+pub(crate) fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -177,8 +259,7 @@ mod tests {
     fn machine() -> Machine {
         let capacity = [("cpu", "8"), ("memory", "32Gi"), ("pods", "110")];
         let capacity = capacity.map(|(name, amount)| (name.into(), amount.into())).into();
-        let families = IpFamilies::default();
-        Machine { name: "node-2".into(), index: 2, capacity, agent: agent("node-2"), families }
+        Machine::simulated("node-2".into(), 2, capacity, IpFamilies::default())
     }
 
     fn time(text: &str) -> Time {

@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::runtime::StartError;
+
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
 const MAX: SignedDuration = SignedDuration::from_secs(300);
 /// What went well for so long begins anew.
@@ -42,8 +44,8 @@ impl Backoff {
 pub(super) struct Trouble {
     /// Since it was restarted last.
     pub(super) restart: Option<Backoff>,
-    /// Since its image could not be pulled, and what was said then.
-    pub(super) pull: Option<(Backoff, String)>,
+    /// Since it could not be started, and why.
+    pub(super) start: Option<(Backoff, StartError)>,
 }
 
 /// Trouble by the name of the container.
@@ -67,12 +69,20 @@ impl Memory {
         });
     }
 
-    /// Notes that an image could not be pulled.
-    pub(super) fn not_pulled(&self, uid: &str, name: &str, why: String, now: Timestamp) {
+    /// Notes that a container could not be started. Only an image is waited for ever longer.
+    pub(super) fn not_started(&self, uid: &str, name: &str, why: StartError, now: Timestamp) {
         self.change(uid, name, |trouble| {
-            let last = trouble.pull.as_ref().map(|(last, _)| last);
-            trouble.pull = Some((Backoff::next(last, now, now), why));
+            let last = trouble.start.as_ref().filter(|(_, last)| is_pull(last) && is_pull(&why));
+            let backoff = Backoff::next(last.map(|(backoff, _)| backoff), now, now);
+            trouble.start = Some((backoff, why));
         });
+    }
+
+    /// Notes that a container was started.
+    pub(super) fn started(&self, uid: &str, name: &str) {
+        if let Some(trouble) = self.lock().get_mut(uid).and_then(|all| all.get_mut(name)) {
+            trouble.start = None;
+        }
     }
 
     /// Forgets a Pod that is gone.
@@ -88,6 +98,10 @@ impl Memory {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Troubles>> {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_pull(why: &StartError) -> bool {
+    matches!(why, StartError::ImagePull { .. })
 }
 
 /// A time as Go prints it: `40s`, `1m20s`, `5m0s`.

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::plan::accompanies;
+use crate::restart_policy::accompanies;
 
 /// What a condition says.
 struct Said {
@@ -24,13 +24,22 @@ impl Said {
 
 /// The conditions of a Pod with this phase and these containers, in a kubelet's order: those of
 /// others first, then its own, then that of the scheduler. One whose status stays keeps its time.
-pub(super) fn conditions(pod: &Pod, status: &PodStatus, now: &Time) -> Vec<PodCondition> {
+/// `connected` if what containers share is there.
+pub(super) fn conditions(
+    pod: &Pod,
+    status: &PodStatus,
+    connected: bool,
+    now: &Time,
+) -> Vec<PodCondition> {
     let default = PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&default);
     let ended = is_terminal(status);
     let containers_ready = containers_ready(spec, status);
     let own = [
-        ("PodReadyToStartContainers", Said { holds: !ended, reason: None, message: None }),
+        (
+            "PodReadyToStartContainers",
+            Said { holds: !ended && connected, reason: None, message: None },
+        ),
         ("Initialized", initialized(spec, status)),
         ("Ready", ready(spec, status, &containers_ready)),
         ("ContainersReady", containers_ready),

@@ -11,6 +11,7 @@ use super::plan::{Waiting, described};
 use super::status::End;
 use crate::addresses::Rejection;
 use crate::registration::Machine;
+use crate::runtime::{Pulled, StartError};
 
 /// A container as Events name it.
 struct Named<'a> {
@@ -28,17 +29,29 @@ pub(super) struct Teller<'a> {
 
 impl<'a> Teller<'a> {
     pub(super) fn new(pod: &'a Pod, machine: &Machine, ctx: &Context<Pod>) -> Self {
-        let recorder = ctx.recorder().instance(&machine.name).acting_as(&machine.agent);
+        let recorder = ctx.recorder().instance(&machine.name);
+        let recorder = match &machine.agent {
+            Some(agent) => recorder.acting_as(agent),
+            None => recorder,
+        };
         Self { pod, recorder }
     }
 
     /// Tells of a container that was started.
-    pub(super) fn started(&self, name: &str) {
+    pub(super) fn started(&self, name: &str, pulled: Option<Pulled>) {
         self.about(name, |container| {
             let image = container.image;
-            let pulled = format!(
-                "Container image {image:?} already present on machine and can be accessed by the pod"
-            );
+            let pulled = match pulled {
+                Some(Pulled { took, waited, bytes }) => format!(
+                    "Successfully pulled image {image:?} in {took:.3?} ({:.3?} including waiting). \
+                     Image size: {bytes} bytes.",
+                    took + waited
+                ),
+                None => format!(
+                    "Container image {image:?} already present on machine and can be accessed by \
+                     the pod"
+                ),
+            };
             [
                 NewEvent::normal("Pulled").action("Pulling").note(pulled),
                 NewEvent::normal("Created").action("Creating").note("Container created"),
@@ -47,28 +60,53 @@ impl<'a> Teller<'a> {
         });
     }
 
-    /// Tells of ephemeral containers that were added.
-    pub(super) fn added(&self) {
-        let known: Vec<&str> = self.statuses().map(|status| status.name.as_str()).collect();
-        let added = self.containers().filter(|container| container.list == "ephemeralContainers");
-        for container in added.filter(|container| !known.contains(&container.name)) {
-            self.started(container.name);
-        }
+    /// Tells that the image of a container is being pulled.
+    pub(super) fn pulling(&self, name: &str) {
+        self.about(name, |container| {
+            let note = format!("Pulling image {:?}", container.image);
+            [NewEvent::normal("Pulling").action("Pulling").note(note)]
+        });
     }
 
-    /// Tells that the image of a container cannot be had.
-    pub(super) fn not_pulled(&self, name: &str, why: &str) {
-        self.about(name, |container| {
-            let image = container.image;
-            let failed = || NewEvent::warning("Failed").action("Pulling");
-            [
-                NewEvent::normal("Pulling")
-                    .action("Pulling")
-                    .note(format!("Pulling image {image:?}")),
-                failed().note(format!("Failed to pull image {image:?}: {why}")),
-                failed().note("Error: ErrImagePull"),
-            ]
-        });
+    /// Tells why a container could not be started.
+    pub(super) fn not_started(&self, name: &str, why: &StartError) {
+        let failed = |action: &str| NewEvent::warning("Failed").action(action);
+        match why {
+            StartError::ImagePull { image, why } => self.about(name, |_| {
+                [
+                    failed("Pulling").note(format!("Failed to pull image {image:?}: {why}")),
+                    failed("Pulling").note("Error: ErrImagePull"),
+                ]
+            }),
+            StartError::ImageName { .. } => self.about(name, |_| {
+                let inspect = NewEvent::warning("InspectFailed").action("Pulling");
+                [inspect.note(why.to_string()), failed("Pulling").note("Error: InvalidImageName")]
+            }),
+            StartError::ImageNeverPull { .. } => self.about(name, |_| {
+                let never = NewEvent::warning("ErrImageNeverPull").action("Pulling");
+                [never.note(why.to_string()), failed("Pulling").note("Error: ErrImageNeverPull")]
+            }),
+            StartError::Sandbox(_) => {
+                let event = NewEvent::warning("FailedCreatePodSandBox").action("Creating");
+                self.recorder.event(self.pod, event.note(why.to_string()));
+            }
+            StartError::Volumes(_) => {
+                let event = NewEvent::warning("FailedMount").action("Mounting");
+                self.recorder.event(self.pod, event.note(why.to_string()));
+            }
+            StartError::Config(_) | StartError::Create(_) => {
+                let note = format!("Error: {why}");
+                self.about(name, |_| [failed("Creating").note(note)]);
+            }
+            StartError::Run(_) => {
+                let note = format!("Error: {why}");
+                self.about(name, |_| [failed("Starting").note(note)]);
+            }
+            StartError::PostStart => self.about(name, |_| {
+                let event = NewEvent::warning("FailedPostStartHook").action("Starting");
+                [event.note(why.to_string())]
+            }),
+        }
     }
 
     /// Tells of containers that now wait for being tried again.
@@ -104,9 +142,13 @@ impl<'a> Teller<'a> {
     /// Tells of containers that are stopped.
     pub(super) fn stopping(&self, names: &[String]) {
         for name in names {
-            let note = format!("Stopping container {name}");
-            self.about(name, |_| [NewEvent::normal("Killing").action("Stopping").note(note)]);
+            self.killing(name, &format!("Stopping container {name}"));
         }
+    }
+
+    /// Tells that a container is stopped, and why.
+    pub(super) fn killing(&self, name: &str, why: &str) {
+        self.about(name, |_| [NewEvent::normal("Killing").action("Stopping").note(why)]);
     }
 
     /// Tells why a Pod was ended, unless somebody asked for it.

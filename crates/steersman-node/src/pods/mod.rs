@@ -53,6 +53,7 @@ pub(crate) fn controller(
     let ours = Arc::clone(&machines);
     let returns = outages.changes();
     let bound = Arc::clone(&machines);
+    let changes = runtime.changes();
     let worker = PodWorker {
         machines,
         addresses: Arc::new(Addresses::default()),
@@ -81,6 +82,7 @@ pub(crate) fn controller(
         })
         .source(Source::stream(all_when(scripts, woken)).named("scripts"))
         .source(Source::stream(all_when(returns, returned)).named("outages"))
+        .source(Source::stream(changes).named("containers"))
         .concurrency(CONCURRENCY)
         .reconcile(worker)
 }

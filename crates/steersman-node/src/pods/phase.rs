@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, PodSpec, PodStatus};
 
-use super::plan::{accompanies, restarts};
+use crate::restart_policy::{accompanies, restarts};
 
 /// How far the containers of a Pod are.
 #[derive(Default)]

@@ -8,18 +8,23 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Container as Spec, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 use super::backoff::{Trouble, Troubles, go};
-use crate::runtime::{Container, Start, State};
+use crate::probes::ContainerProbes;
+use crate::restart_policy::{accompanies, restarts};
+use crate::runtime::{Container, Observation, Start, StartError, State};
 
+/// The code of what is ended by force.
+const KILLED: i32 = 137;
 /// For how long it is said that a pull failed, before it is said that the next is waited for.
 const PULL_SHOWN: SignedDuration = SignedDuration::from_secs(1);
 
 /// What is known of a Pod.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Observed {
-    pub(super) containers: Vec<Container>,
+    /// By the runtime.
+    pub(super) now: Observation,
     pub(super) troubles: Troubles,
 }
 
@@ -31,6 +36,12 @@ pub(super) enum Action {
     Restart(Start, Timestamp),
     /// Stops what only accompanied others.
     Stop(Vec<String>),
+    /// Stops what a probe says is broken.
+    Kill {
+        name: String,
+        /// What people are told.
+        message: String,
+    },
 }
 
 /// Why a container waits.
@@ -55,12 +66,17 @@ pub(super) struct Plan {
 impl Observed {
     /// The container of this name.
     pub(super) fn of(&self, name: &str) -> Option<&Container> {
-        self.containers.iter().find(|container| container.name == name)
+        self.now.containers.iter().find(|container| container.name == name)
+    }
+
+    /// The same, unless what it shared with others is no more.
+    fn current(&self, name: &str) -> Option<&Container> {
+        self.of(name).filter(|container| !container.outdated)
     }
 
     /// Whether anything still runs.
     pub(super) fn any_runs(&self) -> bool {
-        self.containers.iter().any(Container::runs)
+        self.now.containers.iter().any(Container::runs)
     }
 
     /// When something changes by itself.
@@ -69,7 +85,7 @@ impl Observed {
             State::Running { until, .. } => until,
             State::Exited { .. } => None,
         };
-        self.containers.iter().filter_map(until).min()
+        self.now.containers.iter().filter_map(until).min()
     }
 
     fn trouble(&self, name: &str) -> Trouble {
@@ -82,6 +98,8 @@ pub(super) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
     let mut plan = Plan { until: observed.until(), ..Plan::default() };
     let Some(spec) = &pod.spec else { return plan };
     let mut planning = Planning { pod, spec, observed, now, plan: &mut plan };
+    planning.kill_broken();
+    planning.run_added();
     match planning.initialized() {
         Initialization::Pending => {}
         Initialization::Failed => planning.stop_companions(),
@@ -109,19 +127,19 @@ impl Planning<'_> {
     /// Looks at init containers one after the other, up to the first that has to be waited for.
     /// Once a main container has been started, only companions are kept running.
     fn initialized(&mut self) -> Initialization {
-        let begun = self.spec.containers.iter().any(|c| self.observed.of(&c.name).is_some());
-        let over = begun && self.is_over();
+        let begun = self.spec.containers.iter().any(|c| self.observed.current(&c.name).is_some());
+        let over = self.is_over();
         for container in self.spec.init_containers.iter().flatten() {
             let companion = accompanies(container);
-            match self.observed.of(&container.name).map(|found| (found, &found.state)) {
-                _ if begun && (over || !companion) => {}
+            match self.observed.current(&container.name).map(|found| (found, &found.state)) {
+                _ if over || begun && !companion => {}
                 None => {
-                    self.start(container);
+                    self.start(&container.name, container.image.as_deref());
                     if !begun {
                         return Initialization::Pending;
                     }
                 }
-                Some((_, State::Running { .. })) if companion => {}
+                Some((_, State::Running { started, .. })) if companion && (begun || *started) => {}
                 Some((_, State::Running { .. })) => return Initialization::Pending,
                 Some((_, State::Exited { code: 0, .. })) if !companion => {}
                 Some((found, State::Exited { code, finished, .. })) => {
@@ -141,7 +159,7 @@ impl Planning<'_> {
     fn run_main(&mut self) {
         for container in &self.spec.containers {
             match self.observed.of(&container.name).map(|found| (found, &found.state)) {
-                None => self.start(container),
+                None => self.start(&container.name, container.image.as_deref()),
                 Some((found, State::Exited { code, finished, .. }))
                     if restarts(container, self.spec, *code) =>
                 {
@@ -165,22 +183,48 @@ impl Planning<'_> {
         })
     }
 
+    /// What a probe says is broken is stopped, and started again as what ends by itself.
+    fn kill_broken(&mut self) {
+        let spec_of = |name: &str| {
+            let mut all = self.spec.init_containers.iter().flatten().chain(&self.spec.containers);
+            all.find(|container| container.name == name)
+        };
+        for found in &self.observed.now.containers {
+            let State::Running { stopping: false, .. } = found.state else { continue };
+            let Some(kind) = found.failed_probe else { continue };
+            let name = &found.name;
+            let again =
+                spec_of(name).is_some_and(|container| restarts(container, self.spec, KILLED));
+            let message = ContainerProbes::killing(name, kind, again);
+            self.plan.actions.push(Action::Kill { name: name.clone(), message });
+        }
+    }
+
+    /// Containers that were added later run once, whatever the others do.
+    fn run_added(&mut self) {
+        for container in self.spec.ephemeral_containers.iter().flatten() {
+            if self.observed.of(&container.name).is_none() {
+                self.start(&container.name, container.image.as_deref());
+            }
+        }
+    }
+
     fn stop_companions(&mut self) {
         let running = |container: &&Container| {
             matches!(container.state, State::Running { stopping: false, .. })
         };
-        let all = self.observed.containers.iter().filter(running);
+        let all = self.observed.now.containers.iter().filter(running);
         let names: Vec<String> = all.map(|container| container.name.clone()).collect();
         if !names.is_empty() {
             self.plan.actions.push(Action::Stop(names));
         }
     }
 
-    /// Starts a container for the first time, unless its image could not be pulled lately.
-    fn start(&mut self, container: &Spec) {
-        let name = &container.name;
-        if !self.waits_for_image(name, container.image.as_deref().unwrap_or_default()) {
-            self.plan.actions.push(Action::Start(Start { name: name.clone(), attempt: 0 }));
+    /// Starts a container for the first time here, unless that failed lately.
+    fn start(&mut self, name: &str, image: Option<&str>) {
+        if !self.waits_for_start(name, image.unwrap_or_default()) {
+            let attempt = self.observed.of(name).map_or(0, |before| before.attempt + 1);
+            self.plan.actions.push(Action::Start(Start { name: name.to_owned(), attempt }));
         }
     }
 
@@ -198,24 +242,33 @@ impl Planning<'_> {
             return self.wait(name, "CrashLoopBackOff", message, again);
         }
         let image = image_of(self.spec, name);
-        if !self.waits_for_image(name, image) {
+        if !self.waits_for_start(name, image) {
             let start = Start { name: name.clone(), attempt: ended.attempt + 1 };
             self.plan.actions.push(Action::Restart(start, finished));
         }
     }
 
-    fn waits_for_image(&mut self, name: &str, image: &str) -> bool {
-        let Some((last, why)) = self.observed.trouble(name).pull else { return false };
+    /// Whether a start is under way, or failed lately.
+    fn waits_for_start(&mut self, name: &str, image: &str) -> bool {
+        if self.observed.now.starting.iter().any(|starting| starting == name) {
+            return true;
+        }
+        let Some((last, why)) = self.observed.trouble(name).start else { return false };
         let Ok(again) = last.since.checked_add(last.delay) else { return false };
         if last.is_forgotten(self.now) || again <= self.now {
             return false;
         }
         let shown = last.since.checked_add(PULL_SHOWN).unwrap_or(again);
-        if self.now < shown {
-            self.wait(name, "ErrImagePull", why, shown);
-        } else {
-            let message = format!("Back-off pulling image {image:?}: ErrImagePull: {why}");
-            self.wait(name, "ImagePullBackOff", message, again);
+        match (why.reason(), &why) {
+            (Some(reason), StartError::ImagePull { .. }) if self.now < shown => {
+                self.wait(name, reason, why.to_string(), shown);
+            }
+            (Some(reason), StartError::ImagePull { .. }) => {
+                let message = format!("Back-off pulling image {image:?}: {reason}: {why}");
+                self.wait(name, "ImagePullBackOff", message, again);
+            }
+            (Some(reason), _) => self.wait(name, reason, why.to_string(), again),
+            (None, _) => self.look_again(again),
         }
         true
     }
@@ -224,38 +277,12 @@ impl Planning<'_> {
         let restarts = self.observed.of(name).map_or(0, |container| container.attempt);
         let waiting = Waiting { reason, message, restarts };
         self.plan.waiting.insert(name.to_owned(), waiting);
-        self.plan.until = Some(self.plan.until.map_or(until, |earlier| earlier.min(until)));
+        self.look_again(until);
     }
-}
 
-/// Whether an init container accompanies the main ones instead of ending before them.
-pub(super) fn accompanies(container: &Spec) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
-}
-
-/// Whether a container that exited with this code is started again: by its own rules, its own
-/// policy or that of its Pod.
-pub(super) fn restarts(container: &Spec, spec: &PodSpec, code: i32) -> bool {
-    if container.restart_policy.is_some() && ruled_to_restart(container, code) {
-        return true;
+    fn look_again(&mut self, at: Timestamp) {
+        self.plan.until = Some(self.plan.until.map_or(at, |earlier| earlier.min(at)));
     }
-    let policy = container.restart_policy.as_ref().or(spec.restart_policy.as_ref());
-    match policy.map(String::as_str) {
-        Some("Never") => false,
-        Some("OnFailure") => code != 0,
-        _ => true,
-    }
-}
-
-fn ruled_to_restart(container: &Spec, code: i32) -> bool {
-    let mut rules = container.restart_policy_rules.iter().flatten();
-    let matching = rules.find(|rule| {
-        rule.exit_codes.as_ref().is_some_and(|codes| {
-            let listed = codes.values.iter().flatten().any(|value| *value == code);
-            if codes.operator == "NotIn" { !listed } else { listed }
-        })
-    });
-    matching.is_some_and(|rule| rule.action == "Restart")
 }
 
 fn image_of<'a>(spec: &'a PodSpec, name: &str) -> &'a str {

@@ -10,13 +10,17 @@ use steersman::{Context, Next, Reconciler, Result, clock};
 
 use super::backoff::Memory;
 use super::events::Teller;
-use super::plan::{Action, Observed, Plan, accompanies, plan};
+use super::plan::{Action, Observed, Plan, plan};
 use super::removal::{Removal, removal};
 use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
 use crate::addresses::{Addresses, Rejection, Room};
-use crate::registration::Machine;
-use crate::runtime::{ContainerRuntime, Start, State};
+use crate::registration::{Machine, Network};
+use crate::restart_policy::accompanies;
+use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, StartError, State};
+
+/// When to look again at what should have ended, if nobody tells before.
+const STILL_RUNS: Duration = Duration::from_secs(1);
 
 /// Works on the Pods of some machines.
 pub(super) struct PodWorker<R> {
@@ -57,7 +61,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         let now = clock::now();
         let teller = Teller::new(pod, machine, ctx);
-        let pod_addresses = match self.addresses(pod, machine) {
+        let given = match self.admit(pod, machine) {
             Ok(addresses) => addresses,
             Err(rejection) => {
                 teller.rejected(&rejection);
@@ -69,13 +73,18 @@ impl<R: ContainerRuntime> PodWorker<R> {
         if left.is_some_and(|left| left.is_zero()) {
             return self.end(pod, End::DeadlineExceeded, &teller, ctx).await;
         }
-        let (observed, plan) = self.settle(pod, &teller, now).await?;
-        teller.added();
+        let (observed, plan) = self.settle(pod, &teller, ctx, now).await?;
         teller.waiting(&plan.waiting);
-        let around = Surroundings { pod_addresses, host_addresses: machine.addresses() };
+        let on_host = on_host(pod);
+        let pod_addresses = match &observed.now.sandbox {
+            Sandbox::Ready(own) if !own.is_empty() && !on_host => own.clone(),
+            _ => given,
+        };
+        let around = Surroundings { pod_addresses, host_addresses: machine.addresses.clone() };
         let running = status::running(pod, &around, &observed, &plan, now);
         let ended = matches!(running.phase.as_deref(), Some("Succeeded" | "Failed"));
         report(pod, running, ctx);
+        // What it still has of its machine is given back when this is heard of.
         let next = plan.until.map(|until| time_to(until, now)).into_iter().chain(left).min();
         Ok(next.filter(|_| !ended).map_or(Next::Settled, Next::After))
     }
@@ -85,6 +94,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         &self,
         pod: &Pod,
         teller: &Teller<'_>,
+        ctx: &Context<Pod>,
         now: Timestamp,
     ) -> Result<(Observed, Plan)> {
         loop {
@@ -94,14 +104,14 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 return Ok((observed, plan));
             }
             for action in &plan.actions {
-                self.act(action, pod, teller, now).await?;
+                self.act(action, pod, teller, ctx, now).await?;
             }
         }
     }
 
     async fn observe(&self, pod: &Pod, now: Timestamp) -> Result<Observed> {
-        let containers = self.runtime.observe(pod, now).await?;
-        Ok(Observed { containers, troubles: self.memory.of(uid_of(pod)) })
+        let seen = self.runtime.observe(pod, now).await?;
+        Ok(Observed { now: seen, troubles: self.memory.of(uid_of(pod)) })
     }
 
     async fn act(
@@ -109,12 +119,13 @@ impl<R: ContainerRuntime> PodWorker<R> {
         action: &Action,
         pod: &Pod,
         teller: &Teller<'_>,
+        ctx: &Context<Pod>,
         now: Timestamp,
     ) -> Result<()> {
         match action {
-            Action::Start(start) => self.start(start, pod, teller, now).await.map(drop),
+            Action::Start(start) => self.start(start, pod, teller, ctx, now).await.map(drop),
             Action::Restart(start, finished) => {
-                if self.start(start, pod, teller, now).await? {
+                if self.start(start, pod, teller, ctx, now).await? {
                     self.memory.restarted(uid_of(pod), &start.name, *finished, now);
                 }
                 Ok(())
@@ -123,44 +134,65 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 teller.stopping(names);
                 self.runtime.stop(pod, names, now).await
             }
+            Action::Kill { name, message } => {
+                teller.killing(name, message);
+                self.runtime.stop(pod, std::slice::from_ref(name), now).await
+            }
         }
     }
 
-    /// Starts a container if its image can be had.
+    /// Starts a container if all that it needs can be had, and tells whether one came of it.
     async fn start(
         &self,
         start: &Start,
         pod: &Pod,
         teller: &Teller<'_>,
+        ctx: &Context<Pod>,
         now: Timestamp,
     ) -> Result<bool> {
-        match self.runtime.start(pod, start, now).await? {
-            Ok(()) => {
-                teller.started(&start.name);
+        let (uid, name) = (uid_of(pod), &start.name);
+        match self.runtime.start(pod, start, ctx.live(), now).await? {
+            Outcome::Started { pulled } => {
+                teller.started(name, pulled);
+                self.memory.started(uid, name);
                 Ok(true)
             }
-            Err(error) => {
-                let why = error.to_string();
-                teller.not_pulled(&start.name, &why);
-                self.memory.not_pulled(uid_of(pod), &start.name, why, now);
+            Outcome::Pulling => {
+                teller.pulling(name);
                 Ok(false)
+            }
+            Outcome::Failed(why) => {
+                teller.not_started(name, &why);
+                // What was made and ended is seen, and waits as what ends by itself.
+                let made = matches!(why, StartError::Run(_) | StartError::PostStart);
+                if made {
+                    self.memory.started(uid, name);
+                } else {
+                    self.memory.not_started(uid, name, why, now);
+                }
+                Ok(made)
             }
         }
     }
 
-    /// The Pod's addresses, if the node has room for it: the node's own if it uses the node's
-    /// network.
-    fn addresses(&self, pod: &Pod, machine: &Machine) -> Result<Vec<String>, Rejection> {
+    /// The addresses that the node gives a Pod, if it has room for it: none if the runtime does, its
+    /// own if the Pod uses the node's network.
+    fn admit(&self, pod: &Pod, machine: &Machine) -> Result<Vec<String>, Rejection> {
+        if let Some(why) = self.runtime.refuses(pod) {
+            return Err(Rejection::Unsupported(why));
+        }
         let known = pod.status.as_ref().and_then(|status| status.pod_ips.as_ref());
         if let Some(known) = known.filter(|known| !known.is_empty()) {
             return Ok(known.iter().map(|address| address.ip.clone()).collect());
         }
-        let (block, capacity) = (machine.pod_addresses(), machine.max_pods());
-        let room = Room { node: &machine.name, block, capacity };
-        let reserved = self.addresses.reserve(pod, room);
-        let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
-        let given = |address| machine.families.of(address);
-        reserved.map(|address| if on_host { machine.addresses() } else { given(address) })
+        let (node, capacity) = (machine.name.as_str(), machine.max_pods());
+        let room = Room { node, block: machine.pod_addresses(), capacity };
+        let reserved = self.addresses.reserve(pod, room)?;
+        Ok(match machine.network {
+            _ if on_host(pod) => machine.addresses.clone(),
+            Network::Simulated { families, .. } => families.of(reserved),
+            Network::OfRuntime => Vec::new(),
+        })
     }
 
     /// Stops what runs of a Pod, and says when it has ended: first the main containers, then those
@@ -201,11 +233,20 @@ impl<R: ContainerRuntime> PodWorker<R> {
         }
     }
 
+    /// Gives back what a Pod that has ended had of its machine.
+    async fn clear(&self, pod: &Pod) -> Result<Next> {
+        let done = self.runtime.wind_down(pod).await?;
+        Ok(if done { Next::Settled } else { Next::After(STILL_RUNS) })
+    }
+
     /// Ends a Pod that is being deleted, then removes it for good.
     async fn delete(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         if status::has_started(pod) && !status::has_ended(pod) {
             let teller = Teller::new(pod, machine, ctx);
             return self.end(pod, End::Told, &teller, ctx).await;
+        }
+        if let Next::After(rest) = self.clear(pod).await? {
+            return Ok(Next::After(rest));
         }
         match removal(pod, clock::now()) {
             Removal::Now => {}
@@ -230,11 +271,13 @@ impl<R: ContainerRuntime> Reconciler<Pod> for PodWorker<R> {
         let Some(machine) = bound_to(&pod).and_then(|node| self.machines.get(node)) else {
             return Ok(Next::Settled);
         };
-        ctx.act_as(&machine.agent)?;
+        if let Some(agent) = &machine.agent {
+            ctx.act_as(agent)?;
+        }
         if pod.metadata.deletion_timestamp.is_some() {
             self.delete(&pod, machine, &ctx).await
         } else if status::has_ended(&pod) {
-            Ok(Next::Settled)
+            self.clear(&pod).await
         } else {
             self.run(&pod, machine, &ctx).await
         }
@@ -251,7 +294,7 @@ fn report(pod: &Pod, status: PodStatus, ctx: &Context<Pod>) {
 
 /// What is to be stopped first: everything but companions, and those when nothing else runs.
 fn to_stop(pod: &Pod, observed: &Observed) -> Vec<String> {
-    let running = observed.containers.iter().filter(|container| container.runs());
+    let running = observed.now.containers.iter().filter(|container| container.runs());
     let running: Vec<&String> = running.map(|container| &container.name).collect();
     let init = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_ref());
     let companion =
@@ -259,6 +302,11 @@ fn to_stop(pod: &Pod, observed: &Observed) -> Vec<String> {
     let first: Vec<String> =
         running.iter().filter(|name| !companion(name)).map(|name| (*name).clone()).collect();
     if first.is_empty() { running.into_iter().cloned().collect() } else { first }
+}
+
+/// Whether a Pod uses the network of its machine.
+fn on_host(pod: &Pod) -> bool {
+    pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true)
 }
 
 fn uid_of(pod: &Pod) -> &str {

@@ -11,9 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::conditions::conditions;
 use super::phase::phase;
-use super::plan::{Observed, Plan, accompanies};
+use super::plan::{Observed, Plan};
 use crate::addresses::Rejection;
-use crate::runtime::{Container, State};
+use crate::restart_policy::accompanies;
+use crate::runtime::{Container, Sandbox, State};
 
 /// What a Pod finds itself in.
 #[derive(Clone, Debug)]
@@ -65,21 +66,18 @@ pub(super) fn running(
     let (own, host) = (around.pod_addresses.iter().cloned(), around.host_addresses.iter().cloned());
     status.host_ip = around.host_addresses.first().cloned();
     status.host_ips = Some(host.map(|ip| HostIP { ip }).collect());
-    status.pod_ip = around.pod_addresses.first().cloned();
-    status.pod_ips = Some(own.map(|ip| PodIP { ip }).collect());
-    complete(pod, status, None, now)
+    if let Some(first) = around.pod_addresses.first() {
+        status.pod_ip = Some(first.clone());
+        status.pod_ips = Some(own.map(|ip| PodIP { ip }).collect());
+    }
+    complete(pod, status, observed, None, now)
 }
 
 /// The status of a Pod that is being ended, which it has been once nothing runs any more.
 pub(super) fn ending(pod: &Pod, observed: &Observed, end: End, now: Timestamp) -> PodStatus {
-    let mut status = reported(pod, observed, &Plan::default(), now);
-    if observed.any_runs() {
-        return complete(pod, status, None, now);
-    }
-    for container in status.ephemeral_container_statuses.iter_mut().flatten() {
-        finish(container, now);
-    }
-    complete(pod, status, Some(end), now)
+    let status = reported(pod, observed, &Plan::default(), now);
+    let end = (!observed.any_runs()).then_some(end);
+    complete(pod, status, observed, end, now)
 }
 
 /// What is told of the containers.
@@ -99,17 +97,25 @@ fn reported(pod: &Pod, observed: &Observed, plan: &Plan, now: Timestamp) -> PodS
         ContainerStatus { ready, ..found }
     });
     status.init_container_statuses = not_empty(init.collect());
-    let known = status.ephemeral_container_statuses.take().unwrap_or_default();
-    let added = spec.ephemeral_containers.iter().flatten().map(|container| {
-        let known = known.iter().find(|status| status.name == container.name).cloned();
-        known.unwrap_or_else(|| added(pod, &container.name, container.image.as_deref(), now))
+    let added = spec.ephemeral_containers.iter().flatten();
+    // They have no readiness.
+    let added = added.map(|container| ContainerStatus {
+        ready: false,
+        started: None,
+        ..reporting.of_named(&container.name, container.image.as_deref())
     });
     status.ephemeral_container_statuses = not_empty(added.collect());
     status
 }
 
 /// Adds what follows from the rest.
-fn complete(pod: &Pod, mut status: PodStatus, end: Option<End>, now: Timestamp) -> PodStatus {
+fn complete(
+    pod: &Pod,
+    mut status: PodStatus,
+    observed: &Observed,
+    end: Option<End>,
+    now: Timestamp,
+) -> PodStatus {
     let Some(spec) = &pod.spec else { return status };
     let mut phase = phase(spec, &status, end.is_some());
     if let Some((reason, message)) = end.and_then(End::why) {
@@ -118,7 +124,8 @@ fn complete(pod: &Pod, mut status: PodStatus, end: Option<End>, now: Timestamp) 
         status.message = Some(message.into());
     }
     status.phase = Some(phase.into());
-    status.conditions = Some(conditions(pod, &status, &time(now)));
+    let connected = observed.now.sandbox != Sandbox::Absent;
+    status.conditions = Some(conditions(pod, &status, connected, &time(now)));
     status
 }
 
@@ -139,19 +146,23 @@ fn creating(spec: &PodSpec, observed: &Observed) -> &'static str {
 
 impl Reporting<'_> {
     fn of(&self, spec: &Spec) -> ContainerStatus {
+        self.of_named(&spec.name, spec.image.as_deref())
+    }
+
+    fn of_named(&self, name: &str, image: Option<&str>) -> ContainerStatus {
         let base = ContainerStatus {
-            name: spec.name.clone(),
-            image: spec.image.clone().unwrap_or_default(),
+            name: name.to_owned(),
+            image: image.unwrap_or_default().to_owned(),
             started: Some(false),
             // The server says so of what nothing is said of: leaving it out would be a change.
             last_state: Some(ContainerState::default()),
             ..ContainerStatus::default()
         };
-        let waiting = self.plan.waiting.get(&spec.name).map(|waiting| ContainerStateWaiting {
+        let waiting = self.plan.waiting.get(name).map(|waiting| ContainerStateWaiting {
             reason: Some(waiting.reason.into()),
             message: Some(waiting.message.clone()),
         });
-        let Some(found) = self.observed.of(&spec.name) else {
+        let Some(found) = self.observed.of(name) else {
             let creating =
                 || ContainerStateWaiting { reason: Some(self.creating.into()), message: None };
             let state = waits(waiting.unwrap_or_else(creating));
@@ -165,10 +176,11 @@ impl Reporting<'_> {
             ..base
         };
         match (&found.state, waiting) {
-            (State::Running { ready, .. }, _) => {
+            (State::Running { started, ready, .. }, _) => {
                 let running = ContainerStateRunning { started_at: Some(time(found.started)) };
                 let state = ContainerState { running: Some(running), ..ContainerState::default() };
-                ContainerStatus { ready: *ready, started: Some(true), state: Some(state), ..base }
+                let started = Some(*started);
+                ContainerStatus { ready: *ready, started, state: Some(state), ..base }
             }
             (State::Exited { .. }, None) => ContainerStatus { state: terminated(found), ..base },
             (State::Exited { .. }, Some(waiting)) => ContainerStatus {
@@ -185,10 +197,13 @@ fn waits(waiting: ContainerStateWaiting) -> ContainerState {
 }
 
 fn terminated(container: &Container) -> Option<ContainerState> {
-    let State::Exited { finished, code, reason } = &container.state else { return None };
+    let State::Exited { finished, code, reason, message } = &container.state else {
+        return None;
+    };
     let terminated = ContainerStateTerminated {
         exit_code: *code,
         reason: Some(reason.clone()),
+        message: message.clone(),
         started_at: Some(time(container.started)),
         finished_at: Some(time(*finished)),
         container_id: Some(container.id.clone()),
@@ -199,38 +214,6 @@ fn terminated(container: &Container) -> Option<ContainerState> {
 
 fn exit_code(status: &ContainerStatus) -> Option<i32> {
     status.state.as_ref()?.terminated.as_ref().map(|ended| ended.exit_code)
-}
-
-/// The status of an ephemeral container that runs from now on: they have no readiness.
-fn added(pod: &Pod, name: &str, image: Option<&str>, now: Timestamp) -> ContainerStatus {
-    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-    let image = image.unwrap_or_default();
-    let running = ContainerStateRunning { started_at: Some(time(now)) };
-    ContainerStatus {
-        name: name.to_owned(),
-        image: image.to_owned(),
-        image_id: format!("simulated://{image}"),
-        container_id: Some(format!("simulated://{uid}/{name}")),
-        state: Some(ContainerState { running: Some(running), ..ContainerState::default() }),
-        ..ContainerStatus::default()
-    }
-}
-
-/// Ends an ephemeral container that runs.
-fn finish(container: &mut ContainerStatus, now: Timestamp) {
-    let Some(running) = container.state.as_ref().and_then(|state| state.running.as_ref()) else {
-        return;
-    };
-    let terminated = ContainerStateTerminated {
-        exit_code: 0,
-        reason: Some("Completed".into()),
-        started_at: running.started_at.clone(),
-        finished_at: Some(time(now)),
-        container_id: container.container_id.clone(),
-        ..ContainerStateTerminated::default()
-    };
-    container.state =
-        Some(ContainerState { terminated: Some(terminated), ..ContainerState::default() });
 }
 
 /// The status of a Pod that its node does not take.

@@ -12,7 +12,8 @@ use super::status::{
     End, Surroundings, ending, has_ended, rejected, running as reported, time_left,
 };
 use crate::addresses::Rejection;
-use crate::runtime::{Container, Start, State};
+use crate::probes::Kind;
+use crate::runtime::{Container, Observation, Sandbox, Start, StartError, State};
 
 fn pod() -> Pod {
     let pod = json!({
@@ -57,22 +58,26 @@ fn container(name: &str, attempt: i32, state: State) -> Container {
         attempt,
         started: at(0),
         state,
+        outdated: false,
+        failed_probe: None,
         last: None,
     }
 }
 
 fn runs(name: &str) -> Container {
-    container(name, 0, State::Running { ready: true, stopping: false, until: None })
+    container(name, 0, State::Running { started: true, ready: true, stopping: false, until: None })
 }
 
 fn exited(name: &str, code: i32, seconds: i64) -> Container {
     let reason = if code == 0 { "Completed" } else { "Error" };
     let finished = at(seconds);
-    container(name, 0, State::Exited { finished, code, reason: reason.into() })
+    container(name, 0, State::Exited { finished, code, reason: reason.into(), message: None })
 }
 
 fn seen(containers: impl IntoIterator<Item = Container>) -> Observed {
-    Observed { containers: containers.into_iter().collect(), ..Observed::default() }
+    let containers = containers.into_iter().collect();
+    let sandbox = Sandbox::Ready(Vec::new());
+    Observed { now: Observation { containers, sandbox, starting: vec![] }, ..Observed::default() }
 }
 
 /// What is seen of a Pod that runs as it should.
@@ -250,7 +255,7 @@ fn a_container_that_waits_for_its_restart_says_so() {
     let memory = Memory::default();
     memory.restarted("u1", "main", at(0), at(0));
     let containers = vec![Container { attempt: 1, ..exited("main", 3, 5) }];
-    let observed = Observed { containers, troubles: memory.of("u1") };
+    let observed = Observed { troubles: memory.of("u1"), ..seen(containers) };
     let planned = plan(&pod, &observed, at(6));
     assert_eq!((planned.actions.len(), planned.until), (0, Some(at(15))));
     let status = status(&pod, &observed, 6);
@@ -271,8 +276,9 @@ fn an_image_that_cannot_be_pulled_is_tried_again_and_told_of() {
     let mut pod = pod();
     pod.spec.as_mut().unwrap().init_containers = None;
     let memory = Memory::default();
-    memory.not_pulled("u1", "main", "not found".into(), at(0));
-    let observed = Observed { containers: vec![], troubles: memory.of("u1") };
+    let why = StartError::ImagePull { image: "nginx:1.27".into(), why: "not found".into() };
+    memory.not_started("u1", "main", why, at(0));
+    let observed = Observed { troubles: memory.of("u1"), ..seen([]) };
     let waits = |seconds: i64| {
         let status = status(&pod, &observed, seconds);
         assert_eq!(phase(&status), "Pending");
@@ -360,18 +366,94 @@ fn a_pod_whose_time_is_up_has_failed() {
 }
 
 #[test]
-fn an_ephemeral_container_runs_from_when_it_was_added() {
+fn an_ephemeral_container_runs_once_from_when_it_was_added() {
     let mut pod = running_pod();
     let added = json!([{"name": "debugger", "image": "busybox"}]);
     pod.spec.as_mut().unwrap().ephemeral_containers = serde_json::from_value(added).unwrap();
-    let first = status(&pod, &all_run(), 600);
+    assert_eq!(plan(&pod, &all_run(), at(600)).actions, starts("debugger"));
+    let mut observed = all_run();
+    observed.now.containers.push(runs("debugger"));
+    let first = status(&pod, &observed, 600);
     let debugger = named(&first.ephemeral_container_statuses, "debugger");
-    let state = debugger.state.as_ref().unwrap().running.as_ref().unwrap();
-    assert_eq!(state.started_at, Some(time(600)));
-    assert_eq!(debugger.container_id.as_deref(), Some("simulated://u1/debugger"));
+    assert!(debugger.state.as_ref().unwrap().running.is_some());
     assert!(!debugger.ready);
     pod.status = Some(first.clone());
-    assert_eq!(status(&pod, &all_run(), 3600), first, "looking again changes nothing");
+    assert_eq!(status(&pod, &observed, 3600), first, "looking again changes nothing");
+    observed.now.containers.pop();
+    observed.now.containers.push(exited("debugger", 1, 700));
+    assert_eq!(plan(&pod, &observed, at(700)).actions, []);
+    assert_eq!(phase(&status(&pod, &observed, 700)), "Running");
+}
+
+#[test]
+fn a_companion_that_has_not_come_up_is_waited_for() {
+    let slow = State::Running { started: false, ready: false, stopping: false, until: None };
+    let observed = seen([exited("setup", 0, 0), container("proxy", 0, slow)]);
+    assert_eq!(plan(&pod(), &observed, at(1)).actions, []);
+}
+
+#[test]
+fn what_a_probe_says_is_broken_is_stopped_once_and_started_again() {
+    let broken = Container { failed_probe: Some(Kind::Liveness), ..runs("main") };
+    let mut observed = seen([exited("setup", 0, 0), runs("proxy"), broken.clone()]);
+    let message = "Container main failed liveness probe, will be restarted";
+    let kill = Action::Kill { name: "main".into(), message: message.into() };
+    assert_eq!(plan(&with(pod(), "Always"), &observed, at(1)).actions, [kill]);
+    let state = State::Running { started: true, ready: false, stopping: true, until: None };
+    observed.now.containers[2] = Container { state, ..broken };
+    assert_eq!(plan(&with(pod(), "Always"), &observed, at(1)).actions, [], "it is told already");
+    observed.now.containers[2] = exited("main", 143, 2);
+    let again = Start { name: "main".into(), attempt: 1 };
+    let planned = plan(&with(pod(), "Always"), &observed, at(2)).actions;
+    assert_eq!(planned, [Action::Restart(again, at(2))]);
+}
+
+#[test]
+fn a_start_that_is_under_way_is_not_begun_again() {
+    let mut observed = seen([]);
+    observed.now.starting = vec!["setup".into()];
+    assert_eq!(plan(&pod(), &observed, at(1)).actions, []);
+    let state = named(&status(&pod(), &observed, 1).init_container_statuses, "setup").state.clone();
+    assert_eq!(state.unwrap().waiting.unwrap().reason.as_deref(), Some("PodInitializing"));
+}
+
+#[test]
+fn what_shared_a_sandbox_that_is_gone_runs_from_the_beginning() {
+    let outdated = |of: Container| Container { outdated: true, ..of };
+    let gone = [exited("setup", 0, 0), exited("proxy", 137, 4), exited("main", 137, 5)];
+    let mut observed = seen(gone.map(outdated));
+    observed.now.sandbox = Sandbox::Absent;
+    let again = |name: &str| vec![Action::Start(Start { name: name.into(), attempt: 1 })];
+    assert_eq!(plan(&with(pod(), "Always"), &observed, at(5)).actions, again("setup"));
+    assert_eq!(plan(&with(pod(), "Never"), &observed, at(5)).actions, [], "it is over");
+    let ready = status(&with(pod(), "Always"), &observed, 5);
+    assert_eq!(condition(&ready, "PodReadyToStartContainers").status, "False");
+    let main = outdated(exited("main", 137, 5));
+    let observed = seen([exited("setup", 0, 6), runs("proxy"), main]);
+    let again = Start { name: "main".into(), attempt: 1 };
+    let planned = plan(&with(pod(), "Always"), &observed, at(6)).actions;
+    assert_eq!(planned, [Action::Restart(again, at(5))]);
+}
+
+#[test]
+fn what_could_not_be_made_is_tried_again_after_a_while() {
+    let mut pod = pod();
+    pod.spec.as_mut().unwrap().init_containers = None;
+    let waits = |why: StartError| {
+        let memory = Memory::default();
+        memory.not_started("u1", "main", why.clone(), at(0));
+        memory.not_started("u1", "main", why, at(10));
+        let observed = Observed { troubles: memory.of("u1"), ..seen([]) };
+        let plan = plan(&pod, &observed, at(11));
+        assert_eq!((plan.actions.len(), plan.until), (0, Some(at(20))));
+        let status = status(&pod, &observed, 11);
+        named(&status.container_statuses, "main").state.clone().unwrap().waiting.unwrap()
+    };
+    let config = waits(StartError::Config("secret \"s\" not found".into()));
+    assert_eq!(config.reason.as_deref(), Some("CreateContainerConfigError"));
+    assert_eq!(config.message.as_deref(), Some("secret \"s\" not found"));
+    let sandbox = waits(StartError::Sandbox("no network".into()));
+    assert_eq!((sandbox.reason.as_deref(), sandbox.message), (Some("ContainerCreating"), None));
 }
 
 #[test]

@@ -1,18 +1,43 @@
 //! Where containers run.
 //!
-//! A pod worker asks a runtime what runs of a Pod, and to start or stop containers. There is one
-//! runtime so far, the [`simulated`] one; the trait holds what it and the pod worker need, and grows
-//! with the next. Which container is to run when is the worker's business alone.
+//! A pod worker asks a runtime what runs of a Pod, and to start or stop containers. The
+//! [`simulated`] one has only a clock and scripts; the [`real`] one has containerd. Which container
+//! is to run when is the worker's business alone, and the same for both.
 
+pub(crate) mod real;
 mod simulated;
 
 use std::future::Future;
+use std::time::Duration;
 
+use futures::Stream;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use steersman::Result;
+use steersman::{Client, ObjectKey, Result};
 
+use crate::probes::Kind;
 pub(crate) use simulated::Simulated;
+
+/// What there is of a Pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Observation {
+    /// The last container of each name, in the order in which they are in the Pod.
+    pub(crate) containers: Vec<Container>,
+    /// The names of those whose start is under way.
+    pub(crate) starting: Vec<String>,
+    /// What containers share.
+    pub(crate) sandbox: Sandbox,
+}
+
+/// What the containers of a Pod share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sandbox {
+    /// Nothing yet, or no more.
+    #[default]
+    Absent,
+    /// A network with these addresses; without any, those that its machine gives it.
+    Ready(Vec<String>),
+}
 
 /// A container that a runtime has started: the last one of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +53,10 @@ pub(crate) struct Container {
     /// Since when it runs, or ran.
     pub(crate) started: Timestamp,
     pub(crate) state: State,
+    /// What it shared with others is no more: it counts as one that ran before.
+    pub(crate) outdated: bool,
+    /// Which probe says that it must be stopped, if one does.
+    pub(crate) failed_probe: Option<Kind>,
     /// The one of its name before it.
     pub(crate) last: Option<Box<Container>>,
 }
@@ -37,6 +66,8 @@ pub(crate) struct Container {
 pub(crate) enum State {
     /// It runs.
     Running {
+        /// Whether it has come up, so that others may follow.
+        started: bool,
         /// Whether it is ready for use.
         ready: bool,
         /// Whether it has been told to stop.
@@ -52,6 +83,8 @@ pub(crate) enum State {
         code: i32,
         /// Why, in one word.
         reason: String,
+        /// What it or its runtime said last.
+        message: Option<String>,
     },
 }
 
@@ -63,17 +96,75 @@ impl Container {
 }
 
 /// Why a container could not be started.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StartError {
-    /// Its image cannot be had; said as a runtime says it.
+    /// Its image has no name that anybody could know.
     #[error(
-        "rpc error: code = NotFound desc = failed to pull and unpack image {image:?}: failed to \
-         resolve reference {image:?}: {image}: not found"
+        "Failed to apply default image tag {image:?}: couldn't parse image name {image:?}: {why}"
     )]
+    ImageName {
+        /// Which image.
+        image: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Its image cannot be had; said as the runtime says it.
+    #[error("{why}")]
     ImagePull {
         /// Which image.
         image: String,
+        /// What the runtime said.
+        why: String,
     },
+    /// Its image is not there, and must not be pulled.
+    #[error("Container image {image:?} is not present with pull policy of Never")]
+    ImageNeverPull {
+        /// Which image.
+        image: String,
+    },
+    /// What it shares with others could not be made.
+    #[error("Failed to create pod sandbox: {0}")]
+    Sandbox(String),
+    /// What is to be mounted into it could not be had.
+    #[error("{0}")]
+    Volumes(String),
+    /// What it is told, or how, does not work.
+    #[error("{0}")]
+    Config(String),
+    /// The runtime could not make it.
+    #[error("{0}")]
+    Create(String),
+    /// The runtime could not start it.
+    #[error("{0}")]
+    Run(String),
+    /// What is done right after it has started failed.
+    #[error("PostStartHook failed")]
+    PostStart,
+}
+
+impl StartError {
+    /// An image that no registry has, as a runtime says it.
+    pub(crate) fn not_found(image: &str) -> Self {
+        let why = format!(
+            "rpc error: code = NotFound desc = failed to pull and unpack image {image:?}: failed to \
+             resolve reference {image:?}: {image}: not found"
+        );
+        Self::ImagePull { image: image.to_owned(), why }
+    }
+
+    /// Why the container waits, in one word, if anything is said of it but that it is made.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::ImageName { .. } => Some("InvalidImageName"),
+            Self::ImagePull { .. } => Some("ErrImagePull"),
+            Self::ImageNeverPull { .. } => Some("ErrImageNeverPull"),
+            Self::Sandbox(_) | Self::Volumes(_) => None,
+            Self::Config(_) => Some("CreateContainerConfigError"),
+            Self::Create(_) => Some("CreateContainerError"),
+            Self::Run(_) => Some("RunContainerError"),
+            Self::PostStart => Some("PostStartHookError"),
+        }
+    }
 }
 
 /// A container to be started.
@@ -85,22 +176,49 @@ pub(crate) struct Start {
     pub(crate) attempt: i32,
 }
 
+/// What became of a start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It runs.
+    Started {
+        /// How its image was had, unless it was there.
+        pulled: Option<Pulled>,
+    },
+    /// Its image is being pulled, and the Pod is looked at again when that is over.
+    Pulling,
+    /// It does not run.
+    Failed(StartError),
+}
+
+/// An image that was pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pulled {
+    pub(crate) took: Duration,
+    /// How long others were pulled before it.
+    pub(crate) waited: Duration,
+    pub(crate) bytes: u64,
+}
+
 /// Runs containers.
 pub(crate) trait ContainerRuntime: Send + Sync + 'static {
-    /// What runs, or ran, of a Pod at this moment, in the order in which it is in the Pod.
+    /// Why it can never run a Pod, if so.
+    fn refuses(&self, pod: &Pod) -> Option<String>;
+
+    /// What runs, or ran, of a Pod at this moment.
     fn observe(
         &self,
         pod: &Pod,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Vec<Container>>> + Send;
+    ) -> impl Future<Output = Result<Observation>> + Send;
 
-    /// Starts a container.
+    /// Starts a container. What else is needed for it is read by the client.
     fn start(
         &self,
         pod: &Pod,
         start: &Start,
+        client: &Client,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Result<(), StartError>>> + Send;
+    ) -> impl Future<Output = Result<Outcome>> + Send;
 
     /// Tells containers of a Pod to stop, within the Pod's grace period. Told again, they may have
     /// less time.
@@ -111,6 +229,14 @@ pub(crate) trait ContainerRuntime: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<()>> + Send;
 
+    /// Gives back what a Pod that has ended had of its machine, and tells whether that is done; what
+    /// its containers left behind stays until it is forgotten. Whatever still runs, because somebody
+    /// else has said that it has ended, is stopped first. Done again, it changes nothing.
+    fn wind_down(&self, pod: &Pod) -> impl Future<Output = Result<bool>> + Send;
+
     /// Forgets a Pod that is gone.
     fn forget(&self, uid: &str);
+
+    /// The Pods whose containers have changed by themselves.
+    fn changes(&self) -> impl Stream<Item = ObjectKey> + Send + 'static;
 }

@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::{Stream, stream};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
-use steersman::Result;
+use steersman::{Client, ObjectKey, Result};
 
-use super::{Container, ContainerRuntime, Start, StartError, State};
+use super::{Container, ContainerRuntime, Observation, Outcome, Sandbox, Start, StartError, State};
 use crate::script::{Ready, Script, Scripted, Scripts};
 
 /// The code of what is ended by force.
@@ -73,6 +74,12 @@ impl Simulated {
         let Some(spec) = &pod.spec else { return Vec::new() };
         let init = spec.init_containers.iter().flatten().map(|container| (container, false));
         let main = spec.containers.iter().map(|container| (container, true));
+        let added = spec.ephemeral_containers.iter().flatten().map(|container| Spec {
+            name: &container.name,
+            image: container.image.as_deref().unwrap_or_default(),
+            script: Script::default(),
+            sleep: None,
+        });
         init.chain(main)
             .map(|(container, main)| {
                 let image = container.image.as_deref().unwrap_or_default();
@@ -86,35 +93,18 @@ impl Simulated {
                 let sleep = sleep.and_then(|sleep| u64::try_from(sleep.seconds).ok());
                 Spec { name: &container.name, image, script, sleep: sleep.map(Duration::from_secs) }
             })
+            .chain(added)
             .collect()
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<String, HashMap<String, Run>>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl ContainerRuntime for Simulated {
-    async fn observe(&self, pod: &Pod, now: Timestamp) -> Result<Vec<Container>> {
+    /// Starts a container.
+    fn begin(&self, pod: &Pod, Start { name, attempt }: &Start, now: Timestamp) -> Outcome {
         let specs = self.specs(pod);
-        let uid = uid_of(pod);
-        let mut all = self.runs();
-        let runs = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
-        let observed =
-            specs.iter().filter_map(|spec| Some(runs.get_mut(spec.name)?.observed(uid, spec, now)));
-        Ok(observed.collect())
-    }
-
-    async fn start(
-        &self,
-        pod: &Pod,
-        Start { name, attempt }: &Start,
-        now: Timestamp,
-    ) -> Result<Result<(), StartError>> {
-        let specs = self.specs(pod);
-        let Some(spec) = specs.iter().find(|spec| spec.name == name) else { return Ok(Ok(())) };
+        let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
+            return Outcome::Started { pulled: None };
+        };
         if !spec.script.pullable() {
-            return Ok(Err(StartError::ImagePull { image: spec.image.to_owned() }));
+            return Outcome::Failed(StartError::not_found(spec.image));
         }
         let uid = uid_of(pod);
         let mut all = self.runs();
@@ -125,7 +115,32 @@ impl ContainerRuntime for Simulated {
         });
         let run = Run { attempt: *attempt, started: now, stop: None, seen: now, end: None, last };
         runs.insert(name.clone(), run);
-        Ok(Ok(()))
+        Outcome::Started { pulled: None }
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<String, HashMap<String, Run>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ContainerRuntime for Simulated {
+    fn refuses(&self, _: &Pod) -> Option<String> {
+        None
+    }
+
+    async fn observe(&self, pod: &Pod, now: Timestamp) -> Result<Observation> {
+        let specs = self.specs(pod);
+        let uid = uid_of(pod);
+        let mut all = self.runs();
+        let runs = all.entry(uid.to_owned()).or_insert_with(|| known(pod));
+        let observed =
+            specs.iter().filter_map(|spec| Some(runs.get_mut(spec.name)?.observed(uid, spec, now)));
+        let containers = observed.collect();
+        Ok(Observation { containers, starting: Vec::new(), sandbox: Sandbox::Ready(Vec::new()) })
+    }
+
+    async fn start(&self, pod: &Pod, start: &Start, _: &Client, now: Timestamp) -> Result<Outcome> {
+        Ok(self.begin(pod, start, now))
     }
 
     async fn stop(&self, pod: &Pod, names: &[String], now: Timestamp) -> Result<()> {
@@ -145,8 +160,16 @@ impl ContainerRuntime for Simulated {
         Ok(())
     }
 
+    async fn wind_down(&self, _: &Pod) -> Result<bool> {
+        Ok(true)
+    }
+
     fn forget(&self, uid: &str) {
         self.runs().remove(uid);
+    }
+
+    fn changes(&self) -> impl Stream<Item = ObjectKey> + Send + 'static {
+        stream::pending() // when something changes is known before
     }
 }
 
@@ -160,6 +183,8 @@ impl Run {
             attempt: self.attempt,
             started: self.started,
             state: self.state(&spec.script, now),
+            outdated: false,
+            failed_probe: None,
             last: self.last.clone(),
         }
     }
@@ -186,7 +211,7 @@ impl Run {
         let End { at, code, reason } =
             self.end.clone().unwrap_or(End { at: now, code: 0, reason: None });
         let reason = reason.unwrap_or_else(|| if code == 0 { "Completed" } else { "Error" }.into());
-        State::Exited { finished: at, code, reason }
+        State::Exited { finished: at, code, reason, message: None }
     }
 
     fn running(&self, script: &Script, end: Option<Timestamp>, now: Timestamp) -> State {
@@ -197,14 +222,19 @@ impl Run {
         let ready = ready_at.is_some_and(|at| at <= now);
         let turns = ready_at.filter(|_| !ready);
         let until = end.into_iter().chain(turns).min();
-        State::Running { ready, stopping: self.stop.is_some(), until }
+        State::Running { started: true, ready, stopping: self.stop.is_some(), until }
     }
 }
 
 /// What a Pod's status tells of its containers.
 fn known(pod: &Pod) -> HashMap<String, Run> {
     let Some(status) = &pod.status else { return HashMap::new() };
-    let all = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    let lists = [
+        &status.init_container_statuses,
+        &status.container_statuses,
+        &status.ephemeral_container_statuses,
+    ];
+    let all = lists.into_iter().flatten().flatten();
     all.filter_map(|container| Some((container.name.clone(), known_run(container)?))).collect()
 }
 
@@ -238,7 +268,14 @@ fn known_last(container: &ContainerStatus, ended: &ContainerStateTerminated) -> 
         image_id: container.image_id.clone(),
         attempt: container.restart_count - 1,
         started: ended.started_at.as_ref().map_or(finished, |time| time.0),
-        state: State::Exited { finished, code: ended.exit_code, reason },
+        state: State::Exited {
+            finished,
+            code: ended.exit_code,
+            reason,
+            message: ended.message.clone(),
+        },
+        outdated: false,
+        failed_probe: None,
         last: None,
     })
 }
@@ -288,16 +325,16 @@ mod tests {
     async fn started(termination: u64, scripts: &Scripts) -> Simulated {
         let runtime = Simulated::new(Duration::from_millis(termination), scripts.clone());
         let start = Start { name: "main".into(), attempt: 0 };
-        runtime.start(&pod(None), &start, at(0)).await.unwrap().unwrap();
+        runtime.begin(&pod(None), &start, at(0));
         runtime
     }
 
     async fn state(runtime: &Simulated, now: i64) -> State {
-        runtime.observe(&pod(None), at(now)).await.unwrap().remove(0).state
+        runtime.observe(&pod(None), at(now)).await.unwrap().containers.remove(0).state
     }
 
     fn exited(finished: i64, code: i32, reason: &str) -> State {
-        State::Exited { finished: at(finished), code, reason: reason.into() }
+        State::Exited { finished: at(finished), code, reason: reason.into(), message: None }
     }
 
     #[tokio::test]
@@ -318,7 +355,7 @@ mod tests {
         let until = Some(at(10_000));
         assert_eq!(
             state(&runtime, 3000).await,
-            State::Running { ready: true, stopping: true, until }
+            State::Running { started: true, ready: true, stopping: true, until }
         );
         runtime.stop(&pod(Some(3)), &["main".into()], at(3000)).await.unwrap();
         assert_eq!(state(&runtime, 3000).await, exited(3000, 137, "Error"), "grace cut short");
@@ -328,14 +365,14 @@ mod tests {
     async fn a_container_ends_when_its_script_says_so_and_never_in_the_past() {
         let scripts = Scripts::default();
         let runtime = started(0, &scripts).await;
-        let on = State::Running { ready: true, stopping: false, until: None };
+        let on = State::Running { started: true, ready: true, stopping: false, until: None };
         assert_eq!(state(&runtime, 60_000).await, on);
         scripts.rule().exits(3).after(Duration::from_secs(10));
         assert_eq!(state(&runtime, 61_000).await, exited(60_000, 3, "Error"));
         scripts.rule().run_for_ever();
         assert_eq!(state(&runtime, 62_000).await, exited(60_000, 3, "Error"), "it has ended");
         runtime.forget("u");
-        assert_eq!(runtime.observe(&pod(None), at(0)).await.unwrap(), []);
+        assert_eq!(runtime.observe(&pod(None), at(0)).await.unwrap().containers, []);
     }
 
     #[tokio::test]
@@ -349,10 +386,13 @@ mod tests {
         let scripts = Scripts::default();
         scripts.rule().exits(0).after(Duration::from_secs(30));
         let runtime = Simulated::new(Duration::ZERO, scripts);
-        let main = runtime.observe(&pod, at(5000)).await.unwrap().remove(0);
+        let main = runtime.observe(&pod, at(5000)).await.unwrap().containers.remove(0);
         assert_eq!((main.attempt, main.started), (2, at(0)));
         assert_eq!(main.id, "simulated://u/main/2");
         let until = Some(at(30_000));
-        assert_eq!(main.state, State::Running { ready: true, stopping: false, until });
+        assert_eq!(
+            main.state,
+            State::Running { started: true, ready: true, stopping: false, until }
+        );
     }
 }

@@ -1,0 +1,41 @@
+//! The images of the tests: busybox, and one whose only process waits, for sandboxes.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::layout::{self, Image};
+use super::tar::{Entry, Tar};
+
+/// What of busybox containers call by name.
+const PROGRAMS: [&str; 19] = [
+    "sh", "httpd", "sleep", "cat", "echo", "true", "false", "touch", "ls", "tail", "head", "dd",
+    "kill", "id", "hostname", "date", "mkdir", "rm", "wc",
+];
+
+/// Both images in one archive.
+pub fn archive() -> Vec<u8> {
+    let layer = layer();
+    let pause = vec!["/bin/tail", "-f", "/dev/null"];
+    layout::archive(vec![
+        Image { name: "localhost/busybox:1", command: vec!["sh"], layer: layer.clone() },
+        Image { name: "localhost/pause:1", command: pause, layer },
+    ])
+}
+
+/// The static busybox of this machine, under all its names.
+fn layer() -> Vec<u8> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found: Option<PathBuf> = std::env::split_paths(&path)
+        .map(|directory| directory.join("busybox"))
+        .find(|program| program.exists());
+    let busybox = fs::read(found.expect("busybox was found")).expect("busybox can be read");
+    let mut tar = Tar::default();
+    for directory in ["bin/", "dev/", "etc/", "proc/", "sys/", "tmp/", "var/"] {
+        tar.add(directory, &Entry::Directory);
+    }
+    tar.add("bin/busybox", &Entry::File { mode: 0o755, content: &busybox });
+    for program in PROGRAMS {
+        tar.add(&format!("bin/{program}"), &Entry::Link("busybox"));
+    }
+    tar.finish()
+}

@@ -1,0 +1,183 @@
+//! A containerd of the tests' own: its own directory, socket, network and images, one for all tests.
+//!
+//! A small shell script is its parent. It starts containerd again when a test kills it, and when the
+//! tests are gone, however they went, it takes away whatever is left on the machine.
+
+mod images;
+mod layout;
+mod tar;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+/// What the tests need on the path, and the package that it is in.
+const NEEDED: [(&str, &str); 5] = [
+    ("containerd", "containerd"),
+    ("ctr", "containerd"),
+    ("runc", "runc"),
+    ("busybox", "busybox-static"),
+    ("ip", "iproute2"),
+];
+/// Where Debian has the plug-ins of networks.
+const PLUGINS: &str = "/usr/lib/cni";
+/// How often to look whether containerd answers: for half a minute.
+const LOOKS: usize = 300;
+
+/// A running containerd.
+pub struct Containerd {
+    directory: PathBuf,
+    /// What cgroups, the network and the like are called.
+    pub name: String,
+    /// The script; its end of the pipe closes with this process.
+    _script: Child,
+}
+
+/// The containerd of all tests.
+pub fn shared() -> &'static Containerd {
+    static SHARED: OnceLock<Containerd> = OnceLock::new();
+    SHARED.get_or_init(Containerd::start)
+}
+
+impl Containerd {
+    fn start() -> Self {
+        check();
+        let pid = std::process::id();
+        let name = format!("stm{pid:x}");
+        let directory = std::env::temp_dir().join(format!("steersman-containerd-{pid}"));
+        fs::create_dir_all(directory.join("cni")).expect("a directory of our own");
+        let write = |file: &str, text: String| {
+            fs::write(directory.join(file), text).expect("a file of our own");
+        };
+        write("config.toml", configuration(&directory));
+        write("cni/10-bridge.conflist", network(&directory, &name, pid));
+        write("parent.sh", include_str!("parent.sh").to_owned());
+        let script = Command::new("sh")
+            .arg(directory.join("parent.sh"))
+            .args([directory.as_os_str(), name.as_ref()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(directory.join("parent.log")).expect("a log"))
+            .spawn()
+            .expect("a shell");
+        let containerd = Self { directory, name, _script: script };
+        containerd.wait();
+        let archive = containerd.directory.join("images.tar");
+        fs::write(&archive, images::archive()).expect("an archive of our own");
+        containerd.ctr(&["images", "import", &archive.display().to_string()]);
+        containerd
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join("containerd.sock")
+    }
+
+    /// A directory for one test.
+    pub fn room(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Kills it; it comes back.
+    pub fn kill(&self) {
+        let pid = fs::read_to_string(self.directory.join("pid")).expect("its number");
+        let killed = Command::new("kill").args(["-9", pid.trim()]).status().expect("kill");
+        assert!(killed.success(), "containerd was not there");
+    }
+
+    /// Runs `ctr` in the namespace of Kubernetes.
+    pub fn ctr(&self, arguments: &[&str]) -> String {
+        self.try_ctr(arguments).unwrap_or_else(|why| panic!("ctr {arguments:?}: {why}"))
+    }
+
+    fn try_ctr(&self, arguments: &[&str]) -> Result<String, String> {
+        let socket = self.socket().display().to_string();
+        let output = Command::new("ctr")
+            .args(["--address", &socket, "--namespace", "k8s.io"])
+            .args(arguments)
+            .output()
+            .map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+
+    fn wait(&self) {
+        for _ in 0..LOOKS {
+            if self.try_ctr(&["plugins", "ls"]).is_ok_and(|all| all.contains("cri")) {
+                return;
+            }
+            let _ = Command::new("sleep").arg("0.1").status();
+        }
+        let log = fs::read_to_string(self.directory.join("containerd.log")).unwrap_or_default();
+        panic!("containerd does not start:\n{log}");
+    }
+}
+
+/// Fails with what to install.
+fn check() {
+    let there = |program: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|directory| directory.join(program).exists())
+    };
+    let mut missing: Vec<&str> =
+        NEEDED.iter().filter(|(program, _)| !there(program)).map(|(_, package)| *package).collect();
+    if !Path::new(PLUGINS).join("bridge").exists() {
+        missing.push("containernetworking-plugins");
+    }
+    missing.dedup();
+    assert!(
+        missing.is_empty(),
+        "real containers need: apt-get install -y --no-install-recommends {}",
+        missing.join(" ")
+    );
+    let user = Command::new("id").arg("-u").output().expect("id");
+    assert_eq!(user.stdout.trim_ascii(), b"0", "real containers need root");
+}
+
+fn configuration(directory: &Path) -> String {
+    let at = directory.display();
+    // Without the right to lower it, every sandbox that asks for a better score would fail.
+    format!(
+        r#"version = 2
+root = "{at}/root"
+state = "{at}/state"
+[grpc]
+address = "{at}/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "localhost/pause:1"
+restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "overlayfs"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "{PLUGINS}"
+conf_dir = "{at}/cni"
+"#
+    )
+}
+
+/// A bridge of our own, with addresses that no other run on this machine has.
+fn network(directory: &Path, name: &str, pid: u32) -> String {
+    let subnet = format!("10.{}.{}.0/24", 200 + pid % 50, pid / 50 % 250);
+    let state = directory.join("addresses");
+    serde_json::json!({
+        "cniVersion": "0.4.0",
+        "name": name,
+        "plugins": [{
+            "type": "bridge",
+            "bridge": name,
+            "isGateway": true,
+            "ipam": {
+                "type": "host-local",
+                "dataDir": state,
+                "ranges": [[{"subnet": subnet}]],
+                "routes": [{"dst": "0.0.0.0/0"}],
+            },
+        }],
+    })
+    .to_string()
+}

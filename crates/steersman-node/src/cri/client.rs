@@ -1,0 +1,310 @@
+//! The calls, each with a deadline of its own.
+//!
+//! The connection is made when it is needed, and made again when the runtime was restarted.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use prost::Message;
+use tokio::time::timeout;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+use tonic_prost::ProstCodec;
+
+use super::error::CriError;
+use super::wire::container as c;
+use super::wire::image as i;
+use super::wire::sandbox as s;
+use super::wire::{
+    RuntimeCondition, StatusRequest, StatusResponse, VersionRequest, VersionResponse,
+};
+
+/// How long to wait for a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(2);
+/// How long the runtime may take for what it only looks up.
+const SOON: Duration = Duration::from_secs(10);
+/// How long it may take for the rest: as a kubelet's `--runtime-request-timeout`.
+const LATER: Duration = Duration::from_secs(120);
+/// How long a sandbox may take: its network is made by others.
+const SANDBOX: Duration = Duration::from_secs(240);
+/// How long the layers of an image may take.
+const PULL: Duration = Duration::from_secs(1800);
+/// The largest answer that is read: a list of all containers.
+const ANSWER_MAX: usize = 16 << 20;
+
+/// A call.
+#[derive(Clone, Copy)]
+struct Method {
+    path: &'static str,
+    within: Duration,
+}
+
+macro_rules! runtime {
+    ($name:literal, $within:expr) => {
+        Method { path: concat!("/runtime.v1.RuntimeService/", $name), within: $within }
+    };
+}
+
+macro_rules! images {
+    ($name:literal, $within:expr) => {
+        Method { path: concat!("/runtime.v1.ImageService/", $name), within: $within }
+    };
+}
+
+/// A container runtime.
+#[derive(Clone, Debug)]
+pub(crate) struct Cri {
+    socket: PathBuf,
+    channel: Channel,
+}
+
+impl Cri {
+    /// The runtime behind a socket, which may come later.
+    pub(crate) fn at(socket: &Path) -> Result<Self, CriError> {
+        let address = format!("unix://{}", socket.display());
+        let endpoint = Endpoint::from_shared(address).map_err(|error| CriError::Absent {
+            socket: socket.to_owned(),
+            why: error.to_string(),
+        })?;
+        let channel = endpoint.connect_timeout(CONNECT_MAX).connect_lazy();
+        Ok(Self { socket: socket.to_owned(), channel })
+    }
+
+    /// Who it is.
+    pub(crate) async fn version(&self) -> Result<VersionResponse, CriError> {
+        let request = VersionRequest { version: "v1".into() };
+        self.call(runtime!("Version", SOON), request).await
+    }
+
+    /// Whether it and the network work.
+    pub(crate) async fn conditions(&self) -> Result<Vec<RuntimeCondition>, CriError> {
+        let request = StatusRequest { verbose: false };
+        let answer: StatusResponse = self.call(runtime!("Status", SOON), request).await?;
+        Ok(answer.status.unwrap_or_default().conditions)
+    }
+
+    pub(crate) async fn run_sandbox(
+        &self,
+        config: s::PodSandboxConfig,
+        handler: String,
+    ) -> Result<String, CriError> {
+        let request = s::RunPodSandboxRequest { config: Some(config), runtime_handler: handler };
+        let answer: s::RunPodSandboxResponse =
+            self.call(runtime!("RunPodSandbox", SANDBOX), request).await?;
+        Ok(answer.pod_sandbox_id)
+    }
+
+    /// Stops a sandbox with all its containers, and takes its network down. Done again, it changes
+    /// nothing.
+    pub(crate) async fn stop_sandbox(&self, id: &str) -> Result<(), CriError> {
+        let request = s::StopPodSandboxRequest { pod_sandbox_id: id.to_owned() };
+        let answer: Result<s::StopPodSandboxResponse, _> =
+            self.call(runtime!("StopPodSandbox", SANDBOX), request).await;
+        gone_is_done(answer.map(drop))
+    }
+
+    /// Removes a sandbox with all its containers.
+    pub(crate) async fn remove_sandbox(&self, id: &str) -> Result<(), CriError> {
+        let request = s::RemovePodSandboxRequest { pod_sandbox_id: id.to_owned() };
+        let answer: Result<s::RemovePodSandboxResponse, _> =
+            self.call(runtime!("RemovePodSandbox", LATER), request).await;
+        gone_is_done(answer.map(drop))
+    }
+
+    pub(crate) async fn sandbox_status(
+        &self,
+        id: &str,
+    ) -> Result<Option<s::PodSandboxStatus>, CriError> {
+        let request = s::PodSandboxStatusRequest { pod_sandbox_id: id.to_owned(), verbose: false };
+        let answer: Result<s::PodSandboxStatusResponse, _> =
+            self.call(runtime!("PodSandboxStatus", SOON), request).await;
+        Ok(found(answer)?.and_then(|answer| answer.status))
+    }
+
+    /// The sandboxes with a label, or all.
+    pub(crate) async fn sandboxes(
+        &self,
+        label: Option<(&str, &str)>,
+    ) -> Result<Vec<s::PodSandbox>, CriError> {
+        let filter = s::PodSandboxFilter { label_selector: selector(label), ..Default::default() };
+        let request = s::ListPodSandboxRequest { filter: Some(filter) };
+        let answer: s::ListPodSandboxResponse =
+            self.call(runtime!("ListPodSandbox", SOON), request).await?;
+        Ok(answer.items)
+    }
+
+    pub(crate) async fn create_container(
+        &self,
+        request: c::CreateContainerRequest,
+    ) -> Result<String, CriError> {
+        let answer: c::CreateContainerResponse =
+            self.call(runtime!("CreateContainer", LATER), request).await?;
+        Ok(answer.container_id)
+    }
+
+    pub(crate) async fn start_container(&self, id: &str) -> Result<(), CriError> {
+        let request = c::StartContainerRequest { container_id: id.to_owned() };
+        let _: c::StartContainerResponse =
+            self.call(runtime!("StartContainer", LATER), request).await?;
+        Ok(())
+    }
+
+    /// Tells a container to end, and kills it after so long.
+    pub(crate) async fn stop_container(&self, id: &str, grace: Duration) -> Result<(), CriError> {
+        let timeout = i64::try_from(grace.as_secs()).unwrap_or(i64::MAX);
+        let request = c::StopContainerRequest { container_id: id.to_owned(), timeout };
+        let method = runtime!("StopContainer", LATER.saturating_add(grace));
+        let answer: Result<c::StopContainerResponse, _> = self.call(method, request).await;
+        gone_is_done(answer.map(drop))
+    }
+
+    pub(crate) async fn remove_container(&self, id: &str) -> Result<(), CriError> {
+        let request = c::RemoveContainerRequest { container_id: id.to_owned() };
+        let answer: Result<c::RemoveContainerResponse, _> =
+            self.call(runtime!("RemoveContainer", LATER), request).await;
+        gone_is_done(answer.map(drop))
+    }
+
+    /// The containers with a label, or all.
+    pub(crate) async fn containers(
+        &self,
+        label: Option<(&str, &str)>,
+    ) -> Result<Vec<c::Container>, CriError> {
+        let filter = c::ContainerFilter { label_selector: selector(label), ..Default::default() };
+        let request = c::ListContainersRequest { filter: Some(filter) };
+        let answer: c::ListContainersResponse =
+            self.call(runtime!("ListContainers", SOON), request).await?;
+        Ok(answer.containers)
+    }
+
+    pub(crate) async fn container_status(
+        &self,
+        id: &str,
+    ) -> Result<Option<c::ContainerStatus>, CriError> {
+        let request = c::ContainerStatusRequest { container_id: id.to_owned(), verbose: false };
+        let answer: Result<c::ContainerStatusResponse, _> =
+            self.call(runtime!("ContainerStatus", SOON), request).await;
+        Ok(found(answer)?.and_then(|answer| answer.status))
+    }
+
+    /// Runs a command in a container and waits for its end.
+    pub(crate) async fn exec(
+        &self,
+        id: &str,
+        command: Vec<String>,
+        within: Duration,
+    ) -> Result<c::ExecSyncResponse, CriError> {
+        let timeout = i64::try_from(within.as_secs().max(1)).unwrap_or(i64::MAX);
+        let request = c::ExecSyncRequest { container_id: id.to_owned(), cmd: command, timeout };
+        self.call(runtime!("ExecSync", within.saturating_add(SOON)), request).await
+    }
+
+    pub(crate) async fn images(&self) -> Result<Vec<i::Image>, CriError> {
+        let request = i::ListImagesRequest::default();
+        let answer: i::ListImagesResponse = self.call(images!("ListImages", SOON), request).await?;
+        Ok(answer.images)
+    }
+
+    pub(crate) async fn image(&self, name: &str) -> Result<Option<i::Image>, CriError> {
+        let request = i::ImageStatusRequest { image: Some(image(name)), verbose: false };
+        let answer: i::ImageStatusResponse =
+            self.call(images!("ImageStatus", SOON), request).await?;
+        Ok(answer.image)
+    }
+
+    pub(crate) async fn pull_image(
+        &self,
+        name: &str,
+        auth: Option<i::AuthConfig>,
+        sandbox: s::PodSandboxConfig,
+    ) -> Result<String, CriError> {
+        let (image, sandbox_config) = (Some(image(name)), Some(sandbox));
+        let request = i::PullImageRequest { image, auth, sandbox_config };
+        let answer: i::PullImageResponse = self.call(images!("PullImage", PULL), request).await?;
+        Ok(answer.image_ref)
+    }
+
+    pub(crate) async fn remove_image(&self, id: &str) -> Result<(), CriError> {
+        let request = i::RemoveImageRequest { image: Some(image(id)) };
+        let answer: Result<i::RemoveImageResponse, _> =
+            self.call(images!("RemoveImage", LATER), request).await;
+        gone_is_done(answer.map(drop))
+    }
+
+    /// Where images are kept.
+    pub(crate) async fn image_disk(&self) -> Result<Option<String>, CriError> {
+        let request = i::ImageFsInfoRequest {};
+        let answer: i::ImageFsInfoResponse =
+            self.call(images!("ImageFsInfo", SOON), request).await?;
+        let disk = answer.image_filesystems.into_iter().next().and_then(|disk| disk.fs_id);
+        Ok(disk.map(|disk| disk.mountpoint))
+    }
+
+    async fn call<Q, A>(&self, method: Method, request: Q) -> Result<A, CriError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let Method { path, within } = method;
+        let name = path.rsplit('/').next().unwrap_or(path);
+        match timeout(within, self.ask(path, request)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(status)) => Err(self.failure(&status, name, within)),
+            Err(_) => Err(CriError::Deadline { method: name, within }),
+        }
+    }
+
+    async fn ask<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Status>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_MAX);
+        grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
+        let codec = ProstCodec::<Q, A>::default();
+        let request = tonic::Request::new(request);
+        Ok(grpc.unary(request, PathAndQuery::from_static(path), codec).await?.into_inner())
+    }
+
+    fn failure(&self, status: &Status, method: &'static str, within: Duration) -> CriError {
+        let mut source = std::error::Error::source(status);
+        let transport = source.is_some_and(|source| source.is::<tonic::transport::Error>());
+        if transport && status.code() == Code::Unavailable {
+            let mut why = status.message().to_owned();
+            while let Some(cause) = source {
+                why = cause.to_string();
+                source = cause.source();
+            }
+            return CriError::Absent { socket: self.socket.clone(), why };
+        }
+        match status.code() {
+            Code::DeadlineExceeded => CriError::Deadline { method, within },
+            code => CriError::Refused { code, message: status.message().to_owned() },
+        }
+    }
+}
+
+fn image(name: &str) -> i::ImageSpec {
+    i::ImageSpec { image: name.to_owned() }
+}
+
+fn selector(label: Option<(&str, &str)>) -> std::collections::HashMap<String, String> {
+    label.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+/// What is gone already need not be stopped or removed.
+fn gone_is_done(answer: Result<(), CriError>) -> Result<(), CriError> {
+    match answer {
+        Err(error) if error.is_not_found() => Ok(()),
+        answer => answer,
+    }
+}
+
+fn found<A>(answer: Result<A, CriError>) -> Result<Option<A>, CriError> {
+    match answer {
+        Err(error) if error.is_not_found() => Ok(None),
+        answer => answer.map(Some),
+    }
+}

@@ -1,0 +1,195 @@
+//! A real node: this machine, whose Pods run in the containers of a container runtime.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use steersman::Manager;
+use steersman::manager::Group;
+use tokio::sync::watch;
+
+use crate::cri::{Cri, CriError};
+use crate::health;
+use crate::heartbeats::Heartbeats;
+use crate::machine::{self, Resources};
+use crate::outages::Outages;
+use crate::pods;
+use crate::registration::{Health, Machine, Network};
+use crate::runtime::real::{Cgroups, ClusterDns, Places, Real, Settings};
+
+/// This machine as a node: its Pods run in real containers, through a container runtime that speaks
+/// CRI, such as containerd. Needs root.
+///
+/// The manager that it is [installed](ConnectedNode::install) in acts for it alone: its client is
+/// that of the user `system:node:NAME`, or of somebody who may do as much.
+#[derive(Clone, Debug)]
+pub struct ContainerdNode {
+    /// Where the runtime listens.
+    pub socket: PathBuf,
+    /// The name of the Node; that of the machine if there is none.
+    pub name: Option<String>,
+    /// Where files of Pods are kept that are mounted into containers.
+    pub root: PathBuf,
+    /// Where the logs of containers are kept.
+    pub logs: PathBuf,
+    /// Below which cgroup Pods have theirs.
+    pub cgroup: String,
+    /// How many Pods run here at most.
+    pub pods_max: u32,
+    /// The address by which others reach this machine; found out if there is none.
+    pub address: Option<IpAddr>,
+    /// Who answers names in the cluster. Without anybody, Pods ask whom the machine asks.
+    pub cluster_dns: Vec<IpAddr>,
+    /// What names of the cluster end with.
+    pub cluster_domain: String,
+    /// How often files of volumes are brought up to date.
+    pub sync_period: Duration,
+}
+
+impl Default for ContainerdNode {
+    /// As Debian's containerd and a kubelet have it.
+    fn default() -> Self {
+        Self {
+            socket: Self::SOCKET.into(),
+            name: None,
+            root: "/var/lib/steersman/node".into(),
+            logs: "/var/log/pods".into(),
+            cgroup: "/kubepods".into(),
+            pods_max: 110,
+            address: None,
+            cluster_dns: Vec::new(),
+            cluster_domain: "cluster.local".into(),
+            sync_period: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why a machine cannot be a node.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// Its container runtime cannot be asked.
+    #[error("{0}")]
+    Runtime(String),
+    /// It cannot be a node as it is.
+    #[error("this machine cannot be a node: {what}: {why}")]
+    Machine {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        why: io::Error,
+    },
+}
+
+impl From<CriError> for NodeError {
+    fn from(error: CriError) -> Self {
+        Self::Runtime(error.to_string())
+    }
+}
+
+/// A machine whose container runtime answers.
+pub struct ConnectedNode {
+    cri: Cri,
+    machine: Machine,
+    settings: Settings,
+    health: watch::Sender<Health>,
+}
+
+impl std::fmt::Debug for ConnectedNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectedNode").field("machine", &self.machine).finish_non_exhaustive()
+    }
+}
+
+impl ContainerdNode {
+    /// Where containerd listens by itself.
+    pub const SOCKET: &str = "/run/containerd/containerd.sock";
+
+    /// Asks the container runtime who it is, and looks what the machine has.
+    pub async fn connect(self) -> Result<ConnectedNode, NodeError> {
+        let cri = Cri::at(&self.socket)?;
+        let version = cri.version().await?;
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |why| NodeError::Machine { what, why }
+        };
+        for directory in [&self.root, &self.logs] {
+            let what = format!("making {}", directory.display());
+            std::fs::create_dir_all(directory).map_err(failed(&what))?;
+        }
+        let cgroups = Cgroups::of_this_machine(&self.cgroup).map_err(failed("reading cgroups"))?;
+        let resources = Resources::of_this_machine(&self.root, self.pods_max);
+        let resources = resources.map_err(failed("reading what it has"))?;
+        let name = self.name.unwrap_or_else(machine::name);
+        let address = self.address.unwrap_or_else(machine::address).to_string();
+        let (health, watched) = watch::channel(health::look(&cri).await);
+        let runtime = version.runtime_name;
+        let machine = Machine {
+            agent: None,
+            addresses: vec![address.clone()],
+            network: Network::OfRuntime,
+            capacity: resources.capacity(),
+            allocatable: resources.allocatable(),
+            system: machine::system(format!("{runtime}://{}", version.runtime_version)),
+            features: Vec::new(),
+            health: Some(watched),
+            name: name.clone(),
+        };
+        let servers = self.cluster_dns.iter().map(IpAddr::to_string).collect();
+        let settings = Settings {
+            cri: cri.clone(),
+            runtime,
+            places: Places { root: self.root, logs: self.logs },
+            cgroups,
+            node: name,
+            memory: i64::try_from(resources.memory).unwrap_or(i64::MAX),
+            dns: ClusterDns { servers, domain: self.cluster_domain },
+            addresses: vec![address],
+            allocatable: resources.allocatable(),
+            sync_period: self.sync_period,
+        };
+        Ok(ConnectedNode { cri, machine, settings, health })
+    }
+}
+
+impl ConnectedNode {
+    /// The name of the Node.
+    pub fn name(&self) -> &str {
+        &self.machine.name
+    }
+
+    /// Adds this node to a manager, which sees the Pods of this node and no others.
+    #[must_use]
+    pub fn install(self, manager: Manager) -> Manager {
+        let Self { cri, machine, settings, health } = self;
+        let runtime = Real::new(settings, manager.recorder());
+        let outages = Outages::default();
+        let heartbeats = Heartbeats::always(vec![machine.clone()], &outages);
+        let bound = format!("spec.nodeName={}", machine.name);
+        let machines = Arc::new([(machine.name.clone(), machine)].into());
+        let (_, unscripted) = watch::channel(());
+        let pods = pods::controller(machines, runtime.clone(), unscripted, outages);
+        let manager = manager.cache::<Pod>(|cache| cache.fields(bound)).with(pods);
+        manager.with_runnable_in(
+            Group::LeaderElected,
+            "node-agent",
+            |client, shutdown| async move {
+                let client = client.with_field_manager("kubelet");
+                let works = async {
+                    futures::join!(
+                        heartbeats.run(client.clone()),
+                        health::run(&cri, &health),
+                        runtime.run(client.clone()),
+                    );
+                };
+                tokio::select! {
+                    () = works => {}
+                    () = shutdown.cancelled() => {}
+                }
+                Ok(())
+            },
+        )
+    }
+}

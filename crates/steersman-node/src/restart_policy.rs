@@ -1,0 +1,33 @@
+//! Which containers are started again when they have ended.
+
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+
+/// Whether an init container accompanies the main ones instead of ending before them.
+pub(crate) fn accompanies(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+/// Whether a container that exited with this code is started again: by its own rules, its own
+/// policy or that of its Pod.
+pub(crate) fn restarts(container: &Container, spec: &PodSpec, code: i32) -> bool {
+    if container.restart_policy.is_some() && ruled_to_restart(container, code) {
+        return true;
+    }
+    let policy = container.restart_policy.as_ref().or(spec.restart_policy.as_ref());
+    match policy.map(String::as_str) {
+        Some("Never") => false,
+        Some("OnFailure") => code != 0,
+        _ => true,
+    }
+}
+
+fn ruled_to_restart(container: &Container, code: i32) -> bool {
+    let mut rules = container.restart_policy_rules.iter().flatten();
+    let matching = rules.find(|rule| {
+        rule.exit_codes.as_ref().is_some_and(|codes| {
+            let listed = codes.values.iter().flatten().any(|value| *value == code);
+            if codes.operator == "NotIn" { !listed } else { listed }
+        })
+    });
+    matching.is_some_and(|rule| rule.action == "Restart")
+}

@@ -1,0 +1,242 @@
+//! The cgroup of each Pod, in which its containers are: `/kubepods/burstable/pod…` and the like.
+//!
+//! Works on the first version of cgroups, with a hierarchy for each controller, and on the second
+//! with one for all. The runtime puts containers into the Pod's cgroup and takes them out; the Pod's
+//! own is made and removed here.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::resources::{self, PodLimits, Qos};
+
+/// Where hierarchies are mounted.
+const MOUNTS: &str = "/proc/self/mounts";
+/// In microseconds.
+const PERIOD: i64 = 100_000;
+
+/// The cgroups of one agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Cgroups {
+    /// The path under each hierarchy below which Pods have theirs.
+    root: String,
+    hierarchies: Vec<Hierarchy>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Hierarchy {
+    mounted: PathBuf,
+    controllers: Controllers,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Controllers {
+    /// Of the first version: these.
+    Some(Vec<String>),
+    /// Of the second: all that are not in one of the first.
+    Unified,
+}
+
+impl Cgroups {
+    /// The cgroups of this machine, below this path.
+    pub(crate) fn of_this_machine(root: &str) -> io::Result<Self> {
+        Ok(Self { root: root.to_owned(), hierarchies: hierarchies(&fs::read_to_string(MOUNTS)?) })
+    }
+
+    /// The path of a Pod's cgroup in every hierarchy, as the runtime is told.
+    pub(super) fn parent(&self, pod: &Pod) -> String {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        match Qos::of(pod) {
+            Qos::Guaranteed => format!("{}/pod{uid}", self.root),
+            Qos::Burstable => format!("{}/burstable/pod{uid}", self.root),
+            Qos::BestEffort => format!("{}/besteffort/pod{uid}", self.root),
+        }
+    }
+
+    /// Makes the cgroup of a Pod, or brings its limits up to date.
+    pub(super) fn make(&self, pod: &Pod) -> io::Result<()> {
+        let (parent, limits) = (self.parent(pod), resources::of_pod(pod));
+        for hierarchy in &self.hierarchies {
+            hierarchy.make(&parent, &limits)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the cgroups of a Pod, whatever its class. Fails while something runs there.
+    pub(super) fn remove(&self, uid: &str) -> io::Result<()> {
+        for class in ["", "/burstable", "/besteffort"] {
+            for hierarchy in &self.hierarchies {
+                let path = hierarchy.path(&format!("{}{class}/pod{uid}", self.root));
+                remove_tree(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The uids of all Pods that have a cgroup.
+    pub(super) fn uids(&self) -> Vec<String> {
+        let mut uids: Vec<String> = Vec::new();
+        for class in ["", "/burstable", "/besteffort"] {
+            for hierarchy in &self.hierarchies {
+                let path = hierarchy.path(&format!("{}{class}", self.root));
+                let entries = fs::read_dir(path).into_iter().flatten().flatten();
+                uids.extend(entries.filter_map(|entry| {
+                    Some(entry.file_name().to_str()?.strip_prefix("pod")?.to_owned())
+                }));
+            }
+        }
+        uids.sort();
+        uids.dedup();
+        uids
+    }
+}
+
+impl Hierarchy {
+    fn path(&self, cgroup: &str) -> PathBuf {
+        self.mounted.join(cgroup.trim_start_matches('/'))
+    }
+
+    fn make(&self, cgroup: &str, limits: &PodLimits) -> io::Result<()> {
+        let path = self.path(cgroup);
+        match &self.controllers {
+            Controllers::Some(own) => {
+                let has = |name: &str| own.iter().any(|own| own == name);
+                if has("cpu") || has("memory") || has("pids") {
+                    fs::create_dir_all(&path)?;
+                }
+                if has("cpu") {
+                    write(&path, "cpu.shares", limits.cpu_shares)?;
+                    write(&path, "cpu.cfs_period_us", PERIOD)?;
+                    write(&path, "cpu.cfs_quota_us", limits.cpu_quota.unwrap_or(-1))?;
+                }
+                if let Some(memory) = limits.memory.filter(|_| has("memory")) {
+                    write(&path, "memory.limit_in_bytes", memory)?;
+                }
+                Ok(())
+            }
+            Controllers::Unified => self.make_unified(cgroup, &path, limits),
+        }
+    }
+
+    fn make_unified(&self, cgroup: &str, path: &Path, limits: &PodLimits) -> io::Result<()> {
+        let available = fs::read_to_string(self.mounted.join("cgroup.controllers"))?;
+        let wanted = ["cpu", "cpuset", "io", "memory", "pids"];
+        let available: Vec<&str> = available.split_whitespace().collect();
+        let wanted: Vec<&str> =
+            wanted.into_iter().filter(|name| available.contains(name)).collect();
+        if wanted.is_empty() {
+            return Ok(()); // all of them are in hierarchies of the first version
+        }
+        fs::create_dir_all(path)?;
+        let enable: Vec<String> = wanted.iter().map(|name| format!("+{name}")).collect();
+        let mut above = self.mounted.clone();
+        for part in cgroup.trim_start_matches('/').split('/') {
+            fs::write(above.join("cgroup.subtree_control"), enable.join(" "))?;
+            above.push(part);
+        }
+        if wanted.contains(&"cpu") {
+            write(path, "cpu.weight", 1 + (limits.cpu_shares - 2) * 9999 / 262_142)?;
+            let quota = limits.cpu_quota.map_or("max".to_owned(), |quota| quota.to_string());
+            fs::write(path.join("cpu.max"), format!("{quota} {PERIOD}"))?;
+        }
+        if wanted.contains(&"memory") {
+            let memory = limits.memory.map_or("max".to_owned(), |bytes| bytes.to_string());
+            fs::write(path.join("memory.max"), memory)?;
+        }
+        Ok(())
+    }
+}
+
+fn write(path: &Path, file: &str, value: i64) -> io::Result<()> {
+    fs::write(path.join(file), value.to_string())
+}
+
+/// Removes a cgroup and all below it: each is a directory whose files go with it.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+        remove_tree(&entry.path())?;
+    }
+    match fs::remove_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// The hierarchies in a list of mounts.
+fn hierarchies(mounts: &str) -> Vec<Hierarchy> {
+    const KNOWN: [&str; 12] = [
+        "cpu",
+        "cpuacct",
+        "cpuset",
+        "memory",
+        "devices",
+        "freezer",
+        "blkio",
+        "pids",
+        "hugetlb",
+        "net_cls",
+        "net_prio",
+        "perf_event",
+    ];
+    let mut found: Vec<Hierarchy> = Vec::new();
+    for line in mounts.lines() {
+        let mut words = line.split_whitespace().skip(1);
+        let (Some(mounted), Some(kind), Some(options)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        let controllers = match kind {
+            "cgroup" => {
+                let all = options
+                    .split(',')
+                    .filter(|option| KNOWN.contains(option) || option.starts_with("name="));
+                Controllers::Some(all.map(str::to_owned).collect())
+            }
+            "cgroup2" => Controllers::Unified,
+            _ => continue,
+        };
+        if !found.iter().any(|known| known.controllers == controllers) {
+            found.push(Hierarchy { mounted: mounted.into(), controllers });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hierarchies_of_both_versions_are_found_once() {
+        let mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0\n\
+            cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
+            cgroup /other/memory cgroup rw,relatime,memory 0 0\n\
+            cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n\
+            tmpfs /run tmpfs rw 0 0\n";
+        let found = hierarchies(mounts);
+        let paths: Vec<&str> = found.iter().filter_map(|all| all.mounted.to_str()).collect();
+        assert_eq!(
+            paths,
+            ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"]
+        );
+        assert_eq!(found[2].controllers, Controllers::Unified);
+    }
+
+    #[test]
+    fn a_pod_is_below_its_class() {
+        let cgroups = Cgroups { root: "/kubepods".into(), hierarchies: Vec::new() };
+        let parent = |class: &str| {
+            let pod = serde_json::json!({"metadata": {"uid": "u"}, "status": {"qosClass": class}});
+            cgroups.parent(&serde_json::from_value(pod).unwrap())
+        };
+        assert_eq!(parent("Guaranteed"), "/kubepods/podu");
+        assert_eq!(parent("Burstable"), "/kubepods/burstable/podu");
+        assert_eq!(parent("BestEffort"), "/kubepods/besteffort/podu");
+    }
+}

@@ -1,0 +1,109 @@
+//! What a container does right after it has started, and before it stops.
+
+use std::time::Duration;
+
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper::{Request, Uri};
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::{Container, HTTPGetAction, LifecycleHandler};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::Shared;
+
+/// How long a hook may take that nothing else limits.
+pub(super) const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Where a hook is run.
+#[derive(Clone, Debug)]
+pub(super) struct Hooked<'a> {
+    pub(super) container: &'a Container,
+    /// The runtime's name for it.
+    pub(super) id: &'a str,
+    /// The Pod's address.
+    pub(super) address: Option<&'a str>,
+}
+
+/// Runs a hook to its end.
+pub(super) async fn run(
+    shared: &Shared,
+    hook: &LifecycleHandler,
+    at: &Hooked<'_>,
+    within: Duration,
+) -> Result<(), String> {
+    let done = timeout(within, one(shared, hook, at, within)).await;
+    done.unwrap_or_else(|_| Err(format!("it took longer than {within:?}")))
+}
+
+async fn one(
+    shared: &Shared,
+    hook: &LifecycleHandler,
+    at: &Hooked<'_>,
+    within: Duration,
+) -> Result<(), String> {
+    if let Some(exec) = &hook.exec {
+        let command = exec.command.clone().unwrap_or_default();
+        let done = shared.cri.exec(at.id, command, within).await;
+        let done = done.map_err(|error| error.to_string())?;
+        let said = [done.stdout, done.stderr].concat();
+        return match done.exit_code {
+            0 => Ok(()),
+            code => Err(format!("exit code {code}: {}", String::from_utf8_lossy(&said))),
+        };
+    }
+    if let Some(pause) = &hook.sleep {
+        sleep(Duration::from_secs(u64::try_from(pause.seconds).unwrap_or(0))).await;
+        return Ok(());
+    }
+    match &hook.http_get {
+        Some(get) => http(get, at).await,
+        None => Err("the hook says nothing to do".into()),
+    }
+}
+
+async fn http(get: &HTTPGetAction, at: &Hooked<'_>) -> Result<(), String> {
+    let host = get.host.as_deref().filter(|host| !host.is_empty()).or(at.address);
+    let host = host.ok_or("the Pod has no address")?;
+    let port = port(&get.port, at.container).ok_or("the hook names no port of the container")?;
+    let path = get.path.as_deref().unwrap_or("/");
+    let path = format!("/{}", path.trim_start_matches('/'));
+    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let stream = TcpStream::connect((host, port)).await.map_err(|error| told(&error))?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| told(&error))?;
+    let uri: Uri = path.parse().map_err(|error| told(&error))?;
+    let mut request = Request::get(uri).header("host", format!("{host}:{port}"));
+    request = request.header("user-agent", "kube-lifecycle/1.36").header("accept", "*/*");
+    for header in get.http_headers.iter().flatten() {
+        request = request.header(&header.name, &header.value);
+    }
+    let request = request.body(Empty::<hyper::body::Bytes>::new()).map_err(|error| told(&error))?;
+    let answered = async {
+        let answer = sender.send_request(request).await.map_err(|error| told(&error))?;
+        match answer.status() {
+            status if status.is_success() || status.is_redirection() => Ok(()),
+            status => Err(format!("HTTP probe failed with statuscode: {}", status.as_u16())),
+        }
+    };
+    tokio::pin!(answered);
+    tokio::select! {
+        answered = &mut answered => answered,
+        ended = connection => match ended {
+            Ok(()) => answered.await,
+            Err(error) => Err(told(&error)),
+        },
+    }
+}
+
+fn port(port: &IntOrString, container: &Container) -> Option<u16> {
+    match port {
+        IntOrString::Int(number) => u16::try_from(*number).ok(),
+        IntOrString::String(name) => {
+            let named = container.ports.iter().flatten();
+            let mut named = named.filter(|port| port.name.as_ref() == Some(name));
+            named.next().and_then(|port| u16::try_from(port.container_port).ok())
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Removes images that nobody uses, when they are old or the disk fills up.
+
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman::clock;
+use steersman::events::NewEvent;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Shared;
+use crate::garbage::{
+    Disk, Failures, FoundImage, GarbageEvent, ImagePolicy, ImageRecords, ImageStore, collect_images,
+};
+
+/// How often.
+const PERIOD: Duration = Duration::from_secs(300);
+
+/// Looks for ever.
+pub(super) async fn run(shared: &Shared) {
+    let mut ticks = interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut records = ImageRecords::default();
+    let mut failures = Failures::default();
+    let policy = ImagePolicy::default();
+    loop {
+        ticks.tick().await;
+        let now = clock::now();
+        let collected = collect_images(&mut records, &policy, shared, shared.started, now).await;
+        if let Err(error) = &collected {
+            tracing::warn!(%error, "images were not collected; retrying");
+        }
+        let own = collected.as_ref().err().and_then(|error| error.event());
+        for event in own.into_iter().chain(failures.ended(&collected)) {
+            tell(shared, event);
+        }
+    }
+}
+
+/// Tells people, about the Node.
+fn tell(shared: &Shared, GarbageEvent { reason, message }: GarbageEvent) {
+    let name = shared.ground.node.clone();
+    let uid = Some(name.clone()); // as a kubelet has it
+    let metadata = ObjectMeta { uid, name: Some(name), ..ObjectMeta::default() };
+    let node = Node { metadata, ..Node::default() };
+    let event = NewEvent::warning(reason).action("ImageGarbageCollection").note(message);
+    shared.recorder.event(&node, event);
+}
+
+impl ImageStore for Shared {
+    async fn list(&self) -> Result<Vec<FoundImage>, String> {
+        let images = self.cri.images().await.map_err(|error| error.to_string())?;
+        let found = images.into_iter().map(|image| FoundImage {
+            size: i64::try_from(image.size).unwrap_or(i64::MAX),
+            pinned: image.pinned,
+            id: image.id,
+        });
+        Ok(found.collect())
+    }
+
+    async fn used(&self) -> Result<HashSet<String>, String> {
+        let containers = self.cri.containers(None).await.map_err(|error| error.to_string())?;
+        Ok(containers.into_iter().map(|container| container.image_ref).collect())
+    }
+
+    async fn disk(&self) -> Result<Disk, String> {
+        let images = self.cri.image_disk().await.map_err(|error| error.to_string())?;
+        let path = images.unwrap_or_else(|| "/".into());
+        let room = rustix::fs::statvfs(Path::new(&path).as_os_str().as_bytes());
+        let room = room.map_err(|error| format!("{path}: {error}"))?;
+        let bytes = |blocks: u64| i64::try_from(blocks * room.f_frsize).unwrap_or(i64::MAX);
+        Ok(Disk { capacity: bytes(room.f_blocks), available: bytes(room.f_bavail) })
+    }
+
+    async fn remove(&self, id: &str) -> Result<(), String> {
+        self.cri.remove_image(id).await.map_err(|error| error.to_string())
+    }
+}

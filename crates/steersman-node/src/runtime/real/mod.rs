@@ -1,0 +1,227 @@
+//! Real containers, through a container runtime on this machine.
+//!
+//! What runs is asked of the runtime each time ([`observe`]), so that an agent that was started anew
+//! finds everything as it was. [`start`] makes a sandbox and a container as [`config`] says; images
+//! are [pulled](pulls) and containers [stopped](stops) meanwhile, and whoever waits for them is woken.
+//! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody.
+
+mod cgroups;
+mod cleanup;
+mod config;
+mod hooks;
+mod image_name;
+mod images;
+mod labels;
+mod last_words;
+mod names;
+mod observe;
+mod places;
+mod prepare;
+mod probing;
+mod pulls;
+mod reading;
+mod refresh;
+mod refusal;
+mod relist;
+mod resources;
+mod security;
+mod start;
+mod stops;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{Stream, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use steersman::events::Recorder;
+use steersman::{Client, ObjectKey, Result, clock};
+use tokio::sync::mpsc;
+
+use super::{ContainerRuntime, Observation, Outcome, Start};
+use crate::cri::Cri;
+use crate::cri::wire::container::ContainerStatus;
+pub(crate) use cgroups::Cgroups;
+use config::Ground;
+pub(crate) use names::ClusterDns;
+pub(crate) use places::Places;
+use probing::Probing;
+use pulls::Pulls;
+use reading::FetchedTokens;
+use stops::Stops;
+
+/// How many Pods may wait to be looked at because something of theirs has changed.
+const WOKEN_MAX: usize = 1024;
+
+/// A runtime of real containers. Clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Real {
+    shared: Arc<Shared>,
+}
+
+/// What a runtime of real containers stands on.
+pub(crate) struct Settings {
+    pub(crate) cri: Cri,
+    /// The runtime's own name, which the ids of containers begin with.
+    pub(crate) runtime: String,
+    pub(crate) places: Places,
+    pub(crate) cgroups: Cgroups,
+    /// The name of the Node.
+    pub(crate) node: String,
+    /// How much memory the machine has.
+    pub(crate) memory: i64,
+    pub(crate) dns: ClusterDns,
+    /// The addresses of the machine.
+    pub(crate) addresses: Vec<String>,
+    /// What Pods can have of the machine.
+    pub(crate) allocatable: BTreeMap<String, String>,
+    /// How often volumes are brought up to date.
+    pub(crate) sync_period: Duration,
+}
+
+struct Shared {
+    cri: Cri,
+    runtime: String,
+    places: Places,
+    cgroups: Cgroups,
+    ground: Ground,
+    addresses: Vec<String>,
+    allocatable: BTreeMap<String, String>,
+    sync_period: Duration,
+    tokens: FetchedTokens,
+    probing: Probing,
+    recorder: Recorder,
+    /// When the agent was started.
+    started: Timestamp,
+    /// The Pods that have not ended, as they were seen last, by uid.
+    running: Mutex<HashMap<String, Arc<Pod>>>,
+    pulls: Pulls,
+    stops: Stops,
+    seen: Mutex<Seen>,
+    /// Which Pods have given back what they had, by uid.
+    wound_down: Mutex<HashMap<String, ()>>,
+    wake: mpsc::Sender<ObjectKey>,
+    /// Until somebody listens.
+    woken: Mutex<Option<mpsc::Receiver<ObjectKey>>>,
+}
+
+/// What the runtime said and will not change.
+#[derive(Default)]
+struct Seen {
+    /// By the id of the container, while it is in the same state.
+    containers: HashMap<String, ContainerStatus>,
+    /// The addresses of a sandbox, by its id.
+    addresses: HashMap<String, Vec<String>>,
+}
+
+impl Real {
+    /// A runtime that tells people by this recorder what it finds.
+    pub(crate) fn new(settings: Settings, recorder: &Recorder) -> Self {
+        let recorder = recorder.reporting("kubelet").instance(&settings.node);
+        let Settings { cri, runtime, places, cgroups, node, memory, dns, .. } = settings;
+        let (wake, woken) = mpsc::channel(WOKEN_MAX);
+        let shared = Shared {
+            pulls: Pulls::default(),
+            stops: Stops::default(),
+            seen: Mutex::default(),
+            wound_down: Mutex::default(),
+            wake,
+            woken: Mutex::new(Some(woken)),
+            ground: Ground { node, memory, dns },
+            cri,
+            runtime,
+            places,
+            cgroups,
+            addresses: settings.addresses,
+            allocatable: settings.allocatable,
+            sync_period: settings.sync_period,
+            tokens: FetchedTokens::default(),
+            probing: Probing::default(),
+            recorder,
+            started: clock::now(),
+            running: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Notices what changes and takes away what belongs to nobody, for ever.
+    pub(crate) async fn run(&self, client: Client) {
+        let shared = &self.shared;
+        futures::join!(
+            relist::run(shared),
+            images::run(shared),
+            cleanup::run(shared, &client),
+            refresh::run(shared, &client, shared.sync_period),
+        );
+    }
+}
+
+impl Shared {
+    /// Lets the worker of a Pod look at it.
+    async fn wake(&self, pod: ObjectKey) {
+        let _ = self.wake.send(pod).await; // nobody listens any more when this stops
+    }
+}
+
+impl ContainerRuntime for Real {
+    fn refuses(&self, pod: &Pod) -> Option<String> {
+        refusal::refuses(pod)
+    }
+
+    async fn observe(&self, pod: &Pod, _: Timestamp) -> Result<Observation> {
+        locked(&self.shared.running).insert(uid_of(pod).to_owned(), Arc::new(pod.clone()));
+        Ok(observe::observe(&self.shared, pod).await?)
+    }
+
+    async fn start(
+        &self,
+        pod: &Pod,
+        start: &Start,
+        client: &Client,
+        _: Timestamp,
+    ) -> Result<Outcome> {
+        start::start(&self.shared, pod, start, client).await
+    }
+
+    async fn stop(&self, pod: &Pod, names: &[String], _: Timestamp) -> Result<()> {
+        Ok(stops::stop(&self.shared, pod, names).await?)
+    }
+
+    async fn wind_down(&self, pod: &Pod) -> Result<bool> {
+        cleanup::wind_down(&self.shared, pod).await
+    }
+
+    fn forget(&self, uid: &str) {
+        cleanup::forget(&self.shared, uid);
+    }
+
+    fn changes(&self) -> impl Stream<Item = ObjectKey> + Send + 'static {
+        let woken = locked(&self.shared.woken).take();
+        stream::unfold(woken, |woken| async move {
+            let mut woken = woken?;
+            let key = woken.recv().await?;
+            Some((key, Some(woken)))
+        })
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The names of all containers that run.
+fn names_of_running(parts: &observe::Parts) -> Vec<String> {
+    let running = parts.containers.iter().filter(|one| observe::runs(one));
+    running.map(|one| observe::name_of(one).to_owned()).collect()
+}
+
+fn uid_of(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// A Pod's key.
+fn key_of(pod: &Pod) -> ObjectKey {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    ObjectKey::namespaced(text(&pod.metadata.namespace), text(&pod.metadata.name))
+}

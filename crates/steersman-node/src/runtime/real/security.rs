@@ -1,0 +1,254 @@
+//! Who a container is and what it may do: the security contexts of the Pod and of the container,
+//! and the namespaces that it shares.
+
+use k8s_openapi::api::core::v1::{
+    AppArmorProfile, Container, Pod, PodSecurityContext, SeccompProfile, SecurityContext,
+};
+
+use crate::cri::wire::Int64Value;
+use crate::cri::wire::container::{Capability, LinuxContainerSecurityContext};
+use crate::cri::wire::sandbox::{
+    LinuxSandboxSecurityContext, NamespaceMode, NamespaceOption, ProfileType, SecurityProfile,
+};
+
+/// What a container must not see of `/proc` and `/sys`, unless it asks to.
+const MASKED: [&str; 11] = [
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+];
+/// What it must not change there.
+const READ_ONLY: [&str; 5] =
+    ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+/// As whom an image runs by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ImageUser {
+    pub(super) uid: Option<i64>,
+    pub(super) name: String,
+}
+
+/// Which namespaces a Pod shares with its machine, and its containers with each other.
+pub(super) fn namespaces(pod: &Pod) -> NamespaceOption {
+    let spec = pod.spec.as_ref();
+    let is = |flag: Option<bool>| flag == Some(true);
+    let node_if = |on_host: bool| if on_host { NamespaceMode::Node } else { NamespaceMode::Pod };
+    let pid = match spec {
+        Some(spec) if is(spec.host_pid) => NamespaceMode::Node,
+        Some(spec) if is(spec.share_process_namespace) => NamespaceMode::Pod,
+        _ => NamespaceMode::Container,
+    };
+    NamespaceOption {
+        network: node_if(spec.is_some_and(|spec| is(spec.host_network))).into(),
+        ipc: node_if(spec.is_some_and(|spec| is(spec.host_ipc))).into(),
+        pid: pid.into(),
+        target_id: String::new(),
+    }
+}
+
+/// What holds for all of a Pod.
+pub(super) fn of_sandbox(pod: &Pod) -> LinuxSandboxSecurityContext {
+    let spec = pod.spec.as_ref();
+    let context = spec.and_then(|spec| spec.security_context.as_ref());
+    let number = |value: Option<i64>| value.map(|value| Int64Value { value });
+    let containers = spec
+        .into_iter()
+        .flat_map(|spec| spec.init_containers.iter().flatten().chain(&spec.containers));
+    let privileged = containers.into_iter().any(|container| {
+        let own = container.security_context.as_ref();
+        own.and_then(|own| own.privileged) == Some(true)
+    });
+    LinuxSandboxSecurityContext {
+        namespace_options: Some(namespaces(pod)),
+        run_as_user: number(context.and_then(|context| context.run_as_user)),
+        run_as_group: number(context.and_then(|context| context.run_as_group)),
+        readonly_rootfs: false,
+        supplemental_groups: groups(context),
+        privileged,
+        seccomp: Some(profile(ProfileType::RuntimeDefault, None)),
+        apparmor: None,
+    }
+}
+
+/// The groups that all containers of a Pod are in.
+fn groups(context: Option<&PodSecurityContext>) -> Vec<i64> {
+    let Some(context) = context else { return Vec::new() };
+    context
+        .fs_group
+        .into_iter()
+        .chain(context.supplemental_groups.iter().flatten().copied())
+        .collect()
+}
+
+/// What holds for one container, or why it must not run.
+pub(super) fn of_container(
+    pod: &Pod,
+    container: &Container,
+    image: &ImageUser,
+) -> Result<LinuxContainerSecurityContext, String> {
+    let whole = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
+    let own = container.security_context.as_ref();
+    let user = own.and_then(|own| own.run_as_user).or(whole.and_then(|all| all.run_as_user));
+    let group = own.and_then(|own| own.run_as_group).or(whole.and_then(|all| all.run_as_group));
+    not_root(container, whole, user, image)?;
+    let privileged = own.and_then(|own| own.privileged) == Some(true);
+    let unmasked = own.and_then(|own| own.proc_mount.as_deref()) == Some("Unmasked");
+    let paths = |all: &[&str]| match unmasked {
+        true => Vec::new(),
+        false => all.iter().map(|path| (*path).to_owned()).collect(),
+    };
+    Ok(LinuxContainerSecurityContext {
+        capabilities: own.and_then(|own| own.capabilities.as_ref()).map(|asked| Capability {
+            add_capabilities: asked.add.clone().unwrap_or_default(),
+            drop_capabilities: asked.drop.clone().unwrap_or_default(),
+        }),
+        privileged,
+        namespace_options: Some(namespaces(pod)),
+        run_as_user: user.or(image.uid).map(|value| Int64Value { value }),
+        run_as_group: group.map(|value| Int64Value { value }),
+        run_as_username: if user.is_none() { image.name.clone() } else { String::new() },
+        readonly_rootfs: own.and_then(|own| own.read_only_root_filesystem) == Some(true),
+        supplemental_groups: groups(whole),
+        no_new_privs: own.and_then(|own| own.allow_privilege_escalation) == Some(false),
+        masked_paths: paths(&MASKED),
+        readonly_paths: paths(&READ_ONLY),
+        seccomp: Some(seccomp(own, whole, privileged)),
+        apparmor: apparmor(own, whole),
+    })
+}
+
+/// Refuses what says that it is not root, and is.
+fn not_root(
+    container: &Container,
+    whole: Option<&PodSecurityContext>,
+    user: Option<i64>,
+    image: &ImageUser,
+) -> Result<(), String> {
+    let own = container.security_context.as_ref().and_then(|own| own.run_as_non_root);
+    if own.or(whole.and_then(|all| all.run_as_non_root)) != Some(true) {
+        return Ok(());
+    }
+    match (user, image.uid) {
+        (Some(0), _) => Err("container's runAsUser breaks non-root policy".into()),
+        (Some(_), _) => Ok(()),
+        (None, Some(0)) => Err("container has runAsNonRoot and image will run as root".into()),
+        (None, None) if !image.name.is_empty() => Err(format!(
+            "container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is \
+             non-root",
+            image.name
+        )),
+        (None, Some(_)) => Ok(()),
+        (None, None) => Err("container has runAsNonRoot and image will run as root".into()),
+    }
+}
+
+fn seccomp(
+    own: Option<&SecurityContext>,
+    whole: Option<&PodSecurityContext>,
+    privileged: bool,
+) -> SecurityProfile {
+    let asked = own.and_then(|own| own.seccomp_profile.as_ref());
+    let asked = asked.or(whole.and_then(|all| all.seccomp_profile.as_ref()));
+    match asked {
+        _ if privileged => profile(ProfileType::Unconfined, None),
+        Some(SeccompProfile { type_, localhost_profile }) => {
+            named(type_, localhost_profile.as_ref())
+        }
+        None => profile(ProfileType::Unconfined, None),
+    }
+}
+
+fn apparmor(
+    own: Option<&SecurityContext>,
+    whole: Option<&PodSecurityContext>,
+) -> Option<SecurityProfile> {
+    let asked = own.and_then(|own| own.app_armor_profile.as_ref());
+    let asked = asked.or(whole.and_then(|all| all.app_armor_profile.as_ref()));
+    asked.map(|AppArmorProfile { type_, localhost_profile }| {
+        named(type_, localhost_profile.as_ref())
+    })
+}
+
+fn named(type_: &str, file: Option<&String>) -> SecurityProfile {
+    match type_ {
+        "RuntimeDefault" => profile(ProfileType::RuntimeDefault, None),
+        "Localhost" => profile(ProfileType::Localhost, file.cloned()),
+        _ => profile(ProfileType::Unconfined, None),
+    }
+}
+
+fn profile(type_: ProfileType, file: Option<String>) -> SecurityProfile {
+    SecurityProfile { profile_type: type_.into(), localhost_ref: file.unwrap_or_default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(
+        pod: Value,
+        container: Value,
+        image: &ImageUser,
+    ) -> Result<LinuxContainerSecurityContext, String> {
+        let container = json!({"name": "c", "securityContext": container});
+        let pod = json!({"spec": {"securityContext": pod, "containers": [container]}});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        of_container(&pod, &pod.spec.as_ref().unwrap().containers[0], image)
+    }
+
+    #[test]
+    fn what_the_container_says_counts_before_what_the_pod_says() {
+        let root = ImageUser { uid: Some(0), name: String::new() };
+        let pod = json!({"runAsUser": 1000, "fsGroup": 7, "supplementalGroups": [8]});
+        let got = of(pod.clone(), json!({"runAsUser": 2000}), &root).unwrap();
+        assert_eq!(got.run_as_user, Some(Int64Value { value: 2000 }));
+        assert_eq!(got.supplemental_groups, [7, 8]);
+        let got = of(pod, json!({}), &root).unwrap();
+        assert_eq!(got.run_as_user, Some(Int64Value { value: 1000 }));
+        let got = of(json!({}), json!({}), &root).unwrap();
+        assert_eq!(got.run_as_user, Some(Int64Value { value: 0 }));
+    }
+
+    #[test]
+    fn who_must_not_be_root_is_not() {
+        let root = ImageUser { uid: Some(0), name: String::new() };
+        let named = ImageUser { uid: None, name: "web".into() };
+        let not_root = json!({"runAsNonRoot": true});
+        for (container, image, refused) in [
+            (json!({}), &root, Some("image will run as root")),
+            (json!({"runAsUser": 5}), &root, None),
+            (json!({"runAsUser": 0}), &named, Some("breaks non-root policy")),
+            (json!({}), &named, Some("non-numeric user (web)")),
+            (json!({"runAsNonRoot": false}), &root, None),
+        ] {
+            let got = of(not_root.clone(), container, image);
+            match (got, refused) {
+                (Ok(_), None) => {}
+                (Err(why), Some(text)) => assert!(why.contains(text), "{why}"),
+                (got, _) => panic!("{refused:?}: {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn profiles_are_inherited_and_the_privileged_have_none() {
+        let root = ImageUser::default();
+        let kind = |pod: Value, container: Value| {
+            of(pod, container, &root).unwrap().seccomp.unwrap().profile_type
+        };
+        let default = json!({"seccompProfile": {"type": "RuntimeDefault"}});
+        assert_eq!(kind(default.clone(), json!({})), i32::from(ProfileType::RuntimeDefault));
+        assert_eq!(kind(default, json!({"privileged": true})), i32::from(ProfileType::Unconfined));
+        assert_eq!(kind(json!({}), json!({})), i32::from(ProfileType::Unconfined));
+    }
+}

@@ -1,0 +1,247 @@
+//! Starting a container: what it shares with others, its image, the container itself, and what it
+//! does right after.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use steersman::{Client, Result};
+
+use super::config::{self, NewSandbox, spec_of};
+use super::hooks::{self, Hooked};
+use super::observe::{Parts, addresses, attempt_of, runs};
+use super::pulls::{self, Found};
+use super::stops;
+use super::{Shared, locked, names, prepare, uid_of};
+use crate::cri::CriError;
+use crate::cri::wire::container::{ContainerState, CreateContainerRequest};
+use crate::cri::wire::sandbox::{PodSandbox, PodSandboxConfig, PodSandboxState};
+use crate::runtime::{Outcome, Start, StartError};
+
+/// How many of a name are kept after it was started again: the last that ended.
+const KEPT: i32 = 1;
+/// The machine's own.
+const RESOLVER: &str = "/etc/resolv.conf";
+const HOSTS: &str = "/etc/hosts";
+
+/// Starts a container.
+pub(super) async fn start(
+    shared: &Arc<Shared>,
+    pod: &Pod,
+    start: &Start,
+    client: &Client,
+) -> Result<Outcome> {
+    let started = begin(shared, pod, start, client).await;
+    match started {
+        Ok(outcome) => Ok(outcome),
+        Err(Stopped::Failed(why)) => Ok(Outcome::Failed(why)),
+        Err(Stopped::Runtime(error)) => Err(error.into()),
+    }
+}
+
+/// Why a start did not come to its end.
+enum Stopped {
+    /// For a reason that people are told.
+    Failed(StartError),
+    /// The runtime does not answer.
+    Runtime(CriError),
+}
+
+impl From<CriError> for Stopped {
+    fn from(error: CriError) -> Self {
+        Self::Runtime(error)
+    }
+}
+
+impl From<StartError> for Stopped {
+    fn from(why: StartError) -> Self {
+        Self::Failed(why)
+    }
+}
+
+async fn begin(
+    shared: &Arc<Shared>,
+    pod: &Pod,
+    start: &Start,
+    client: &Client,
+) -> std::result::Result<Outcome, Stopped> {
+    let Some((container, target)) = spec_of(pod, &start.name) else {
+        return Err(StartError::Config(format!("no container {:?}", start.name)).into());
+    };
+    let volumes = prepare::volumes(shared, pod, client).await?;
+    let parts = Parts::of(shared, uid_of(pod)).await?;
+    let sandbox = sandbox(shared, pod, &parts, client).await?;
+    let (image, pulled) =
+        match pulls::image(shared, pod, &container, &sandbox.config, client).await? {
+            Found::Here(image, pulled) => (image, pulled),
+            Found::Pulling => return Ok(Outcome::Pulling),
+            Found::Failed(why) => return Err(why.into()),
+        };
+    let target =
+        target.and_then(|target| Some(parts.named(&target).find(|one| runs(one))?.id.clone()));
+    let addresses = &sandbox.addresses;
+    let found = prepare::Found { image, target, addresses, volumes: &volumes };
+    let id = create(shared, pod, start, &container, &sandbox, found).await?;
+    shared.cri.start_container(&id).await.map_err(|error| match error {
+        CriError::Refused { .. } => Stopped::Failed(StartError::Run(error.message())),
+        error => Stopped::Runtime(error),
+    })?;
+    prune(shared, pod, start).await;
+    let hook = container.lifecycle.as_ref().and_then(|all| all.post_start.as_ref());
+    if let Some(hook) = hook {
+        let address = sandbox.addresses.first().map(String::as_str);
+        let at = Hooked { container: &container, id: &id, address };
+        if let Err(why) = hooks::run(shared, hook, &at, hooks::LONGEST).await {
+            tracing::warn!(container = container.name, why, "the hook after a start failed");
+            stops::stop(shared, pod, std::slice::from_ref(&start.name)).await?;
+            return Err(StartError::PostStart.into());
+        }
+    }
+    Ok(Outcome::Started { pulled })
+}
+
+/// A sandbox that containers can be started in.
+struct Ready {
+    id: String,
+    config: PodSandboxConfig,
+    addresses: Vec<String>,
+}
+
+/// The Pod's sandbox, made if there is none.
+async fn sandbox(
+    shared: &Arc<Shared>,
+    pod: &Pod,
+    parts: &Parts,
+    client: &Client,
+) -> std::result::Result<Ready, Stopped> {
+    let attempt_of = |one: &PodSandbox| one.metadata.as_ref().map_or(0, |it| it.attempt);
+    let log_directory = shared.places.logs_of(pod);
+    let new = |attempt| NewSandbox {
+        attempt,
+        log_directory: log_directory.display().to_string(),
+        cgroup_parent: shared.cgroups.parent(pod),
+        resolver: fs::read_to_string(RESOLVER).unwrap_or_default(),
+    };
+    if let Some(current) = parts.current() {
+        let config = config::sandbox(pod, &shared.ground, new(attempt_of(current)));
+        let addresses = addresses(shared, &current.id).await?;
+        return Ok(Ready { id: current.id.clone(), config, addresses });
+    }
+    // What is left of the one before would keep its ports and its addresses.
+    for old in &parts.sandboxes {
+        shared.cri.stop_sandbox(&old.id).await?;
+    }
+    let unmade = |error: io::Error| StartError::Sandbox(error.to_string());
+    shared.cgroups.make(pod).map_err(unmade)?;
+    fs::create_dir_all(&log_directory).map_err(unmade)?;
+    let attempt = parts.sandboxes.first().map_or(0, |old| attempt_of(old) + 1);
+    let config = config::sandbox(pod, &shared.ground, new(attempt));
+    let handler = handler(pod, client).await?;
+    locked(&shared.wound_down).remove(uid_of(pod));
+    let id = match shared.cri.run_sandbox(config.clone(), handler).await {
+        Ok(id) => id,
+        Err(error @ CriError::Absent { .. }) => return Err(error.into()),
+        Err(error) => return Err(StartError::Sandbox(error.to_string()).into()),
+    };
+    let addresses = addresses(shared, &id).await?;
+    Ok(Ready { id, config, addresses })
+}
+
+/// Which of the runtime's ways to run a Pod its class names.
+async fn handler(pod: &Pod, client: &Client) -> std::result::Result<String, StartError> {
+    let class = pod.spec.as_ref().and_then(|spec| spec.runtime_class_name.as_deref());
+    let Some(class) = class.filter(|class| !class.is_empty()) else { return Ok(String::new()) };
+    match client.get::<RuntimeClass>(class).await {
+        Ok(Some(found)) => Ok(found.handler),
+        Ok(None) => Err(StartError::Sandbox(format!(
+            "failed to get sandbox runtime: RuntimeClass {class:?} not found"
+        ))),
+        Err(error) => Err(StartError::Sandbox(error.to_string())),
+    }
+}
+
+async fn create(
+    shared: &Arc<Shared>,
+    pod: &Pod,
+    start: &Start,
+    container: &Container,
+    sandbox: &Ready,
+    found: prepare::Found<'_>,
+) -> std::result::Result<String, Stopped> {
+    files(shared, pod, container, start, sandbox)
+        .map_err(|error| StartError::Config(error.to_string()))?;
+    let prepared = prepare::prepare(shared, pod, container, start, found)?;
+    let config = config::container(pod, container, start.attempt, &shared.ground, prepared);
+    let config = config.map_err(StartError::Config)?;
+    // One that was made and never started still has the name.
+    let parts = Parts::of(shared, uid_of(pod)).await?;
+    for left in parts.all_named(&start.name) {
+        if left.state == i32::from(ContainerState::Created) || attempt_of(left) == start.attempt {
+            shared.cri.remove_container(&left.id).await?;
+        }
+    }
+    let request = CreateContainerRequest {
+        pod_sandbox_id: sandbox.id.clone(),
+        config: Some(config),
+        sandbox_config: Some(sandbox.config.clone()),
+    };
+    shared.cri.create_container(request).await.map_err(|error| match error {
+        CriError::Absent { .. } => Stopped::Runtime(error),
+        error => Stopped::Failed(StartError::Create(error.message())),
+    })
+}
+
+/// Makes the files and directories that a container is given.
+fn files(
+    shared: &Shared,
+    pod: &Pod,
+    container: &Container,
+    start: &Start,
+    sandbox: &Ready,
+) -> io::Result<()> {
+    let places = &shared.places;
+    let words = places.last_words(uid_of(pod), &start.name, start.attempt);
+    if let Some(directory) = words.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(&words, "")?;
+    // Whoever the container is, it may say why it ends.
+    fs::set_permissions(&words, fs::Permissions::from_mode(0o666))?;
+    let log = places.log(pod, &container.name, start.attempt);
+    if let Some(directory) = log.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let of_machine = fs::read_to_string(HOSTS).unwrap_or_default();
+    let domain = &shared.ground.dns.domain;
+    let hosts = names::hosts(pod, &sandbox.addresses, &of_machine, domain);
+    fs::write(places.hosts(uid_of(pod)), hosts)
+}
+
+/// Removes what ran before the last, with its log.
+async fn prune(shared: &Shared, pod: &Pod, start: &Start) {
+    let Ok(parts) = Parts::of(shared, uid_of(pod)).await else { return };
+    let old = parts.named(&start.name).filter(|one| attempt_of(one) < start.attempt - KEPT);
+    for old in old.filter(|one| !runs(one)) {
+        if let Err(error) = shared.cri.remove_container(&old.id).await {
+            tracing::warn!(%error, container = old.id, "cannot remove a container; later");
+            continue;
+        }
+        locked(&shared.seen).containers.remove(&old.id);
+        let _ = fs::remove_file(shared.places.log(pod, &start.name, attempt_of(old)));
+        let words = shared.places.last_words(uid_of(pod), &start.name, attempt_of(old));
+        let _ = fs::remove_file(words);
+    }
+    let Ok(parts) = Parts::of(shared, uid_of(pod)).await else { return };
+    let in_use =
+        |sandbox: &PodSandbox| parts.containers.iter().any(|one| one.pod_sandbox_id == sandbox.id);
+    for old in parts.sandboxes.iter().skip(1).filter(|old| !in_use(old)) {
+        if old.state == i32::from(PodSandboxState::NotReady)
+            && let Err(error) = shared.cri.remove_sandbox(&old.id).await
+        {
+            tracing::warn!(%error, sandbox = old.id, "cannot remove a sandbox; later");
+        }
+    }
+}

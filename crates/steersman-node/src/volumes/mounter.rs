@@ -1,0 +1,125 @@
+//! What is mounted on the node.
+
+use std::ffi::CString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, UnmountFlags};
+
+/// Something to be mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NewMount {
+    /// A directory in memory, of at most this many bytes.
+    Tmpfs { target: PathBuf, size: Option<i64> },
+    /// A directory in huge pages of this size.
+    HugePages { target: PathBuf, page: String },
+    /// What is here also there.
+    Bind { source: PathBuf, target: PathBuf },
+}
+
+/// Mounts and unmounts.
+pub(crate) trait Mounter: Send + Sync {
+    fn mount(&self, mount: &NewMount) -> io::Result<()>;
+
+    fn unmount(&self, target: &Path) -> io::Result<()>;
+
+    /// Everything that is mounted in a directory or on it, what was mounted last first.
+    fn mounted_below(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Whether something is mounted on this very path.
+    fn is_mounted(&self, target: &Path) -> io::Result<bool> {
+        Ok(self.mounted_below(target)?.iter().any(|path| path == target))
+    }
+}
+
+/// The mounts of this process, which needs the right to change them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinuxMounter;
+
+impl Mounter for LinuxMounter {
+    fn mount(&self, mount: &NewMount) -> io::Result<()> {
+        let nothing = MountFlags::empty();
+        match mount {
+            NewMount::Tmpfs { target, size } => {
+                let size = size.map(|size| format!("size={size}")).unwrap_or_default();
+                rustix::mount::mount("tmpfs", target, "tmpfs", nothing, text(size)?.as_c_str())?;
+            }
+            NewMount::HugePages { target, page } => {
+                let page = text(format!("pagesize={page}"))?;
+                rustix::mount::mount("nodev", target, "hugetlbfs", nothing, page.as_c_str())?;
+            }
+            NewMount::Bind { source, target } => rustix::mount::mount_bind(source, target)?,
+        }
+        Ok(())
+    }
+
+    fn unmount(&self, target: &Path) -> io::Result<()> {
+        let flags = UnmountFlags::NOFOLLOW;
+        Ok(rustix::mount::unmount(target, flags)?)
+    }
+
+    fn mounted_below(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        // Mounts are listed by their real paths.
+        let directory = match directory.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            real => real?,
+        };
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
+        let below = mount_points(&mounts).into_iter().filter(|path| path.starts_with(&directory));
+        Ok(below.rev().collect())
+    }
+}
+
+fn text(text: String) -> io::Result<CString> {
+    CString::new(text).map_err(io::Error::from)
+}
+
+/// The mount points of a `mountinfo`, in their order.
+fn mount_points(text: &str) -> Vec<PathBuf> {
+    let fifth = |line: &str| line.split(' ').nth(4).map(unescaped);
+    text.lines().filter_map(fifth).collect()
+}
+
+/// Spaces and the like are written as `\040`.
+fn unescaped(text: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt as _;
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        let octal = behind.get(..3).filter(|_| first == b'\\');
+        let octal = octal.and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &behind[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = behind;
+            }
+        }
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_are_read_with_their_spaces() {
+        let text = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
+                    40 22 0:30 / /a\\040b/c\\134d rw shared:1 master:2 - tmpfs tmpfs rw\n";
+        let found = mount_points(text);
+        assert_eq!(found, [PathBuf::from("/"), PathBuf::from("/a b/c\\d")]);
+    }
+
+    #[test]
+    fn the_kernel_lists_its_own_file_system() {
+        let found = LinuxMounter.mounted_below(Path::new("/proc")).unwrap();
+        assert!(found.contains(&PathBuf::from("/proc")), "{found:?}");
+        assert!(LinuxMounter.is_mounted(Path::new("/proc")).unwrap());
+        assert!(!LinuxMounter.is_mounted(Path::new("/proc/self")).unwrap());
+        assert!(!LinuxMounter.is_mounted(Path::new("/no/such/path")).unwrap());
+    }
+}
