@@ -10,7 +10,7 @@
 //! What a kubelet decides about real containers stands apart from those who run them: `objects` are
 //! what Pods refer to, of which `environment` makes variables and `volumes` files, with what the
 //! `downward` API tells; `probes` say whether containers live, and `garbage` which of them, and which
-//! images, are left over.
+//! images, are left over. `eviction` says who must go when a node runs out of something.
 
 mod addresses;
 mod families;
@@ -47,6 +47,9 @@ mod probes;
 
 #[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
 mod garbage;
+
+#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+mod eviction;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
