@@ -10,7 +10,8 @@
 //! What a kubelet decides about real containers stands apart from those who run them: `objects` are
 //! what Pods refer to, of which `environment` makes variables and `volumes` files, with what the
 //! `downward` API tells; `probes` say whether containers live, and `garbage` which of them, and which
-//! images, are left over. `eviction` says who must go when a node runs out of something.
+//! images, are left over. `eviction` says who must go when a node runs out of something,
+//! and `logs` how those of containers are rotated.
 
 mod addresses;
 mod families;
@@ -50,6 +51,9 @@ mod garbage;
 
 #[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
 mod eviction;
+
+#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+mod logs;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};

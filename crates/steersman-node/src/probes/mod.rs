@@ -12,6 +12,7 @@
 //!    [`ContainerProbes::failed`].
 
 mod container;
+mod duration;
 mod grpc;
 mod http;
 mod run;
