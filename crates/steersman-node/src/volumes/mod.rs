@@ -21,6 +21,7 @@ mod payload;
 mod plan;
 mod set_up;
 mod sub_path;
+mod system;
 #[cfg(test)]
 mod tests;
 mod token;
