@@ -152,8 +152,6 @@ pub(crate) struct Up {
     /// Needs root and a running containerd.
     #[arg(long, value_name = "containerd[=SOCKET]")]
     pub(crate) runtime: Option<Runtime>,
-    #[command(flatten, next_help_heading = "Real node")]
-    pub(crate) node: NodeFlags,
     /// How many seconds the containers of a simulated Pod take to end when it is deleted; at most
     /// its grace period.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
@@ -210,6 +208,8 @@ pub(crate) struct Up {
         help_heading = "Authentication"
     )]
     pub(crate) authorization_mode: AuthorizationMode,
+    #[command(flatten, next_help_heading = "Real node")]
+    pub(crate) node: NodeFlags,
     #[command(flatten, next_help_heading = "Controllers")]
     pub(crate) controller_flags: ControllerFlags,
     #[command(flatten, next_help_heading = "Auditing")]

@@ -1,16 +1,19 @@
 //! The node agent: registers Nodes, keeps them alive, and makes the Pods bound to them run.
 //!
-//! [`SimulatedNodes`] stands for any number of machines that exist only as objects. For each,
+//! [`SimulatedNodes`] stands for any number of machines that exist only as objects, [`ContainerdNode`]
+//! for the one that this runs on: `machine` says what it has and `health` how it is. For each,
 //! `registration` says what the Node object is, `heartbeat` renews its Lease and reports its
-//! status when [`Heartbeats`] say so and nobody has [cut it off](Outages), and `pods` runs the Pods bound to it through a `runtime`, whose
-//! containers do what a [`script`] says; what they use, `metrics` tell. A cluster is seen only through
-//! its client; this crate knows nothing of API servers, stores or controllers. Which ports of a node
-//! are free it decides as the scheduler does and by its code, as a kubelet.
+//! status when [`Heartbeats`] say so and nobody has [cut it off](Outages), and `pods` runs the Pods
+//! bound to it through a `runtime`. Simulated containers do what a [`script`] says, and what they use,
+//! `metrics` tell; real ones run by a container runtime that speaks `cri`. A cluster is seen only
+//! through its client; this crate knows nothing of API servers, stores or controllers. Which ports of
+//! a node are free it decides as the scheduler does and by its code, as a kubelet.
 //!
 //! What a kubelet decides about real containers stands apart from those who run them: `objects` are
 //! what Pods refer to, of which `environment` makes variables and `volumes` files, with what the
 //! `downward` API tells; `probes` say whether containers live, and `garbage` which of them, and which
-//! images, are left over.
+//! images, are left over. `eviction` says who must go when a node runs out of something,
+//! and `logs` how those of containers are rotated.
 
 mod addresses;
 mod families;
@@ -42,12 +45,20 @@ mod objects;
 mod downward;
 mod environment;
 
+#[allow(unused_imports, reason = "its tests use more of it")]
 mod volumes;
 
+#[allow(unused_imports, reason = "its tests use more of it")]
 mod probes;
 
-#[allow(dead_code, unused_imports, reason = "for a runtime with real containers")]
+#[allow(dead_code, unused_imports, reason = "images are collected; containers are to be")]
 mod garbage;
+
+#[allow(dead_code, unused_imports, reason = "to be asked by real nodes")]
+mod eviction;
+
+#[allow(dead_code, unused_imports, reason = "to be asked by real nodes")]
+mod logs;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};

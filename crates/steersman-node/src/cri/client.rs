@@ -270,7 +270,7 @@ impl Cri {
 
     fn failure(&self, status: &Status, method: &'static str, within: Duration) -> CriError {
         let mut source = std::error::Error::source(status);
-        let transport = source.is_some_and(|source| source.is::<tonic::transport::Error>());
+        let transport = source.is_some_and(<dyn std::error::Error>::is::<tonic::transport::Error>);
         if transport && status.code() == Code::Unavailable {
             let mut why = status.message().to_owned();
             while let Some(cause) = source {

@@ -161,6 +161,12 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 teller.pulling(name);
                 Ok(false)
             }
+            Outcome::NotPulled(why) => {
+                teller.pulling(name);
+                teller.not_started(name, &why);
+                self.memory.not_started(uid, name, why, now);
+                Ok(false)
+            }
             Outcome::Failed(why) => {
                 teller.not_started(name, &why);
                 // What was made and ended is seen, and waits as what ends by itself.

@@ -10,8 +10,8 @@ use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
 use super::Answer;
+use super::duration::go;
 use super::http::USER_AGENT;
-use super::run::go;
 use super::tcp::joined;
 
 const CHECK: &str = "/grpc.health.v1.Health/Check";

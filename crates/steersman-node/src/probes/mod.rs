@@ -12,6 +12,7 @@
 //!    [`ContainerProbes::failed`].
 
 mod container;
+mod duration;
 mod grpc;
 mod http;
 mod run;
@@ -24,7 +25,7 @@ use std::fmt::{self, Display};
 
 pub(crate) use container::ContainerProbes;
 pub(crate) use run::{Exec, ExecError, ExecOutput, Target, probe};
-pub(crate) use worker::{Observed, Phase, Step, Worker};
+pub(crate) use worker::{Observed, Phase, Step, Verdict, Worker};
 
 /// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use super::duration::go;
 use super::{Answer, grpc, http, tcp};
 use crate::environment::{Environment, expand_text};
 
@@ -134,14 +135,4 @@ fn port(port: &IntOrString, container: &Container) -> Result<u16, String> {
     };
     let valid = u16::try_from(number).ok().filter(|number| *number > 0);
     valid.ok_or_else(|| format!("invalid port number: {number}"))
-}
-
-/// A time of whole seconds as Go prints it: `5s`, `1m30s`, `1h0m0s`.
-pub(super) fn go(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds}s"),
-        (0, minutes, seconds) => format!("{minutes}m{seconds}s"),
-        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}s"),
-    }
 }

@@ -20,10 +20,9 @@ use tokio_rustls::TlsAcceptor;
 
 use super::grpc::{HealthCheckRequest, HealthCheckResponse, ServingStatus};
 use super::tcp;
-use super::worker::Verdict;
 use super::{
     Answer, ContainerProbes, Exec, ExecError, ExecOutput, Kind, Observed, Phase, Step, Target,
-    Worker, probe,
+    Verdict, Worker, probe,
 };
 
 /// Seconds after the agent was started.

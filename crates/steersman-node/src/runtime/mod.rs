@@ -188,6 +188,8 @@ pub(crate) enum Outcome {
     Pulling,
     /// It does not run.
     Failed(StartError),
+    /// The same, after its image was tried to be pulled at once.
+    NotPulled(StartError),
 }
 
 /// An image that was pulled.

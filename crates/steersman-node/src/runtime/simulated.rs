@@ -104,7 +104,7 @@ impl Simulated {
             return Outcome::Started { pulled: None };
         };
         if !spec.script.pullable() {
-            return Outcome::Failed(StartError::not_found(spec.image));
+            return Outcome::NotPulled(StartError::not_found(spec.image));
         }
         let uid = uid_of(pod);
         let mut all = self.runs();

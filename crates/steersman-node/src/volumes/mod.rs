@@ -21,15 +21,19 @@ mod payload;
 mod plan;
 mod set_up;
 mod sub_path;
+mod system;
 #[cfg(test)]
 mod tests;
 mod token;
 mod writer;
 
-pub(crate) use mounter::LinuxMounter;
-pub(crate) use mounts::{ContainerMount, MountSource, Mounting, Propagation, mounts};
-pub(crate) use plan::{Inputs, VolumePlan, plan};
-pub(crate) use set_up::{Ownership, set_up, tear_down};
+pub(crate) use mounter::{LinuxMounter, Mounter, NewMount};
+pub(crate) use mounts::{
+    ContainerMount, MountError, MountSource, Mounting, Propagation, SubPath, mounts,
+};
+pub(crate) use payload::{Payload, PayloadError};
+pub(crate) use plan::{Backing, Inputs, Medium, VolumeError, VolumePlan, plan};
+pub(crate) use set_up::{Ownership, SetUpError, set_up, tear_down};
 pub(crate) use sub_path::{read_below, resolve};
 pub(crate) use token::{Token, TokenKey, Tokens};
 

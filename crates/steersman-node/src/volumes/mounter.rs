@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
+use super::system::{answered, bytes};
+
 /// Something to be mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NewMount {
@@ -39,23 +41,24 @@ pub(crate) struct LinuxMounter;
 impl Mounter for LinuxMounter {
     fn mount(&self, mount: &NewMount) -> io::Result<()> {
         let nothing = MountFlags::empty();
-        match mount {
+        answered(match mount {
             NewMount::Tmpfs { target, size } => {
                 let size = size.map(|size| format!("size={size}")).unwrap_or_default();
-                rustix::mount::mount("tmpfs", target, "tmpfs", nothing, text(size)?.as_c_str())?;
+                let size = text(size)?;
+                rustix::mount::mount("tmpfs", bytes(target), "tmpfs", nothing, size.as_c_str())
             }
             NewMount::HugePages { target, page } => {
                 let page = text(format!("pagesize={page}"))?;
-                rustix::mount::mount("nodev", target, "hugetlbfs", nothing, page.as_c_str())?;
+                rustix::mount::mount("nodev", bytes(target), "hugetlbfs", nothing, page.as_c_str())
             }
-            NewMount::Bind { source, target } => rustix::mount::mount_bind(source, target)?,
-        }
-        Ok(())
+            NewMount::Bind { source, target } => {
+                rustix::mount::mount_bind(bytes(source), bytes(target))
+            }
+        })
     }
 
     fn unmount(&self, target: &Path) -> io::Result<()> {
-        let flags = UnmountFlags::NOFOLLOW;
-        Ok(rustix::mount::unmount(target, flags)?)
+        answered(rustix::mount::unmount(bytes(target), UnmountFlags::NOFOLLOW))
     }
 
     fn mounted_below(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {

@@ -4,16 +4,17 @@
 //! looks at it. So a part is opened by the kernel's own rules for staying below a directory, and what
 //! was opened is bound to a place in the Pod's directory that nobody else can change.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use super::mounter::{Mounter, NewMount};
 use super::mounts::SubPath;
+use super::system::{answered, bytes};
 use crate::environment::VolumeFile;
 
 /// Why a part of a volume cannot be mounted. Users see only this: more could tell them of the node.
@@ -26,7 +27,7 @@ pub(crate) enum SubPathError {
 }
 
 /// A file of variables may have this many bytes.
-const FILE_MAX: u64 = 64 * 1024;
+const FILE_MAX: usize = 64 * 1024;
 
 /// Finds a part of a volume, makes it a directory if it is missing, and binds it to its place in the
 /// Pod's directory. Returns that place, which is what the container mounts.
@@ -53,22 +54,30 @@ pub(crate) fn read_below(volume: &Path, path: &str) -> VolumeFile {
     let read = || {
         let root = directory(volume)?;
         let opened = open(&root, Path::new(path), OFlags::RDONLY)?;
-        let mut content = String::new();
-        File::from(opened).take(FILE_MAX).read_to_string(&mut content)?;
-        Ok(content)
+        let mut content = vec![0; FILE_MAX];
+        let mut length = 0;
+        while length < FILE_MAX {
+            match answered(rustix::io::read(&opened, &mut content[length..]))? {
+                0 => break,
+                read => length += read,
+            }
+        }
+        content.truncate(length);
+        String::from_utf8(content).map_err(io::Error::other)
     };
     VolumeFile { path: volume.join(path), content: read() }
 }
 
 fn directory(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?)
+    answered(rustix::fs::openat(CWD, bytes(path), flags, Mode::empty()))
 }
 
 /// Opens what is below a directory; links that lead out of it are errors.
 fn open(root: &OwnedFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let below = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), below)?)
+    let flags = flags | OFlags::CLOEXEC;
+    answered(rustix::fs::openat2(root, bytes(path), flags, Mode::empty(), below))
 }
 
 /// Opens a path in a volume, and makes the directories of it that are missing, with the volume's
@@ -79,20 +88,21 @@ fn open_or_make(volume: &Path, path: &Path) -> io::Result<OwnedFd> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         opened => return opened,
     }
-    let stat = rustix::fs::fstat(&root)?;
+    let stat = answered(rustix::fs::fstat(&root))?;
     let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
     let mut so_far = PathBuf::new();
-    let mut parent = rustix::io::fcntl_dupfd_cloexec(&root, 0)?;
+    let mut parent = answered(rustix::io::fcntl_dupfd_cloexec(&root, 0))?;
     for part in path.components().filter(|part| *part != Component::CurDir) {
         so_far.push(part);
         parent = match open(&root, &so_far, OFlags::PATH) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                rustix::fs::mkdirat(&parent, part.as_os_str(), mode)?;
+                let name = bytes(Path::new(part.as_os_str()));
+                answered(rustix::fs::mkdirat(&parent, name, mode))?;
                 // Never followed: if it is a link by now, somebody has swapped it.
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let made = rustix::fs::openat(&parent, part.as_os_str(), flags, Mode::empty())?;
+                let made = answered(rustix::fs::openat(&parent, name, flags, Mode::empty()))?;
                 // The mask of this process does not count.
-                rustix::fs::fchmod(&made, mode)?;
+                answered(rustix::fs::fchmod(&made, mode))?;
                 made
             }
             opened => opened?,
@@ -103,10 +113,10 @@ fn open_or_make(volume: &Path, path: &Path) -> io::Result<OwnedFd> {
 
 /// Binds what was opened to a place of our own, unless it is there already.
 fn bind(opened: &OwnedFd, target: &Path, mounter: &impl Mounter) -> io::Result<()> {
-    let stat = rustix::fs::fstat(opened.as_fd())?;
+    let stat = answered(rustix::fs::fstat(opened))?;
     if mounter.is_mounted(target)? {
-        let there = rustix::fs::lstat(target)?;
-        if (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino) {
+        let there = fs::symlink_metadata(target)?;
+        if (there.dev(), there.ino()) == (stat.st_dev, stat.st_ino) {
             return Ok(());
         }
         mounter.unmount(target)?;

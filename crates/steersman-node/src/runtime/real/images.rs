@@ -13,7 +13,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Shared;
 use crate::garbage::{
-    Disk, Failures, FoundImage, GarbageEvent, ImagePolicy, ImageRecords, ImageStore, collect_images,
+    Disk, Failures, FoundImage, GarbageEvent, ImageGcError, ImagePolicy, ImageRecords, ImageStore,
+    collect_images,
 };
 
 /// How often.
@@ -33,7 +34,7 @@ pub(super) async fn run(shared: &Shared) {
         if let Err(error) = &collected {
             tracing::warn!(%error, "images were not collected; retrying");
         }
-        let own = collected.as_ref().err().and_then(|error| error.event());
+        let own = collected.as_ref().err().and_then(ImageGcError::event);
         for event in own.into_iter().chain(failures.ended(&collected)) {
             tell(shared, event);
         }

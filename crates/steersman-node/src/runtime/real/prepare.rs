@@ -100,7 +100,7 @@ pub(super) fn prepare(
         Mounting { container, volumes: plans, environment: &variables, recursive_read_only: false };
     let all = mounts(&mounting).map_err(|error| StartError::Config(error.to_string()))?;
     let mut mounts = own_mounts(shared, pod, container, start);
-    for mount in all {
+    for mount in &all {
         mounts.push(told(shared, pod, mount)?);
     }
     Ok(Prepared {
@@ -115,7 +115,7 @@ pub(super) fn prepare(
 }
 
 /// A mount as the runtime is told of it.
-fn told(shared: &Shared, pod: &Pod, mount: ContainerMount) -> Result<Mount, StartError> {
+fn told(shared: &Shared, pod: &Pod, mount: &ContainerMount) -> Result<Mount, StartError> {
     let host: PathBuf = match &mount.source {
         MountSource::Path(path) => path.clone(),
         MountSource::SubPath(part) => {
@@ -139,7 +139,6 @@ fn told(shared: &Shared, pod: &Pod, mount: ContainerMount) -> Result<Mount, Star
         readonly: mount.read_only,
         propagation: propagation.into(),
         recursive_read_only: mount.recursive_read_only,
-        ..Mount::default()
     })
 }
 

@@ -90,7 +90,8 @@ pub(super) fn judge(
             container.failed_probe = probes.failed(id);
             Phase::Running { since: container.started, started: *started }
         }
-        State::Exited { code, .. } => Phase::Ended { restarts: restarts(*code) },
+        State::Exited { code, .. } if restarts(*code) => Phase::Waiting,
+        State::Exited { .. } => Phase::Ended { restarts: false },
     };
     drop(probes);
     *locked(&probed.seen) = Seen {
