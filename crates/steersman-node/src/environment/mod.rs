@@ -1,7 +1,7 @@
 //! The environment of a container, and its command with `$(VARIABLES)` filled in.
 //!
 //! [`environment`] is a pure function: objects and Services are read before, see
-//! [`Objects`](crate::objects::Objects). What it refuses is the message of a container that waits
+//! [`Objects`]. What it refuses is the message of a container that waits
 //! with the reason `CreateContainerConfigError`. [`command`] then fills in what it returned.
 //!
 //! Later sources go before earlier ones: Services, `envFrom` in order, `env` in order. A name is

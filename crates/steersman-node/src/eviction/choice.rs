@@ -41,7 +41,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) grace_max_seconds: i64,
 }
 
-/// The Pod that is evicted, of Pods in their [order](super::rank). Critical ones never are.
+/// The Pod that is evicted, of Pods in their [order](super::rank()). Critical ones never are.
 pub(crate) fn choose<'a>(ranked: &[&'a Pod], choice: &Choice<'_>) -> Option<Eviction<'a>> {
     let threshold = choice.starved.first()?;
     let pod = *ranked.iter().find(|pod| !is_critical(pod))?;

@@ -1,7 +1,7 @@
 //! Eviction: what a node does when memory, disks or process ids run out.
 //!
 //! [`thresholds`](parse) say from when on something is short, [`Pressure`] remembers since when it is
-//! and says which conditions the Node has and what is to be reclaimed, [`rank`] says which Pods go
+//! and says which conditions the Node has and what is to be reclaimed, [`rank()`] says which Pods go
 //! first, and [`choose`] which one goes, how fast, and with which words. [`over_their_limits`] has the
 //! Pods that fill disks beyond what they may. All of it is pure. The steps, every ten seconds:
 //!

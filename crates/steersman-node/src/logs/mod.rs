@@ -8,7 +8,7 @@
 //! 0.log  0.log.20261117-120000  0.log.20261117-110000.gz
 //! ```
 //!
-//! [`plan`] decides (pure), [`rotate`] does it. A kubelet looks at the logs of running containers
+//! [`plan()`] decides (pure), [`rotate()`] does it. A kubelet looks at the logs of running containers
 //! every ten seconds.
 
 mod plan;

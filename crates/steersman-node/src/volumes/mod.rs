@@ -8,10 +8,10 @@
 //! 1. read what [`References`](crate::objects::References) and [`TokenKey::of_pod`] name,
 //! 2. `plan` with it, and `set_up` each volume; an error is an Event `FailedMount` with the text of
 //!    [`failed`],
-//! 3. `mounts` for each container, and [`resolve`](sub_path::resolve) those with a part of a volume,
+//! 3. `mounts` for each container, and [`resolve`] those with a part of a volume,
 //! 4. repeat 1 and 2 when something changed, when a token is to be [refreshed](Token::refresh_at), and
 //!    every minute,
-//! 5. [`tear_down`](set_up::tear_down) when the Pod's containers are gone.
+//! 5. [`tear_down`] when the Pod's containers are gone.
 
 mod host_path;
 mod mounter;
