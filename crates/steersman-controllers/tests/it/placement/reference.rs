@@ -32,9 +32,7 @@ impl Reference {
         let cordoned = node["spec"]["unschedulable"] == true;
         let tainted = list(&node["spec"]["taints"])
             .any(|taint| !tolerates(taint["key"].as_str().unwrap_or_default()));
-        !(cordoned && !tolerates("node.kubernetes.io/unschedulable"))
-            && !tainted
-            && wants(pod, node)
+        (!cordoned || tolerates("node.kubernetes.io/unschedulable")) && !tainted && wants(pod, node)
     }
 
     /// Whether there is room for it.
