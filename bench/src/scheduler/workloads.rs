@@ -114,7 +114,7 @@ pub(super) fn node(number: usize) -> Value {
     })
 }
 
-fn pod(name: String, mut spec: Value) -> Value {
+fn pod(name: &str, mut spec: Value) -> Value {
     let requests = spec.get("requests").cloned();
     let requests = requests.unwrap_or_else(|| json!({"cpu": "100m", "memory": "500Mi"}));
     let fields = spec.as_object_mut().map(std::mem::take).unwrap_or_default();
@@ -129,7 +129,7 @@ fn pod(name: String, mut spec: Value) -> Value {
 }
 
 fn plain(number: usize) -> Value {
-    pod(format!("plain-{number}"), json!({}))
+    pod(&format!("plain-{number}"), json!({}))
 }
 
 fn node_affinity(number: usize) -> Value {
@@ -138,7 +138,7 @@ fn node_affinity(number: usize) -> Value {
     let affinity = json!({"nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": required,
     }});
-    pod(format!("node-affinity-{number}"), json!({"affinity": affinity}))
+    pod(&format!("node-affinity-{number}"), json!({"affinity": affinity}))
 }
 
 /// Beside, or not beside, those of its own color.
@@ -150,14 +150,14 @@ fn affinity(number: usize) -> Value {
     let affinity = json!({"podAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [term(ZONE)],
     }});
-    pod(format!("affinity-{number}"), json!({"affinity": affinity}))
+    pod(&format!("affinity-{number}"), json!({"affinity": affinity}))
 }
 
 fn anti_affinity(number: usize) -> Value {
     let affinity = json!({"podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [term(HOSTNAME)],
     }});
-    pod(format!("anti-affinity-{number}"), json!({"affinity": affinity}))
+    pod(&format!("anti-affinity-{number}"), json!({"affinity": affinity}))
 }
 
 fn preferred_affinity(number: usize) -> Value {
@@ -165,7 +165,7 @@ fn preferred_affinity(number: usize) -> Value {
         "preferredDuringSchedulingIgnoredDuringExecution":
             [{"weight": 1, "podAffinityTerm": term(HOSTNAME)}],
     }});
-    pod(format!("preferred-affinity-{number}"), json!({"affinity": affinity}))
+    pod(&format!("preferred-affinity-{number}"), json!({"affinity": affinity}))
 }
 
 fn preferred_anti_affinity(number: usize) -> Value {
@@ -173,7 +173,7 @@ fn preferred_anti_affinity(number: usize) -> Value {
         "preferredDuringSchedulingIgnoredDuringExecution":
             [{"weight": 1, "podAffinityTerm": term(HOSTNAME)}],
     }});
-    pod(format!("preferred-anti-affinity-{number}"), json!({"affinity": affinity}))
+    pod(&format!("preferred-anti-affinity-{number}"), json!({"affinity": affinity}))
 }
 
 fn constraint(when_unsatisfiable: &str) -> Value {
@@ -187,27 +187,27 @@ fn constraint(when_unsatisfiable: &str) -> Value {
 
 fn spread(number: usize) -> Value {
     let constraints = constraint("DoNotSchedule");
-    pod(format!("spread-{number}"), json!({"topologySpreadConstraints": constraints}))
+    pod(&format!("spread-{number}"), json!({"topologySpreadConstraints": constraints}))
 }
 
 fn preferred_spread(number: usize) -> Value {
     let constraints = constraint("ScheduleAnyway");
-    pod(format!("preferred-spread-{number}"), json!({"topologySpreadConstraints": constraints}))
+    pod(&format!("preferred-spread-{number}"), json!({"topologySpreadConstraints": constraints}))
 }
 
 /// Four of these fill a node.
 fn filling(number: usize) -> Value {
-    pod(format!("filling-{number}"), json!({"requests": {"cpu": "900m", "memory": "500Mi"}}))
+    pod(&format!("filling-{number}"), json!({"requests": {"cpu": "900m", "memory": "500Mi"}}))
 }
 
 /// Has a node to itself but for one of those that fill it.
 fn preempting(number: usize) -> Value {
     let requests = json!({"cpu": "3", "memory": "500Mi"});
     let spec = json!({"priorityClassName": IMPORTANT, "requests": requests});
-    pod(format!("preempting-{number}"), spec)
+    pod(&format!("preempting-{number}"), spec)
 }
 
 /// Fits nowhere.
 pub(super) fn hopeless(number: usize) -> Value {
-    pod(format!("hopeless-{number}"), json!({"requests": {"cpu": "40"}}))
+    pod(&format!("hopeless-{number}"), json!({"requests": {"cpu": "40"}}))
 }

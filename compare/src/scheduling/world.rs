@@ -214,12 +214,12 @@ fn storage(dice: &mut Dice, seed: u64, nodes: &[Value]) -> Vec<Value> {
         match dice.between(0, 3) {
             0 => {
                 volume["metadata"]["labels"] =
-                    json!({"topology.kubernetes.io/zone": dice.pick(&ZONES)})
+                    json!({"topology.kubernetes.io/zone": dice.pick(&ZONES)});
             }
             1 => {}
             _ => {
                 volume["spec"]["nodeAffinity"] =
-                    json!({"required": {"nodeSelectorTerms": [{"matchExpressions": terms}]}})
+                    json!({"required": {"nodeSelectorTerms": [{"matchExpressions": terms}]}});
             }
         }
         let mode = if n == 0 { "ReadWriteOncePod" } else { "ReadWriteOnce" };

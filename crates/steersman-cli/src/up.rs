@@ -101,32 +101,40 @@ async fn serve(up: Up, controllers: Handle) -> Result<(), String> {
     if let Some(named) = named {
         say!("\nPods that are bound to the node {named} run in real containers.");
     }
-    let stop = steersman::shutdown_signal();
+    let ended = until_ended(&cluster, real.as_ref(), up.demo).await;
+    say!("\nstopping");
+    stop(cluster, real).await;
+    ended
+}
+
+/// Waits until somebody stops the program, or a part of it fails.
+async fn until_ended(cluster: &Cluster, real: Option<&Running>, demo: bool) -> Result<(), String> {
     let demonstration = async {
-        if up.demo {
-            demo::run(&cluster).await.map_err(|error| format!("the demo failed: {error}"))?;
+        if demo {
+            demo::run(cluster).await.map_err(|error| format!("the demo failed: {error}"))?;
         }
         std::future::pending().await
     };
-    let ended = tokio::select! {
-        () = stop => Ok(()),
+    tokio::select! {
+        () = steersman::shutdown_signal() => Ok(()),
         failed = demonstration => failed,
         error = cluster.failed() => Err(format!("part of the cluster failed: {error}")),
-        error = failed(real.as_ref()) => Err(format!("the real node failed: {error}")),
-    };
-    say!("\nstopping");
+        error = failed(real) => Err(format!("the real node failed: {error}")),
+    }
+}
+
+/// Stops in order; who asks again does not want to wait.
+async fn stop(cluster: Cluster, real: Option<Running>) {
     let stop = async {
         if let Some(real) = real {
             real.stop().await; // its Pods run on
         }
         cluster.stop().await;
     };
-    // Who asks again does not want to wait.
     tokio::select! {
         () = stop => {}
         () = steersman::shutdown_signal() => {}
     }
-    ended
 }
 
 /// Waits until the real node fails, if there is one.

@@ -18,7 +18,7 @@ async fn a_container_has_its_variables_and_files_and_sees_them_change() {
         "echo color $COLOR password $PASSWORD name $NAME file $(cat /c/color) token $(head -c 2 /token/t) \
          part $(cat /part); echo kept > /kept/x; {SERVE}"
     );
-    let mut pod = spec("Always", json!([shell("main", &script)]));
+    let mut pod = spec("Always", &json!([shell("main", &script)]));
     pod["containers"][0]["env"] = json!([
         {"name": "COLOR", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "color"}}},
         {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "password"}}},
@@ -59,11 +59,11 @@ async fn a_container_has_its_variables_and_files_and_sees_them_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_waited_for_and_said() {
     let machine = Machine::start("missing").await;
-    let mut no_key = spec("Never", json!([shell("main", "echo $X")]));
+    let mut no_key = spec("Never", &json!([shell("main", "echo $X")]));
     let from = json!({"configMapKeyRef": {"name": "later", "key": "k"}});
     no_key["containers"][0]["env"] = json!([{"name": "X", "valueFrom": from}]);
     machine.run("no-key", no_key).await;
-    let mut no_volume = spec("Never", json!([shell("main", "cat /v/k")]));
+    let mut no_volume = spec("Never", &json!([shell("main", "cat /v/k")]));
     no_volume["containers"][0]["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
     no_volume["volumes"] = json!([{"name": "v", "configMap": {"name": "later"}}]);
     machine.run("no-volume", no_volume).await;
@@ -87,7 +87,7 @@ async fn what_is_missing_is_waited_for_and_said() {
 async fn a_container_that_a_probe_finds_dead_is_started_again() {
     let machine = Machine::start("probing").await;
     let script = format!("touch /tmp/alive; {SERVE}");
-    let mut pod = spec("Always", json!([shell("main", &script)]));
+    let mut pod = spec("Always", &json!([shell("main", &script)]));
     let exec = |command: &str| -> Value {
         json!({"exec": {"command": ["sh", "-c", command]}, "periodSeconds": 1, "failureThreshold": 1})
     };
@@ -113,14 +113,14 @@ async fn a_container_that_a_probe_finds_dead_is_started_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_node_cannot_do_is_refused_and_limits_reach_the_kernel() {
     let machine = Machine::start("limits").await;
-    let mut refused = spec("Never", json!([shell("main", "true")]));
+    let mut refused = spec("Never", &json!([shell("main", "true")]));
     refused["hostUsers"] = json!(false);
     machine.run("refused", refused).await;
     let pod = machine.until_phase("refused", "Failed").await;
     let status_ = pod.status.unwrap();
     assert_eq!(status_.reason.as_deref(), Some("UnexpectedAdmissionError"));
     assert!(status_.message.unwrap().contains("user namespaces"));
-    let mut limited = spec("Always", json!([shell("main", &format!("id; {SERVE}"))]));
+    let mut limited = spec("Always", &json!([shell("main", &format!("id; {SERVE}"))]));
     limited["containers"][0]["resources"] =
         json!({"requests": {"cpu": "100m"}, "limits": {"cpu": "200m", "memory": "32Mi"}});
     limited["securityContext"] = json!({"runAsUser": 1000, "runAsGroup": 1001, "fsGroup": 1002});

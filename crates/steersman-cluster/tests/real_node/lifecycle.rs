@@ -9,7 +9,7 @@ use crate::machine::{Machine, is_ready, phase, shell, spec, status};
 async fn a_pod_runs_has_an_address_and_leaves_nothing_behind() {
     let machine = Machine::start("basics").await;
     let script = "echo hello from $(hostname); cat /etc/hosts; exec httpd -f -p 80";
-    machine.run("web", spec("Always", json!([shell("main", script)]))).await;
+    machine.run("web", spec("Always", &json!([shell("main", script)]))).await;
     let pod = machine.until("web", is_ready).await;
     assert_eq!(phase(&pod), "Running");
     let address = pod.status.as_ref().unwrap().pod_ip.clone().unwrap();
@@ -32,7 +32,7 @@ async fn a_pod_runs_has_an_address_and_leaves_nothing_behind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn init_containers_and_companions_run_in_order_and_companions_end_last() {
     let machine = Machine::start("order").await;
-    let mut pod = spec("Never", json!([shell("main", "echo main")]));
+    let mut pod = spec("Never", &json!([shell("main", "echo main")]));
     let mut companion =
         shell("proxy", "trap 'echo told; exit 0' TERM; echo proxy; while true; do sleep 0.1; done");
     companion["restartPolicy"] = json!("Always");
@@ -56,15 +56,15 @@ async fn init_containers_and_companions_run_in_order_and_companions_end_last() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_init_container_that_fails_fails_the_pod_and_says_why() {
     let machine = Machine::start("failing").await;
-    let mut never = spec("Never", json!([shell("main", "echo main")]));
+    let mut never = spec("Never", &json!([shell("main", "echo main")]));
     never["initContainers"] =
         json!([shell("setup", "echo no database > /dev/termination-log; exit 3")]);
     machine.run("never", never).await;
-    let mut by_log = spec("Never", json!([shell("main", "echo last words; exit 4")]));
+    let mut by_log = spec("Never", &json!([shell("main", "echo last words; exit 4")]));
     by_log["containers"][0]["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
     machine.run("by-log", by_log).await;
     let absent = json!([{"name": "main", "image": "localhost/busybox:1", "command": ["/absent"]}]);
-    machine.run("absent", spec("Never", absent)).await;
+    machine.run("absent", spec("Never", &absent)).await;
     let pod = machine.until_phase("never", "Failed").await;
     let setup = status(&pod, "setup").unwrap().state.clone().unwrap().terminated.unwrap();
     assert_eq!((setup.exit_code, setup.message.as_deref()), (3, Some("no database\n")));
@@ -81,13 +81,13 @@ async fn an_init_container_that_fails_fails_the_pod_and_says_why() {
 async fn what_is_told_to_stop_does_its_hook_first_and_is_killed_in_the_end() {
     let machine = Machine::start("stopping").await;
     let serve = "trap 'echo told; exit 0' TERM; while true; do sleep 0.1; done";
-    let mut polite = spec("Always", json!([shell("main", serve)]));
+    let mut polite = spec("Always", &json!([shell("main", serve)]));
     polite["terminationGracePeriodSeconds"] = json!(30);
     let hook = json!({"exec": {"command": ["sh", "-c", "echo hook > /proc/1/fd/1"]}});
     polite["containers"][0]["lifecycle"] = json!({"preStop": hook});
     machine.run("polite", polite).await;
     let deaf = "trap '' TERM; while true; do sleep 0.1; done";
-    machine.run("deaf", spec("Always", json!([shell("main", deaf)]))).await;
+    machine.run("deaf", spec("Always", &json!([shell("main", deaf)]))).await;
     for name in ["polite", "deaf"] {
         machine.until(name, is_ready).await;
     }
@@ -120,7 +120,7 @@ async fn what_is_told_to_stop_does_its_hook_first_and_is_killed_in_the_end() {
 async fn a_container_that_takes_too_much_memory_is_killed_and_it_is_said() {
     let machine = Machine::start("memory").await;
     let grow = "x=0123456789abcdef; while true; do x=$x$x; done";
-    let mut pod = spec("Never", json!([shell("main", grow)]));
+    let mut pod = spec("Never", &json!([shell("main", grow)]));
     pod["containers"][0]["resources"] = json!({"limits": {"memory": "24Mi", "cpu": "500m"}});
     machine.run("greedy", pod).await;
     let pod = machine.until_phase("greedy", "Failed").await;
@@ -132,10 +132,10 @@ async fn a_container_that_takes_too_much_memory_is_killed_and_it_is_said() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_keeps_failing_waits_and_what_has_no_image_says_so() {
     let machine = Machine::start("crashing").await;
-    machine.run("crashing", spec("Always", json!([shell("main", "exit 7")]))).await;
+    machine.run("crashing", spec("Always", &json!([shell("main", "exit 7")]))).await;
     let image = |policy: &str, image: &str| {
         let main = json!([{"name": "main", "image": image, "imagePullPolicy": policy}]);
-        spec("Always", main)
+        spec("Always", &main)
     };
     machine.run("unpulled", image("IfNotPresent", "localhost:1/absent:1")).await;
     machine.run("never", image("Never", "localhost/absent:1")).await;

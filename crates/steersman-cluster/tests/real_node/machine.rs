@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(40);
 
 /// A cluster whose one node is this machine.
-pub struct Machine {
+pub(crate) struct Machine {
     pub cluster: Cluster,
     pub client: Client,
     pub containerd: &'static Containerd,
@@ -36,7 +36,7 @@ pub struct Machine {
 
 impl Machine {
     /// A node of this name, in a cluster of its own.
-    pub async fn start(name: &'static str) -> Self {
+    pub(crate) async fn start(name: &'static str) -> Self {
         let containerd = containerd::shared();
         let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
         let room = containerd.room(name);
@@ -55,7 +55,7 @@ impl Machine {
         machine
     }
 
-    pub async fn start_agent(&mut self) {
+    pub(crate) async fn start_agent(&mut self) {
         let user = User::known(&format!("system:node:{}", self.name), &["system:nodes"]);
         let manager = Manager::new(self.cluster.client_as(user));
         let node = self.settings.clone().connect().await.expect("containerd answers");
@@ -63,15 +63,15 @@ impl Machine {
     }
 
     /// Ends the agent at once; its containers go on.
-    pub fn kill_agent(&mut self) {
+    pub(crate) fn kill_agent(&mut self) {
         self.agent = None;
     }
 
-    pub fn pods(&self) -> Api<Pod> {
+    pub(crate) fn pods(&self) -> Api<Pod> {
         self.api()
     }
 
-    pub fn api<K>(&self) -> Api<K>
+    pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Resource,
     {
@@ -79,7 +79,7 @@ impl Machine {
     }
 
     /// Creates an object as it is written.
-    pub async fn create<K>(&self, object: Value)
+    pub(crate) async fn create<K>(&self, object: Value)
     where
         K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Resource
@@ -93,14 +93,14 @@ impl Machine {
     }
 
     /// Creates a Pod with this name and spec.
-    pub async fn run(&self, name: &str, spec: Value) {
+    pub(crate) async fn run(&self, name: &str, spec: Value) {
         let metadata = json!({"name": name, "labels": {"app": name}});
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
         self.create::<Pod>(pod).await;
     }
 
     /// Waits until a Pod is as wanted.
-    pub async fn until(&self, name: &str, wanted: impl Fn(&Pod) -> bool) -> Pod {
+    pub(crate) async fn until(&self, name: &str, wanted: impl Fn(&Pod) -> bool) -> Pod {
         let pods = self.pods();
         let start = Instant::now();
         let mut ticks = interval(LOOK);
@@ -118,7 +118,7 @@ impl Machine {
     }
 
     /// Waits until something holds.
-    pub async fn until_true(&self, what: &str, holds: impl AsyncFn() -> bool) {
+    pub(crate) async fn until_true(&self, what: &str, holds: impl AsyncFn() -> bool) {
         let start = Instant::now();
         let mut ticks = interval(LOOK);
         while !holds().await {
@@ -128,12 +128,12 @@ impl Machine {
     }
 
     /// Waits until a Pod is in a phase.
-    pub async fn until_phase(&self, name: &str, wanted: &str) -> Pod {
+    pub(crate) async fn until_phase(&self, name: &str, wanted: &str) -> Pod {
         self.until(name, |pod| phase(pod) == wanted).await
     }
 
     /// What people were told of a Pod.
-    pub async fn events(&self, name: &str) -> Vec<String> {
+    pub(crate) async fn events(&self, name: &str) -> Vec<String> {
         let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
         let events = self.api::<Event>().list(&about).await.expect("the server answers");
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -143,12 +143,12 @@ impl Machine {
             .collect()
     }
 
-    pub async fn delete(&self, name: &str, params: &DeleteParams) {
+    pub(crate) async fn delete(&self, name: &str, params: &DeleteParams) {
         self.pods().delete(name, params).await.expect("it is deleted");
     }
 
     /// Waits until there is no such Pod.
-    pub async fn until_gone(&self, name: &str) {
+    pub(crate) async fn until_gone(&self, name: &str) {
         self.until_true(&format!("{name} is gone"), async || {
             self.pods().get_opt(name).await.expect("the server answers").is_none()
         })
@@ -156,7 +156,7 @@ impl Machine {
     }
 
     /// Where a container's log is.
-    pub fn log(&self, pod: &Pod, container: &str, attempt: i32) -> String {
+    pub(crate) fn log(&self, pod: &Pod, container: &str, attempt: i32) -> String {
         let uid = pod.uid().expect("it exists");
         let name = format!("default_{}_{uid}", pod.name_any());
         let file = self.settings.logs.join(name).join(container).join(format!("{attempt}.log"));
@@ -164,7 +164,7 @@ impl Machine {
     }
 
     /// Runs a command in a container, and gives what it prints.
-    pub fn exec(&self, pod: &Pod, container: &str, command: &[&str]) -> String {
+    pub(crate) fn exec(&self, pod: &Pod, container: &str, command: &[&str]) -> String {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
         let id = status(pod, container).and_then(|it| it.container_id.clone()).expect("it runs");
         let id = id.trim_start_matches("containerd://");
@@ -174,7 +174,7 @@ impl Machine {
     }
 
     /// What a file of a burstable Pod's cgroup says, whichever version cgroups are.
-    pub fn cgroup(&self, pod: &Pod, controller: &str, first: &str, second: &str) -> String {
+    pub(crate) fn cgroup(&self, pod: &Pod, controller: &str, first: &str, second: &str) -> String {
         let own =
             format!("{}/burstable/pod{}", self.settings.cgroup, pod.uid().expect("it exists"));
         let paths = [
@@ -186,7 +186,7 @@ impl Machine {
     }
 
     /// Deletes all Pods and makes sure that nothing is left of them on the machine.
-    pub async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         let at_once = DeleteParams { grace_period_seconds: Some(1), ..DeleteParams::default() };
         self.pods().delete_collection(&at_once, &ListParams::default()).await.expect("deleted");
         self.until_true("all Pods are gone", async || {
@@ -201,7 +201,7 @@ impl Machine {
     }
 
     /// Waits until nothing is left of any Pod.
-    pub async fn until_nothing_is_left(&self) {
+    pub(crate) async fn until_nothing_is_left(&self) {
         let start = Instant::now();
         let mut ticks = interval(LOOK);
         loop {
@@ -215,7 +215,7 @@ impl Machine {
     }
 
     /// What this node's Pods have left on the machine.
-    pub fn left(&self) -> Vec<String> {
+    pub(crate) fn left(&self) -> Vec<String> {
         let own = format!("labels.\"steersman.dev/node\"=={}", self.name);
         let containers = self.containerd.ctr(&["containers", "ls", "-q", &own]);
         let mut left: Vec<String> =
@@ -246,12 +246,12 @@ fn entries(directory: &Path) -> Vec<String> {
 }
 
 /// A container of busybox that runs a script.
-pub fn shell(name: &str, script: &str) -> Value {
+pub(crate) fn shell(name: &str, script: &str) -> Value {
     json!({"name": name, "image": "localhost/busybox:1", "command": ["sh", "-c", script]})
 }
 
 /// A Pod of these containers, which is to be run as `policy` says.
-pub fn spec(policy: &str, containers: Value) -> Value {
+pub(crate) fn spec(policy: &str, containers: &Value) -> Value {
     json!({
         "restartPolicy": policy,
         "automountServiceAccountToken": false,
@@ -260,12 +260,12 @@ pub fn spec(policy: &str, containers: Value) -> Value {
     })
 }
 
-pub fn phase(pod: &Pod) -> &str {
+pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
 /// The status of a container.
-pub fn status<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
+pub(crate) fn status<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     let status = pod.status.as_ref()?;
     let lists = [
         &status.init_container_statuses,
@@ -276,7 +276,7 @@ pub fn status<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
 }
 
 /// Whether a Pod is ready.
-pub fn is_ready(pod: &Pod) -> bool {
+pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.into_iter().flatten().any(|it| it.type_ == "Ready" && it.status == "True")
 }

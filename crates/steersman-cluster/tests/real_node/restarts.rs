@@ -13,7 +13,7 @@ async fn containers_run_on_without_the_agent_and_what_was_missed_is_done() {
     for name in ["stays", "ends", "goes"] {
         let script = if name == "ends" { "sleep 2; exit 5" } else { SERVE };
         let policy = if name == "ends" { "Never" } else { "Always" };
-        machine.run(name, spec(policy, json!([shell("main", script)]))).await;
+        machine.run(name, spec(policy, &json!([shell("main", script)]))).await;
     }
     let before = machine.until("stays", is_ready).await;
     for name in ["ends", "goes"] {
@@ -39,7 +39,7 @@ async fn containers_run_on_without_the_agent_and_what_was_missed_is_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_whose_sandbox_died_begins_anew() {
     let machine = Machine::start("anew").await;
-    let mut pod = spec("Always", json!([shell("main", SERVE)]));
+    let mut pod = spec("Always", &json!([shell("main", SERVE)]));
     pod["initContainers"] = json!([shell("setup", "echo setup")]);
     machine.run("web", pod).await;
     machine.until("web", is_ready).await;
@@ -57,10 +57,10 @@ async fn a_pod_whose_sandbox_died_begins_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn containers_run_on_when_containerd_is_killed() {
     let machine = Machine::start("killed").await;
-    machine.run("web", spec("Always", json!([shell("main", SERVE)]))).await;
+    machine.run("web", spec("Always", &json!([shell("main", SERVE)]))).await;
     let before = machine.until("web", is_ready).await;
     machine.containerd.kill();
-    machine.run("next", spec("Always", json!([shell("main", SERVE)]))).await;
+    machine.run("next", spec("Always", &json!([shell("main", SERVE)]))).await;
     machine.until("next", is_ready).await;
     let after = machine.until("web", is_ready).await;
     let id = |pod| status(pod, "main").and_then(|it| it.container_id.clone());

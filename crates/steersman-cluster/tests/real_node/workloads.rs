@@ -14,7 +14,7 @@ async fn a_deployment_of_three_web_servers_is_rolled_over() {
         let script = format!(
             "mkdir /www; echo {version} > /www/index.html; trap 'exit 0' TERM; httpd -f -p 80 -h /www & wait"
         );
-        spec("Always", json!([shell("main", &script)]))
+        spec("Always", &json!([shell("main", &script)]))
     };
     let labels = json!({"app": "web"});
     machine
@@ -54,7 +54,7 @@ async fn a_deployment_of_three_web_servers_is_rolled_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_complete_when_its_container_is() {
     let machine = Machine::start("jobs").await;
-    let template = spec("Never", json!([shell("main", "echo done")]));
+    let template = spec("Never", &json!([shell("main", "echo done")]));
     machine
         .create::<Job>(json!({
             "metadata": {"name": "once"},

@@ -13,7 +13,7 @@ const PROGRAMS: [&str; 19] = [
 ];
 
 /// Both images in one archive.
-pub fn archive() -> Vec<u8> {
+pub(crate) fn archive() -> Vec<u8> {
     let layer = layer();
     let pause = vec!["/bin/tail", "-f", "/dev/null"];
     layout::archive(vec![

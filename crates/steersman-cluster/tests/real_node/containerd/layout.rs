@@ -12,7 +12,7 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// An image to be written.
-pub struct Image {
+pub(crate) struct Image {
     pub name: &'static str,
     pub command: Vec<&'static str>,
     /// Its only layer.
@@ -35,7 +35,7 @@ impl Blobs {
 }
 
 /// The archive of these images.
-pub fn archive(images: Vec<Image>) -> Vec<u8> {
+pub(crate) fn archive(images: Vec<Image>) -> Vec<u8> {
     let mut blobs = Blobs::default();
     let manifests: Vec<Value> = images.into_iter().map(|image| add(&mut blobs, image)).collect();
     let index = json!({"schemaVersion": 2, "manifests": manifests}).to_string();

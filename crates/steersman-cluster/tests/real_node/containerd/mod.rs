@@ -26,7 +26,7 @@ const PLUGINS: &str = "/usr/lib/cni";
 const LOOKS: usize = 300;
 
 /// A running containerd.
-pub struct Containerd {
+pub(crate) struct Containerd {
     directory: PathBuf,
     /// What cgroups, the network and the like are called.
     pub name: String,
@@ -35,7 +35,7 @@ pub struct Containerd {
 }
 
 /// The containerd of all tests.
-pub fn shared() -> &'static Containerd {
+pub(crate) fn shared() -> &'static Containerd {
     static SHARED: OnceLock<Containerd> = OnceLock::new();
     SHARED.get_or_init(Containerd::start)
 }
@@ -70,24 +70,24 @@ impl Containerd {
     }
 
     /// Where it listens.
-    pub fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.directory.join("containerd.sock")
     }
 
     /// A directory for one test.
-    pub fn room(&self, name: &str) -> PathBuf {
+    pub(crate) fn room(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
     /// Kills it; it comes back.
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         let pid = fs::read_to_string(self.directory.join("pid")).expect("its number");
         let killed = Command::new("kill").args(["-9", pid.trim()]).status().expect("kill");
         assert!(killed.success(), "containerd was not there");
     }
 
     /// Runs `ctr` in the namespace of Kubernetes.
-    pub fn ctr(&self, arguments: &[&str]) -> String {
+    pub(crate) fn ctr(&self, arguments: &[&str]) -> String {
         self.try_ctr(arguments).unwrap_or_else(|why| panic!("ctr {arguments:?}: {why}"))
     }
 

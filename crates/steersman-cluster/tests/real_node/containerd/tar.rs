@@ -4,19 +4,19 @@ const BLOCK: usize = 512;
 
 /// An archive under way.
 #[derive(Default)]
-pub struct Tar {
+pub(crate) struct Tar {
     bytes: Vec<u8>,
 }
 
 /// What an entry is.
-pub enum Entry<'a> {
+pub(crate) enum Entry<'a> {
     Directory,
     File { mode: u32, content: &'a [u8] },
     Link(&'a str),
 }
 
 impl Tar {
-    pub fn add(&mut self, name: &str, entry: &Entry<'_>) {
+    pub(crate) fn add(&mut self, name: &str, entry: &Entry<'_>) {
         let (kind, mode, content, target): (u8, u32, &[u8], &str) = match entry {
             Entry::Directory => (b'5', 0o755, &[], ""),
             Entry::File { mode, content } => (b'0', *mode, content, ""),
@@ -41,7 +41,7 @@ impl Tar {
         self.bytes.resize(self.bytes.len().next_multiple_of(BLOCK), 0);
     }
 
-    pub fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.bytes.resize(self.bytes.len() + 2 * BLOCK, 0);
         self.bytes
     }

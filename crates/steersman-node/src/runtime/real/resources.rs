@@ -159,22 +159,22 @@ mod tests {
 
     use super::*;
 
-    fn pod(qos: &str, containers: Value, init: Value) -> Pod {
+    fn pod(qos: &str, containers: &Value, init: &Value) -> Pod {
         let spec = json!({"containers": containers, "initContainers": init});
         serde_json::from_value(json!({"spec": spec, "status": {"qosClass": qos}})).unwrap()
     }
 
-    fn container(requests: Value, limits: Value) -> Value {
+    fn container(requests: &Value, limits: &Value) -> Value {
         json!({"name": "c", "resources": {"requests": requests, "limits": limits}})
     }
 
     #[test]
     fn a_container_gets_shares_of_its_request_and_a_quota_of_its_limit() {
         let small = container(
-            json!({"cpu": "250m", "memory": "64Mi"}),
-            json!({"cpu": "500m", "memory": "128Mi"}),
+            &json!({"cpu": "250m", "memory": "64Mi"}),
+            &json!({"cpu": "500m", "memory": "128Mi"}),
         );
-        let pod = pod("Burstable", json!([small]), json!([]));
+        let pod = pod("Burstable", &json!([small]), &json!([]));
         let got = of_container(&pod, &pod.spec.as_ref().unwrap().containers[0], 1 << 30);
         assert_eq!((got.cpu_shares, got.cpu_quota, got.cpu_period), (256, 50_000, 100_000));
         assert_eq!(got.memory_limit_in_bytes, 128 << 20);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn who_asks_for_nothing_gets_the_least_and_goes_first() {
-        let pod = pod("BestEffort", json!([{"name": "c"}]), json!([]));
+        let pod = pod("BestEffort", &json!([{"name": "c"}]), &json!([]));
         let got = of_container(&pod, &pod.spec.as_ref().unwrap().containers[0], 1 << 30);
         assert_eq!((got.cpu_shares, got.cpu_quota, got.memory_limit_in_bytes), (2, 0, 0));
         assert_eq!(got.oom_score_adj, 1000);
@@ -193,23 +193,23 @@ mod tests {
 
     #[test]
     fn a_pod_is_limited_if_all_its_containers_are() {
-        let one = container(json!({"cpu": "1"}), json!({"cpu": "1", "memory": "64Mi"}));
-        let open = container(json!({"cpu": "500m"}), json!({}));
-        let limited = of_pod(&pod("Burstable", json!([one, one]), json!([])));
+        let one = container(&json!({"cpu": "1"}), &json!({"cpu": "1", "memory": "64Mi"}));
+        let open = container(&json!({"cpu": "500m"}), &json!({}));
+        let limited = of_pod(&pod("Burstable", &json!([one, one]), &json!([])));
         assert_eq!(limited.cpu_shares, 2048);
         assert_eq!((limited.cpu_quota, limited.memory), (Some(200_000), Some(128 << 20)));
-        let unlimited = of_pod(&pod("Burstable", json!([one, open]), json!([])));
+        let unlimited = of_pod(&pod("Burstable", &json!([one, open]), &json!([])));
         assert_eq!((unlimited.cpu_shares, unlimited.cpu_quota), (1536, None));
         assert_eq!(unlimited.memory, None);
     }
 
     #[test]
     fn init_containers_count_if_they_need_more_than_all_the_others() {
-        let of = |memory: &str| container(json!({}), json!({"cpu": "1", "memory": memory}));
+        let of = |memory: &str| container(&json!({}), &json!({"cpu": "1", "memory": memory}));
         let mut companion = of("16Mi");
         companion["restartPolicy"] = json!("Always");
-        let limits = |init| of_pod(&pod("Guaranteed", json!([of("64Mi")]), init)).memory;
-        assert_eq!(limits(json!([of("256Mi")])), Some(256 << 20));
-        assert_eq!(limits(json!([companion, of("32Mi")])), Some(80 << 20));
+        let limits = |init| of_pod(&pod("Guaranteed", &json!([of("64Mi")]), init)).memory;
+        assert_eq!(limits(&json!([of("256Mi")])), Some(256 << 20));
+        assert_eq!(limits(&json!([companion, of("32Mi")])), Some(80 << 20));
     }
 }

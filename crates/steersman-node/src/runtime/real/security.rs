@@ -196,8 +196,8 @@ mod tests {
     use super::*;
 
     fn of(
-        pod: Value,
-        container: Value,
+        pod: &Value,
+        container: &Value,
         image: &ImageUser,
     ) -> Result<LinuxContainerSecurityContext, String> {
         let container = json!({"name": "c", "securityContext": container});
@@ -210,12 +210,12 @@ mod tests {
     fn what_the_container_says_counts_before_what_the_pod_says() {
         let root = ImageUser { uid: Some(0), name: String::new() };
         let pod = json!({"runAsUser": 1000, "fsGroup": 7, "supplementalGroups": [8]});
-        let got = of(pod.clone(), json!({"runAsUser": 2000}), &root).unwrap();
+        let got = of(&pod, &json!({"runAsUser": 2000}), &root).unwrap();
         assert_eq!(got.run_as_user, Some(Int64Value { value: 2000 }));
         assert_eq!(got.supplemental_groups, [7, 8]);
-        let got = of(pod, json!({}), &root).unwrap();
+        let got = of(&pod, &json!({}), &root).unwrap();
         assert_eq!(got.run_as_user, Some(Int64Value { value: 1000 }));
-        let got = of(json!({}), json!({}), &root).unwrap();
+        let got = of(&json!({}), &json!({}), &root).unwrap();
         assert_eq!(got.run_as_user, Some(Int64Value { value: 0 }));
     }
 
@@ -231,7 +231,7 @@ mod tests {
             (json!({}), &named, Some("non-numeric user (web)")),
             (json!({"runAsNonRoot": false}), &root, None),
         ] {
-            let got = of(not_root.clone(), container, image);
+            let got = of(&not_root, &container, image);
             match (got, refused) {
                 (Ok(_), None) => {}
                 (Err(why), Some(text)) => assert!(why.contains(text), "{why}"),
@@ -243,12 +243,15 @@ mod tests {
     #[test]
     fn profiles_are_inherited_and_the_privileged_have_none() {
         let root = ImageUser::default();
-        let kind = |pod: Value, container: Value| {
+        let kind = |pod: &Value, container: &Value| {
             of(pod, container, &root).unwrap().seccomp.unwrap().profile_type
         };
         let default = json!({"seccompProfile": {"type": "RuntimeDefault"}});
-        assert_eq!(kind(default.clone(), json!({})), i32::from(ProfileType::RuntimeDefault));
-        assert_eq!(kind(default, json!({"privileged": true})), i32::from(ProfileType::Unconfined));
-        assert_eq!(kind(json!({}), json!({})), i32::from(ProfileType::Unconfined));
+        assert_eq!(kind(&default, &json!({})), i32::from(ProfileType::RuntimeDefault));
+        assert_eq!(
+            kind(&default, &json!({"privileged": true})),
+            i32::from(ProfileType::Unconfined)
+        );
+        assert_eq!(kind(&json!({}), &json!({})), i32::from(ProfileType::Unconfined));
     }
 }
