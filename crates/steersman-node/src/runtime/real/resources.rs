@@ -208,7 +208,7 @@ mod tests {
         let of = |memory: &str| container(&json!({}), &json!({"cpu": "1", "memory": memory}));
         let mut companion = of("16Mi");
         companion["restartPolicy"] = json!("Always");
-        let limits = |init| of_pod(&pod("Guaranteed", &json!([of("64Mi")]), init)).memory;
+        let limits = |init: &Value| of_pod(&pod("Guaranteed", &json!([of("64Mi")]), init)).memory;
         assert_eq!(limits(&json!([of("256Mi")])), Some(256 << 20));
         assert_eq!(limits(&json!([companion, of("32Mi")])), Some(80 << 20));
     }
