@@ -20,6 +20,7 @@ mod files;
 mod kubeconfig;
 mod load;
 mod node;
+mod node_flags;
 mod scheduler;
 mod snapshot;
 mod storage;

@@ -4,8 +4,8 @@ use steersman::manager::Running;
 use steersman::{Manager, shutdown_signal};
 use steersman_cluster::{Cluster, ConnectedNode, ContainerdNode, User};
 
-use crate::arguments::{NodeCommand, NodeFlags, Runtime};
 use crate::kubeconfig;
+use crate::node_flags::{NodeCommand, NodeFlags, Runtime};
 
 /// This machine as a node, once its container runtime has answered.
 pub(crate) async fn connect(

@@ -21,7 +21,7 @@ use super::{for_seeds, pass, spell, stir};
 use crate::reconcile::config_map;
 
 /// How many seeds are tried.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 200;
 /// How often the network changes in each.
 const SPELLS: usize = 10;
 /// In this time after the network is well again, somebody works.

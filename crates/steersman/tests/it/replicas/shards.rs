@@ -18,7 +18,7 @@ use super::{for_seeds, pass, spell, stir};
 use crate::reconcile::config_map;
 
 /// How many seeds are tried.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 20;
 /// How often the network or the group changes in each.
 const SPELLS: usize = 12;
 const OBJECTS: usize = 40;
