@@ -21,6 +21,8 @@ mod outages;
 mod registration;
 mod restart_policy;
 
+mod duration;
+
 mod agenda;
 mod heartbeat;
 mod heartbeats;

@@ -103,11 +103,3 @@ impl Memory {
 fn is_pull(why: &StartError) -> bool {
     matches!(why, StartError::ImagePull { .. })
 }
-
-/// A time as Go prints it: `40s`, `1m20s`, `5m0s`.
-pub(super) fn go(time: SignedDuration) -> String {
-    match (time.as_secs() / 60, time.as_secs() % 60) {
-        (0, seconds) => format!("{seconds}s"),
-        (minutes, seconds) => format!("{minutes}m{seconds}s"),
-    }
-}

@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
-use super::backoff::{Trouble, Troubles, go};
+use super::backoff::{Trouble, Troubles};
+use crate::duration::go;
 use crate::probes::ContainerProbes;
 use crate::restart_policy::{accompanies, restarts};
 use crate::runtime::{Container, Observation, Start, StartError, State};
@@ -235,7 +236,7 @@ impl Planning<'_> {
             && let Ok(again) = finished.checked_add(last.delay)
             && self.now < again
         {
-            let back_off = go(last.delay);
+            let back_off = go(last.delay.unsigned_abs());
             let pod = described(self.pod);
             let message =
                 format!("back-off {back_off} restarting failed container={name} pod={pod}");

@@ -10,9 +10,9 @@ use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
 use super::Answer;
-use super::duration::go;
 use super::http::USER_AGENT;
 use super::tcp::joined;
+use crate::duration::go;
 
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 

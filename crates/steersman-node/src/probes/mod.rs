@@ -12,7 +12,6 @@
 //!    [`ContainerProbes::failed`].
 
 mod container;
-mod duration;
 mod grpc;
 mod http;
 mod run;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::duration::go;
 use super::{Answer, grpc, http, tcp};
+use crate::duration::go;
 use crate::environment::{Environment, expand_text};
 
 /// How often a probe that goes wrong itself is tried.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A time of whole seconds as Go prints it: `5s`, `1m30s`, `1h0m0s`.
-pub(super) fn go(time: Duration) -> String {
+pub(crate) fn go(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
