@@ -16,7 +16,6 @@ pub(crate) fn json(bytes: &[u8]) {
             return;
         }
     };
-    let _ = json::duplicates(bytes);
     let written = document.to_string();
     let again = json::plain(written.as_bytes()).expect("what is written can be read");
     assert_eq!(again, (document.clone(), Vec::new()), "what is written is read as it was");

@@ -49,8 +49,7 @@ fn warn_of_owners(call: &Call, again: &[String], when: &str) {
 /// Checks type and fields of a configuration, and drops what the schema does not know. The
 /// object is restored from it, so that what does not fit is told as of a strategic patch.
 pub(super) fn configured(call: &Call, mut object: Value) -> Result<Value> {
-    let found = unknown_fields(call, &object);
-    call.resource.schema.prune(&mut object);
+    let found = pruned(call, &mut object);
     call.resource.schema.wrap_integers(&mut object);
     if let Some(mistake) = call.resource.schema.restore_mistake(&object) {
         let (group, version) =
@@ -70,6 +69,7 @@ pub(super) fn configured(call: &Call, mut object: Value) -> Result<Value> {
 /// makes a document from which the object is restored, the others make JSON.
 pub(super) fn patched(
     call: &Call,
+    old: &Value,
     mut object: Value,
     language: Language,
     mut found: Vec<Finding>,
@@ -79,6 +79,7 @@ pub(super) fn patched(
         let error = FieldError::invalid("patch", &shown().into(), why);
         Status::invalid(Named { group: "", resource: "", name: "" }, &[error])
     };
+    let untouched = untouched(call, old, &mut object);
     if language == Language::Strategic {
         // What it says of its type is passed over: it is restored as what the path says.
         for field in ["apiVersion", "kind"] {
@@ -92,21 +93,43 @@ pub(super) fn patched(
     if let Err(wrong) = check_type(call, &mut object) {
         return Err(refuse(&wrong.of_patched(call, &object)));
     }
-    found.extend(unknown_fields(call, &object));
-    call.resource.schema.prune(&mut object);
+    found.extend(pruned(call, &mut object));
     let mut object = accept(call, object, &found, refuse)?;
     let again = metadata::drop_repeated_owners(&mut object);
     warn_of_owners(call, &again, "entries after mutating admission happens");
+    if let Value::Object(fields) = &mut object {
+        fields.extend(untouched);
+    }
     Ok(object)
 }
 
+/// Takes out of a patched object what is as it was: of a built-in kind, that was looked at when it
+/// was written. Most patches are of a status, and most of the object is not.
+fn untouched(call: &Call, old: &Value, object: &mut Value) -> Map<String, Value> {
+    let (false, Value::Object(fields)) = (call.resource.is_custom(), object) else {
+        return Map::new();
+    };
+    let same = fields.iter().filter(|(field, value)| {
+        !matches!(field.as_str(), "apiVersion" | "kind" | "metadata")
+            && old.get(field) == Some(value)
+    });
+    let same: Vec<String> = same.map(|(field, _)| field.clone()).collect();
+    same.iter().filter_map(|field| fields.remove_entry(field)).collect()
+}
+
 /// What strict decoding complains about in a patch: of JSON patch its operations, of the others
-/// fields that stand twice.
-pub(super) fn patch_findings(call: &Call, language: Language) -> Vec<Finding> {
+/// fields that stand twice. To find these, a patch is read: if it is a merge patch, that is it.
+pub(super) fn patch_findings(call: &Call, language: Language) -> (Option<Value>, Vec<Finding>) {
+    let (document, found) = match language {
+        Language::Json => (None, json::operations(&call.body)),
+        _ => json::plain(&call.body)
+            .map(|(document, found)| (Some(document), found))
+            .unwrap_or_default(),
+    };
+    let document = document.filter(|it| language == Language::Merge && it.is_object());
     match FieldValidation::of(call) {
-        FieldValidation::Ignore => Vec::new(),
-        _ if language == Language::Json => json::operations(&call.body),
-        _ => json::duplicates(&call.body),
+        FieldValidation::Ignore => (document, Vec::new()),
+        _ => (document, found),
     }
 }
 
@@ -290,16 +313,23 @@ fn read(call: &Call) -> Result<(Value, Vec<Finding>)> {
             return Err(unrecognised(call, &call.resource.kind, &negotiate::no_object(&other)));
         }
     }
-    found.extend(unknown_fields(call, &object));
-    call.resource.schema.prune(&mut object);
+    found.extend(pruned(call, &mut object));
     Ok((object, found))
 }
 
-fn unknown_fields(call: &Call, object: &Value) -> Vec<Finding> {
+/// Takes out of an object the fields that its kind does not have, and tells them if anybody wants
+/// to know.
+fn pruned(call: &Call, object: &mut Value) -> Vec<Finding> {
+    let schema = &call.resource.schema;
     if FieldValidation::of(call) == FieldValidation::Ignore {
+        schema.prune(object);
         return Vec::new();
     }
-    call.resource.schema.unknown_fields(object).into_iter().map(Finding::Unknown).collect()
+    let unknown = schema.unknown_fields(object);
+    if !unknown.is_empty() {
+        schema.prune(object);
+    }
+    unknown.into_iter().map(Finding::Unknown).collect()
 }
 
 /// Checks a document that has lost its unknown fields; `refuse` words what is wrong.

@@ -27,11 +27,14 @@ pub(crate) async fn patch(call: &Call) -> Result<Reply> {
     }
     refuse_force(call)?;
     let writer = call.writer()?;
-    let found = decode::patch_findings(call, language);
+    let (merge, found) = decode::patch_findings(call, language);
     let object = change::write(&writer, call.place(), |old| {
-        let patched = language.run(call, old)?;
+        let patched = match &merge {
+            Some(merge) => patch::merged(old, merge),
+            None => language.run(call, old)?,
+        };
         let shown = || language.shown(call, old);
-        let mut patched = decode::patched(call, patched, language, found.clone(), shown)?;
+        let mut patched = decode::patched(call, old, patched, language, found.clone(), shown)?;
         same_identity(call, &mut patched)?;
         prepare::prepare(&writer, old, patched, Tracking::Record)
     })

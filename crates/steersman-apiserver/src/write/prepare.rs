@@ -47,7 +47,7 @@ pub(super) fn shape(writer: &Writer<'_>, old: &Value, mut new: Value) -> Result<
         metadata::set(&mut new, "selfLink", None);
     }
     let mut new = if PARTS.contains(&writer.subresource) {
-        part::taken(writer, old, &new)
+        part::taken(writer, old, new)
     } else {
         main(writer, old, new)?
     };

@@ -216,12 +216,11 @@ pub(super) fn write(managers: Managers, object: &mut Value) {
         return;
     }
     entries.sort_by(|(a, x), (b, y)| {
-        let key = |id: &'_ ManagerId, owned: &'_ Owned| {
-            let time = owned.time.as_deref().unwrap_or_default().to_owned();
-            (id.operation, time)
-        };
         let names = (&a.manager, &x.api_version, &a.subresource);
-        key(a, x).cmp(&key(b, y)).then(names.cmp(&(&b.manager, &y.api_version, &b.subresource)))
+        // No time comes before all others.
+        (a.operation.cmp(&b.operation))
+            .then_with(|| x.time.as_deref().cmp(&y.time.as_deref()))
+            .then_with(|| names.cmp(&(&b.manager, &y.api_version, &b.subresource)))
     });
     let entries = entries.into_iter().map(|(id, owned)| write_entry(id, owned)).collect();
     if let Value::Object(map) = object {

@@ -195,7 +195,7 @@ pub fn track(track: Track<'_>) {
     let sent = managed_fields::take(new);
     let known = live.and_then(|live| live.pointer("/metadata/managedFields"));
     // A subresource has no say in managedFields; the main resource may correct or reset them.
-    let sent = sent.filter(|_| subresource.is_empty());
+    let sent = sent.filter(|sent| subresource.is_empty() || Some(sent) == known);
     // A custom resource has lost an empty list by the time that it is looked at.
     let is_none = |sent: &Value| sent.as_array().is_some_and(Vec::is_empty);
     let sent = sent.filter(|sent| schema.is_typed() || !is_none(sent));
@@ -206,8 +206,15 @@ pub fn track(track: Track<'_>) {
     }
     let node = schema.root();
     reconcile::reconcile(node, &mut managers);
-    let empty = schema.empty();
-    let write = Write { old: live.unwrap_or(&empty), new, node, api_version, versions, resets };
+    let empty;
+    let old = match live {
+        Some(live) => live,
+        None => {
+            empty = schema.empty();
+            &empty
+        }
+    };
+    let write = Write { old, new, node, api_version, versions, resets };
     let changes = Changes::new(write, &managers);
     let id = ManagerId::new(Operation::Update, manager, api_version, subresource);
     own_changes(&mut managers, id, changes, now);

@@ -88,7 +88,7 @@ impl Step {
     /// Writes what [`Self::parse`] reads.
     pub(super) fn encode(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => ["f:", name].concat(),
             Self::Value(value) => format!("v:{}", value.0),
             Self::Index(index) => format!("i:{index}"),
             Self::Key(keys) => {

@@ -106,16 +106,16 @@ impl Comparison {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    fn push(&mut self, step: &Step, change: Change) {
+    fn push(&mut self, step: impl Fn() -> Step, change: Change) {
         let Change { added, modified, removed, below } = change;
         if added || !below.added.is_empty() {
-            self.added.push(step.clone(), added, below.added);
+            self.added.push(step(), added, below.added);
         }
         if modified || !below.modified.is_empty() {
-            self.modified.push(step.clone(), modified, below.modified);
+            self.modified.push(step(), modified, below.modified);
         }
         if removed || !below.removed.is_empty() {
-            self.removed.push(step.clone(), removed, below.removed);
+            self.removed.push(step(), removed, below.removed);
         }
     }
 
@@ -183,7 +183,7 @@ fn descend_map(node: &Node, (old, new): Maps<'_>, level: Level, found: &mut Comp
         let new = existing(object, new, key);
         if old != new {
             let change = differing(node.child(key), old, new, below);
-            found.push(&Step::Field(key.to_owned()), change);
+            found.push(|| Step::Field(key.to_owned()), change);
         }
     };
     let has =
@@ -236,7 +236,7 @@ fn descend_list(
         let old = old.get(step).map(Vec::as_slice);
         let new = new.get(step).map(Vec::as_slice);
         let change = item(node.item(), old.unwrap_or_default(), new.unwrap_or_default());
-        found.push(step, change);
+        found.push(|| step.clone(), change);
     }
 }
 

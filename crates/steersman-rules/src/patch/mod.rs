@@ -42,9 +42,14 @@ pub fn merge_patch(object: &Value, patch: &[u8]) -> Result<Value, PatchError> {
     }
     let patch = parse_object(patch)
         .map_err(|text| PatchError::Malformed(format!("error decoding patch: {text}")))?;
+    Ok(merged(object, &Value::Object(patch)))
+}
+
+/// RFC 7396, with a patch that was read already.
+pub fn merged(object: &Value, patch: &Value) -> Value {
     let mut object = object.clone();
-    merge::merge(&mut object, Value::Object(patch));
-    Ok(object)
+    merge::merge(&mut object, patch);
+    object
 }
 
 /// Kubernetes' merge patch that knows merge keys and directives.

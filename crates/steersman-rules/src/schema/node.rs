@@ -316,6 +316,11 @@ impl Node {
         }
     }
 
+    /// Whether nothing is said of what is here, nor of anything below.
+    pub(super) fn knows_nothing(&self) -> bool {
+        matches!(self.shape, Shape::Any | Shape::Raw | Shape::Scalar(_))
+    }
+
     /// Whether this, or anything below it that is not a built-in type, is so.
     pub(super) fn contains(&self, is_so: &dyn Fn(&Self) -> bool) -> bool {
         is_so(self)

@@ -70,6 +70,7 @@ fn normalise_text(scalar: Scalar, text: &mut String) {
     let moment = || time::parse(text);
     match scalar {
         Scalar::Bytes => text.retain(|c| c != '\n' && c != '\r'),
+        Scalar::Time if time::is_plain(text) => {}
         Scalar::Time => {
             if let Some(moment) = moment() {
                 *text = metadata::time(moment);

@@ -10,6 +10,9 @@ pub const FINDINGS_MAX: usize = 100;
 
 /// Removes unknown fields.
 pub(super) fn prune(node: &Node, value: &mut Value) {
+    if node.knows_nothing() {
+        return;
+    }
     match value {
         Value::Object(map) => {
             if node.is_closed() {
@@ -27,6 +30,9 @@ pub(super) fn prune(node: &Node, value: &mut Value) {
 /// Adds the paths of unknown fields, such as `spec.template.spec.containers[0].foo`, until there are
 /// as many as anybody is told.
 pub(super) fn find(node: &Node, value: &Value, way: &Way<'_>, found: &mut Vec<String>) {
+    if node.knows_nothing() {
+        return;
+    }
     match value {
         Value::Object(map) => {
             for (key, value) in map {

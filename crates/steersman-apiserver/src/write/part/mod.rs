@@ -7,7 +7,9 @@
 mod ephemeral_containers;
 mod resize;
 
-use serde_json::Value;
+use std::mem;
+
+use serde_json::{Map, Value};
 use steersman_rules::field::FieldError;
 use steersman_rules::metadata;
 use steersman_rules::names;
@@ -18,30 +20,32 @@ use crate::state::effects::Versions;
 use crate::status::{Result, Status};
 
 /// The old object with the part of the new one that a subresource writes.
-pub(super) fn taken(writer: &Writer<'_>, old: &Value, new: &Value) -> Value {
+pub(super) fn taken(writer: &Writer<'_>, old: &Value, mut new: Value) -> Value {
+    let effects = writer.effects();
+    let sent = effects.map(|_| new.clone());
+    let said = mem::take(metadata::of(&mut new));
     let mut result = match writer.subresource {
         "finalize" => with(old, new, "spec"),
-        "ephemeralcontainers" => ephemeral_containers::taken(old, new),
-        "resize" => resize::taken(old, new),
+        "ephemeralcontainers" => ephemeral_containers::taken(old, &new),
+        "resize" => resize::taken(old, &new),
         // What of a decision is taken, signing requests say themselves.
         "approval" => old.clone(),
         _ => with(old, new, "status"),
     };
     let written = writer.resource.subresource(writer.subresource);
     let written = written.map_or(&[][..], |subresource| subresource.metadata);
-    let ours: &[&str] =
-        if keeps_uid(writer) { &["managedFields"] } else { &["managedFields", "uid"] };
-    for field in written.iter().chain(ours) {
-        metadata::set(&mut result, field, new["metadata"].get(field).cloned());
-    }
+    let takes_uid = !keeps_uid(writer);
+    *metadata::of(&mut result) = restored(&old["metadata"], said, |field| {
+        written.contains(&field) || field == "managedFields" || field == "uid" && takes_uid
+    });
     if writer.subresource == "status" {
         writer.resource.rules.prepare_status_update(old, &mut result);
     }
     if matches!(writer.subresource, "ephemeralcontainers" | "resize") {
         writer.resource.rules.fill_in(&mut result);
     }
-    if let Some(effects) = writer.effects() {
-        effects.prepare_part(writer.seen(), Versions { old, sent: new }, &mut result);
+    if let (Some(effects), Some(sent)) = (effects, &sent) {
+        effects.prepare_part(writer.seen(), Versions { old, sent }, &mut result);
     }
     writer.resource.schema.settle(&mut result);
     result
@@ -74,15 +78,26 @@ pub(super) fn check(writer: &Writer<'_>, old: &Value, new: &Value) -> Result<()>
     Err(Status::invalid(writer.resource.named_kind(name), &errors))
 }
 
-/// The old object with one part of the new.
-fn with(old: &Value, new: &Value, part: &str) -> Value {
-    let mut result = old.clone();
-    match (result.as_object_mut(), new.get(part)) {
-        (Some(fields), Some(value)) => fields.insert(part.to_owned(), value.clone()),
-        (Some(fields), None) => fields.remove(part),
-        (None, _) => None,
-    };
-    result
+/// The old object with one part of the new, but for the metadata.
+fn with(old: &Value, new: Value, part: &str) -> Value {
+    let Value::Object(new) = new else { return old.clone() };
+    Value::Object(restored(old, new, |field| field == part || field == "metadata"))
+}
+
+/// The fields as they were, but for those that are `taken` from the new. Most of the others are the
+/// same in both, and to see that costs less than to copy them.
+fn restored(
+    old: &Value,
+    mut new: Map<String, Value>,
+    taken: impl Fn(&str) -> bool,
+) -> Map<String, Value> {
+    new.retain(|field, _| taken(field) || old.get(field).is_some());
+    for (field, value) in old.as_object().into_iter().flatten() {
+        if !taken(field) && new.get(field) != Some(value) {
+            new.insert(field.clone(), value.clone());
+        }
+    }
+    new
 }
 
 fn finalizers(namespace: &Value) -> Vec<FieldError> {
