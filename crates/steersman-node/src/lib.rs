@@ -37,6 +37,7 @@ mod pods;
 mod nodes;
 
 mod health;
+mod housekeeping;
 mod machine;
 mod node;
 
@@ -53,7 +54,7 @@ mod volumes;
 #[allow(unused_imports, reason = "its tests use more of it")]
 mod probes;
 
-#[allow(dead_code, unused_imports, reason = "images are collected; containers are to be")]
+#[allow(dead_code, unused_imports, reason = "what pressure asks for is to come")]
 mod garbage;
 
 #[allow(dead_code, unused_imports, reason = "to be asked by real nodes")]
@@ -64,6 +65,7 @@ mod logs;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
+pub use housekeeping::Housekeeping;
 pub use metrics::ResourceMetrics;
 pub use node::{ConnectedNode, ContainerdNode, NodeError};
 pub use nodes::SimulatedNodes;

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::cri::{Cri, CriError};
 use crate::health;
 use crate::heartbeats::Heartbeats;
+use crate::housekeeping::Housekeeping;
 use crate::machine::{self, Resources};
 use crate::outages::Outages;
 use crate::pods;
@@ -35,6 +36,8 @@ pub struct ContainerdNode {
     pub root: PathBuf,
     /// Where the logs of containers are kept.
     pub logs: PathBuf,
+    /// Where links to them are kept, for those who collect logs.
+    pub log_links: PathBuf,
     /// Below which cgroup Pods have theirs.
     pub cgroup: String,
     /// How many Pods run here at most.
@@ -47,6 +50,8 @@ pub struct ContainerdNode {
     pub cluster_domain: String,
     /// How often files of volumes are brought up to date.
     pub sync_period: Duration,
+    /// What is removed so that the machine does not run full, and when.
+    pub housekeeping: Housekeeping,
 }
 
 impl Default for ContainerdNode {
@@ -57,12 +62,14 @@ impl Default for ContainerdNode {
             name: None,
             root: "/var/lib/steersman/node".into(),
             logs: "/var/log/pods".into(),
+            log_links: "/var/log/containers".into(),
             cgroup: "/kubepods".into(),
             pods_max: 110,
             address: None,
             cluster_dns: Vec::new(),
             cluster_domain: "cluster.local".into(),
             sync_period: Duration::from_secs(60),
+            housekeeping: Housekeeping::default(),
         }
     }
 }
@@ -73,6 +80,9 @@ pub enum NodeError {
     /// Its container runtime cannot be asked.
     #[error("{0}")]
     Runtime(String),
+    /// It cannot be kept as it is told.
+    #[error("{0}")]
+    Housekeeping(String),
     /// It cannot be a node as it is.
     #[error("this machine cannot be a node: {what}: {why}")]
     Machine {
@@ -115,7 +125,9 @@ impl ContainerdNode {
             let what = what.to_owned();
             move |why| NodeError::Machine { what, why }
         };
-        for directory in [&self.root, &self.logs] {
+        let policies = self.housekeeping.policies();
+        let policies = policies.map_err(|error| NodeError::Housekeeping(error.to_string()))?;
+        for directory in [&self.root, &self.logs, &self.log_links] {
             let what = format!("making {}", directory.display());
             std::fs::create_dir_all(directory).map_err(failed(&what))?;
         }
@@ -141,7 +153,7 @@ impl ContainerdNode {
         let settings = Settings {
             cri: cri.clone(),
             runtime,
-            places: Places { root: self.root, logs: self.logs },
+            places: Places { root: self.root, logs: self.logs, links: self.log_links },
             cgroups,
             node: name,
             memory: i64::try_from(resources.memory).unwrap_or(i64::MAX),
@@ -149,6 +161,7 @@ impl ContainerdNode {
             addresses: vec![address],
             allocatable: resources.allocatable(),
             sync_period: self.sync_period,
+            policies,
         };
         Ok(ConnectedNode { cri, machine, settings, health })
     }

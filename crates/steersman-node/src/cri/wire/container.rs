@@ -264,6 +264,15 @@ pub(crate) struct ContainerStatus {
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct ReopenContainerLogRequest {
+    #[prost(string, tag = "1")]
+    pub(crate) container_id: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct ReopenContainerLogResponse {}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct ExecSyncRequest {
     #[prost(string, tag = "1")]
     pub(crate) container_id: String,

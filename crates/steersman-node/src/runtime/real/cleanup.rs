@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::labels::{self, NODE};
 use super::observe::{Parts, runs};
 use super::places::uid_of_logs;
-use super::{Shared, locked, names_of_running, stops, uid_of};
+use super::{Shared, containers, locked, names_of_running, stops, uid_of};
 use crate::cri::CriError;
 use crate::volumes::{self, LinuxMounter};
 
@@ -97,7 +97,7 @@ async fn remove(shared: &Shared, uid: &str) -> std::result::Result<(), Left> {
     }
     // Those of a sandbox that is gone already.
     for container in &parts.containers {
-        shared.cri.remove_container(&container.id).await?;
+        containers::remove(shared, container).await?;
     }
     shared.cgroups.remove(uid)?;
     volumes::tear_down(&shared.places.of_pod(uid), &LinuxMounter)?;
@@ -107,9 +107,6 @@ async fn remove(shared: &Shared, uid: &str) -> std::result::Result<(), Left> {
         }
     }
     let mut seen = locked(&shared.seen);
-    for container in &parts.containers {
-        seen.containers.remove(&container.id);
-    }
     for sandbox in &parts.sandboxes {
         seen.addresses.remove(&sandbox.id);
     }
@@ -166,12 +163,12 @@ async fn uids(shared: &Shared) -> Result<BTreeSet<String>> {
 }
 
 /// What is in a directory, if it is one.
-fn entries(directory: &Path) -> Vec<std::path::PathBuf> {
+pub(super) fn entries(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
 
-fn remove_directory(path: &Path) -> io::Result<()> {
+pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,

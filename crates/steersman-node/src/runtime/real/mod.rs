@@ -3,11 +3,13 @@
 //! What runs is asked of the runtime each time ([`observe`]), so that an agent that was started anew
 //! finds everything as it was. [`start`] makes a sandbox and a container as [`config`] says; images
 //! are [pulled](pulls) and containers [stopped](stops) meanwhile, and whoever waits for them is woken.
-//! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody.
+//! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody, and
+//! [`containers`] and [`images`] what is too much.
 
 mod cgroups;
 mod cleanup;
 mod config;
+mod containers;
 mod hooks;
 mod image_name;
 mod images;
@@ -42,6 +44,8 @@ use tokio::sync::mpsc;
 use super::{ContainerRuntime, Observation, Outcome, Start};
 use crate::cri::Cri;
 use crate::cri::wire::container::ContainerStatus;
+use crate::garbage::ImageRecords;
+use crate::housekeeping::Policies;
 pub(crate) use cgroups::Cgroups;
 use config::Ground;
 pub(crate) use names::ClusterDns;
@@ -78,6 +82,7 @@ pub(crate) struct Settings {
     pub(crate) allocatable: BTreeMap<String, String>,
     /// How often volumes are brought up to date.
     pub(crate) sync_period: Duration,
+    pub(crate) policies: Policies,
 }
 
 struct Shared {
@@ -89,6 +94,9 @@ struct Shared {
     addresses: Vec<String>,
     allocatable: BTreeMap<String, String>,
     sync_period: Duration,
+    policies: Policies,
+    /// When images were used last.
+    images: tokio::sync::Mutex<ImageRecords>,
     tokens: FetchedTokens,
     probing: Probing,
     recorder: Recorder,
@@ -136,6 +144,8 @@ impl Real {
             addresses: settings.addresses,
             allocatable: settings.allocatable,
             sync_period: settings.sync_period,
+            policies: settings.policies,
+            images: tokio::sync::Mutex::default(),
             tokens: FetchedTokens::default(),
             probing: Probing::default(),
             recorder,
@@ -151,6 +161,7 @@ impl Real {
         futures::join!(
             relist::run(shared),
             images::run(shared),
+            containers::run(shared, &client),
             cleanup::run(shared, &client),
             refresh::run(shared, &client, shared.sync_period),
         );

@@ -1,0 +1,127 @@
+//! How a node is kept usable: what it removes, rotates and evicts, and when.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::garbage::{ContainerPolicy, ImagePolicy};
+
+/// What a node does so that it does not run full, by the names of a kubelet's configuration. The
+/// defaults are a kubelet's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Housekeeping {
+    /// From this usage of the images' disk on, in percent, images that nobody uses are removed.
+    pub image_gc_high_threshold_percent: u8,
+    /// Down to this usage.
+    pub image_gc_low_threshold_percent: u8,
+    /// An image stays for as long as this after it came.
+    pub image_minimum_gc_age: Duration,
+    /// An image that was not used for as long as this goes, however much room there is.
+    pub image_maximum_gc_age: Option<Duration>,
+    /// How often images are looked at.
+    pub image_gc_period: Duration,
+    /// A container that has ended stays for as long as this after it was made.
+    pub minimum_container_ttl: Duration,
+    /// How many containers that have ended are kept of each container of a Pod.
+    pub maximum_dead_containers_per_container: Option<usize>,
+    /// How many are kept on the node.
+    pub maximum_dead_containers: Option<usize>,
+    /// How often containers are looked at.
+    pub container_gc_period: Duration,
+}
+
+impl Default for Housekeeping {
+    fn default() -> Self {
+        Self {
+            image_gc_high_threshold_percent: 85,
+            image_gc_low_threshold_percent: 80,
+            image_minimum_gc_age: Duration::from_secs(120),
+            image_maximum_gc_age: None,
+            image_gc_period: Duration::from_secs(300),
+            minimum_container_ttl: Duration::ZERO,
+            maximum_dead_containers_per_container: Some(1),
+            maximum_dead_containers: None,
+            container_gc_period: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The same for those who do it.
+#[derive(Clone, Debug)]
+pub(crate) struct Policies {
+    pub(crate) images: ImagePolicy,
+    pub(crate) images_every: Duration,
+    pub(crate) containers: ContainerPolicy,
+    pub(crate) containers_every: Duration,
+}
+
+/// Why a node cannot be kept as it is told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HousekeepingError {
+    #[error("invalid {name} {percent}, must be in range [0-100]")]
+    Percentage { name: &'static str, percent: u8 },
+    #[error("LowThresholdPercent {low} can not be higher than HighThresholdPercent {high}")]
+    Order { low: u8, high: u8 },
+}
+
+impl Housekeeping {
+    pub(crate) fn policies(&self) -> Result<Policies, HousekeepingError> {
+        let (high, low) =
+            (self.image_gc_high_threshold_percent, self.image_gc_low_threshold_percent);
+        for (name, percent) in [("HighThresholdPercent", high), ("LowThresholdPercent", low)] {
+            if percent > 100 {
+                return Err(HousekeepingError::Percentage { name, percent });
+            }
+        }
+        if low > high {
+            return Err(HousekeepingError::Order { low, high });
+        }
+        Ok(Policies {
+            images: ImagePolicy {
+                high_percent: high.into(),
+                low_percent: low.into(),
+                min_age: signed(self.image_minimum_gc_age),
+                max_age: self.image_maximum_gc_age.map(signed),
+            },
+            images_every: self.image_gc_period,
+            containers: ContainerPolicy {
+                min_age: signed(self.minimum_container_ttl),
+                per_container: self.maximum_dead_containers_per_container,
+                per_node: self.maximum_dead_containers,
+            },
+            containers_every: self.container_gc_period,
+        })
+    }
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_of_images_are_percentages_in_order() {
+        let of = |high, low| {
+            let settings = Housekeeping {
+                image_gc_high_threshold_percent: high,
+                image_gc_low_threshold_percent: low,
+                ..Housekeeping::default()
+            };
+            settings.policies().err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert_eq!(of(85, 80), "");
+        assert_eq!(of(101, 80), "invalid HighThresholdPercent 101, must be in range [0-100]");
+        let order = "LowThresholdPercent 80 can not be higher than HighThresholdPercent 70";
+        assert_eq!(of(70, 80), order);
+    }
+
+    #[test]
+    fn who_says_nothing_has_the_policies_of_a_kubelet() {
+        let policies = Housekeeping::default().policies().unwrap();
+        assert_eq!(policies.images, ImagePolicy::default());
+        assert_eq!(policies.containers, ContainerPolicy::default());
+    }
+}
