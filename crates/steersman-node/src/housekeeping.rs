@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use crate::garbage::{ContainerPolicy, ImagePolicy};
+use crate::logs::LogPolicy;
 
 /// What a node does so that it does not run full, by the names of a kubelet's configuration. The
 /// defaults are a kubelet's.
@@ -28,6 +29,12 @@ pub struct Housekeeping {
     pub maximum_dead_containers: Option<usize>,
     /// How often containers are looked at.
     pub container_gc_period: Duration,
+    /// From this size on the log of a container is rotated, in bytes.
+    pub container_log_max_size: u64,
+    /// How many files the log of a container has at most, with the one that is written.
+    pub container_log_max_files: usize,
+    /// How often logs are looked at.
+    pub container_log_monitor_interval: Duration,
 }
 
 impl Default for Housekeeping {
@@ -42,6 +49,9 @@ impl Default for Housekeeping {
             maximum_dead_containers_per_container: Some(1),
             maximum_dead_containers: None,
             container_gc_period: Duration::from_secs(60),
+            container_log_max_size: 10 << 20,
+            container_log_max_files: 5,
+            container_log_monitor_interval: Duration::from_secs(10),
         }
     }
 }
@@ -53,6 +63,8 @@ pub(crate) struct Policies {
     pub(crate) images_every: Duration,
     pub(crate) containers: ContainerPolicy,
     pub(crate) containers_every: Duration,
+    pub(crate) logs: LogPolicy,
+    pub(crate) logs_every: Duration,
 }
 
 /// Why a node cannot be kept as it is told.
@@ -62,6 +74,8 @@ pub(crate) enum HousekeepingError {
     Percentage { name: &'static str, percent: u8 },
     #[error("LowThresholdPercent {low} can not be higher than HighThresholdPercent {high}")]
     Order { low: u8, high: u8 },
+    #[error("invalid MaxFiles {0}, must be > 1")]
+    LogFiles(usize),
 }
 
 impl Housekeeping {
@@ -75,6 +89,9 @@ impl Housekeeping {
         }
         if low > high {
             return Err(HousekeepingError::Order { low, high });
+        }
+        if self.container_log_max_files <= 1 {
+            return Err(HousekeepingError::LogFiles(self.container_log_max_files));
         }
         Ok(Policies {
             images: ImagePolicy {
@@ -90,6 +107,11 @@ impl Housekeeping {
                 per_node: self.maximum_dead_containers,
             },
             containers_every: self.container_gc_period,
+            logs: LogPolicy {
+                size_max: self.container_log_max_size,
+                files_max: self.container_log_max_files,
+            },
+            logs_every: self.container_log_monitor_interval,
         })
     }
 }
@@ -123,5 +145,6 @@ mod tests {
         let policies = Housekeeping::default().policies().unwrap();
         assert_eq!(policies.images, ImagePolicy::default());
         assert_eq!(policies.containers, ContainerPolicy::default());
+        assert_eq!(policies.logs, LogPolicy::default());
     }
 }

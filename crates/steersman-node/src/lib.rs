@@ -60,7 +60,6 @@ mod garbage;
 #[allow(dead_code, unused_imports, reason = "to be asked by real nodes")]
 mod eviction;
 
-#[allow(dead_code, unused_imports, reason = "to be asked by real nodes")]
 mod logs;
 
 pub use families::IpFamilies;

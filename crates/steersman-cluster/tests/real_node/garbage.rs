@@ -157,3 +157,47 @@ async fn images_that_nobody_uses_are_removed_when_the_disk_is_full() {
     machine.until("uses", is_ready).await;
     machine.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_are_rotated_and_the_oldest_removed_while_the_container_goes_on() {
+    const SIZE: u64 = 20_000;
+    let machine = Machine::start_kept("rotated", |keep| {
+        keep.container_log_max_size = SIZE;
+        keep.container_log_max_files = 3;
+        keep.container_log_monitor_interval = OFTEN;
+    })
+    .await;
+    let script = format!(
+        "n=0; while test $n -lt 4000; do n=$((n+1)); echo line $n; \
+         test $((n % 100)) = 0 && sleep 0.15; done; {SERVE}"
+    );
+    machine.run("talks", spec("Always", &json!([shell("main", &script)]))).await;
+    let pod = machine.until("talks", is_ready).await;
+    let rotated = || {
+        let names = machine.log_names(&pod, "main");
+        let [log, packed, plain] = names.as_slice() else { return None };
+        let whole = log == "0.log" && packed.ends_with(".gz") && plain.starts_with("0.log.2");
+        whole.then(|| (packed.clone(), plain.clone()))
+    };
+    machine.until_true("there are three files", async || rotated().is_some()).await;
+    let first = machine.log_names(&pod, "main");
+    machine
+        .until_true("the oldest of them is gone", async || {
+            rotated().is_some_and(|(packed, _)| !first.contains(&packed))
+        })
+        .await;
+    // When all is written, the last two files have the end of it, and nothing is lost in between.
+    let written = || {
+        let (_, plain) = rotated()?;
+        let text = |file: &str| std::fs::read_to_string(machine.logs(&pod, "main").join(file));
+        let (plain, log) = (text(&plain).ok()?, text("0.log").ok()?);
+        let last = |line: &str| line.rsplit(' ').next().and_then(|word| word.parse().ok());
+        let numbers: Vec<u64> = plain.lines().chain(log.lines()).filter_map(last).collect();
+        (numbers.last() == Some(&4000) && (log.len() as u64) < SIZE).then_some(numbers)
+    };
+    machine.until_true("all is written", async || written().is_some()).await;
+    let numbers = written().expect("it is written");
+    assert!(numbers.windows(2).all(|two| two[0] + 1 == two[1]), "{numbers:?}");
+    assert!(is_ready(&machine.until("talks", is_ready).await));
+    machine.end().await;
+}

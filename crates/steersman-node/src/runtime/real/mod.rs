@@ -4,7 +4,7 @@
 //! finds everything as it was. [`start`] makes a sandbox and a container as [`config`] says; images
 //! are [pulled](pulls) and containers [stopped](stops) meanwhile, and whoever waits for them is woken.
 //! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody, and
-//! [`containers`] and [`images`] what is too much.
+//! [`containers`], [`images`] and [`rotation`] what is too much.
 
 mod cgroups;
 mod cleanup;
@@ -26,6 +26,7 @@ mod refresh;
 mod refusal;
 mod relist;
 mod resources;
+mod rotation;
 mod security;
 mod start;
 mod stops;
@@ -162,6 +163,7 @@ impl Real {
             relist::run(shared),
             images::run(shared),
             containers::run(shared, &client),
+            rotation::run(shared),
             cleanup::run(shared, &client),
             refresh::run(shared, &client, shared.sync_period),
         );
