@@ -1,9 +1,11 @@
 //! How a node is kept usable: what it removes, rotates and evicts, and when.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
+use crate::eviction::{Pressure, Settings, Signal, Threshold, ThresholdError, parse};
 use crate::garbage::{ContainerPolicy, ImagePolicy};
 use crate::logs::LogPolicy;
 
@@ -35,6 +37,20 @@ pub struct Housekeeping {
     pub container_log_max_files: usize,
     /// How often logs are looked at.
     pub container_log_monitor_interval: Duration,
+    /// Below which amounts Pods are evicted at once, by signal, such as `memory.available` and `100Mi`.
+    pub eviction_hard: BTreeMap<String, String>,
+    /// Below which amounts they are if that lasts.
+    pub eviction_soft: BTreeMap<String, String>,
+    /// For how long, by signal, such as `1m30s`.
+    pub eviction_soft_grace_period: BTreeMap<String, String>,
+    /// How much more must be there before all is well again, by signal.
+    pub eviction_minimum_reclaim: BTreeMap<String, String>,
+    /// For how long the Node says that it is under pressure after it was last.
+    pub eviction_pressure_transition_period: Duration,
+    /// How long a Pod has at most that goes because something is short for long.
+    pub eviction_max_pod_grace_period: Duration,
+    /// How often it is looked at what there is.
+    pub eviction_monitoring_period: Duration,
 }
 
 impl Default for Housekeeping {
@@ -52,6 +68,13 @@ impl Default for Housekeeping {
             container_log_max_size: 10 << 20,
             container_log_max_files: 5,
             container_log_monitor_interval: Duration::from_secs(10),
+            eviction_hard: Settings::usual().hard,
+            eviction_soft: BTreeMap::new(),
+            eviction_soft_grace_period: BTreeMap::new(),
+            eviction_minimum_reclaim: BTreeMap::new(),
+            eviction_pressure_transition_period: Pressure::TRANSITION.unsigned_abs(),
+            eviction_max_pod_grace_period: Duration::ZERO,
+            eviction_monitoring_period: Duration::from_secs(10),
         }
     }
 }
@@ -65,6 +88,20 @@ pub(crate) struct Policies {
     pub(crate) containers_every: Duration,
     pub(crate) logs: LogPolicy,
     pub(crate) logs_every: Duration,
+    pub(crate) thresholds: Vec<Threshold>,
+    pub(crate) transition: SignedDuration,
+    /// How long a Pod has at most that goes because something is short for long.
+    pub(crate) grace_max_seconds: i64,
+    pub(crate) pressure_every: Duration,
+}
+
+impl Policies {
+    /// How much of so much is kept free of Pods: what is less calls for their eviction.
+    pub(crate) fn kept(&self, signal: Signal, capacity: u64) -> u64 {
+        let capacity = i64::try_from(capacity).unwrap_or(i64::MAX);
+        let hard = self.thresholds.iter().find(|it| it.signal == signal && it.is_hard());
+        hard.map_or(0, |hard| u64::try_from(hard.value.of(capacity)).unwrap_or(0))
+    }
 }
 
 /// Why a node cannot be kept as it is told.
@@ -76,6 +113,8 @@ pub(crate) enum HousekeepingError {
     Order { low: u8, high: u8 },
     #[error("invalid MaxFiles {0}, must be > 1")]
     LogFiles(usize),
+    #[error(transparent)]
+    Eviction(#[from] ThresholdError),
 }
 
 impl Housekeeping {
@@ -93,7 +132,18 @@ impl Housekeeping {
         if self.container_log_max_files <= 1 {
             return Err(HousekeepingError::LogFiles(self.container_log_max_files));
         }
+        let thresholds = parse(&Settings {
+            hard: self.eviction_hard.clone(),
+            soft: self.eviction_soft.clone(),
+            soft_grace: self.eviction_soft_grace_period.clone(),
+            minimum_reclaim: self.eviction_minimum_reclaim.clone(),
+        })?;
+        let grace_max = self.eviction_max_pod_grace_period.as_secs();
         Ok(Policies {
+            thresholds,
+            transition: signed(self.eviction_pressure_transition_period),
+            grace_max_seconds: i64::try_from(grace_max).unwrap_or(i64::MAX),
+            pressure_every: self.eviction_monitoring_period,
             images: ImagePolicy {
                 high_percent: high.into(),
                 low_percent: low.into(),
@@ -146,5 +196,8 @@ mod tests {
         assert_eq!(policies.images, ImagePolicy::default());
         assert_eq!(policies.containers, ContainerPolicy::default());
         assert_eq!(policies.logs, LogPolicy::default());
+        assert_eq!(policies.kept(Signal::MemoryAvailable, 1 << 30), 100 << 20);
+        assert_eq!(policies.kept(Signal::NodeFsAvailable, 1000), 100);
+        assert_eq!(policies.kept(Signal::PidAvailable, 1000), 0);
     }
 }

@@ -54,10 +54,8 @@ mod volumes;
 #[allow(unused_imports, reason = "its tests use more of it")]
 mod probes;
 
-#[allow(dead_code, unused_imports, reason = "what pressure asks for is to come")]
 mod garbage;
 
-#[allow(dead_code, unused_imports, reason = "to be asked by real nodes")]
 mod eviction;
 
 mod logs;

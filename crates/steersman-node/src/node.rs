@@ -12,10 +12,11 @@ use steersman::manager::Group;
 use tokio::sync::watch;
 
 use crate::cri::{Cri, CriError};
+use crate::eviction::Signal;
 use crate::health;
 use crate::heartbeats::Heartbeats;
 use crate::housekeeping::Housekeeping;
-use crate::machine::{self, Resources};
+use crate::machine::{self, Kept, Resources};
 use crate::outages::Outages;
 use crate::pods;
 use crate::registration::{Health, Machine, Network};
@@ -134,16 +135,20 @@ impl ContainerdNode {
         let cgroups = Cgroups::of_this_machine(&self.cgroup).map_err(failed("reading cgroups"))?;
         let resources = Resources::of_this_machine(&self.root, self.pods_max);
         let resources = resources.map_err(failed("reading what it has"))?;
+        let allocatable = resources.allocatable(Kept {
+            memory: policies.kept(Signal::MemoryAvailable, resources.memory),
+            disk: policies.kept(Signal::NodeFsAvailable, resources.disk),
+        });
         let name = self.name.unwrap_or_else(machine::name);
         let address = self.address.unwrap_or_else(machine::address).to_string();
-        let (health, watched) = watch::channel(health::look(&cri).await);
+        let (health, watched) = watch::channel(health::look(&cri, &[]).await);
         let runtime = version.runtime_name;
         let machine = Machine {
             agent: None,
             addresses: vec![address.clone()],
             network: Network::OfRuntime,
             capacity: resources.capacity(),
-            allocatable: resources.allocatable(),
+            allocatable: allocatable.clone(),
             system: machine::system(format!("{runtime}://{}", version.runtime_version)),
             features: Vec::new(),
             health: Some(watched),
@@ -159,7 +164,7 @@ impl ContainerdNode {
             memory: i64::try_from(resources.memory).unwrap_or(i64::MAX),
             dns: ClusterDns { servers, domain: self.cluster_domain },
             addresses: vec![address],
-            allocatable: resources.allocatable(),
+            allocatable,
             sync_period: self.sync_period,
             policies,
         };
@@ -178,6 +183,7 @@ impl ConnectedNode {
     pub fn install(self, manager: Manager) -> Manager {
         let Self { cri, machine, settings, health } = self;
         let runtime = Real::new(settings, manager.recorder());
+        let pressure = runtime.conditions();
         let outages = Outages::default();
         let heartbeats = Heartbeats::always(vec![machine.clone()], &outages);
         let bound = format!("spec.nodeName={}", machine.name);
@@ -193,7 +199,7 @@ impl ConnectedNode {
                 let works = async {
                     futures::join!(
                         heartbeats.run(client.clone()),
-                        health::run(&cri, &health),
+                        health::run(&cri, &health, pressure),
                         runtime.run(client.clone()),
                     );
                 };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Node, Pod};
 use k8s_openapi::{NamespaceResourceScope, Resource};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
@@ -72,6 +72,12 @@ impl Machine {
         let mut machine = Self { cluster, client, containerd, settings, name, agent: None };
         machine.start_agent().await;
         machine
+    }
+
+    /// The Node.
+    pub(crate) async fn node(&self) -> Node {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        nodes.get(self.name).await.expect("the server answers")
     }
 
     pub(crate) async fn start_agent(&mut self) {
@@ -284,7 +290,8 @@ impl Machine {
         }
         let room = self.containerd.room(self.name).display().to_string();
         let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
-        let mounts = mounts.lines().filter(|line| line.contains(&room));
+        let own = |line: &&str| line.contains(&room) && !line.starts_with(containerd::DISK);
+        let mounts = mounts.lines().filter(own);
         left.extend(mounts.map(|line| format!("mount {line}")));
         left
     }

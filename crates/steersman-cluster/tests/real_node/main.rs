@@ -4,6 +4,7 @@
 //! `cargo xtask test` installs them.
 
 mod containerd;
+mod eviction;
 mod garbage;
 mod inside;
 mod lifecycle;

@@ -198,6 +198,18 @@ impl Cri {
         Ok(found(answer)?.and_then(|answer| answer.status))
     }
 
+    /// What the containers with a label use.
+    pub(crate) async fn container_stats(
+        &self,
+        label: Option<(&str, &str)>,
+    ) -> Result<Vec<c::ContainerStats>, CriError> {
+        let filter = c::ContainerStatsFilter { label_selector: selector(label) };
+        let request = c::ListContainerStatsRequest { filter: Some(filter) };
+        let answer: c::ListContainerStatsResponse =
+            self.call(runtime!("ListContainerStats", SOON), request).await?;
+        Ok(answer.stats)
+    }
+
     /// Lets it write the log of a container that was renamed into a new file.
     pub(crate) async fn reopen_log(&self, id: &str) -> Result<(), CriError> {
         let request = c::ReopenContainerLogRequest { container_id: id.to_owned() };

@@ -151,9 +151,9 @@ impl<'a> Teller<'a> {
         self.about(name, |_| [NewEvent::normal("Killing").action("Stopping").note(why)]);
     }
 
-    /// Tells why a Pod was ended, unless somebody asked for it.
-    pub(super) fn ended(&self, end: End) {
-        if let Some((reason, message)) = end.why() {
+    /// Tells why a Pod was ended, unless somebody asked for it, or was told when it was decided.
+    pub(super) fn ended(&self, end: &End) {
+        if let (End::DeadlineExceeded, Some((reason, message))) = (end, end.why()) {
             let event = NewEvent::normal(reason).action("Stopping").note(message);
             self.recorder.event(self.pod, event);
         }

@@ -61,6 +61,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         let now = clock::now();
         let teller = Teller::new(pod, machine, ctx);
+        if let Some(why) = self.runtime.evicted(pod) {
+            return self.end(pod, &End::Evicted(why), &teller, ctx).await;
+        }
         let given = match self.admit(pod, machine) {
             Ok(addresses) => addresses,
             Err(rejection) => {
@@ -71,7 +74,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         };
         let left = status::time_left(pod, now);
         if left.is_some_and(|left| left.is_zero()) {
-            return self.end(pod, End::DeadlineExceeded, &teller, ctx).await;
+            return self.end(pod, &End::DeadlineExceeded, &teller, ctx).await;
         }
         let (observed, plan) = self.settle(pod, &teller, ctx, now).await?;
         teller.waiting(&plan.waiting);
@@ -184,8 +187,8 @@ impl<R: ContainerRuntime> PodWorker<R> {
     /// The addresses that the node gives a Pod, if it has room for it: none if the runtime does, its
     /// own if the Pod uses the node's network.
     fn admit(&self, pod: &Pod, machine: &Machine) -> Result<Vec<String>, Rejection> {
-        if let Some(why) = self.runtime.refuses(pod) {
-            return Err(Rejection::Unsupported(why));
+        if let Some(rejection) = self.runtime.refuses(pod) {
+            return Err(rejection);
         }
         let known = pod.status.as_ref().and_then(|status| status.pod_ips.as_ref());
         if let Some(known) = known.filter(|known| !known.is_empty()) {
@@ -206,7 +209,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
     async fn end(
         &self,
         pod: &Pod,
-        end: End,
+        end: &End,
         teller: &Teller<'_>,
         ctx: &Context<Pod>,
     ) -> Result<Next> {
@@ -249,7 +252,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
     async fn delete(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         if status::has_started(pod) && !status::has_ended(pod) {
             let teller = Teller::new(pod, machine, ctx);
-            return self.end(pod, End::Told, &teller, ctx).await;
+            return self.end(pod, &End::Told, &teller, ctx).await;
         }
         if let Next::After(rest) = self.clear(pod).await? {
             return Ok(Next::After(rest));

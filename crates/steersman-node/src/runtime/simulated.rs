@@ -14,7 +14,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use steersman::{Client, ObjectKey, Result};
 
-use super::{Container, ContainerRuntime, Observation, Outcome, Sandbox, Start, StartError, State};
+use super::{
+    Container, ContainerRuntime, Evicted, Observation, Outcome, Sandbox, Start, StartError, State,
+};
+use crate::addresses::Rejection;
 use crate::script::{Ready, Script, Scripted, Scripts};
 
 /// The code of what is ended by force.
@@ -124,7 +127,11 @@ impl Simulated {
 }
 
 impl ContainerRuntime for Simulated {
-    fn refuses(&self, _: &Pod) -> Option<String> {
+    fn refuses(&self, _: &Pod) -> Option<Rejection> {
+        None
+    }
+
+    fn evicted(&self, _: &Pod) -> Option<Evicted> {
         None
     }
 

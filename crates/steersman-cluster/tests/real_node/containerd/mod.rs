@@ -140,10 +140,13 @@ impl Containerd {
     }
 }
 
+/// What disks in memory say that they are.
+pub(crate) const DISK: &str = "steersman-tests";
+
 /// Mounts a disk in memory.
 pub(crate) fn mount_memory(directory: &Path, bytes: u64) {
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "steersman-tests"])
+        .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), DISK])
         .arg(directory)
         .status()
         .expect("mount");

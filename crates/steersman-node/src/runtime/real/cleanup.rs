@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::labels::{self, NODE};
 use super::observe::{Parts, runs};
-use super::places::uid_of_logs;
+use super::places::{Owner, uid_of_logs};
 use super::{Shared, containers, locked, names_of_running, stops, uid_of};
 use crate::cri::CriError;
 use crate::volumes::{self, LinuxMounter};
@@ -54,6 +54,14 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
         tracing::debug!(%error, uid, "the cgroup of a Pod is still in use");
         return Ok(false);
     }
+    if shared.evictions.why(uid).is_some() {
+        // The machine needs the room.
+        for container in &parts.containers {
+            containers::remove(shared, container).await?;
+        }
+        remove_directory(&shared.places.logs_of(&Owner::of(pod))).map_err(Error::from)?;
+        shared.evictions.forget(uid);
+    }
     locked(&shared.wound_down).insert(uid.to_owned(), ());
     Ok(true)
 }
@@ -62,6 +70,7 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
 pub(super) fn forget(shared: &Arc<Shared>, uid: &str) {
     shared.pulls.forget(uid);
     shared.tokens.forget(uid);
+    shared.evictions.forget(uid);
     locked(&shared.running).remove(uid);
     shared.probing.forget(uid);
     let (shared, uid) = (Arc::clone(shared), uid.to_owned());

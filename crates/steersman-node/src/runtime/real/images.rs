@@ -4,8 +4,6 @@ use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::clock;
 use steersman::events::NewEvent;
 use tokio::time::{MissedTickBehavior, interval};
@@ -13,8 +11,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::Shared;
 use crate::cri::CriError;
 use crate::garbage::{
-    Disk, Failures, FoundImage, GarbageEvent, ImageGcError, ImageStore,
-    collect_images,
+    Disk, Failures, FoundImage, GarbageEvent, ImageGcError, ImageStore, collect_images,
+    remove_unused_images,
 };
 
 /// Looks for ever.
@@ -39,14 +37,20 @@ pub(super) async fn run(shared: &Shared) {
     }
 }
 
+/// Removes all that nobody uses, to make room.
+pub(super) async fn remove_unused(shared: &Shared) {
+    let mut records = shared.images.lock().await;
+    let policy = &shared.policies.images;
+    match remove_unused_images(&mut records, policy, shared, clock::now()).await {
+        Ok(bytes) => tracing::info!(bytes, "images were removed to make room"),
+        Err(error) => tracing::warn!(%error, "images cannot be removed to make room"),
+    }
+}
+
 /// Tells people, about the Node.
 fn tell(shared: &Shared, GarbageEvent { reason, message }: GarbageEvent) {
-    let name = shared.ground.node.clone();
-    let uid = Some(name.clone()); // as a kubelet has it
-    let metadata = ObjectMeta { uid, name: Some(name), ..ObjectMeta::default() };
-    let node = Node { metadata, ..Node::default() };
     let event = NewEvent::warning(reason).action("ImageGarbageCollection").note(message);
-    shared.recorder.event(&node, event);
+    shared.recorder.event(&shared.node(), event);
 }
 
 impl ImageStore for Shared {

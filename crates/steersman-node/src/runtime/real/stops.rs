@@ -59,7 +59,9 @@ pub(super) async fn stop(
 
 /// Begins to stop a container, unless it has no more time than before.
 fn begin(shared: &Arc<Shared>, pod: &Pod, name: &str, id: &str, address: Option<String>) {
-    let grace = shared.probing.grace(uid_of(pod), name, id).unwrap_or_else(|| grace_period(pod));
+    let uid = uid_of(pod);
+    let grace = shared.evictions.grace(uid).or_else(|| shared.probing.grace(uid, name, id));
+    let grace = grace.unwrap_or_else(|| grace_period(pod));
     let deadline = Instant::now() + grace;
     let first = {
         let mut deadlines = locked(&shared.stops.deadlines);
