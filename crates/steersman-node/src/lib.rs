@@ -20,6 +20,7 @@ mod families;
 mod outages;
 mod registration;
 mod restart_policy;
+mod termination_order;
 
 mod duration;
 

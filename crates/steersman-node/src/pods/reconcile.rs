@@ -16,7 +16,6 @@ use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
 use crate::addresses::{Addresses, Rejection, Room};
 use crate::registration::{Machine, Network};
-use crate::restart_policy::accompanies;
 use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, StartError, State};
 
 /// When to look again at what should have ended, if nobody tells before.
@@ -204,8 +203,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         })
     }
 
-    /// Stops what runs of a Pod, and says when it has ended: first the main containers, then those
-    /// that accompany them.
+    /// Stops what runs of a Pod, and says when it has ended. In which order, the runtime sees to.
     async fn end(
         &self,
         pod: &Pod,
@@ -225,21 +223,19 @@ impl<R: ContainerRuntime> PodWorker<R> {
     }
 
     async fn stop(&self, pod: &Pod, teller: &Teller<'_>, now: Timestamp) -> Result<Observed> {
-        loop {
-            let observed = self.observe(pod, now).await?;
-            let names = to_stop(pod, &observed);
-            let told = |name: &&String| {
-                let running = observed.of(name).map(|container| &container.state);
-                matches!(running, Some(State::Running { stopping: false, .. }))
-            };
-            let new: Vec<String> = names.iter().filter(told).cloned().collect();
-            teller.stopping(&new);
-            self.runtime.stop(pod, &names, now).await?; // less time may be left than before
-            let after = self.observe(pod, now).await?;
-            if to_stop(pod, &after) == names || names.is_empty() {
-                return Ok(after);
-            }
+        let observed = self.observe(pod, now).await?;
+        if !observed.any_runs() {
+            return Ok(observed);
         }
+        let named = |running: &dyn Fn(&State) -> bool| -> Vec<String> {
+            let all = observed.now.containers.iter().filter(|container| running(&container.state));
+            all.map(|container| container.name.clone()).collect()
+        };
+        teller.stopping(&named(&|state| matches!(state, State::Running { stopping: false, .. })));
+        // Less time may be left than before.
+        let running = named(&|state| matches!(state, State::Running { .. }));
+        self.runtime.stop(pod, &running, now).await?;
+        self.observe(pod, now).await
     }
 
     /// Gives back what a Pod that has ended had of its machine.
@@ -299,18 +295,6 @@ fn report(pod: &Pod, status: PodStatus, ctx: &Context<Pod>) {
     if pod.status.as_ref() != Some(&status) {
         ctx.status(status);
     }
-}
-
-/// What is to be stopped first: everything but companions, and those when nothing else runs.
-fn to_stop(pod: &Pod, observed: &Observed) -> Vec<String> {
-    let running = observed.now.containers.iter().filter(|container| container.runs());
-    let running: Vec<&String> = running.map(|container| &container.name).collect();
-    let init = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_ref());
-    let companion =
-        |name: &str| init.into_iter().flatten().any(|init| init.name == name && accompanies(init));
-    let first: Vec<String> =
-        running.iter().filter(|name| !companion(name)).map(|name| (*name).clone()).collect();
-    if first.is_empty() { running.into_iter().cloned().collect() } else { first }
 }
 
 /// Whether a Pod uses the network of its machine.

@@ -234,8 +234,8 @@ pub(crate) trait ContainerRuntime: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<Outcome>> + Send;
 
-    /// Tells containers of a Pod to stop, within the Pod's grace period. Told again, they may have
-    /// less time.
+    /// Tells containers of a Pod to stop, in their [order](crate::termination_order) and within the
+    /// Pod's grace period. Told again, they may have less time.
     fn stop(
         &self,
         pod: &Pod,
