@@ -139,6 +139,13 @@ impl<'a> Teller<'a> {
         }
     }
 
+    /// Tells that what containers share is gone.
+    pub(super) fn leaving(&self) {
+        let note = "Pod sandbox changed, it will be killed and re-created.";
+        let event = NewEvent::normal("SandboxChanged").action("Stopping").note(note);
+        self.recorder.event(self.pod, event);
+    }
+
     /// Tells of containers that are stopped.
     pub(super) fn stopping(&self, names: &[String]) {
         for name in names {

@@ -136,6 +136,11 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 teller.stopping(names);
                 self.runtime.stop(pod, names, now).await
             }
+            Action::Leave(names) => {
+                teller.leaving();
+                teller.stopping(names);
+                self.runtime.stop(pod, names, now).await
+            }
             Action::Kill { name, message } => {
                 teller.killing(name, message);
                 self.runtime.stop(pod, std::slice::from_ref(name), now).await

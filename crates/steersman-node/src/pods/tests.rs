@@ -458,6 +458,18 @@ fn what_shared_a_sandbox_that_is_gone_runs_from_the_beginning() {
 }
 
 #[test]
+fn what_runs_in_a_sandbox_that_is_gone_is_stopped_before_anything_else() {
+    let outdated = |of: Container| Container { outdated: true, ..of };
+    let observed = seen([exited("setup", 0, 0), outdated(runs("proxy")), outdated(runs("main"))]);
+    let pod = with(pod(), "Always");
+    let leave = Action::Leave(vec!["proxy".into(), "main".into()]);
+    assert_eq!(plan(&pod, &observed, at(5)).actions, [leave]);
+    let state = State::Running { started: true, ready: false, stopping: true, until: None };
+    let told = seen([outdated(container("main", 0, state))]);
+    assert_eq!(plan(&pod, &told, at(5)).actions, []);
+}
+
+#[test]
 fn what_could_not_be_made_is_tried_again_after_a_while() {
     let mut pod = pod();
     pod.spec.as_mut().unwrap().init_containers = None;
