@@ -2,9 +2,7 @@
 //! when they are gone, and now and then whatever belongs to no Pod of this node.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::labels::{self, NODE};
 use super::observe::{Parts, runs};
-use super::places::{Owner, uid_of_logs};
+use super::places::{Owner, entries, remove_directory, uid_of_logs};
 use super::{Shared, containers, locked, names_of_running, stops, uid_of};
 use crate::cri::CriError;
 use crate::volumes::{self, LinuxMounter};
@@ -169,17 +167,4 @@ async fn uids(shared: &Shared) -> Result<BTreeSet<String>> {
         uids.extend(uid_of_logs(&directory).map(str::to_owned));
     }
     Ok(uids)
-}
-
-/// What is in a directory, if it is one.
-pub(super) fn entries(directory: &Path) -> Vec<std::path::PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
-}
-
-pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }

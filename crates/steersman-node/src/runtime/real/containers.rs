@@ -12,11 +12,9 @@ use k8s_openapi::api::core::v1::Pod;
 use steersman::{Client, ListOptions, clock};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::cleanup::{entries, remove_directory};
-use super::labels;
-use super::labels::NODE;
+use super::labels::{self, NODE};
 use super::observe::{Parts, attempt_of, name_of, runs};
-use super::places::Owner;
+use super::places::{Owner, entries, log_in, remove_directory};
 use super::{Shared, locked, uid_of};
 use crate::cri::CriError;
 use crate::cri::wire::container::{Container as Listed, ContainerState as Wire};
@@ -169,7 +167,7 @@ pub(super) async fn remove(shared: &Shared, container: &Listed) -> Result<(), Cr
     let Some(owner) = Owner::of_labels(&container.labels) else { return Ok(()) };
     let (name, attempt) = (name_of(container), attempt_of(container));
     let places = &shared.places;
-    let log = places.logs_of(&owner).join(super::places::log_in(name, attempt));
+    let log = places.logs_of(&owner).join(log_in(name, attempt));
     for file in with_rotated(&log) {
         let _ = fs::remove_file(file);
     }

@@ -1,6 +1,8 @@
 //! Where the agent keeps what belongs to Pods: under its own directory, and logs where people look.
 
 use std::collections::HashMap;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -91,4 +93,17 @@ pub(super) fn log_in(container: &str, attempt: i32) -> String {
 pub(super) fn uid_of_logs(directory: &Path) -> Option<&str> {
     let (_, uid) = directory.file_name()?.to_str()?.rsplit_once('_')?;
     Some(uid)
+}
+
+/// What is in a directory, if it is one.
+pub(super) fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
