@@ -81,6 +81,9 @@ pub(crate) enum Rejection {
     /// It asks for something that the node cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// The node is short of something.
+    #[error("{0}")]
+    Evicted(String),
 }
 
 impl Rejection {
@@ -90,6 +93,7 @@ impl Rejection {
             Self::OutOfPods { .. } => "OutOfpods",
             Self::NodePorts => "NodePorts",
             Self::Unsupported(_) => "UnexpectedAdmissionError",
+            Self::Evicted(_) => crate::eviction::REASON,
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::cri::wire::RuntimeCondition;
 use crate::cri::wire::image::Image;
 use crate::cri::{Cri, CriError};
+use crate::eviction::Condition;
 use crate::registration::{Finding, Health, healthy};
 
 /// How often.
@@ -18,19 +19,28 @@ const PERIOD: Duration = Duration::from_secs(5);
 const IMAGES_MAX: usize = 50;
 const NAMES_MAX: usize = 5;
 
-/// How it is now.
-pub(crate) async fn look(cri: &Cri) -> Health {
+/// How it is now, with what it is short of.
+pub(crate) async fn look(cri: &Cri, pressure: &[Condition]) -> Health {
     let (conditions, images) = futures::join!(cri.conditions(), cri.images());
-    Health { conditions: findings(conditions), images: named(images.unwrap_or_default()) }
+    let conditions = findings(conditions, pressure);
+    Health { conditions, images: named(images.unwrap_or_default()) }
 }
 
 /// Looks for ever, and tells those who listen.
-pub(crate) async fn run(cri: &Cri, health: &watch::Sender<Health>) {
+pub(crate) async fn run(
+    cri: &Cri,
+    health: &watch::Sender<Health>,
+    mut pressure: watch::Receiver<Vec<Condition>>,
+) {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
-        let found = look(cri).await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            Ok(()) = pressure.changed() => {}
+        }
+        let short = pressure.borrow_and_update().clone();
+        let found = look(cri, &short).await;
         health.send_if_modified(|known| {
             let changed = *known != found;
             *known = found;
@@ -40,8 +50,16 @@ pub(crate) async fn run(cri: &Cri, health: &watch::Sender<Health>) {
 }
 
 /// What the conditions of the Node say.
-fn findings(runtime: Result<Vec<RuntimeCondition>, CriError>) -> Vec<Finding> {
+fn findings(
+    runtime: Result<Vec<RuntimeCondition>, CriError>,
+    pressure: &[Condition],
+) -> Vec<Finding> {
     let mut findings = healthy();
+    for short in pressure.iter().map(|condition| short(*condition)) {
+        if let Some(found) = findings.iter_mut().find(|found| found.type_ == short.type_) {
+            *found = short;
+        }
+    }
     let why = match runtime {
         Err(error) => Some(format!("container runtime is down: {error}")),
         Ok(conditions) => not_ready(&conditions),
@@ -51,6 +69,22 @@ fn findings(runtime: Result<Vec<RuntimeCondition>, CriError>) -> Vec<Finding> {
         *ready = Finding { type_: "Ready", holds: false, reason: "KubeletNotReady", message: why };
     }
     findings
+}
+
+/// What is said of a machine that has too little of something.
+fn short(condition: Condition) -> Finding {
+    let (type_, reason, message) = match condition {
+        Condition::Memory => (
+            "MemoryPressure",
+            "KubeletHasInsufficientMemory",
+            "kubelet has insufficient memory available",
+        ),
+        Condition::Disk => ("DiskPressure", "KubeletHasDiskPressure", "kubelet has disk pressure"),
+        Condition::Pid => {
+            ("PIDPressure", "KubeletHasInsufficientPID", "kubelet has insufficient PID available")
+        }
+    };
+    Finding { type_, holds: true, reason, message: message.into() }
 }
 
 /// What of the runtime does not work, said as a kubelet says it.
@@ -97,7 +131,7 @@ mod tests {
     #[test]
     fn a_node_is_ready_when_its_runtime_and_network_are() {
         let ready = |conditions| {
-            let found = findings(conditions);
+            let found = findings(conditions, &[]);
             let ready = found.into_iter().find(|one| one.type_ == "Ready").unwrap();
             (ready.holds, ready.message)
         };
@@ -111,6 +145,19 @@ mod tests {
         assert_eq!(message, said);
         let late = CriError::Deadline { method: "Status", within: PERIOD };
         assert!(!ready(Err(late)).0);
+    }
+
+    #[test]
+    fn a_node_says_what_it_is_short_of() {
+        let found = findings(Ok(Vec::new()), &[Condition::Memory, Condition::Pid]);
+        let of = |type_: &str| {
+            let found = found.iter().find(|one| one.type_ == type_).unwrap();
+            (found.holds, found.reason)
+        };
+        assert_eq!(of("MemoryPressure"), (true, "KubeletHasInsufficientMemory"));
+        assert_eq!(of("DiskPressure"), (false, "KubeletHasNoDiskPressure"));
+        assert_eq!(of("PIDPressure"), (true, "KubeletHasInsufficientPID"));
+        assert_eq!(found.len(), 4);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod families;
 mod outages;
 mod registration;
 mod restart_policy;
+mod termination_order;
 
 mod duration;
 
@@ -37,6 +38,7 @@ mod pods;
 mod nodes;
 
 mod health;
+mod housekeeping;
 mod machine;
 mod node;
 
@@ -53,17 +55,15 @@ mod volumes;
 #[allow(unused_imports, reason = "its tests use more of it")]
 mod probes;
 
-#[allow(dead_code, unused_imports, reason = "images are collected; containers are to be")]
 mod garbage;
 
-#[allow(dead_code, unused_imports, reason = "to be asked by real nodes")]
 mod eviction;
 
-#[allow(dead_code, unused_imports, reason = "to be asked by real nodes")]
 mod logs;
 
 pub use families::IpFamilies;
 pub use heartbeats::{Heartbeats, Sign, Watching};
+pub use housekeeping::Housekeeping;
 pub use metrics::ResourceMetrics;
 pub use node::{ConnectedNode, ContainerdNode, NodeError};
 pub use nodes::SimulatedNodes;

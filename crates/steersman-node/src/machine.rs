@@ -13,11 +13,6 @@ use k8s_openapi::api::core::v1::NodeSystemInfo;
 
 use crate::registration::{KUBELET_VERSION, architecture};
 
-/// What is kept free of Pods: where a kubelet begins to evict them.
-const MEMORY_KEPT: u64 = 100 << 20;
-/// Of the disk, one in so many.
-const DISK_KEPT: u64 = 10;
-
 /// What this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Resources {
@@ -28,6 +23,13 @@ pub(crate) struct Resources {
     pub(crate) disk: u64,
     /// How many Pods are to run here at most.
     pub(crate) pods: u32,
+}
+
+/// What is kept free of Pods, in bytes: where a kubelet begins to evict them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) memory: u64,
+    pub(crate) disk: u64,
 }
 
 impl Resources {
@@ -54,11 +56,11 @@ impl Resources {
     }
 
     /// What of it Pods can have.
-    pub(crate) fn allocatable(self) -> BTreeMap<String, String> {
+    pub(crate) fn allocatable(self, kept: Kept) -> BTreeMap<String, String> {
         list([
             ("cpu", self.processors.to_string()),
-            ("memory", format!("{}Ki", self.memory.saturating_sub(MEMORY_KEPT) / 1024)),
-            ("ephemeral-storage", (self.disk - self.disk / DISK_KEPT).to_string()),
+            ("memory", format!("{}Ki", self.memory.saturating_sub(kept.memory) / 1024)),
+            ("ephemeral-storage", self.disk.saturating_sub(kept.disk).to_string()),
             ("pods", self.pods.to_string()),
         ])
     }
@@ -129,9 +131,10 @@ mod tests {
     fn pods_can_have_all_but_what_is_kept_free() {
         let resources = Resources { processors: 2, memory: 1 << 30, disk: 100 << 30, pods: 110 };
         assert_eq!(resources.capacity()["memory"], "1048576Ki");
-        assert_eq!(resources.allocatable()["memory"], "946176Ki");
-        assert_eq!(resources.allocatable()["ephemeral-storage"], (90_u64 << 30).to_string());
-        assert_eq!(resources.allocatable()["pods"], "110");
+        let allocatable = resources.allocatable(Kept { memory: 100 << 20, disk: 10 << 30 });
+        assert_eq!(allocatable["memory"], "946176Ki");
+        assert_eq!(allocatable["ephemeral-storage"], (90_u64 << 30).to_string());
+        assert_eq!(allocatable["pods"], "110");
     }
 
     #[test]

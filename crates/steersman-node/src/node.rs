@@ -12,9 +12,11 @@ use steersman::manager::Group;
 use tokio::sync::watch;
 
 use crate::cri::{Cri, CriError};
+use crate::eviction::Signal;
 use crate::health;
 use crate::heartbeats::Heartbeats;
-use crate::machine::{self, Resources};
+use crate::housekeeping::Housekeeping;
+use crate::machine::{self, Kept, Resources};
 use crate::outages::Outages;
 use crate::pods;
 use crate::registration::{Health, Machine, Network};
@@ -35,6 +37,8 @@ pub struct ContainerdNode {
     pub root: PathBuf,
     /// Where the logs of containers are kept.
     pub logs: PathBuf,
+    /// Where links to them are kept, for those who collect logs.
+    pub log_links: PathBuf,
     /// Below which cgroup Pods have theirs.
     pub cgroup: String,
     /// How many Pods run here at most.
@@ -47,6 +51,8 @@ pub struct ContainerdNode {
     pub cluster_domain: String,
     /// How often files of volumes are brought up to date.
     pub sync_period: Duration,
+    /// What is removed so that the machine does not run full, and when.
+    pub housekeeping: Housekeeping,
 }
 
 impl Default for ContainerdNode {
@@ -57,12 +63,14 @@ impl Default for ContainerdNode {
             name: None,
             root: "/var/lib/steersman/node".into(),
             logs: "/var/log/pods".into(),
+            log_links: "/var/log/containers".into(),
             cgroup: "/kubepods".into(),
             pods_max: 110,
             address: None,
             cluster_dns: Vec::new(),
             cluster_domain: "cluster.local".into(),
             sync_period: Duration::from_secs(60),
+            housekeeping: Housekeeping::default(),
         }
     }
 }
@@ -73,6 +81,9 @@ pub enum NodeError {
     /// Its container runtime cannot be asked.
     #[error("{0}")]
     Runtime(String),
+    /// It cannot be kept as it is told.
+    #[error("{0}")]
+    Housekeeping(String),
     /// It cannot be a node as it is.
     #[error("this machine cannot be a node: {what}: {why}")]
     Machine {
@@ -115,23 +126,29 @@ impl ContainerdNode {
             let what = what.to_owned();
             move |why| NodeError::Machine { what, why }
         };
-        for directory in [&self.root, &self.logs] {
+        let policies = self.housekeeping.policies();
+        let policies = policies.map_err(|error| NodeError::Housekeeping(error.to_string()))?;
+        for directory in [&self.root, &self.logs, &self.log_links] {
             let what = format!("making {}", directory.display());
             std::fs::create_dir_all(directory).map_err(failed(&what))?;
         }
         let cgroups = Cgroups::of_this_machine(&self.cgroup).map_err(failed("reading cgroups"))?;
         let resources = Resources::of_this_machine(&self.root, self.pods_max);
         let resources = resources.map_err(failed("reading what it has"))?;
+        let allocatable = resources.allocatable(Kept {
+            memory: policies.kept(Signal::MemoryAvailable, resources.memory),
+            disk: policies.kept(Signal::NodeFsAvailable, resources.disk),
+        });
         let name = self.name.unwrap_or_else(machine::name);
         let address = self.address.unwrap_or_else(machine::address).to_string();
-        let (health, watched) = watch::channel(health::look(&cri).await);
+        let (health, watched) = watch::channel(health::look(&cri, &[]).await);
         let runtime = version.runtime_name;
         let machine = Machine {
             agent: None,
             addresses: vec![address.clone()],
             network: Network::OfRuntime,
             capacity: resources.capacity(),
-            allocatable: resources.allocatable(),
+            allocatable: allocatable.clone(),
             system: machine::system(format!("{runtime}://{}", version.runtime_version)),
             features: Vec::new(),
             health: Some(watched),
@@ -141,14 +158,15 @@ impl ContainerdNode {
         let settings = Settings {
             cri: cri.clone(),
             runtime,
-            places: Places { root: self.root, logs: self.logs },
+            places: Places { root: self.root, logs: self.logs, links: self.log_links },
             cgroups,
             node: name,
             memory: i64::try_from(resources.memory).unwrap_or(i64::MAX),
             dns: ClusterDns { servers, domain: self.cluster_domain },
             addresses: vec![address],
-            allocatable: resources.allocatable(),
+            allocatable,
             sync_period: self.sync_period,
+            policies,
         };
         Ok(ConnectedNode { cri, machine, settings, health })
     }
@@ -165,6 +183,7 @@ impl ConnectedNode {
     pub fn install(self, manager: Manager) -> Manager {
         let Self { cri, machine, settings, health } = self;
         let runtime = Real::new(settings, manager.recorder());
+        let pressure = runtime.conditions();
         let outages = Outages::default();
         let heartbeats = Heartbeats::always(vec![machine.clone()], &outages);
         let bound = format!("spec.nodeName={}", machine.name);
@@ -180,7 +199,7 @@ impl ConnectedNode {
                 let works = async {
                     futures::join!(
                         heartbeats.run(client.clone()),
-                        health::run(&cri, &health),
+                        health::run(&cri, &health, pressure),
                         runtime.run(client.clone()),
                     );
                 };

@@ -54,6 +54,46 @@ async fn init_containers_and_companions_run_in_order_and_companions_end_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn companions_are_stopped_after_the_others_the_last_of_them_first() {
+    let machine = Machine::start("reverse").await;
+    let script =
+        "trap 'echo told; sleep 0.5; echo ends; exit 0' TERM; while true; do sleep 0.1; done";
+    let companion = |name: &str| {
+        let mut companion = shell(name, script);
+        companion["restartPolicy"] = json!("Always");
+        companion
+    };
+    let mut pod = spec("Always", &json!([shell("main", script)]));
+    pod["terminationGracePeriodSeconds"] = json!(20);
+    pod["initContainers"] = json!([companion("log"), companion("proxy")]);
+    let failing = json!({"exec": {"command": ["sh", "-c", "exit 3"]}});
+    pod["initContainers"][0]["lifecycle"] = json!({"preStop": failing});
+    machine.run("chain", pod).await;
+    machine.until("chain", is_ready).await;
+    let keep = json!({"metadata": {"finalizers": ["test.steersman.dev/keep"]}});
+    let change = async |patch: &serde_json::Value| {
+        let patch = kube::api::Patch::Merge(patch);
+        machine.pods().patch("chain", &kube::api::PatchParams::default(), &patch).await.unwrap();
+    };
+    change(&keep).await;
+    machine.delete("chain", &DeleteParams::default()).await;
+    let pod = machine.until_phase("chain", "Succeeded").await;
+    // When each was told, and when it said that it ends.
+    let mut said = Vec::new();
+    for name in ["main", "proxy", "log"] {
+        let log = machine.log(&pod, name, 0);
+        let times = log.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned);
+        said.extend(times);
+        assert_eq!(log.lines().count(), 2, "{name}: {log}");
+    }
+    assert!(said.is_sorted(), "{said:?}");
+    let events = machine.events("chain").await;
+    assert!(events.contains(&"FailedPreStopHook: PreStopHook failed".to_owned()), "{events:?}");
+    change(&json!({"metadata": {"finalizers": null}})).await;
+    machine.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_init_container_that_fails_fails_the_pod_and_says_why() {
     let machine = Machine::start("failing").await;
     let mut never = spec("Never", &json!([shell("main", "echo main")]));

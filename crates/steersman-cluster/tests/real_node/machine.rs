@@ -2,11 +2,11 @@
 
 use std::fmt::Debug;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Node, Pod};
 use k8s_openapi::{NamespaceResourceScope, Resource};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use steersman::Manager;
 use steersman::manager::Running;
-use steersman_cluster::{Cluster, ContainerdNode, User};
+use steersman_cluster::{Cluster, ContainerdNode, Housekeeping, User};
 use tokio::time::{Instant, interval};
 
 use crate::containerd::{self, Containerd};
@@ -37,7 +37,23 @@ pub(crate) struct Machine {
 impl Machine {
     /// A node of this name, in a cluster of its own.
     pub(crate) async fn start(name: &'static str) -> Self {
-        let containerd = containerd::shared();
+        Self::start_on(containerd::shared(), name, |_| {}).await
+    }
+
+    /// The same, kept as the test says.
+    pub(crate) async fn start_kept(
+        name: &'static str,
+        keep: impl FnOnce(&mut Housekeeping),
+    ) -> Self {
+        Self::start_on(containerd::shared(), name, keep).await
+    }
+
+    /// The same, on a containerd that the others do not have.
+    pub(crate) async fn start_on(
+        containerd: &'static Containerd,
+        name: &'static str,
+        keep: impl FnOnce(&mut Housekeeping),
+    ) -> Self {
         let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
         let room = containerd.room(name);
         let settings = ContainerdNode {
@@ -45,14 +61,25 @@ impl Machine {
             name: Some(name.to_owned()),
             root: room.join("root"),
             logs: room.join("logs"),
+            log_links: room.join("links"),
             cgroup: format!("/{}/{name}", containerd.name),
             sync_period: Duration::from_secs(1),
             ..ContainerdNode::default()
         };
         let client = cluster.client();
+        let mut settings = settings;
+        // How full the disk of whoever runs the tests is must not matter.
+        settings.housekeeping.eviction_hard.clear();
+        keep(&mut settings.housekeeping);
         let mut machine = Self { cluster, client, containerd, settings, name, agent: None };
         machine.start_agent().await;
         machine
+    }
+
+    /// The Node.
+    pub(crate) async fn node(&self) -> Node {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        nodes.get(self.name).await.expect("the server answers")
     }
 
     pub(crate) async fn start_agent(&mut self) {
@@ -65,6 +92,13 @@ impl Machine {
     /// Ends the agent at once; its containers go on.
     pub(crate) fn kill_agent(&mut self) {
         self.agent = None;
+    }
+
+    /// Starts the agent anew, which keeps the machine as the test says from then on.
+    pub(crate) async fn restart_kept(&mut self, keep: impl FnOnce(&mut Housekeeping)) {
+        self.kill_agent();
+        keep(&mut self.settings.housekeeping);
+        self.start_agent().await;
     }
 
     pub(crate) fn pods(&self) -> Api<Pod> {
@@ -155,12 +189,35 @@ impl Machine {
         .await;
     }
 
-    /// Where a container's log is.
+    /// What a container's log says.
     pub(crate) fn log(&self, pod: &Pod, container: &str, attempt: i32) -> String {
+        let file = self.logs(pod, container).join(format!("{attempt}.log"));
+        fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    }
+
+    /// Where the logs of a container are.
+    pub(crate) fn logs(&self, pod: &Pod, container: &str) -> PathBuf {
         let uid = pod.uid().expect("it exists");
         let name = format!("default_{}_{uid}", pod.name_any());
-        let file = self.settings.logs.join(name).join(container).join(format!("{attempt}.log"));
-        fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+        self.settings.logs.join(name).join(container)
+    }
+
+    /// The names of the logs of a container, in order.
+    pub(crate) fn log_names(&self, pod: &Pod, container: &str) -> Vec<String> {
+        names(&self.logs(pod, container))
+    }
+
+    /// The names of the links to logs, in order.
+    pub(crate) fn log_links(&self) -> Vec<String> {
+        names(&self.settings.log_links)
+    }
+
+    /// The ids of this node's sandboxes, or of its containers, whether or not they run.
+    pub(crate) fn ids(&self, kind: &str) -> Vec<String> {
+        let own = format!("labels.\"steersman.dev/node\"=={}", self.name);
+        let kind = format!("labels.\"io.cri-containerd.kind\"=={kind}");
+        let ids = self.containerd.ctr(&["containers", "ls", "-q", &format!("{own},{kind}")]);
+        ids.lines().map(str::to_owned).collect()
     }
 
     /// Runs a command in a container, and gives what it prints.
@@ -220,8 +277,9 @@ impl Machine {
         let containers = self.containerd.ctr(&["containers", "ls", "-q", &own]);
         let mut left: Vec<String> =
             containers.lines().map(|id| format!("container or sandbox {id}")).collect();
-        for directory in [self.settings.root.join("pods"), self.settings.logs.clone()] {
-            left.extend(entries(&directory).into_iter().map(|name| format!("file {name}")));
+        let ContainerdNode { root, logs, log_links, .. } = &self.settings;
+        for directory in [&root.join("pods"), logs, log_links] {
+            left.extend(entries(directory).into_iter().map(|name| format!("file {name}")));
         }
         for hierarchy in entries(Path::new("/sys/fs/cgroup")) {
             for class in ["", "besteffort", "burstable"] {
@@ -234,10 +292,19 @@ impl Machine {
         }
         let room = self.containerd.room(self.name).display().to_string();
         let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
-        let mounts = mounts.lines().filter(|line| line.contains(&room));
+        let own = |line: &&str| line.contains(&room) && !line.starts_with(containerd::DISK);
+        let mounts = mounts.lines().filter(own);
         left.extend(mounts.map(|line| format!("mount {line}")));
         left
     }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().display().to_string()).collect();
+    names.sort();
+    names
 }
 
 fn entries(directory: &Path) -> Vec<String> {

@@ -4,6 +4,8 @@
 //! `cargo xtask test` installs them.
 
 mod containerd;
+mod eviction;
+mod garbage;
 mod inside;
 mod lifecycle;
 mod machine;

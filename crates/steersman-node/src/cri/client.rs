@@ -85,6 +85,15 @@ impl Cri {
         Ok(answer.status.unwrap_or_default().conditions)
     }
 
+    /// The image of sandboxes, if the runtime says which.
+    pub(crate) async fn sandbox_image(&self) -> Result<Option<String>, CriError> {
+        let request = StatusRequest { verbose: true };
+        let answer: StatusResponse = self.call(runtime!("Status", SOON), request).await?;
+        let config = answer.info.get("config").and_then(|text| serde_json::from_str(text).ok());
+        let config: serde_json::Value = config.unwrap_or_default();
+        Ok(config["sandboxImage"].as_str().map(str::to_owned))
+    }
+
     pub(crate) async fn run_sandbox(
         &self,
         config: s::PodSandboxConfig,
@@ -187,6 +196,26 @@ impl Cri {
         let answer: Result<c::ContainerStatusResponse, _> =
             self.call(runtime!("ContainerStatus", SOON), request).await;
         Ok(found(answer)?.and_then(|answer| answer.status))
+    }
+
+    /// What the containers with a label use.
+    pub(crate) async fn container_stats(
+        &self,
+        label: Option<(&str, &str)>,
+    ) -> Result<Vec<c::ContainerStats>, CriError> {
+        let filter = c::ContainerStatsFilter { label_selector: selector(label) };
+        let request = c::ListContainerStatsRequest { filter: Some(filter) };
+        let answer: c::ListContainerStatsResponse =
+            self.call(runtime!("ListContainerStats", SOON), request).await?;
+        Ok(answer.stats)
+    }
+
+    /// Lets it write the log of a container that was renamed into a new file.
+    pub(crate) async fn reopen_log(&self, id: &str) -> Result<(), CriError> {
+        let request = c::ReopenContainerLogRequest { container_id: id.to_owned() };
+        let _: c::ReopenContainerLogResponse =
+            self.call(runtime!("ReopenContainerLog", SOON), request).await?;
+        Ok(())
     }
 
     /// Runs a command in a container and waits for its end.

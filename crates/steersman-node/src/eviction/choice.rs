@@ -33,7 +33,7 @@ pub(crate) struct Eviction<'a> {
 /// What the choice is made by.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice<'a> {
-    /// What is [starved](super::Observed::starved); the first is what counts.
+    /// What is [starved](super::pressure::Observed::starved); the first is what counts.
     pub(crate) starved: &'a [Threshold],
     pub(crate) observations: &'a Observations,
     pub(crate) usages: &'a Usages,

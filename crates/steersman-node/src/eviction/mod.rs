@@ -7,7 +7,7 @@
 //!
 //! 1. observe the node and its Pods, and [`Pressure::observe`] it; the Node has the conditions;
 //! 2. evict all Pods [`over_their_limits`], and if there were any, wait for them to go;
-//! 3. else, if something is [starved](Observed::starved): tell the Node's Event, do what
+//! 3. else, if something is [starved](pressure::Observed::starved): tell the Node's Event, do what
 //!    [`Signal::reclaim`] says, and if that was not [enough](satisfied), evict the Pod that [`choose`]
 //!    names, and wait for it to go before the next look.
 
@@ -23,13 +23,17 @@ mod tests;
 mod threshold;
 mod usage;
 
-pub(crate) use admission::{admits, is_critical};
+pub(crate) use admission::admits;
+#[cfg(test)]
+use admission::is_critical;
 pub(crate) use choice::{Choice, Eviction, choose};
 pub(crate) use limits::over_their_limits;
-pub(crate) use pressure::{Observation, Observations, Observed, Pressure, satisfied};
+pub(crate) use pressure::{Observation, Observations, Pressure, satisfied};
 pub(crate) use rank::rank;
 pub(crate) use signal::{Condition, Disks, Reclaim, Signal};
-pub(crate) use threshold::{Amount, Settings, Threshold, ThresholdError, parse};
+#[cfg(test)]
+use threshold::Amount;
+pub(crate) use threshold::{Settings, Threshold, ThresholdError, parse};
 pub(crate) use usage::{ContainerUsage, FsUsage, PodUsage, Usages};
 
 /// The reason of Pods that were evicted or not taken.

@@ -92,11 +92,6 @@ impl Pressure {
         self.last.clone_from(observations);
         Observed { conditions: self.last_seen.keys().copied().collect(), starved }
     }
-
-    /// The thresholds that it goes by.
-    pub(crate) fn thresholds(&self) -> &[Threshold] {
-        &self.thresholds
-    }
 }
 
 /// Whether enough was reclaimed, so that no Pod has to go.

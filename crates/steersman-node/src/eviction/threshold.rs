@@ -22,7 +22,7 @@ impl Amount {
         clippy::cast_possible_truncation,
         reason = "a part of an amount is a rough number, and so it is upstream"
     )]
-    pub(super) fn of(self, capacity: i64) -> i64 {
+    pub(crate) fn of(self, capacity: i64) -> i64 {
         match self {
             Self::Units(units) => units,
             Self::Part(part) => (capacity as f64 * part) as i64,

@@ -17,8 +17,11 @@ pub(crate) use collect::{
     ContainerStore, Failures, GarbageEvent, ImageGcError, ImageStore, collect_containers,
     collect_images, remove_unused_images,
 };
+#[cfg(test)]
+use containers::ContainerGarbage;
 pub(crate) use containers::{
-    ContainerGarbage, ContainerPolicy, ContainerState, FoundContainer, FoundSandbox, Garbage,
-    PodState, plan,
+    ContainerPolicy, ContainerState, FoundContainer, FoundSandbox, Garbage, PodState, plan,
 };
-pub(crate) use images::{Disk, FoundImage, ImagePolicy, ImageRecords, Need};
+#[cfg(test)]
+use images::Need;
+pub(crate) use images::{Disk, FoundImage, ImagePolicy, ImageRecords};

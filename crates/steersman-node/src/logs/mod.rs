@@ -8,7 +8,7 @@
 //! 0.log  0.log.20261117-120000  0.log.20261117-110000.gz
 //! ```
 //!
-//! [`plan()`] decides (pure), [`rotate()`] does it. A kubelet looks at the logs of running containers
+//! [`plan`](plan::plan) decides (pure), [`rotate()`] does it. A kubelet looks at the logs of running containers
 //! every ten seconds.
 
 mod plan;
@@ -16,5 +16,7 @@ mod rotate;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::{LogPolicy, Rotation, plan};
-pub(crate) use rotate::{ReopenLog, RotateError, rotate};
+pub(crate) use plan::LogPolicy;
+#[cfg(test)]
+use plan::plan;
+pub(crate) use rotate::{ReopenLog, rotate};

@@ -52,7 +52,15 @@ pub(crate) async fn rotate(
     if size < policy.size_max {
         return Ok(false);
     }
-    let rotated = prepared(log, policy, now)?;
+    let rotated = {
+        // Something large may have to be compressed.
+        let log = log.to_owned();
+        let prepared = tokio::task::spawn_blocking(move || prepared(&log, policy, now));
+        prepared.await.map_err(|error| RotateError::Io {
+            path: container.into(),
+            source: io::Error::other(error),
+        })??
+    };
     at(log, fs::rename(log, &rotated))?;
     if let Err(error) = reopen().await {
         // It is tried again the next time.

@@ -139,6 +139,13 @@ impl<'a> Teller<'a> {
         }
     }
 
+    /// Tells that what containers share is gone.
+    pub(super) fn leaving(&self) {
+        let note = "Pod sandbox changed, it will be killed and re-created.";
+        let event = NewEvent::normal("SandboxChanged").action("Stopping").note(note);
+        self.recorder.event(self.pod, event);
+    }
+
     /// Tells of containers that are stopped.
     pub(super) fn stopping(&self, names: &[String]) {
         for name in names {
@@ -151,9 +158,9 @@ impl<'a> Teller<'a> {
         self.about(name, |_| [NewEvent::normal("Killing").action("Stopping").note(why)]);
     }
 
-    /// Tells why a Pod was ended, unless somebody asked for it.
-    pub(super) fn ended(&self, end: End) {
-        if let Some((reason, message)) = end.why() {
+    /// Tells why a Pod was ended, unless somebody asked for it, or was told when it was decided.
+    pub(super) fn ended(&self, end: &End) {
+        if let (End::DeadlineExceeded, Some((reason, message))) = (end, end.why()) {
             let event = NewEvent::normal(reason).action("Stopping").note(message);
             self.recorder.event(self.pod, event);
         }

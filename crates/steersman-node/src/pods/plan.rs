@@ -43,6 +43,8 @@ pub(super) enum Action {
         /// What people are told.
         message: String,
     },
+    /// Stops what runs in a sandbox that is gone.
+    Leave(Vec<String>),
 }
 
 /// Why a container waits.
@@ -99,6 +101,9 @@ pub(super) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
     let mut plan = Plan { until: observed.until(), ..Plan::default() };
     let Some(spec) = &pod.spec else { return plan };
     let mut planning = Planning { pod, spec, observed, now, plan: &mut plan };
+    if planning.leaves() {
+        return plan;
+    }
     planning.kill_broken();
     planning.run_added();
     match planning.initialized() {
@@ -182,6 +187,19 @@ impl Planning<'_> {
                 State::Running { .. } => false,
             })
         })
+    }
+
+    /// What runs in a sandbox that is gone is stopped before anything is started in another.
+    fn leaves(&mut self) -> bool {
+        let all = self.observed.now.containers.iter();
+        let left: Vec<&Container> = all.filter(|one| one.outdated && one.runs()).collect();
+        let untold =
+            left.iter().filter(|one| matches!(one.state, State::Running { stopping: false, .. }));
+        let names: Vec<String> = untold.map(|one| one.name.clone()).collect();
+        if !names.is_empty() {
+            self.plan.actions.push(Action::Leave(names));
+        }
+        !left.is_empty()
     }
 
     /// What a probe says is broken is stopped, and started again as what ends by itself.

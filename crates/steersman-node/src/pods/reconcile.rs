@@ -16,7 +16,6 @@ use super::status::{self, End, Surroundings};
 use super::{Machines, bound_to};
 use crate::addresses::{Addresses, Rejection, Room};
 use crate::registration::{Machine, Network};
-use crate::restart_policy::accompanies;
 use crate::runtime::{ContainerRuntime, Outcome, Sandbox, Start, StartError, State};
 
 /// When to look again at what should have ended, if nobody tells before.
@@ -61,6 +60,9 @@ impl<R: ContainerRuntime> PodWorker<R> {
     async fn run(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         let now = clock::now();
         let teller = Teller::new(pod, machine, ctx);
+        if let Some(why) = self.runtime.evicted(pod) {
+            return self.end(pod, &End::Evicted(why), &teller, ctx).await;
+        }
         let given = match self.admit(pod, machine) {
             Ok(addresses) => addresses,
             Err(rejection) => {
@@ -71,7 +73,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
         };
         let left = status::time_left(pod, now);
         if left.is_some_and(|left| left.is_zero()) {
-            return self.end(pod, End::DeadlineExceeded, &teller, ctx).await;
+            return self.end(pod, &End::DeadlineExceeded, &teller, ctx).await;
         }
         let (observed, plan) = self.settle(pod, &teller, ctx, now).await?;
         teller.waiting(&plan.waiting);
@@ -134,6 +136,11 @@ impl<R: ContainerRuntime> PodWorker<R> {
                 teller.stopping(names);
                 self.runtime.stop(pod, names, now).await
             }
+            Action::Leave(names) => {
+                teller.leaving();
+                teller.stopping(names);
+                self.runtime.stop(pod, names, now).await
+            }
             Action::Kill { name, message } => {
                 teller.killing(name, message);
                 self.runtime.stop(pod, std::slice::from_ref(name), now).await
@@ -184,8 +191,8 @@ impl<R: ContainerRuntime> PodWorker<R> {
     /// The addresses that the node gives a Pod, if it has room for it: none if the runtime does, its
     /// own if the Pod uses the node's network.
     fn admit(&self, pod: &Pod, machine: &Machine) -> Result<Vec<String>, Rejection> {
-        if let Some(why) = self.runtime.refuses(pod) {
-            return Err(Rejection::Unsupported(why));
+        if let Some(rejection) = self.runtime.refuses(pod) {
+            return Err(rejection);
         }
         let known = pod.status.as_ref().and_then(|status| status.pod_ips.as_ref());
         if let Some(known) = known.filter(|known| !known.is_empty()) {
@@ -201,12 +208,11 @@ impl<R: ContainerRuntime> PodWorker<R> {
         })
     }
 
-    /// Stops what runs of a Pod, and says when it has ended: first the main containers, then those
-    /// that accompany them.
+    /// Stops what runs of a Pod, and says when it has ended. In which order, the runtime sees to.
     async fn end(
         &self,
         pod: &Pod,
-        end: End,
+        end: &End,
         teller: &Teller<'_>,
         ctx: &Context<Pod>,
     ) -> Result<Next> {
@@ -222,21 +228,19 @@ impl<R: ContainerRuntime> PodWorker<R> {
     }
 
     async fn stop(&self, pod: &Pod, teller: &Teller<'_>, now: Timestamp) -> Result<Observed> {
-        loop {
-            let observed = self.observe(pod, now).await?;
-            let names = to_stop(pod, &observed);
-            let told = |name: &&String| {
-                let running = observed.of(name).map(|container| &container.state);
-                matches!(running, Some(State::Running { stopping: false, .. }))
-            };
-            let new: Vec<String> = names.iter().filter(told).cloned().collect();
-            teller.stopping(&new);
-            self.runtime.stop(pod, &names, now).await?; // less time may be left than before
-            let after = self.observe(pod, now).await?;
-            if to_stop(pod, &after) == names || names.is_empty() {
-                return Ok(after);
-            }
+        let observed = self.observe(pod, now).await?;
+        if !observed.any_runs() {
+            return Ok(observed);
         }
+        let named = |running: &dyn Fn(&State) -> bool| -> Vec<String> {
+            let all = observed.now.containers.iter().filter(|container| running(&container.state));
+            all.map(|container| container.name.clone()).collect()
+        };
+        teller.stopping(&named(&|state| matches!(state, State::Running { stopping: false, .. })));
+        // Less time may be left than before.
+        let running = named(&|state| matches!(state, State::Running { .. }));
+        self.runtime.stop(pod, &running, now).await?;
+        self.observe(pod, now).await
     }
 
     /// Gives back what a Pod that has ended had of its machine.
@@ -249,7 +253,7 @@ impl<R: ContainerRuntime> PodWorker<R> {
     async fn delete(&self, pod: &Pod, machine: &Machine, ctx: &Context<Pod>) -> Result<Next> {
         if status::has_started(pod) && !status::has_ended(pod) {
             let teller = Teller::new(pod, machine, ctx);
-            return self.end(pod, End::Told, &teller, ctx).await;
+            return self.end(pod, &End::Told, &teller, ctx).await;
         }
         if let Next::After(rest) = self.clear(pod).await? {
             return Ok(Next::After(rest));
@@ -296,18 +300,6 @@ fn report(pod: &Pod, status: PodStatus, ctx: &Context<Pod>) {
     if pod.status.as_ref() != Some(&status) {
         ctx.status(status);
     }
-}
-
-/// What is to be stopped first: everything but companions, and those when nothing else runs.
-fn to_stop(pod: &Pod, observed: &Observed) -> Vec<String> {
-    let running = observed.now.containers.iter().filter(|container| container.runs());
-    let running: Vec<&String> = running.map(|container| &container.name).collect();
-    let init = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_ref());
-    let companion =
-        |name: &str| init.into_iter().flatten().any(|init| init.name == name && accompanies(init));
-    let first: Vec<String> =
-        running.iter().filter(|name| !companion(name)).map(|name| (*name).clone()).collect();
-    if first.is_empty() { running.into_iter().cloned().collect() } else { first }
 }
 
 /// Whether a Pod uses the network of its machine.

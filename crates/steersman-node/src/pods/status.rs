@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
     Container as Spec, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-    ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodIP, PodSpec, PodStatus,
+    ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodSpec, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -13,8 +13,9 @@ use super::conditions::conditions;
 use super::phase::phase;
 use super::plan::{Observed, Plan};
 use crate::addresses::Rejection;
+use crate::eviction::REASON;
 use crate::restart_policy::accompanies;
-use crate::runtime::{Container, Sandbox, State};
+use crate::runtime::{Container, Evicted, Sandbox, State};
 
 /// What a Pod finds itself in.
 #[derive(Clone, Debug)]
@@ -26,19 +27,27 @@ pub(super) struct Surroundings {
 }
 
 /// Why a Pod is over, whatever its containers would do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// It was told to end.
     Told,
     /// It has run for as long as it may.
     DeadlineExceeded,
+    /// Its machine needs what it has.
+    Evicted(Evicted),
 }
 
 impl End {
     /// Reason and message of the Pod's status.
-    pub(super) fn why(self) -> Option<(&'static str, &'static str)> {
-        let message = "Pod was active on the node longer than the specified deadline";
-        (self == Self::DeadlineExceeded).then_some(("DeadlineExceeded", message))
+    pub(super) fn why(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Told => None,
+            Self::DeadlineExceeded => {
+                let message = "Pod was active on the node longer than the specified deadline";
+                Some(("DeadlineExceeded", message))
+            }
+            Self::Evicted(why) => Some((REASON, &why.message)),
+        }
     }
 }
 
@@ -74,7 +83,7 @@ pub(super) fn running(
 }
 
 /// The status of a Pod that is being ended, which it has been once nothing runs any more.
-pub(super) fn ending(pod: &Pod, observed: &Observed, end: End, now: Timestamp) -> PodStatus {
+pub(super) fn ending(pod: &Pod, observed: &Observed, end: &End, now: Timestamp) -> PodStatus {
     let status = reported(pod, observed, &Plan::default(), now);
     let end = (!observed.any_runs()).then_some(end);
     complete(pod, status, observed, end, now)
@@ -113,7 +122,7 @@ fn complete(
     pod: &Pod,
     mut status: PodStatus,
     observed: &Observed,
-    end: Option<End>,
+    end: Option<&End>,
     now: Timestamp,
 ) -> PodStatus {
     let Some(spec) = &pod.spec else { return status };
@@ -123,10 +132,31 @@ fn complete(
         status.reason = Some(reason.into());
         status.message = Some(message.into());
     }
+    if let Some(End::Evicted(Evicted { message, disrupted: true })) = end {
+        disrupt(pod, &mut status, message, now);
+    }
     status.phase = Some(phase.into());
     let connected = observed.now.sandbox != Sandbox::Absent;
     status.conditions = Some(conditions(pod, &status, connected, &time(now)));
     status
+}
+
+/// Says that a Pod has not ended by itself.
+fn disrupt(pod: &Pod, status: &mut PodStatus, message: &str, now: Timestamp) {
+    const TYPE: &str = "DisruptionTarget";
+    let conditions = status.conditions.get_or_insert_default();
+    let same = conditions.iter().find(|old| old.type_ == TYPE && old.status == "True");
+    let since = same.and_then(|old| old.last_transition_time.clone());
+    conditions.retain(|old| old.type_ != TYPE);
+    conditions.push(PodCondition {
+        type_: TYPE.into(),
+        status: "True".into(),
+        reason: Some("TerminationByKubelet".into()),
+        message: Some(message.to_owned()),
+        last_transition_time: since.or_else(|| Some(time(now))),
+        observed_generation: pod.metadata.generation,
+        ..PodCondition::default()
+    });
 }
 
 /// How containers are told of.

@@ -14,7 +14,7 @@ use super::status::{
 use crate::addresses::Rejection;
 use crate::duration::go;
 use crate::probes::Kind;
-use crate::runtime::{Container, Observation, Sandbox, Start, StartError, State};
+use crate::runtime::{Container, Evicted, Observation, Sandbox, Start, StartError, State};
 
 fn pod() -> Pod {
     let pod = json!({
@@ -333,7 +333,7 @@ fn all_ended(code: i32) -> Observed {
 fn a_pod_that_was_told_to_end_has_completed_or_failed_as_its_containers_have() {
     let mut pod = running_pod();
     pod.metadata.generation = Some(4);
-    let status = ending(&pod, &all_ended(0), End::Told, at(5));
+    let status = ending(&pod, &all_ended(0), &End::Told, at(5));
     assert_eq!(phase(&status), "Succeeded");
     assert_eq!(status.observed_generation, Some(4));
     let main = named(&status.container_statuses, "main").state.clone().unwrap();
@@ -347,7 +347,7 @@ fn a_pod_that_was_told_to_end_has_completed_or_failed_as_its_containers_have() {
     let no = ("False", completed);
     assert_eq!(told, [("True", completed), no, no, ("False", None)]);
     assert_eq!(status.pod_ip.as_deref(), Some("10.244.0.1"));
-    assert_eq!(phase(&ending(&pod, &all_ended(137), End::Told, at(5))), "Failed");
+    assert_eq!(phase(&ending(&pod, &all_ended(137), &End::Told, at(5))), "Failed");
 }
 
 #[test]
@@ -358,12 +358,33 @@ fn a_pod_whose_time_is_up_has_failed() {
     for (moment, seconds) in [(0, 60), (59, 1), (60, 0), (3600, 0)] {
         assert_eq!(time_left(&pod, at(moment)), Some(Duration::from_secs(seconds)), "{moment}");
     }
-    let status = ending(&pod, &all_ended(0), End::DeadlineExceeded, at(60));
+    let status = ending(&pod, &all_ended(0), &End::DeadlineExceeded, at(60));
     assert_eq!(phase(&status), "Failed");
     assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"));
     let message = "Pod was active on the node longer than the specified deadline";
     assert_eq!(status.message.as_deref(), Some(message));
     assert_eq!(condition(&status, "Ready").reason.as_deref(), Some("PodFailed"));
+}
+
+#[test]
+fn a_pod_that_is_evicted_fails_when_its_containers_have_ended_and_says_why() {
+    let message = "The node was low on resource: memory. ".to_owned();
+    let end = End::Evicted(Evicted { message: message.clone(), disrupted: true });
+    let pod = running_pod();
+    let status = ending(&pod, &all_run(), &end, at(5));
+    assert_eq!((phase(&status), status.reason.as_deref()), ("Running", None));
+    let status = ending(&pod, &all_ended(0), &end, at(6));
+    assert_eq!((phase(&status), status.reason.as_deref()), ("Failed", Some("Evicted")));
+    assert_eq!(status.message, Some(message.clone()));
+    let disrupted = condition(&status, "DisruptionTarget");
+    assert_eq!(disrupted.reason.as_deref(), Some("TerminationByKubelet"));
+    assert_eq!(disrupted.message, Some(message.clone()));
+    assert_eq!(disrupted.last_transition_time, Some(time(6)));
+    // One that has more than it may have is not disrupted by anybody.
+    let end = End::Evicted(Evicted { message, disrupted: false });
+    let status = ending(&pod, &all_ended(0), &end, at(6));
+    let mut conditions = status.conditions.iter().flatten();
+    assert!(!conditions.any(|condition| condition.type_ == "DisruptionTarget"));
 }
 
 #[test]
@@ -437,6 +458,18 @@ fn what_shared_a_sandbox_that_is_gone_runs_from_the_beginning() {
 }
 
 #[test]
+fn what_runs_in_a_sandbox_that_is_gone_is_stopped_before_anything_else() {
+    let outdated = |of: Container| Container { outdated: true, ..of };
+    let observed = seen([exited("setup", 0, 0), outdated(runs("proxy")), outdated(runs("main"))]);
+    let pod = with(pod(), "Always");
+    let leave = Action::Leave(vec!["proxy".into(), "main".into()]);
+    assert_eq!(plan(&pod, &observed, at(5)).actions, [leave]);
+    let state = State::Running { started: true, ready: false, stopping: true, until: None };
+    let told = seen([outdated(container("main", 0, state))]);
+    assert_eq!(plan(&pod, &told, at(5)).actions, []);
+}
+
+#[test]
 fn what_could_not_be_made_is_tried_again_after_a_while() {
     let mut pod = pod();
     pod.spec.as_mut().unwrap().init_containers = None;
@@ -461,7 +494,7 @@ fn what_could_not_be_made_is_tried_again_after_a_while() {
 fn a_pod_that_is_told_to_end_runs_on_and_says_that_it_knows() {
     let mut pod = running_pod();
     pod.metadata.generation = Some(4);
-    let status = ending(&pod, &all_run(), End::Told, at(5));
+    let status = ending(&pod, &all_run(), &End::Told, at(5));
     assert_eq!(status.observed_generation, Some(4));
     assert_eq!(condition(&status, "Ready").observed_generation, Some(4));
     assert_eq!(phase(&status), "Running");

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use steersman::{Client, ObjectKey, Result};
 
+use crate::addresses::Rejection;
 use crate::probes::Kind;
 pub(crate) use simulated::Simulated;
 
@@ -201,10 +202,21 @@ pub(crate) struct Pulled {
     pub(crate) bytes: u64,
 }
 
+/// Why a Pod had to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Evicted {
+    pub(crate) message: String,
+    /// Whether it is said that somebody else disrupted it.
+    pub(crate) disrupted: bool,
+}
+
 /// Runs containers.
 pub(crate) trait ContainerRuntime: Send + Sync + 'static {
-    /// Why it can never run a Pod, if so.
-    fn refuses(&self, pod: &Pod) -> Option<String>;
+    /// Why it does not take a Pod, if so.
+    fn refuses(&self, pod: &Pod) -> Option<Rejection>;
+
+    /// Why a Pod that runs has to end, if its machine needs what it has.
+    fn evicted(&self, pod: &Pod) -> Option<Evicted>;
 
     /// What runs, or ran, of a Pod at this moment.
     fn observe(
@@ -222,8 +234,8 @@ pub(crate) trait ContainerRuntime: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<Outcome>> + Send;
 
-    /// Tells containers of a Pod to stop, within the Pod's grace period. Told again, they may have
-    /// less time.
+    /// Tells containers of a Pod to stop, in their [order](crate::termination_order) and within the
+    /// Pod's grace period. Told again, they may have less time.
     fn stop(
         &self,
         pod: &Pod,

@@ -14,8 +14,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use steersman::{Client, ObjectKey, Result};
 
-use super::{Container, ContainerRuntime, Observation, Outcome, Sandbox, Start, StartError, State};
+use super::{
+    Container, ContainerRuntime, Evicted, Observation, Outcome, Sandbox, Start, StartError, State,
+};
+use crate::addresses::Rejection;
 use crate::script::{Ready, Script, Scripted, Scripts};
+use crate::termination_order::{ordered, waits_for};
 
 /// The code of what is ended by force.
 const KILLED: i32 = 137;
@@ -124,7 +128,11 @@ impl Simulated {
 }
 
 impl ContainerRuntime for Simulated {
-    fn refuses(&self, _: &Pod) -> Option<String> {
+    fn refuses(&self, _: &Pod) -> Option<Rejection> {
+        None
+    }
+
+    fn evicted(&self, _: &Pod) -> Option<Evicted> {
         None
     }
 
@@ -148,14 +156,22 @@ impl ContainerRuntime for Simulated {
         let specs = self.specs(pod);
         let mut all = self.runs();
         let runs = all.entry(uid_of(pod).to_owned()).or_insert_with(|| known(pod));
-        for spec in specs.iter().filter(|spec| names.iter().any(|name| name == spec.name)) {
-            let Some(run) = runs.get_mut(spec.name) else { continue };
+        let Some(of_pod) = &pod.spec else { return Ok(()) };
+        let mut ends: HashMap<&str, Timestamp> = HashMap::new();
+        for name in ordered(of_pod, names) {
+            let Some(spec) = specs.iter().find(|spec| spec.name == name) else { continue };
+            let Some(run) = runs.get_mut(name) else { continue };
             let before = spec.sleep.unwrap_or_else(|| spec.script.pre_stop());
-            let takes = before + spec.script.termination().unwrap_or(self.termination);
+            let takes = spec.script.termination().unwrap_or(self.termination);
             let told = run.stop.as_ref().map_or(now, |stop| stop.told);
-            let code = if takes > grace { KILLED } else { 0 };
-            let at = later(told, takes.min(grace)).unwrap_or(Timestamp::MAX);
+            let moment = |duration| later(told, duration).unwrap_or(Timestamp::MAX);
+            let turn = waits_for(of_pod, name).into_iter().filter_map(|name| ends.get(name)).max();
+            let signal = turn.copied().unwrap_or(told).max(moment(before));
+            let end = later(signal, takes).unwrap_or(Timestamp::MAX);
+            let code = if end > moment(grace) { KILLED } else { 0 };
+            let at = end.min(moment(grace));
             run.stop = Some(Stop { told, end: End { at, code, reason: None } });
+            ends.extend(run.ends(&spec.script).map(|end| (name, end.at)));
         }
         Ok(())
     }
@@ -189,16 +205,23 @@ impl Run {
         }
     }
 
+    /// How it has ended, or will as far as it is known: by itself, or because it is told to.
+    fn ends(&self, script: &Script) -> Option<End> {
+        if self.end.is_some() {
+            return self.end.clone();
+        }
+        let own = script.exit(self.attempt).and_then(|exit| {
+            let at = later(self.started, exit.after)?;
+            Some(End { at, code: exit.code, reason: exit.reason.map(str::to_owned) })
+        });
+        let stop = self.stop.as_ref().map(|stop| stop.end.clone());
+        own.into_iter().chain(stop).min_by_key(|end| end.at)
+    }
+
     /// How far it is, which is decided once it has ended.
     fn state(&mut self, script: &Script, now: Timestamp) -> State {
         if self.end.is_none() {
-            let own = script.exit(self.attempt).and_then(|exit| {
-                let at = later(self.started, exit.after)?;
-                Some(End { at, code: exit.code, reason: exit.reason.map(str::to_owned) })
-            });
-            let stop = self.stop.as_ref().map(|stop| stop.end.clone());
-            let end = own.into_iter().chain(stop).min_by_key(|end| end.at);
-            match end {
+            match self.ends(script) {
                 Some(end) if end.at <= now => {
                     self.end = Some(End { at: end.at.max(self.seen).min(now), ..end });
                 }
@@ -373,6 +396,37 @@ mod tests {
         assert_eq!(state(&runtime, 62_000).await, exited(60_000, 3, "Error"), "it has ended");
         runtime.forget("u");
         assert_eq!(runtime.observe(&pod(None), at(0)).await.unwrap().containers, []);
+    }
+
+    #[tokio::test]
+    async fn companions_end_after_the_others_in_reverse_order_and_within_the_same_time() {
+        let companion = |name: &str| json!({"name": name, "restartPolicy": "Always"});
+        let init = json!([companion("log"), companion("proxy")]);
+        let mut pod = pod(Some(10));
+        pod.spec.as_mut().unwrap().init_containers = serde_json::from_value(init).unwrap();
+        let ends = async |script: &dyn Fn(&Scripts)| {
+            let scripts = Scripts::default();
+            script(&scripts);
+            let runtime = Simulated::new(Duration::from_secs(3), scripts);
+            let names = ["log", "proxy", "main"].map(str::to_owned);
+            for name in &names {
+                runtime.begin(&pod, &Start { name: name.clone(), attempt: 0 }, at(0));
+            }
+            runtime.stop(&pod, &names, at(0)).await.unwrap();
+            let seen = runtime.observe(&pod, at(60_000)).await.unwrap().containers;
+            let ended = seen.into_iter().map(|container| match container.state {
+                State::Exited { finished, code, .. } => {
+                    (container.name, finished.duration_since(at(0)).as_secs(), code)
+                }
+                State::Running { .. } => panic!("{} runs", container.name),
+            });
+            ended.map(|(name, at, code)| format!("{name} {at} {code}")).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(&|_| {}).await, ["log 9 0", "proxy 6 0", "main 3 0"]);
+        let slow = |scripts: &Scripts| {
+            scripts.rule().container("main").terminate_after(Duration::from_secs(8));
+        };
+        assert_eq!(ends(&slow).await, ["log 10 137", "proxy 10 137", "main 8 0"]);
     }
 
     #[tokio::test]

@@ -34,7 +34,7 @@ pub(crate) use mounts::{
 pub(crate) use payload::{Payload, PayloadError};
 pub(crate) use plan::{Backing, Inputs, Medium, VolumeError, VolumePlan, plan};
 pub(crate) use set_up::{Ownership, SetUpError, set_up, tear_down};
-pub(crate) use sub_path::{read_below, resolve};
+pub(crate) use sub_path::{MountedPart, read_below, resolve};
 pub(crate) use token::{Token, TokenKey, Tokens};
 
 /// What is told of a volume that could not be set up.

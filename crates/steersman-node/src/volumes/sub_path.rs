@@ -20,10 +20,19 @@ use crate::environment::VolumeFile;
 /// Why a part of a volume cannot be mounted. Users see only this: more could tell them of the node.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SubPathError {
-    #[error("failed to create subPath directory for volumeMount {0:?}")]
-    Create(String),
-    #[error("failed to prepare subPath for volumeMount {0:?}")]
-    Prepare(String),
+    #[error(
+        "failed to create subPath directory for volumeMount {volume:?} of container {container:?}"
+    )]
+    Create { volume: String, container: String },
+    #[error("failed to prepare subPath for volumeMount {volume:?} of container {container:?}")]
+    Prepare { volume: String, container: String },
+}
+
+/// Whose part of a volume is mounted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MountedPart<'a> {
+    pub(crate) volume: &'a str,
+    pub(crate) container: &'a str,
 }
 
 /// A file of variables may have this many bytes.
@@ -33,18 +42,18 @@ const FILE_MAX: usize = 64 * 1024;
 /// Pod's directory. Returns that place, which is what the container mounts.
 pub(crate) fn resolve(
     part: &SubPath,
-    volume: &str,
+    MountedPart { volume, container }: MountedPart<'_>,
     pod_directory: &Path,
     mounter: &impl Mounter,
 ) -> Result<PathBuf, SubPathError> {
     let opened = open_or_make(&part.volume, &part.path).map_err(|error| {
         tracing::warn!(volume, path = ?part.path, %error, "cannot open a part of a volume");
-        SubPathError::Create(volume.to_owned())
+        SubPathError::Create { volume: volume.to_owned(), container: container.to_owned() }
     })?;
     let target = pod_directory.join(&part.target);
     bind(&opened, &target, mounter).map_err(|error| {
         tracing::warn!(volume, path = ?part.path, %error, "cannot bind a part of a volume");
-        SubPathError::Prepare(volume.to_owned())
+        SubPathError::Prepare { volume: volume.to_owned(), container: container.to_owned() }
     })?;
     Ok(target)
 }

@@ -22,13 +22,24 @@ pub(crate) fn archive() -> Vec<u8> {
     ])
 }
 
+/// The archive of an image with a file of so many bytes, which is like no other.
+pub(crate) fn large(name: &'static str, bytes: usize) -> Vec<u8> {
+    let mut tar = Tar::default();
+    let mut content = name.as_bytes().repeat(bytes / name.len() + 1);
+    content.truncate(bytes);
+    tar.add("large", &Entry::File { mode: 0o644, content: &content });
+    for (name, entry) in [("bin/", Entry::Directory), ("proc/", Entry::Directory)] {
+        tar.add(name, &entry);
+    }
+    tar.add("bin/busybox", &Entry::File { mode: 0o755, content: &busybox() });
+    tar.add("bin/sh", &Entry::Link("busybox"));
+    tar.add("bin/sleep", &Entry::Link("busybox"));
+    layout::archive(vec![Image { name, command: vec!["sh"], layer: tar.finish() }])
+}
+
 /// The static busybox of this machine, under all its names.
 fn layer() -> Vec<u8> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found: Option<PathBuf> = std::env::split_paths(&path)
-        .map(|directory| directory.join("busybox"))
-        .find(|program| program.exists());
-    let busybox = fs::read(found.expect("busybox was found")).expect("busybox can be read");
+    let busybox = busybox();
     let mut tar = Tar::default();
     for directory in ["bin/", "dev/", "etc/", "proc/", "sys/", "tmp/", "var/"] {
         tar.add(directory, &Entry::Directory);
@@ -38,4 +49,12 @@ fn layer() -> Vec<u8> {
         tar.add(&format!("bin/{program}"), &Entry::Link("busybox"));
     }
     tar.finish()
+}
+
+fn busybox() -> Vec<u8> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found: Option<PathBuf> = std::env::split_paths(&path)
+        .map(|directory| directory.join("busybox"))
+        .find(|program| program.exists());
+    fs::read(found.expect("busybox was found")).expect("busybox can be read")
 }

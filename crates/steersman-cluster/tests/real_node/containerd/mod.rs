@@ -3,7 +3,7 @@
 //! A small shell script is its parent. It starts containerd again when a test kills it, and when the
 //! tests are gone, however they went, it takes away whatever is left on the machine.
 
-mod images;
+pub(crate) mod images;
 mod layout;
 mod tar;
 
@@ -37,21 +37,33 @@ pub(crate) struct Containerd {
 /// The containerd of all tests.
 pub(crate) fn shared() -> &'static Containerd {
     static SHARED: OnceLock<Containerd> = OnceLock::new();
-    SHARED.get_or_init(Containerd::start)
+    SHARED.get_or_init(|| Containerd::start(0, None))
+}
+
+/// One for a test that would take the images of the others away, with a disk of so many bytes.
+pub(crate) fn with_disk(bytes: u64) -> &'static Containerd {
+    static SMALL: OnceLock<Containerd> = OnceLock::new();
+    SMALL.get_or_init(|| Containerd::start(1, Some(bytes)))
 }
 
 impl Containerd {
-    fn start() -> Self {
+    /// The one with this number in this process.
+    fn start(number: u32, disk: Option<u64>) -> Self {
         check();
         let pid = std::process::id();
-        let name = format!("stm{pid:x}");
-        let directory = std::env::temp_dir().join(format!("steersman-containerd-{pid}"));
-        fs::create_dir_all(directory.join("cni")).expect("a directory of our own");
+        let name = format!("stm{pid:x}{}", ["", "b"][number as usize]);
+        let directory = std::env::temp_dir().join(format!("steersman-containerd-{pid}-{number}"));
+        for inside in ["cni", "root"] {
+            fs::create_dir_all(directory.join(inside)).expect("a directory of our own");
+        }
+        if let Some(bytes) = disk {
+            mount_memory(&directory.join("root"), bytes);
+        }
         let write = |file: &str, text: String| {
             fs::write(directory.join(file), text).expect("a file of our own");
         };
         write("config.toml", configuration(&directory));
-        write("cni/10-bridge.conflist", network(&directory, &name, pid));
+        write("cni/10-bridge.conflist", network(&directory, &name, 2 * pid + number));
         write("parent.sh", include_str!("parent.sh").to_owned());
         let script = Command::new("sh")
             .arg(directory.join("parent.sh"))
@@ -63,10 +75,22 @@ impl Containerd {
             .expect("a shell");
         let containerd = Self { directory, name, _script: script };
         containerd.wait();
-        let archive = containerd.directory.join("images.tar");
-        fs::write(&archive, images::archive()).expect("an archive of our own");
-        containerd.ctr(&["images", "import", &archive.display().to_string()]);
+        containerd.import(&images::archive());
         containerd
+    }
+
+    /// Brings images that are in an archive.
+    pub(crate) fn import(&self, archive: &[u8]) {
+        let file = self.directory.join("images.tar");
+        fs::write(&file, archive).expect("an archive of our own");
+        self.ctr(&["images", "import", &file.display().to_string()]);
+        fs::remove_file(&file).expect("it was there");
+    }
+
+    /// The names of the images that it has.
+    pub(crate) fn images(&self) -> Vec<String> {
+        let all = self.ctr(&["images", "ls", "-q"]);
+        all.lines().filter(|name| !name.starts_with("sha256:")).map(str::to_owned).collect()
     }
 
     /// Where it listens.
@@ -116,6 +140,19 @@ impl Containerd {
     }
 }
 
+/// What disks in memory say that they are.
+pub(crate) const DISK: &str = "steersman-tests";
+
+/// Mounts a disk in memory.
+pub(crate) fn mount_memory(directory: &Path, bytes: u64) {
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), DISK])
+        .arg(directory)
+        .status()
+        .expect("mount");
+    assert!(mounted.success(), "{} cannot be mounted", directory.display());
+}
+
 /// Fails with what to install.
 fn check() {
     let there = |program: &str| {
@@ -161,8 +198,8 @@ conf_dir = "{at}/cni"
 }
 
 /// A bridge of our own, with addresses that no other run on this machine has.
-fn network(directory: &Path, name: &str, pid: u32) -> String {
-    let subnet = format!("10.{}.{}.0/24", 200 + pid % 50, pid / 50 % 250);
+fn network(directory: &Path, name: &str, number: u32) -> String {
+    let subnet = format!("10.{}.{}.0/24", 200 + number % 50, number / 50 % 250);
     let state = directory.join("addresses");
     serde_json::json!({
         "cniVersion": "0.4.0",

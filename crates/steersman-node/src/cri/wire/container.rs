@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::Int64Value;
-use super::image::ImageSpec;
+use super::image::{FilesystemUsage, ImageSpec};
 use super::sandbox::{NamespaceOption, PodSandboxConfig, SecurityProfile};
+use super::{Int64Value, UInt64Value};
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct ContainerMetadata {
@@ -262,6 +262,57 @@ pub(crate) struct ContainerStatus {
     #[prost(string, tag = "15")]
     pub(crate) log_path: String,
 }
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct ContainerStatsFilter {
+    #[prost(map = "string, string", tag = "3")]
+    pub(crate) label_selector: HashMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct ListContainerStatsRequest {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) filter: Option<ContainerStatsFilter>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct ListContainerStatsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) stats: Vec<ContainerStats>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct ContainerStats {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) attributes: Option<ContainerAttributes>,
+    #[prost(message, optional, tag = "3")]
+    pub(crate) memory: Option<MemoryUsage>,
+    #[prost(message, optional, tag = "4")]
+    pub(crate) writable_layer: Option<FilesystemUsage>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct ContainerAttributes {
+    #[prost(string, tag = "1")]
+    pub(crate) id: String,
+    #[prost(map = "string, string", tag = "3")]
+    pub(crate) labels: HashMap<String, String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct MemoryUsage {
+    #[prost(message, optional, tag = "2")]
+    pub(crate) working_set_bytes: Option<UInt64Value>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct ReopenContainerLogRequest {
+    #[prost(string, tag = "1")]
+    pub(crate) container_id: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct ReopenContainerLogResponse {}
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct ExecSyncRequest {

@@ -7,6 +7,8 @@ pub(crate) mod container;
 pub(crate) mod image;
 pub(crate) mod sandbox;
 
+use std::collections::HashMap;
+
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct VersionRequest {
     #[prost(string, tag = "1")]
@@ -35,6 +37,9 @@ pub(crate) struct StatusRequest {
 pub(crate) struct StatusResponse {
     #[prost(message, optional, tag = "1")]
     pub(crate) status: Option<RuntimeStatus>,
+    /// What was asked to be told beside, in JSON.
+    #[prost(map = "string, string", tag = "2")]
+    pub(crate) info: HashMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

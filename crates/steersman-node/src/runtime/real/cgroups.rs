@@ -55,6 +55,37 @@ impl Cgroups {
         }
     }
 
+    /// The path below which all Pods have theirs.
+    pub(super) fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// How much memory a cgroup has that it cannot give up at once, in bytes.
+    pub(super) fn working_set(&self, cgroup: &str) -> Option<i64> {
+        self.hierarchies.iter().find_map(|hierarchy| {
+            let path = hierarchy.path(cgroup);
+            let (usage, inactive) = match &hierarchy.controllers {
+                Controllers::Some(own) if own.iter().any(|own| own == "memory") => {
+                    ("memory.usage_in_bytes", "total_inactive_file")
+                }
+                Controllers::Some(_) => return None,
+                Controllers::Unified => ("memory.current", "inactive_file"),
+            };
+            let usage = number(&path.join(usage))?;
+            let stat = fs::read_to_string(path.join("memory.stat")).ok()?;
+            let inactive = stat.lines().find_map(|line| {
+                line.strip_prefix(inactive)?.strip_prefix(' ')?.parse::<i64>().ok()
+            });
+            Some((usage - inactive.unwrap_or(0)).max(0))
+        })
+    }
+
+    /// How many processes there are in a cgroup.
+    pub(super) fn processes(&self, cgroup: &str) -> Option<i64> {
+        let mut all = self.hierarchies.iter().map(|hierarchy| hierarchy.path(cgroup));
+        all.find_map(|path| number(&path.join("pids.current")))
+    }
+
     /// Makes the cgroup of a Pod, or brings its limits up to date.
     pub(super) fn make(&self, pod: &Pod) -> io::Result<()> {
         let (parent, limits) = (self.parent(pod), resources::of_pod(pod));
@@ -149,6 +180,10 @@ impl Hierarchy {
     }
 }
 
+fn number(file: &Path) -> Option<i64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
 fn write(path: &Path, file: &str, value: i64) -> io::Result<()> {
     fs::write(path.join(file), value.to_string())
 }
@@ -226,6 +261,27 @@ mod tests {
             ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"]
         );
         assert_eq!(found[2].controllers, Controllers::Unified);
+    }
+
+    #[test]
+    fn what_a_cgroup_could_give_up_at_once_does_not_count() {
+        let mounted = std::env::temp_dir().join(format!("steersman-set-{}", std::process::id()));
+        let pod = mounted.join("kubepods/podu");
+        fs::create_dir_all(&pod).unwrap();
+        fs::write(pod.join("memory.usage_in_bytes"), "1000\n").unwrap();
+        fs::write(pod.join("memory.stat"), "inactive_file 1\ntotal_inactive_file 300\n").unwrap();
+        fs::write(pod.join("pids.current"), "7\n").unwrap();
+        let of = |controllers| Cgroups {
+            root: "/kubepods".into(),
+            hierarchies: vec![Hierarchy { mounted: mounted.clone(), controllers }],
+        };
+        let first = of(Controllers::Some(vec!["memory".into()]));
+        assert_eq!(first.working_set("/kubepods/podu"), Some(700));
+        assert_eq!(first.processes("/kubepods/podu"), Some(7));
+        fs::write(pod.join("memory.current"), "1000\n").unwrap();
+        assert_eq!(of(Controllers::Unified).working_set("/kubepods/podu"), Some(999));
+        assert_eq!(first.working_set("/absent"), None);
+        fs::remove_dir_all(&mounted).unwrap();
     }
 
     #[test]

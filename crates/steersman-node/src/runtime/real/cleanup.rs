@@ -2,9 +2,7 @@
 //! when they are gone, and now and then whatever belongs to no Pod of this node.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +12,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::labels::{self, NODE};
 use super::observe::{Parts, runs};
-use super::places::uid_of_logs;
-use super::{Shared, locked, names_of_running, stops, uid_of};
+use super::places::{Owner, entries, remove_directory, uid_of_logs};
+use super::{Shared, containers, locked, names_of_running, stops, uid_of};
 use crate::cri::CriError;
 use crate::volumes::{self, LinuxMounter};
 
@@ -54,6 +52,14 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
         tracing::debug!(%error, uid, "the cgroup of a Pod is still in use");
         return Ok(false);
     }
+    if shared.evictions.why(uid).is_some() {
+        // The machine needs the room.
+        for container in &parts.containers {
+            containers::remove(shared, container).await?;
+        }
+        remove_directory(&shared.places.logs_of(&Owner::of(pod))).map_err(Error::from)?;
+        shared.evictions.forget(uid);
+    }
     locked(&shared.wound_down).insert(uid.to_owned(), ());
     Ok(true)
 }
@@ -62,6 +68,7 @@ pub(super) async fn wind_down(shared: &Arc<Shared>, pod: &Pod) -> Result<bool> {
 pub(super) fn forget(shared: &Arc<Shared>, uid: &str) {
     shared.pulls.forget(uid);
     shared.tokens.forget(uid);
+    shared.evictions.forget(uid);
     locked(&shared.running).remove(uid);
     shared.probing.forget(uid);
     let (shared, uid) = (Arc::clone(shared), uid.to_owned());
@@ -97,7 +104,7 @@ async fn remove(shared: &Shared, uid: &str) -> std::result::Result<(), Left> {
     }
     // Those of a sandbox that is gone already.
     for container in &parts.containers {
-        shared.cri.remove_container(&container.id).await?;
+        containers::remove(shared, container).await?;
     }
     shared.cgroups.remove(uid)?;
     volumes::tear_down(&shared.places.of_pod(uid), &LinuxMounter)?;
@@ -107,9 +114,6 @@ async fn remove(shared: &Shared, uid: &str) -> std::result::Result<(), Left> {
         }
     }
     let mut seen = locked(&shared.seen);
-    for container in &parts.containers {
-        seen.containers.remove(&container.id);
-    }
     for sandbox in &parts.sandboxes {
         seen.addresses.remove(&sandbox.id);
     }
@@ -163,17 +167,4 @@ async fn uids(shared: &Shared) -> Result<BTreeSet<String>> {
         uids.extend(uid_of_logs(&directory).map(str::to_owned));
     }
     Ok(uids)
-}
-
-/// What is in a directory, if it is one.
-fn entries(directory: &Path) -> Vec<std::path::PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
-}
-
-fn remove_directory(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }

@@ -3,34 +3,30 @@
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::clock;
 use steersman::events::NewEvent;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Shared;
+use crate::cri::CriError;
 use crate::garbage::{
-    Disk, Failures, FoundImage, GarbageEvent, ImageGcError, ImagePolicy, ImageRecords, ImageStore,
-    collect_images,
+    Disk, Failures, FoundImage, GarbageEvent, ImageGcError, ImageStore, collect_images,
+    remove_unused_images,
 };
-
-/// How often.
-const PERIOD: Duration = Duration::from_secs(300);
 
 /// Looks for ever.
 pub(super) async fn run(shared: &Shared) {
-    let mut ticks = interval(PERIOD);
+    let mut ticks = interval(shared.policies.images_every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut records = ImageRecords::default();
     let mut failures = Failures::default();
-    let policy = ImagePolicy::default();
+    let policy = &shared.policies.images;
     loop {
         ticks.tick().await;
+        let mut records = shared.images.lock().await;
         let now = clock::now();
-        let collected = collect_images(&mut records, &policy, shared, shared.started, now).await;
+        let collected = collect_images(&mut records, policy, shared, shared.started, now).await;
+        drop(records);
         if let Err(error) = &collected {
             tracing::warn!(%error, "images were not collected; retrying");
         }
@@ -41,14 +37,20 @@ pub(super) async fn run(shared: &Shared) {
     }
 }
 
+/// Removes all that nobody uses, to make room.
+pub(super) async fn remove_unused(shared: &Shared) {
+    let mut records = shared.images.lock().await;
+    let policy = &shared.policies.images;
+    match remove_unused_images(&mut records, policy, shared, clock::now()).await {
+        Ok(bytes) => tracing::info!(bytes, "images were removed to make room"),
+        Err(error) => tracing::warn!(%error, "images cannot be removed to make room"),
+    }
+}
+
 /// Tells people, about the Node.
 fn tell(shared: &Shared, GarbageEvent { reason, message }: GarbageEvent) {
-    let name = shared.ground.node.clone();
-    let uid = Some(name.clone()); // as a kubelet has it
-    let metadata = ObjectMeta { uid, name: Some(name), ..ObjectMeta::default() };
-    let node = Node { metadata, ..Node::default() };
     let event = NewEvent::warning(reason).action("ImageGarbageCollection").note(message);
-    shared.recorder.event(&node, event);
+    shared.recorder.event(&shared.node(), event);
 }
 
 impl ImageStore for Shared {
@@ -63,8 +65,15 @@ impl ImageStore for Shared {
     }
 
     async fn used(&self) -> Result<HashSet<String>, String> {
-        let containers = self.cri.containers(None).await.map_err(|error| error.to_string())?;
-        Ok(containers.into_iter().map(|container| container.image_ref).collect())
+        let failed = |error: CriError| error.to_string();
+        let containers = self.cri.containers(None).await.map_err(failed)?;
+        let mut used: HashSet<String> =
+            containers.into_iter().map(|container| container.image_ref).collect();
+        // Older runtimes do not pin it, and without it no Pod could be started.
+        if let Some(name) = self.cri.sandbox_image().await.map_err(failed)? {
+            used.extend(self.cri.image(&name).await.map_err(failed)?.map(|image| image.id));
+        }
+        Ok(used)
     }
 
     async fn disk(&self) -> Result<Disk, String> {

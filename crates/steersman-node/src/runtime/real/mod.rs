@@ -3,11 +3,14 @@
 //! What runs is asked of the runtime each time ([`observe`]), so that an agent that was started anew
 //! finds everything as it was. [`start`] makes a sandbox and a container as [`config`] says; images
 //! are [pulled](pulls) and containers [stopped](stops) meanwhile, and whoever waits for them is woken.
-//! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody.
+//! [`relist`] notices what changes by itself, [`cleanup`] takes away what belongs to nobody, and
+//! [`containers`], [`images`] and [`rotation`] what is too much; if that is not enough, [`pressure`]
+//! evicts Pods.
 
 mod cgroups;
 mod cleanup;
 mod config;
+mod containers;
 mod hooks;
 mod image_name;
 mod images;
@@ -17,6 +20,7 @@ mod names;
 mod observe;
 mod places;
 mod prepare;
+mod pressure;
 mod probing;
 mod pulls;
 mod reading;
@@ -24,9 +28,12 @@ mod refresh;
 mod refusal;
 mod relist;
 mod resources;
+mod rotation;
 mod security;
+mod signals;
 mod start;
 mod stops;
+mod usage;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,18 +41,24 @@ use std::time::Duration;
 
 use futures::{Stream, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::events::Recorder;
 use steersman::{Client, ObjectKey, Result, clock};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
-use super::{ContainerRuntime, Observation, Outcome, Start};
+use super::{ContainerRuntime, Evicted, Observation, Outcome, Start};
+use crate::addresses::Rejection;
 use crate::cri::Cri;
 use crate::cri::wire::container::ContainerStatus;
+use crate::eviction::Condition;
+use crate::garbage::ImageRecords;
+use crate::housekeeping::Policies;
 pub(crate) use cgroups::Cgroups;
 use config::Ground;
 pub(crate) use names::ClusterDns;
 pub(crate) use places::Places;
+use pressure::Evictions;
 use probing::Probing;
 use pulls::Pulls;
 use reading::FetchedTokens;
@@ -78,6 +91,7 @@ pub(crate) struct Settings {
     pub(crate) allocatable: BTreeMap<String, String>,
     /// How often volumes are brought up to date.
     pub(crate) sync_period: Duration,
+    pub(crate) policies: Policies,
 }
 
 struct Shared {
@@ -89,6 +103,9 @@ struct Shared {
     addresses: Vec<String>,
     allocatable: BTreeMap<String, String>,
     sync_period: Duration,
+    policies: Policies,
+    /// When images were used last.
+    images: tokio::sync::Mutex<ImageRecords>,
     tokens: FetchedTokens,
     probing: Probing,
     recorder: Recorder,
@@ -98,6 +115,7 @@ struct Shared {
     running: Mutex<HashMap<String, Arc<Pod>>>,
     pulls: Pulls,
     stops: Stops,
+    evictions: Evictions,
     seen: Mutex<Seen>,
     /// Which Pods have given back what they had, by uid.
     wound_down: Mutex<HashMap<String, ()>>,
@@ -124,6 +142,7 @@ impl Real {
         let shared = Shared {
             pulls: Pulls::default(),
             stops: Stops::default(),
+            evictions: Evictions::default(),
             seen: Mutex::default(),
             wound_down: Mutex::default(),
             wake,
@@ -136,6 +155,8 @@ impl Real {
             addresses: settings.addresses,
             allocatable: settings.allocatable,
             sync_period: settings.sync_period,
+            policies: settings.policies,
+            images: tokio::sync::Mutex::default(),
             tokens: FetchedTokens::default(),
             probing: Probing::default(),
             recorder,
@@ -145,12 +166,20 @@ impl Real {
         Self { shared: Arc::new(shared) }
     }
 
+    /// What the machine is short of.
+    pub(crate) fn conditions(&self) -> watch::Receiver<Vec<Condition>> {
+        self.shared.evictions.conditions()
+    }
+
     /// Notices what changes and takes away what belongs to nobody, for ever.
     pub(crate) async fn run(&self, client: Client) {
         let shared = &self.shared;
         futures::join!(
             relist::run(shared),
             images::run(shared),
+            containers::run(shared, &client),
+            rotation::run(shared),
+            pressure::run(shared, &client),
             cleanup::run(shared, &client),
             refresh::run(shared, &client, shared.sync_period),
         );
@@ -162,11 +191,24 @@ impl Shared {
     async fn wake(&self, pod: ObjectKey) {
         let _ = self.wake.send(pod).await; // nobody listens any more when this stops
     }
+
+    /// The Node, as far as Events name it.
+    fn node(&self) -> Node {
+        let name = self.ground.node.clone();
+        let uid = Some(name.clone()); // as a kubelet has it
+        let metadata = ObjectMeta { uid, name: Some(name), ..ObjectMeta::default() };
+        Node { metadata, ..Node::default() }
+    }
 }
 
 impl ContainerRuntime for Real {
-    fn refuses(&self, pod: &Pod) -> Option<String> {
-        refusal::refuses(pod)
+    fn refuses(&self, pod: &Pod) -> Option<Rejection> {
+        let never = refusal::refuses(pod).map(Rejection::Unsupported);
+        never.or_else(|| pressure::refuses(&self.shared, pod).map(Rejection::Evicted))
+    }
+
+    fn evicted(&self, pod: &Pod) -> Option<Evicted> {
+        self.shared.evictions.why(uid_of(pod))
     }
 
     async fn observe(&self, pod: &Pod, _: Timestamp) -> Result<Observation> {

@@ -1,8 +1,16 @@
 //! Where the agent keeps what belongs to Pods: under its own directory, and logs where people look.
 
+use std::collections::HashMap;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Pod;
+
+use super::labels;
+
+/// How long the name of a file can be.
+const NAME_MAX: usize = 255;
 
 /// The directories of one agent.
 #[derive(Clone, Debug)]
@@ -11,6 +19,32 @@ pub(crate) struct Places {
     pub(crate) root: PathBuf,
     /// What containers wrote, as `NAMESPACE_NAME_UID/CONTAINER/ATTEMPT.log`.
     pub(crate) logs: PathBuf,
+    /// Links to them, as `NAME_NAMESPACE_CONTAINER-ID.log`, for those who collect logs.
+    pub(crate) links: PathBuf,
+}
+
+/// The Pod that something belongs to, as directories are named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+impl Owner {
+    pub(super) fn of(pod: &Pod) -> Self {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        let meta = &pod.metadata;
+        Self { namespace: text(&meta.namespace), name: text(&meta.name), uid: text(&meta.uid) }
+    }
+
+    /// The one that a part of it names.
+    pub(super) fn of_labels(labels: &HashMap<String, String>) -> Option<Self> {
+        let key = labels::pod(labels)?;
+        let uid = labels::uid(labels)?.to_owned();
+        let namespace = key.namespace.as_ref().map(ToString::to_string).unwrap_or_default();
+        Some(Self { namespace, name: key.name.to_string(), uid })
+    }
 }
 
 impl Places {
@@ -33,15 +67,20 @@ impl Places {
         self.of_pod(uid).join("containers").join(container).join(attempt.to_string())
     }
 
-    pub(super) fn logs_of(&self, pod: &Pod) -> PathBuf {
-        let text = |part: &Option<String>| part.clone().unwrap_or_default();
-        let meta = &pod.metadata;
-        let name = [text(&meta.namespace), text(&meta.name), text(&meta.uid)].join("_");
-        self.logs.join(name)
+    pub(super) fn logs_of(&self, Owner { namespace, name, uid }: &Owner) -> PathBuf {
+        self.logs.join([namespace.as_str(), name, uid].join("_"))
     }
 
     pub(super) fn log(&self, pod: &Pod, container: &str, attempt: i32) -> PathBuf {
-        self.logs_of(pod).join(log_in(container, attempt))
+        self.logs_of(&Owner::of(pod)).join(log_in(container, attempt))
+    }
+
+    /// Where the log of the container with this id is linked to.
+    pub(super) fn link(&self, owner: &Owner, container: &str, id: &str) -> PathBuf {
+        let suffix = format!("-{id}.log");
+        let mut name = format!("{}_{}_{container}", owner.name, owner.namespace);
+        name.truncate(NAME_MAX.saturating_sub(suffix.len())); // such names are ASCII
+        self.links.join(name + &suffix)
     }
 }
 
@@ -54,4 +93,17 @@ pub(super) fn log_in(container: &str, attempt: i32) -> String {
 pub(super) fn uid_of_logs(directory: &Path) -> Option<&str> {
     let (_, uid) = directory.file_name()?.to_str()?.rsplit_once('_')?;
     Some(uid)
+}
+
+/// What is in a directory, if it is one.
+pub(super) fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }

@@ -17,8 +17,8 @@ use crate::downward::{Addresses, Defaults};
 use crate::environment::{self, command, environment};
 use crate::runtime::{Start, StartError};
 use crate::volumes::{
-    self, ContainerMount, LinuxMounter, MountSource, Mounting, Ownership, Propagation, VolumePlan,
-    failed, mounts, read_below, resolve, set_up,
+    self, ContainerMount, LinuxMounter, MountSource, MountedPart, Mounting, Ownership, Propagation,
+    VolumePlan, failed, mounts, read_below, resolve, set_up,
 };
 
 /// Where names are looked up in a container.
@@ -101,7 +101,7 @@ pub(super) fn prepare(
     let all = mounts(&mounting).map_err(|error| StartError::Config(error.to_string()))?;
     let mut mounts = own_mounts(shared, pod, container, start);
     for mount in &all {
-        mounts.push(told(shared, pod, mount)?);
+        mounts.push(told(shared, pod, container, mount)?);
     }
     Ok(Prepared {
         environment: variables,
@@ -115,12 +115,18 @@ pub(super) fn prepare(
 }
 
 /// A mount as the runtime is told of it.
-fn told(shared: &Shared, pod: &Pod, mount: &ContainerMount) -> Result<Mount, StartError> {
+fn told(
+    shared: &Shared,
+    pod: &Pod,
+    container: &Container,
+    mount: &ContainerMount,
+) -> Result<Mount, StartError> {
     let host: PathBuf = match &mount.source {
         MountSource::Path(path) => path.clone(),
         MountSource::SubPath(part) => {
             let directory = shared.places.of_pod(uid_of(pod));
-            resolve(part, &mount.name, &directory, &LinuxMounter)
+            let of = MountedPart { volume: &mount.name, container: &container.name };
+            resolve(part, of, &directory, &LinuxMounter)
                 .map_err(|error| StartError::Config(error.to_string()))?
         }
         MountSource::Image { .. } => {

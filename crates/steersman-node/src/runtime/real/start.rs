@@ -13,16 +13,15 @@ use steersman::{Client, Result};
 use super::config::{self, NewSandbox, spec_of};
 use super::hooks::{self, Hooked};
 use super::observe::{Parts, addresses, attempt_of, runs};
+use super::places::Owner;
 use super::pulls::{self, Found};
 use super::stops;
-use super::{Shared, locked, names, prepare, uid_of};
+use super::{Shared, containers, locked, names, prepare, uid_of};
 use crate::cri::CriError;
 use crate::cri::wire::container::{ContainerState, CreateContainerRequest};
-use crate::cri::wire::sandbox::{PodSandbox, PodSandboxConfig, PodSandboxState};
+use crate::cri::wire::sandbox::{PodSandbox, PodSandboxConfig};
 use crate::runtime::{Outcome, Start, StartError};
 
-/// How many of a name are kept after it was started again: the last that ended.
-const KEPT: i32 = 1;
 /// The machine's own.
 const RESOLVER: &str = "/etc/resolv.conf";
 const HOSTS: &str = "/etc/hosts";
@@ -89,7 +88,9 @@ async fn begin(
         CriError::Refused { .. } => Stopped::Failed(StartError::Run(error.message())),
         error => Stopped::Runtime(error),
     })?;
-    prune(shared, pod, start).await;
+    let log = shared.places.log(pod, &container.name, start.attempt);
+    containers::link(shared, pod, &container.name, &log, &id);
+    containers::prune(shared, pod, &container.name).await;
     let hook = container.lifecycle.as_ref().and_then(|all| all.post_start.as_ref());
     if let Some(hook) = hook {
         let address = sandbox.addresses.first().map(String::as_str);
@@ -118,7 +119,7 @@ async fn sandbox(
     client: &Client,
 ) -> std::result::Result<Ready, Stopped> {
     let attempt_of = |one: &PodSandbox| one.metadata.as_ref().map_or(0, |it| it.attempt);
-    let log_directory = shared.places.logs_of(pod);
+    let log_directory = shared.places.logs_of(&Owner::of(pod));
     let new = |attempt| NewSandbox {
         attempt,
         log_directory: log_directory.display().to_string(),
@@ -218,30 +219,4 @@ fn files(
     let domain = &shared.ground.dns.domain;
     let hosts = names::hosts(pod, &sandbox.addresses, &of_machine, domain);
     fs::write(places.hosts(uid_of(pod)), hosts)
-}
-
-/// Removes what ran before the last, with its log.
-async fn prune(shared: &Shared, pod: &Pod, start: &Start) {
-    let Ok(parts) = Parts::of(shared, uid_of(pod)).await else { return };
-    let old = parts.named(&start.name).filter(|one| attempt_of(one) < start.attempt - KEPT);
-    for old in old.filter(|one| !runs(one)) {
-        if let Err(error) = shared.cri.remove_container(&old.id).await {
-            tracing::warn!(%error, container = old.id, "cannot remove a container; later");
-            continue;
-        }
-        locked(&shared.seen).containers.remove(&old.id);
-        let _ = fs::remove_file(shared.places.log(pod, &start.name, attempt_of(old)));
-        let words = shared.places.last_words(uid_of(pod), &start.name, attempt_of(old));
-        let _ = fs::remove_file(words);
-    }
-    let Ok(parts) = Parts::of(shared, uid_of(pod)).await else { return };
-    let in_use =
-        |sandbox: &PodSandbox| parts.containers.iter().any(|one| one.pod_sandbox_id == sandbox.id);
-    for old in parts.sandboxes.iter().skip(1).filter(|old| !in_use(old)) {
-        if old.state == i32::from(PodSandboxState::NotReady)
-            && let Err(error) = shared.cri.remove_sandbox(&old.id).await
-        {
-            tracing::warn!(%error, sandbox = old.id, "cannot remove a sandbox; later");
-        }
-    }
 }

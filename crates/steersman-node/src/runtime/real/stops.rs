@@ -1,20 +1,25 @@
 //! Stopping containers: what they do before, the signal, and in the end force.
 //!
-//! Nobody waits for it: the Pod is woken when a container has stopped.
+//! Nobody waits for it: the Pod is woken when a container has stopped. Containers that are told at the
+//! same time get the signal in their [order](crate::termination_order).
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::ObjectKey;
-use tokio::time::{Instant, sleep};
+use steersman::events::{NewEvent, Reference};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::config::spec_of;
 use super::hooks::{self, Hooked};
 use super::observe::{Parts, addresses, runs};
 use super::{Shared, key_of, locked, uid_of};
 use crate::cri::CriError;
+use crate::termination_order::waits_for;
 
 /// What a container always has between the signal and force.
 const LEAST: Duration = Duration::from_secs(2);
@@ -30,11 +35,25 @@ const TRIES: usize = 60;
 pub(super) struct Stops {
     /// Until when they have time, by the runtime's name for them.
     deadlines: Mutex<HashMap<String, Instant>>,
+    /// One of them has stopped.
+    stopped: Notify,
 }
 
 impl Stops {
     pub(super) fn is_under_way(&self, id: &str) -> bool {
         locked(&self.deadlines).contains_key(id)
+    }
+
+    /// Waits until none of these is being stopped any more.
+    async fn all_stopped(&self, ids: &[String]) {
+        loop {
+            let mut stopped = pin!(self.stopped.notified());
+            stopped.as_mut().enable();
+            if !ids.iter().any(|id| self.is_under_way(id)) {
+                return;
+            }
+            stopped.await;
+        }
     }
 }
 
@@ -49,36 +68,70 @@ pub(super) async fn stop(
         Some(sandbox) => addresses(shared, &sandbox.id).await?.into_iter().next(),
         None => None,
     };
+    let running = |name: &str| -> Vec<String> {
+        let running = parts.named(name).filter(|container| runs(container));
+        running.map(|container| container.id.clone()).collect()
+    };
+    let mut begun = Vec::new();
     for name in names {
-        for container in parts.named(name).filter(|container| runs(container)) {
-            begin(shared, pod, name, &container.id, address.clone());
+        let before = pod.spec.as_ref().map(|spec| waits_for(spec, name)).unwrap_or_default();
+        let before = before.into_iter().filter(|other| names.iter().any(|name| name == other));
+        let before: Vec<String> = before.flat_map(running).collect();
+        for id in running(name) {
+            let one = ToStop { name, id, before: before.clone(), address: address.clone() };
+            begun.extend(begin(shared, pod, one));
         }
+    }
+    // Whoever waits for another knows by now that it is being stopped.
+    for stopping in begun {
+        tokio::spawn(stopping.run());
     }
     Ok(())
 }
 
+/// A container to be stopped.
+struct ToStop<'a> {
+    name: &'a str,
+    id: String,
+    /// Those that must have stopped before it gets the signal.
+    before: Vec<String>,
+    address: Option<String>,
+}
+
 /// Begins to stop a container, unless it has no more time than before.
-fn begin(shared: &Arc<Shared>, pod: &Pod, name: &str, id: &str, address: Option<String>) {
-    let grace = shared.probing.grace(uid_of(pod), name, id).unwrap_or_else(|| grace_period(pod));
+fn begin(shared: &Arc<Shared>, pod: &Pod, one: ToStop<'_>) -> Option<Stopping> {
+    let ToStop { name, id, before: others, address } = one;
+    let uid = uid_of(pod);
+    let grace = shared.evictions.grace(uid).or_else(|| shared.probing.grace(uid, name, &id));
+    let grace = grace.unwrap_or_else(|| grace_period(pod));
     let deadline = Instant::now() + grace;
     let first = {
         let mut deadlines = locked(&shared.stops.deadlines);
-        let before = deadlines.get(id).copied();
+        let before = deadlines.get(&id).copied();
         if before.is_some_and(|before| before <= deadline + AGAIN) {
-            return;
+            return None;
         }
-        deadlines.insert(id.to_owned(), deadline);
+        deadlines.insert(id.clone(), deadline);
         before.is_none()
     };
-    let stopping = Stopping {
+    Some(Stopping {
         shared: Arc::clone(shared),
         pod: key_of(pod),
-        id: id.to_owned(),
+        part: part(pod, name),
+        id,
         deadline,
         hook: first.then(|| pre_stop(pod, name)).flatten(),
+        others,
         address,
-    };
-    tokio::spawn(stopping.run());
+    })
+}
+
+/// A container of a Pod as Events name it.
+fn part(pod: &Pod, name: &str) -> Reference {
+    let init = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_ref());
+    let is_init = init.into_iter().flatten().any(|container| container.name == name);
+    let list = if is_init { "initContainers" } else { "containers" };
+    Reference::of(pod).part(&format!("spec.{list}{{{name}}}"))
 }
 
 type Hook = (k8s_openapi::api::core::v1::Container, k8s_openapi::api::core::v1::LifecycleHandler);
@@ -93,9 +146,12 @@ fn pre_stop(pod: &Pod, name: &str) -> Option<Hook> {
 struct Stopping {
     shared: Arc<Shared>,
     pod: ObjectKey,
+    part: Reference,
     id: String,
     deadline: Instant,
     hook: Option<Hook>,
+    /// Those that must have stopped before it gets the signal.
+    others: Vec<String>,
     address: Option<String>,
 }
 
@@ -107,10 +163,15 @@ impl Stopping {
             let at = Hooked { container, id, address };
             if let Err(why) = hooks::run(&self.shared, hook, &at, left).await {
                 tracing::warn!(container = container.name, why, "the hook before a stop failed");
+                let event = NewEvent::warning("FailedPreStopHook").action("Stopping");
+                self.shared.recorder.event(self.part.clone(), event.note("PreStopHook failed"));
             }
         }
+        // Whoever does not end in time is not waited for any longer.
+        let _ = timeout_at(self.deadline, self.shared.stops.all_stopped(&self.others)).await;
         self.stop().await;
         locked(&self.shared.stops.deadlines).remove(&self.id);
+        self.shared.stops.stopped.notify_waiters();
         self.shared.wake(self.pod).await;
     }
 

@@ -10,8 +10,8 @@ use super::at;
 use crate::volumes::ownership::{Group, give_to};
 use crate::volumes::payload::File;
 use crate::volumes::{
-    Backing, LinuxMounter, Medium, Mounter, NewMount, Ownership, Payload, SubPath, VolumePlan,
-    host_path, read_below, resolve, set_up, tear_down, writer,
+    Backing, LinuxMounter, Medium, MountedPart, Mounter, NewMount, Ownership, Payload, SubPath,
+    VolumePlan, host_path, read_below, resolve, set_up, tear_down, writer,
 };
 
 /// A directory that is removed in the end.
@@ -305,14 +305,17 @@ fn a_part_of_a_volume_is_never_outside_of_it() {
             path: path.into(),
             target: format!("parts/{path}/0").into(),
         };
-        let found = resolve(&part, "data", &pod, &mounter);
+        let found =
+            resolve(&part, MountedPart { volume: "data", container: "main" }, &pod, &mounter);
         if made {
             assert_eq!(found.unwrap(), pod.join(&part.target), "{path}");
             let [NewMount::Bind { target, .. }] = &mounter.all()[..] else { panic!("{path}") };
             assert_eq!(target.is_dir(), volume.join(path).is_dir(), "{path}");
         } else {
             let error = found.unwrap_err().to_string();
-            assert_eq!(error, "failed to create subPath directory for volumeMount \"data\"");
+            let said =
+                "failed to create subPath directory for volumeMount \"data\" of container \"main\"";
+            assert_eq!(error, said);
             assert_eq!(mounter.all(), []);
         }
     }
