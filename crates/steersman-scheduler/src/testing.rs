@@ -14,8 +14,8 @@ use steersman::ObjectKey;
 
 use crate::config::{Configuration, assemble};
 use crate::framework::{
-    Cycle, CycleState, Failure, Helped, Lister, NodeInfo, Nominator, PodInfo, PostFilter, Profile,
-    Snapshot,
+    Cycle, CycleState, Failure, Helped, Lister, NodeInfo, Nominator, Plugin, PodInfo, PostFilter,
+    Profile, Snapshot,
 };
 
 /// An object from its JSON.
@@ -68,6 +68,8 @@ pub(crate) struct World {
     pub(crate) nominator: Nominator,
     pub(crate) objects: Objects,
     pub(crate) configuration: Configuration,
+    /// Beside Kubernetes' own.
+    pub(crate) plugins: Vec<Arc<dyn Plugin>>,
 }
 
 /// Other objects.
@@ -109,7 +111,7 @@ impl World {
         pod: &Pod,
         try_out: impl FnOnce(&Profile, Cycle<'_>) -> T,
     ) -> T {
-        let assembled = assemble(&self.configuration, &[], &Arc::default())
+        let assembled = assemble(&self.configuration, &self.plugins, &Arc::default())
             .expect("the configuration makes sense");
         let profile = assembled.profiles.values().next().expect("there is one").clone();
         let snapshot = Snapshot::of(self.nodes.iter().cloned().map(Arc::new));

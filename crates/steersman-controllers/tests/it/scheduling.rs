@@ -1,5 +1,7 @@
 //! Pods find nodes, and nodes run Pods.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -10,6 +12,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{DeleteParams, Patch};
 use serde_json::json;
 use steersman::{ListOptions, Manager, Result};
+use steersman_scheduler::framework::{Cycle, Plugin, Points, PreFilter, Refusal};
 use steersman_scheduler::{Configuration, Scheduler};
 use steersman_testkit::Cluster;
 
@@ -265,5 +268,69 @@ profiles:
     let events: Vec<Event> = cluster.client().list(&ListOptions::namespace("default")).await?;
     let by = events.iter().find(|event| event.reason.as_deref() == Some("Scheduled"));
     assert_eq!(by.unwrap().reporting_controller.as_deref(), Some("packing"));
+    Ok(())
+}
+
+/// Counts how often each Pod is tried.
+struct Attempts(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Plugin for Attempts {
+    fn name(&self) -> &'static str {
+        "Attempts"
+    }
+
+    fn points(&self) -> Points {
+        Points::PRE_FILTER
+    }
+
+    fn pre_filter(&self, cycle: &mut Cycle<'_>) -> std::result::Result<PreFilter, Refusal> {
+        *self.0.lock().unwrap().entry(cycle.info.key.name.to_string()).or_default() += 1;
+        Ok(PreFilter::Skip)
+    }
+}
+
+#[steersman::test(nodes = 20)]
+async fn many_who_make_others_go_are_tried_twice_each_and_nobody_goes_in_vain(
+    cluster: Cluster,
+) -> Result<()> {
+    let client = cluster.client();
+    let attempts = Arc::new(Mutex::new(BTreeMap::new()));
+    let scheduler = Scheduler::configured(Configuration::default().named("counting"));
+    let manager = Manager::new(client.kube().clone());
+    let manager = scheduler.with(Attempts(Arc::clone(&attempts))).install(manager);
+    let _running = manager.expect("it can be run").start();
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "high"}, "value": 10,
+    });
+    client.create(&object::<PriorityClass>(class)).await?;
+    let of = |name: String, cpu: &str| {
+        let mut pod = asking(&name, cpu);
+        let spec = pod.spec.as_mut().unwrap();
+        spec.scheduler_name = Some("counting".into());
+        spec.termination_grace_period_seconds = Some(0);
+        pod
+    };
+    // Four of them fill a node, of which three have to go.
+    for number in 0..80 {
+        client.create(&of(format!("filling-{number}"), "1800m")).await?;
+    }
+    all_become(&cluster, |pods: &[Pod]| pods.iter().filter(|it| is_ready(it)).count() == 80)
+        .await?;
+    for number in 0..20 {
+        let mut pod = of(format!("preempting-{number}"), "6");
+        pod.spec.as_mut().unwrap().priority_class_name = Some("high".into());
+        client.create(&pod).await?;
+    }
+    let is_preempting = |pod: &&Pod| pod.spec.as_ref().unwrap().priority == Some(10);
+    let pods: Vec<Pod> = all_become(&cluster, |pods: &[Pod]| {
+        pods.iter().filter(is_preempting).filter(|it| is_ready(it)).count() == 20
+    })
+    .await?;
+    assert_eq!(pods.len(), 40, "one of four stays");
+    for (name, count) in &*attempts.lock().unwrap() {
+        let expected = if name.starts_with("preempting") { 2 } else { 1 };
+        assert_eq!(*count, expected, "{name}");
+    }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub use node_info::NodeInfo;
 pub use nominator::Nominator;
 pub use plugin::{
     Binding, NodeRefusals, Permit, Plugin, Points, PostFilter, PreFilter, PreScore, QueuedPod,
-    SCORE_MAX,
+    Replacement, SCORE_MAX,
 };
 pub use pod_info::{AffinityTerm, AffinityTerms, PodInfo, WeightedTerm};
 pub(crate) use pod_info::{PREEMPTED, is_exclusive};

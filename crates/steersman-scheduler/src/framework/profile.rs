@@ -9,7 +9,9 @@ use tokio::time::Instant;
 use super::cycle::Cycle;
 use super::fit_error::FitError;
 use super::node_info::NodeInfo;
-use super::plugin::{Permit, Plugin, Points, PostFilter, PreFilter, PreScore, SCORE_MAX};
+use super::plugin::{
+    Permit, Plugin, Points, PostFilter, PreFilter, PreScore, Replacement, SCORE_MAX,
+};
 use super::pod_info::PodInfo;
 use super::refusal::{Code, Refusal};
 use crate::metrics::SchedulerMetrics;
@@ -186,7 +188,7 @@ impl Profile {
                 }
                 Err((plugin, refusal)) => {
                     error.refused_by(plugin, &refusal);
-                    error.refusals.nodes.insert(place, refusal);
+                    error.refusals.set(place, refusal);
                 }
             }
         }
@@ -278,22 +280,15 @@ impl Profile {
         cycle: &Cycle<'_>,
         node: &NodeInfo,
     ) -> Result<(), (&'static str, Refusal)> {
-        let nominated = cycle.nominator.on(node.name());
+        let nominated = expected(cycle, node);
         if !nominated.is_empty() {
-            let counts = |pod: &&Arc<PodInfo>| {
-                pod.priority >= cycle.info.priority && pod.uid != cycle.info.uid
-            };
             let mut trial = cycle.trial();
             let mut with = node.clone();
-            let mut added = false;
-            for pod in nominated.iter().filter(counts) {
+            for pod in nominated {
                 with.add_pod(Arc::clone(pod));
                 self.add_pod(&mut trial, pod, &with);
-                added = true;
             }
-            if added {
-                self.filter(&trial, &with)?;
-            }
+            self.filter(&trial, &with)?;
         }
         self.filter(cycle, node)
     }
@@ -307,6 +302,18 @@ impl Profile {
             }
         }
         Ok(())
+    }
+
+    /// Whether it is plain that a node cannot run the Pod, not even if these go.
+    pub(crate) fn rules_out(
+        &self,
+        cycle: &Cycle<'_>,
+        node: &NodeInfo,
+        gone: &[Arc<PodInfo>],
+    ) -> bool {
+        let after = Replacement { gone, coming: &expected(cycle, node) };
+        let mut filters = self.filters.iter().filter(|at| cycle.skipped_filters & (1 << **at) == 0);
+        filters.any(|at| self.plugins[*at].plugin.rules_out(cycle, node, after))
     }
 
     /// Counts another Pod on a node in what plug-ins have prepared.
@@ -466,6 +473,13 @@ impl Profile {
         self.ran("Permit", &Ok(()), began);
         Ok(waits)
     }
+}
+
+/// The Pods for which room is being made on a node, and which matter at least as much as the Pod.
+fn expected<'a>(cycle: &Cycle<'a>, node: &NodeInfo) -> Vec<&'a Arc<PodInfo>> {
+    let counts =
+        |pod: &&Arc<PodInfo>| pod.priority >= cycle.info.priority && pod.uid != cycle.info.uid;
+    cycle.nominator.on(node.name()).iter().filter(counts).collect()
 }
 
 /// Tells the weighted scores of a plug-in, as kube-scheduler does at its highest level of logging.

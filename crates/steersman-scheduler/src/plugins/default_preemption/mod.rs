@@ -5,9 +5,11 @@
 //! as the Pod still fits. Who cannot be put back is a victim. Of the nodes the one is chosen where the
 //! least is lost.
 
+mod under_way;
+
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -17,6 +19,7 @@ use crate::framework::{
     Code, Cycle, FitError, Interest, NodeInfo, NodeRefusals, Plugin, PodInfo, Points, PostFilter,
     Refusal, Selector,
 };
+pub(crate) use under_way::UnderWay;
 
 /// Makes room.
 pub(crate) struct DefaultPreemption {
@@ -26,26 +29,6 @@ pub(crate) struct DefaultPreemption {
     pub(crate) candidates_min: usize,
     /// The Pods whose victims are just being deleted; they are not to choose others meanwhile.
     under_way: Arc<UnderWay>,
-}
-
-/// The uids of Pods whose victims are just being deleted.
-#[derive(Debug, Default)]
-pub(crate) struct UnderWay(Mutex<HashSet<Arc<str>>>);
-
-impl UnderWay {
-    fn lock(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps a Pod out of the queue.
-    pub(crate) fn begin(&self, uid: Arc<str>) {
-        self.lock().insert(uid);
-    }
-
-    /// Lets it in again.
-    pub(crate) fn end(&self, uid: &str) {
-        self.lock().remove(uid);
-    }
 }
 
 /// A node where there is room for the Pod once some are gone.
@@ -95,18 +78,35 @@ impl DefaultPreemption {
             count => usize::try_from(random::next_u64() % count as u64).unwrap_or_default(),
         };
         let mut found: Vec<Candidate<'a>> = Vec::new();
+        let mut hopeless = Vec::new();
         let mut has_kind_one = false;
         for step in 0..potential.len() {
             if has_kind_one && found.len() >= wanted {
                 break;
             }
             let place = potential[(offset + step) % potential.len()];
-            match victims(cycle, &cycle.snapshot.nodes()[place], &budgets) {
+            let node = &cycle.snapshot.nodes()[place];
+            let lesser = lesser(cycle, node);
+            if lesser.is_empty() || cycle.profile.rules_out(cycle, node, &lesser) {
+                hopeless.push(place);
+                continue;
+            }
+            match victims(cycle, node, lesser, &budgets) {
                 Ok(candidate) => {
                     has_kind_one |= candidate.violations == 0;
                     found.push(candidate);
                 }
-                Err(refusal) => drop(error.refusals.nodes.insert(place, refusal)),
+                Err(refusal) => error.refusals.set(place, refusal),
+            }
+        }
+        if found.is_empty() {
+            // Only now somebody wants to know why.
+            for place in hopeless {
+                let node = &cycle.snapshot.nodes()[place];
+                match victims(cycle, node, lesser(cycle, node), &budgets) {
+                    Ok(candidate) => found.push(candidate),
+                    Err(refusal) => error.refusals.set(place, refusal),
+                }
             }
         }
         found.sort_by_key(|it| it.violations > 0);
@@ -129,7 +129,7 @@ impl Plugin for DefaultPreemption {
 
     fn pre_enqueue(&self, pod: &Pod) -> Result<(), Refusal> {
         match pod.metadata.uid.as_deref() {
-            Some(uid) if self.under_way.lock().contains(uid) => {
+            Some(uid) if self.under_way.contains(uid) => {
                 Err(Refusal::unresolvable("waiting for the preemption for this pod to be finished"))
             }
             _ => Ok(()),
@@ -167,20 +167,25 @@ fn check_eligible(cycle: &Cycle<'_>, refusals: &NodeRefusals) -> Result<(), Refu
     }
 }
 
-/// Who has to go from a node so that the Pod fits there.
+/// The Pods on a node that matter less than the Pod.
+fn lesser(cycle: &Cycle<'_>, node: &NodeInfo) -> Vec<Arc<PodInfo>> {
+    let lesser = node.pods.iter().filter(|pod| pod.priority < cycle.info.priority);
+    lesser.cloned().collect()
+}
+
+/// Who of those that matter less has to go from a node so that the Pod fits there.
 fn victims<'a>(
     cycle: &Cycle<'_>,
     node: &'a Arc<NodeInfo>,
+    mut lesser: Vec<Arc<PodInfo>>,
     budgets: &[Budget],
 ) -> Result<Candidate<'a>, Refusal> {
-    let profile = cycle.profile;
-    let mut trial = cycle.trial();
-    let mut left = NodeInfo::clone(node);
-    let lesser = node.pods.iter().filter(|pod| pod.priority < cycle.info.priority);
-    let mut lesser: Vec<Arc<PodInfo>> = lesser.cloned().collect();
     if lesser.is_empty() {
         return Err(Refusal::unresolvable("No preemption victims found for incoming pod"));
     }
+    let profile = cycle.profile;
+    let mut trial = cycle.trial();
+    let mut left = NodeInfo::clone(node);
     for pod in &lesser {
         left.remove_pod(&pod.uid);
         profile.remove_pod(&mut trial, pod, &left);
