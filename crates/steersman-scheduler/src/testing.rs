@@ -7,7 +7,10 @@ use k8s_openapi::api::core::v1::{
     Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
+use k8s_openapi::api::storage::v1::{
+    CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use steersman::ObjectKey;
@@ -78,10 +81,15 @@ pub(crate) struct Objects {
     pub(crate) claims: Vec<Arc<PersistentVolumeClaim>>,
     pub(crate) classes: Vec<Arc<StorageClass>>,
     pub(crate) volumes: Vec<Arc<PersistentVolume>>,
+    pub(crate) csi_drivers: Vec<Arc<CSIDriver>>,
+    pub(crate) storage_capacities: Vec<Arc<CSIStorageCapacity>>,
     pub(crate) csi_nodes: Vec<Arc<CSINode>>,
     pub(crate) namespaces: Vec<Arc<Namespace>>,
     pub(crate) budgets: Vec<Arc<PodDisruptionBudget>>,
     pub(crate) services: Vec<Arc<Service>>,
+    pub(crate) resource_claims: Vec<Arc<ResourceClaim>>,
+    pub(crate) device_classes: Vec<Arc<DeviceClass>>,
+    pub(crate) resource_slices: Vec<Arc<ResourceSlice>>,
 }
 
 /// What comes of an attempt.
@@ -216,6 +224,14 @@ impl Lister for Objects {
         self.volumes.clone()
     }
 
+    fn csi_driver(&self, name: &str) -> Option<Arc<CSIDriver>> {
+        named(&self.csi_drivers, &ObjectKey::named(name))
+    }
+
+    fn storage_capacities(&self) -> Vec<Arc<CSIStorageCapacity>> {
+        self.storage_capacities.clone()
+    }
+
     fn csi_node(&self, name: &str) -> Option<Arc<CSINode>> {
         named(&self.csi_nodes, &ObjectKey::named(name))
     }
@@ -239,6 +255,22 @@ impl Lister for Objects {
     fn services(&self, namespace: &str) -> Vec<Arc<Service>> {
         let is_there = |it: &&Arc<Service>| it.metadata.namespace.as_deref() == Some(namespace);
         self.services.iter().filter(is_there).cloned().collect()
+    }
+
+    fn resource_claim(&self, key: &ObjectKey) -> Option<Arc<ResourceClaim>> {
+        named(&self.resource_claims, key)
+    }
+
+    fn resource_claims(&self) -> Vec<Arc<ResourceClaim>> {
+        self.resource_claims.clone()
+    }
+
+    fn device_class(&self, name: &str) -> Option<Arc<DeviceClass>> {
+        named(&self.device_classes, &ObjectKey::named(name))
+    }
+
+    fn resource_slices(&self) -> Vec<Arc<ResourceSlice>> {
+        self.resource_slices.clone()
     }
 
     fn replica_set(&self, _: &ObjectKey) -> Option<Arc<ReplicaSet>> {

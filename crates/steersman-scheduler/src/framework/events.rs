@@ -4,7 +4,8 @@ use std::ops::BitOr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::resource::v1::ResourceClaim;
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 
 use super::pod_info::PodInfo;
 
@@ -23,10 +24,20 @@ pub enum Resource {
     PersistentVolume,
     /// A class of volumes.
     StorageClass,
+    /// A driver of volumes.
+    CsiDriver,
+    /// How much space a driver of volumes has somewhere.
+    CsiStorageCapacity,
     /// What drivers of volumes offer on a node.
     CsiNode,
     /// That a volume is attached to a node.
     VolumeAttachment,
+    /// A claim for devices.
+    ResourceClaim,
+    /// A class of devices.
+    DeviceClass,
+    /// Devices that a driver offers.
+    ResourceSlice,
 }
 
 /// What happened to an object: one of these, or several that are of interest.
@@ -57,13 +68,15 @@ impl Action {
     /// A Pod tolerates more.
     pub const POD_TOLERATION: Self = Self(1 << 10);
     /// Any of these changes of a Pod.
-    pub const POD_CHANGE: Self = Self(0b1111 << 7);
+    pub const POD_CHANGE: Self = Self(0b1_1111 << 7);
+    /// The claims of a Pod have been made from its templates.
+    pub const POD_GENERATED_CLAIM: Self = Self(1 << 11);
     /// Something else of it changed.
-    pub const OTHER_UPDATE: Self = Self(1 << 11);
+    pub const OTHER_UPDATE: Self = Self(1 << 12);
     /// Any change of what is there.
-    pub const UPDATE: Self = Self(((1 << 12) - 1) & !0b11);
+    pub const UPDATE: Self = Self(((1 << 13) - 1) & !0b11);
     /// Anything.
-    pub const ALL: Self = Self((1 << 12) - 1);
+    pub const ALL: Self = Self((1 << 13) - 1);
 
     /// Whether they have something in common.
     pub fn intersects(self, other: Self) -> bool {
@@ -98,8 +111,13 @@ impl Interest {
         Self::new(Resource::PersistentVolumeClaim, Action::ALL),
         Self::new(Resource::PersistentVolume, Action::ALL),
         Self::new(Resource::StorageClass, Action::ALL),
+        Self::new(Resource::CsiDriver, Action::ALL),
+        Self::new(Resource::CsiStorageCapacity, Action::ALL),
         Self::new(Resource::CsiNode, Action::ALL),
         Self::new(Resource::VolumeAttachment, Action::ALL),
+        Self::new(Resource::ResourceClaim, Action::ALL),
+        Self::new(Resource::DeviceClass, Action::ALL),
+        Self::new(Resource::ResourceSlice, Action::ALL),
     ];
 
     /// An interest.
@@ -137,8 +155,14 @@ pub enum Object {
     Volume(Before<PersistentVolume>),
     /// A class of volumes.
     Class(Before<StorageClass>),
+    /// A driver of volumes.
+    CsiDriver(Before<CSIDriver>),
+    /// How much space a driver of volumes has somewhere.
+    StorageCapacity(Before<CSIStorageCapacity>),
     /// What drivers of volumes offer on a node.
     CsiNode(Before<CSINode>),
+    /// A claim for devices.
+    ResourceClaim(Before<ResourceClaim>),
     /// Of other kinds it does not matter which.
     Other,
 }
@@ -164,8 +188,13 @@ impl ClusterEvent {
             Resource::PersistentVolumeClaim => "PersistentVolumeClaim",
             Resource::PersistentVolume => "PersistentVolume",
             Resource::StorageClass => "storage.k8s.io/StorageClass",
+            Resource::CsiDriver => "storage.k8s.io/CSIDriver",
+            Resource::CsiStorageCapacity => "storage.k8s.io/CSIStorageCapacity",
             Resource::CsiNode => "storage.k8s.io/CSINode",
             Resource::VolumeAttachment => "storage.k8s.io/VolumeAttachment",
+            Resource::ResourceClaim => "resource.k8s.io/ResourceClaim",
+            Resource::DeviceClass => "resource.k8s.io/DeviceClass",
+            Resource::ResourceSlice => "resource.k8s.io/ResourceSlice",
         };
         let action = match self.action {
             Action::ADD => "Add",
@@ -179,6 +208,7 @@ impl ClusterEvent {
             Action::POD_SCALE_DOWN => "UpdatePodScaleDown",
             Action::POD_GATES_ELIMINATED => "UpdatePodSchedulingGatesEliminated",
             Action::POD_TOLERATION => "UpdatePodToleration",
+            Action::POD_GENERATED_CLAIM => "UpdatePodGeneratedResourceClaim",
             _ => "Update",
         };
         format!("{resource}{action}")

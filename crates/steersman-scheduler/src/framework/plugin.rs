@@ -102,6 +102,18 @@ pub struct PostFilter {
     pub nominated_node: Option<Arc<str>>,
     /// Which Pods must go for that.
     pub victims: Vec<Arc<PodInfo>>,
+    /// All nodes of which it was chosen, if somebody else has a say in that.
+    pub(crate) candidates: Vec<Candidate>,
+}
+
+/// A node where there is room for a Pod once some are gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) node: Arc<str>,
+    /// The most important first.
+    pub(crate) victims: Vec<Arc<PodInfo>>,
+    /// How many of them a disruption budget protects.
+    pub(crate) violations: usize,
 }
 
 /// Whether a Pod may be bound.

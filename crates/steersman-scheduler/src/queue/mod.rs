@@ -327,7 +327,8 @@ impl SchedulingQueue {
     fn concerns(&self, pending: &Pending, event: &ClusterEvent) -> bool {
         let Some(profile) = self.profiles.get(&pending.info.scheduler_name) else { return true };
         let wants = |name: &&'static str| {
-            profile.plugin(name).is_some_and(|plugin| event.concerns(plugin.interests()))
+            // Of who is no plug-in it is not known what helps.
+            profile.plugin(name).is_none_or(|plugin| event.concerns(plugin.interests()))
         };
         match &pending.gated_by {
             Some(gate) => wants(gate),
@@ -364,7 +365,10 @@ impl SchedulingQueue {
         let mut when = When::Later;
         let mut pod = None;
         for name in pending.waits_for.iter().chain(&pending.plugins) {
-            let Some(plugin) = profile.plugin(name) else { continue };
+            let Some(plugin) = profile.plugin(name) else {
+                when = When::AfterBackoff;
+                continue;
+            };
             if !event.concerns(plugin.interests()) {
                 continue;
             }
@@ -510,6 +514,7 @@ pub(crate) fn changes(old: &PodInfo, new: &PodInfo) -> Vec<Action> {
         (is_less, Action::POD_SCALE_DOWN),
         (old.gates > 0 && new.gates == 0, Action::POD_GATES_ELIMINATED),
         (old.tolerations != new.tolerations, Action::POD_TOLERATION),
+        (old.generated_claims != new.generated_claims, Action::POD_GENERATED_CLAIM),
     ];
     let mut actions: Vec<Action> =
         found.into_iter().filter(|(is_so, _)| *is_so).map(|(_, action)| action).collect();

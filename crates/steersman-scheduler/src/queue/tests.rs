@@ -12,7 +12,7 @@ use crate::config::{Configuration, assemble};
 use crate::framework::{
     Action, Before, ClusterEvent, FitError, Object, PodInfo, Refusal, Resource,
 };
-use crate::plugins::UnderWay;
+use crate::plugins::Handle;
 use crate::testing::{asking, node, pod};
 
 /// A queue, and the Pods that it can read.
@@ -21,13 +21,13 @@ struct Fixture {
     pods: Arc<Mutex<HashMap<String, Arc<Pod>>>>,
     /// How often one was read.
     reads: Arc<AtomicUsize>,
-    preempting: Arc<UnderWay>,
+    handle: Arc<Handle>,
 }
 
 impl Fixture {
     fn new() -> Self {
-        let preempting = Arc::default();
-        let assembled = assemble(&Configuration::default(), &[], &preempting).unwrap();
+        let handle = Arc::default();
+        let assembled = assemble(&Configuration::default(), &[], &handle).unwrap();
         let reads: Arc<AtomicUsize> = Arc::default();
         let counted = Arc::clone(&reads);
         let pods: Arc<Mutex<HashMap<String, Arc<Pod>>>> = Arc::default();
@@ -38,7 +38,7 @@ impl Fixture {
         });
         let profiles = Arc::new(assembled.profiles);
         let queue = SchedulingQueue::new(profiles, assembled.sort, Backoff::default(), read);
-        Self { queue, pods, reads, preempting }
+        Self { queue, pods, reads, handle }
     }
 
     fn set(&mut self, pod: &Pod) {
@@ -213,7 +213,7 @@ async fn who_makes_others_go_is_not_looked_at_until_they_are_gone() {
     let mut fixture = Fixture::new();
     fixture.set(&asking("p", "1"));
     fixture.refuse("NodeResourcesFit");
-    fixture.preempting.begin("p".into());
+    fixture.handle.preempting.begin("p".into());
     assert!(!fixture.queue.happened(&pod_gone()));
     let read = fixture.reads.load(Ordering::Relaxed);
     for _ in 0..100 {
@@ -221,9 +221,9 @@ async fn who_makes_others_go_is_not_looked_at_until_they_are_gone() {
     }
     assert_eq!(fixture.reads.load(Ordering::Relaxed), read);
     assert_eq!(fixture.queue.depth().gated, 1);
-    fixture.preempting.waits_for(&"p".into(), &"gone".into());
+    fixture.handle.preempting.waits_for(&"p".into(), &"gone".into());
     assert!(!fixture.queue.happened(&pod_gone()));
-    for preemptor in fixture.preempting.goes("gone") {
+    for preemptor in fixture.handle.preempting.goes("gone") {
         fixture.queue.ungate(&preemptor);
     }
     assert!(fixture.queue.happened(&pod_gone()));

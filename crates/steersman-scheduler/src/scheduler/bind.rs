@@ -89,6 +89,13 @@ impl Worker {
         }
         profile.ran("PreBind", &Ok(()), began);
         let Ok(_turn) = self.turns.acquire().await else { return Err(Failure::Overtaken) };
+        if let Some(bound) = self.extenders.bind(binding).await {
+            return match bound {
+                Ok(()) => Ok(()),
+                Err(_) if self.is_bound_all_the_same(binding).await => Ok(()),
+                Err(why) => Err(Failure::Failed(why)),
+            };
+        }
         let began = Instant::now();
         for plugin in profile.at(Points::BIND) {
             if let Some(bound) = plugin.bind(binding) {

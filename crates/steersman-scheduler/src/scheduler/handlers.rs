@@ -24,8 +24,20 @@ pub(super) async fn follow(informers: &Informers, shared: &Arc<Shared>, profiles
         of(&informers.claims, shared, Resource::PersistentVolumeClaim, Object::Claim).await,
         of(&informers.volumes, shared, Resource::PersistentVolume, Object::Volume).await,
         of(&informers.classes, shared, Resource::StorageClass, Object::Class).await,
+        of(&informers.csi_drivers, shared, Resource::CsiDriver, Object::CsiDriver).await,
+        of(
+            &informers.storage_capacities,
+            shared,
+            Resource::CsiStorageCapacity,
+            Object::StorageCapacity,
+        )
+        .await,
         of(&informers.csi_nodes, shared, Resource::CsiNode, Object::CsiNode).await,
         of(&informers.attachments, shared, Resource::VolumeAttachment, |_| Object::Other).await,
+        of(&informers.resource_claims, shared, Resource::ResourceClaim, Object::ResourceClaim)
+            .await,
+        of(&informers.device_classes, shared, Resource::DeviceClass, |_| Object::Other).await,
+        of(&informers.resource_slices, shared, Resource::ResourceSlice, |_| Object::Other).await,
     ];
     for registration in registrations {
         registration.synced().await;
@@ -184,7 +196,7 @@ fn gone(shared: &Shared, uid: &str) {
 
 /// A Pod goes: who has waited for nothing else may be tried when that helps.
 fn goes(shared: &Shared, state: &mut State, uid: &str) {
-    for preemptor in shared.preempting.goes(uid) {
+    for preemptor in shared.handle.preempting.goes(uid) {
         state.queue.ungate(&preemptor);
     }
 }

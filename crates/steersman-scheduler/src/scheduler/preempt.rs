@@ -43,10 +43,10 @@ impl Preemption {
         if failure.is_none()
             && let Some(last) = last
         {
-            means.shared.preempting.waits_for(&self.info.uid, &last.uid);
+            means.shared.handle.preempting.waits_for(&self.info.uid, &last.uid);
             failure = self.remove(last, means).await.err();
         }
-        means.shared.preempting.end(&self.info.uid);
+        means.shared.handle.preempting.end(&self.info.uid);
         if let Some(error) = &failure {
             tracing::warn!(pod = %self.info.key, %error, "cannot preempt; the pod is tried again");
         }

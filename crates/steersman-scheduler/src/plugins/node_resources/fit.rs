@@ -91,7 +91,8 @@ impl Plugin for Fit {
     }
 
     fn filter(&self, cycle: &Cycle<'_>, node: &NodeInfo) -> Result<(), Refusal> {
-        let mut lacks = self.lacks(&cycle.info.requests.asked, &Taken::on(node), node);
+        let taken = Taken::on(node);
+        let mut lacks = self.lacks(&cycle.info.requests.asked, &taken, node);
         let Some(first) = lacks.next() else { return Ok(()) };
         let mut is_unresolvable = first.is_unresolvable;
         let more = lacks.map(|lack| {
